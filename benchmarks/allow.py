@@ -18,7 +18,7 @@ from benchmarks.bench import Bench
 from benchmarks.measure import Effort, Figure, Sampler, async_sampler, pooled, take_pairs, timed
 from benchmarks.policies import ONE_RULE, Rules, realistic
 from benchmarks.report import Report, Row, Table, Target
-from benchmarks.script import FOLDER, Tally
+from benchmarks.script import DIRECTORY, Tally
 from signoff import ApprovalDecision, ApprovalMemory, ApprovalMode, ApprovalRequest, Policy, Signoff
 from signoff.core.decision import Remember
 from signoff.core.event import CallEvent
@@ -89,7 +89,7 @@ def measure(effort: Effort, bench: Bench) -> Report:
 
 
 def _ours(runner: asyncio.Runner, stack: ExitStack, calls: int) -> Iterator[tuple[str, Sampler]]:
-    root = stack.enter_context(_folder())
+    root = stack.enter_context(_directory())
     tally = Tally()
     plain = tools(tally)
     agents: Mapping[str, Agent[Any, Any]] = {
@@ -140,9 +140,9 @@ def _policy(rules: Rules, root: Path) -> Policy:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
-    """A folder as the policy's root, where the paths in the calls lead to."""
+def _directory() -> Iterator[Path]:
+    """A directory as the policy's root, where the paths in the calls lead to."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name).resolve() / "project"
-        (root / FOLDER).mkdir(parents=True)
+        (root / DIRECTORY).mkdir(parents=True)
         yield root

@@ -39,9 +39,9 @@ class Disk:
 
     name: str
     root: Path
-    """A folder on it that everybody may enter."""
-    folder: Path
-    """A folder on it for this run alone."""
+    """A directory on it that everybody may enter."""
+    directory: Path
+    """A directory on it for this run alone."""
     stack: ExitStack
     library: Path | None = None
     microseconds: int = 0
@@ -96,11 +96,11 @@ class Disk:
 
     def file(self, name: str) -> str:
         """The address of an SQLite file that is not there yet."""
-        return f"sqlite:{self.folder / name}.db"
+        return f"sqlite:{self.directory / name}.db"
 
     def sync(self) -> float:
         """Seconds that a sync of 4 KB takes right now."""
-        with tempfile.TemporaryFile(dir=self.folder) as file:
+        with tempfile.TemporaryFile(dir=self.directory) as file:
             file.write(bytes(4096))
             file.flush()
             return sync_sampler(partial(os.fdatasync, file.fileno()))()
@@ -117,7 +117,7 @@ class Disk:
     def _syncs(self, name: str) -> Syncs | None:
         if self.library is None:
             return None
-        syncs = Syncs(self.library, self.library.with_name(f"{self.folder.name}-{name}"))
+        syncs = Syncs(self.library, self.library.with_name(f"{self.directory.name}-{name}"))
         syncs.take(self.microseconds)
         return syncs
 
@@ -171,13 +171,13 @@ class Bench:
         return [value for name in ("disk", "slow_disk") if isinstance(value := self.__dict__.get(name), Disk)]
 
     def _disk(self, name: str, root: Path, microseconds: int) -> Disk:
-        return Disk(name, root, self._folder(root), self._stack, self._library, microseconds)
+        return Disk(name, root, self._directory(root), self._stack, self._library, microseconds)
 
     @cached_property
     def _library(self) -> Path | None:
         """What counts and slows syncs."""
         try:
-            library = build(self._folder(Path(tempfile.gettempdir())))
+            library = build(self._directory(Path(tempfile.gettempdir())))
             if not Syncs(library, library.with_name("probe")).reach():
                 raise CannotBuild("what counts and slows syncs was built, and does not reach this Python")
         except CannotBuild as why:
@@ -185,12 +185,12 @@ class Bench:
             return None
         return library
 
-    def _folder(self, root: Path) -> Path:
-        folder = Path(tempfile.mkdtemp(prefix="signoff-bench-", dir=root))
-        folder.chmod(0o755)  # a PostgreSQL server runs as somebody else
+    def _directory(self, root: Path) -> Path:
+        directory = Path(tempfile.mkdtemp(prefix="signoff-bench-", dir=root))
+        directory.chmod(0o755)  # a PostgreSQL server runs as somebody else
         clear: Callable[[Path, bool], None] = shutil.rmtree
-        self._stack.callback(clear, folder, True)
-        return folder
+        self._stack.callback(clear, directory, True)
+        return directory
 
     def __enter__(self) -> Bench:
         return self

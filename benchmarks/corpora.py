@@ -22,7 +22,7 @@ from benchmarks.report import Report, Row, Table, Target
 from benchmarks.sample_commands import DANGEROUS, HARMLESS
 from signoff.policy.shell.table import known_programs
 
-FOLDER = Path(os.environ.get("SIGNOFF_CORPORA") or Path(__file__).parents[2] / "shared" / "corpora")
+DIRECTORY = Path(os.environ.get("SIGNOFF_CORPORA") or Path(__file__).parents[2] / "shared" / "corpora")
 PROGRAM = str(Path(sys.executable).with_name("signoff"))
 MOST_ASKED = 5.0
 
@@ -45,7 +45,7 @@ class Case(NamedTuple):
 
 
 def measure(effort: Effort, bench: Bench) -> Report:
-    shell, here = (list(shell_cases()), True) if FOLDER.is_dir() else (list(_own()), False)
+    shell, here = (list(shell_cases()), True) if DIRECTORY.is_dir() else (list(_own()), False)
     verdicts = judged({"tool": "shell", "toolset": "shell_readonly", "args": {"command": case.text}} for case in shell)
     ours = [verdict == "allow" for verdict in verdicts]
     rows = [Row("signoff, `shell_readonly`", _rates(shell, ours))]
@@ -81,8 +81,8 @@ def measure(effort: Effort, bench: Bench) -> Report:
 
 def judged(calls: Iterable[object]) -> list[str]:
     """The verdicts of the command on calls, in order."""
-    with tempfile.TemporaryDirectory() as folder:
-        policy = Path(folder, "signoff.yaml")
+    with tempfile.TemporaryDirectory() as directory:
+        policy = Path(directory, "signoff.yaml")
         policy.write_text("policy: []\n", encoding="utf-8")
         text = "".join(json.dumps(call) + "\n" for call in calls)
         command = [PROGRAM, "policy", "judge", str(policy), "-"]
@@ -101,7 +101,7 @@ def shell_cases() -> Iterator[Case]:
 
 
 def rows_of(name: str) -> Iterator[dict[str, str]]:
-    with (FOLDER / name).open(encoding="utf-8") as file:
+    with (DIRECTORY / name).open(encoding="utf-8") as file:
         yield from map(json.loads, file)
 
 

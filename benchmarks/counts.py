@@ -97,19 +97,19 @@ class Counts:
 
 def counted(variant: str) -> dict[str, float]:
     """By name: how often one trip does it."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         try:
-            return asyncio.run(_counted(variant, Path(os.path.realpath(folder))))
+            return asyncio.run(_counted(variant, Path(os.path.realpath(directory))))
         finally:
-            _close_all()  # before the folder goes
+            _close_all()  # before the directory goes
 
 
-async def _counted(variant: str, folder: Path) -> dict[str, float]:
+async def _counted(variant: str, directory: Path) -> dict[str, float]:
     slow_down()
     trips = TRIPS_OF_MANY if variant.startswith(f"{MANY} asked") else TRIPS
     counts = Counts()
     try:
-        trip = await VARIANTS[variant][0](folder)
+        trip = await VARIANTS[variant][0](directory)
         for _ in range(BEFORE):
             await trip()
         counts.is_on = True

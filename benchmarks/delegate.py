@@ -57,7 +57,7 @@ def measure(effort: Effort, bench: Bench) -> Report:
     calls = max(1, effort.calls // 10)
     with ExitStack() as stack:
         runner = stack.enter_context(asyncio.Runner())
-        samplers = dict(_samplers(runner, stack, bench.disk.folder / "delegate", calls))
+        samplers = dict(_samplers(runner, stack, bench.disk.directory / "delegate", calls))
         base_of = {name: PLAIN for name in samplers if name != PLAIN}
         pairs = take_pairs(samplers, base_of, effort)
     plain = pooled(pairs, base_of, PLAIN)
@@ -96,8 +96,8 @@ def _table(plain: list[float], pairs: Mapping[str, Pairs], calls: int) -> Table:
 # --- calls that policy allows ---
 
 
-def _samplers(runner: asyncio.Runner, stack: ExitStack, folder: Path, calls: int) -> Iterator[tuple[str, Sampler]]:
-    settings = project(folder)
+def _samplers(runner: asyncio.Runner, stack: ExitStack, directory: Path, calls: int) -> Iterator[tuple[str, Sampler]]:
+    settings = project(directory)
     ended = Tally()
     said = model(calls, writes=False, ended=ended)
 
@@ -118,10 +118,10 @@ def _samplers(runner: asyncio.Runner, stack: ExitStack, folder: Path, calls: int
     yield EMPTY, async_sampler(runner, pair(as_a_tool, Empty(), Empty()))
     for name, make in {"call_agent": gated, "worker_call": workers}.items():
         yield f"{OURS}{name}, in memory", async_sampler(runner, make(MemoryStore()))
-        store = SqliteStore(folder / f"{name}.db")
+        store = SqliteStore(directory / f"{name}.db")
         stack.callback(store.close)
         yield f"{OURS}{name}, SQLite store", partial(_before_the_record, runner, make(store), store)
-    store = SqliteStore(folder / "recorded.db")
+    store = SqliteStore(directory / "recorded.db")
     stack.callback(store.close)
     yield RECORDED, async_sampler(runner, partial(_with_the_record, workers(store), store))
 

@@ -43,13 +43,13 @@ def writing() -> FunctionToolset[Any]:
     return tools(WRITTEN)
 
 
-def project(folder: Path) -> Settings:
+def project(directory: Path) -> Settings:
     """Two workers, of which one may call the other."""
-    (folder / "workers").mkdir(parents=True, exist_ok=True)
-    (folder / "signoff.yaml").write_text(PROJECT, encoding="utf-8")
+    (directory / "workers").mkdir(parents=True, exist_ok=True)
+    (directory / "signoff.yaml").write_text(PROJECT, encoding="utf-8")
     for name, text in WORKERS.items():
-        (folder / "workers" / f"{name}.yaml").write_text(text, encoding="utf-8")
-    return load_settings(folder / "signoff.yaml")
+        (directory / "workers" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return load_settings(directory / "signoff.yaml")
 
 
 def model(delegated: int, *, writes: bool, ended: Tally) -> FunctionModel:

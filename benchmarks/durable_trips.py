@@ -22,14 +22,14 @@ from benchmarks.by_hand import PostgresRows, Rows, SqliteRows
 from benchmarks.policies import ASK_ALL
 from benchmarks.script import DONE, PROMPT, Tally
 from benchmarks.trips import Approver
-from signoff import Answerer, ApprovalDecision, Signoff
+from signoff import Actor, ApprovalDecision, Signoff
 from signoff.gate.resume import resume_run
 from signoff.ports import Store
 from signoff.store import rows
 from signoff.store.open import open_store
 
 Trip = Callable[[], Awaitable[None]]
-ANA = Answerer(name="ana", via="api")
+ANA = Actor(name="ana", via="api")
 YES = ApprovalDecision(approved=True)
 CONNECTIONS = 16
 

@@ -39,8 +39,8 @@ class Block:
     commits: float
 
 
-async def endured(way: str, trips: int, folder: Path) -> list[Block]:
-    made = await durable_trips.trips(way, f"sqlite:{folder}/{way.replace(' ', '-')}.db", 0, Tally())
+async def endured(way: str, trips: int, directory: Path) -> list[Block]:
+    made = await durable_trips.trips(way, f"sqlite:{directory}/{way.replace(' ', '-')}.db", 0, Tally())
     for _ in range(5):  # what is made once is made
         await made.trip()
     blocks: list[Block] = []
@@ -69,14 +69,14 @@ def main(trips: int) -> int:
         return 2
     for way in WAYS:
         print(f"{way:10}{'memory, MB':>12}{'handles':>9}{'threads':>9}{'objects':>10}{'ms a trip':>11}{'commits':>9}")
-        with tempfile.TemporaryDirectory() as folder:
-            for one in asyncio.run(endured(way, trips, Path(folder).resolve())):
+        with tempfile.TemporaryDirectory() as directory:
+            for one in asyncio.run(endured(way, trips, Path(directory).resolve())):
                 print(
                     f"{one.trips:<10,}{one.megabytes:>12.1f}{one.handles:>9}{one.threads:>9}{one.objects:>10,}"
                     f"{one.milliseconds:>11.2f}{one.commits:>9.2f}",
                     flush=True,
                 )
-            _close_all()  # before the folder goes
+            _close_all()  # before the directory goes
     return 0
 
 

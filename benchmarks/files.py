@@ -80,8 +80,8 @@ async def in_memory() -> Walk:
 
 async def on_sqlite(variant: str) -> Walk:
     """The same with a store: asked in place, or suspended, answered from elsewhere and resumed."""
-    with tempfile.TemporaryDirectory() as folder:
-        ways = await durable_trips.trips(variant, f"sqlite:{folder}/signoff.db", 0, Tally())
+    with tempfile.TemporaryDirectory() as directory:
+        ways = await durable_trips.trips(variant, f"sqlite:{directory}/signoff.db", 0, Tally())
         try:
             return await of_second(ways.trip)
         finally:

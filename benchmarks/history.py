@@ -57,7 +57,7 @@ def measure(effort: Effort, bench: Bench) -> Report:
     samples = take_turns(legs, effort)
     sizes = dict(_sizes(course, effort))
     pauses = {
-        (where, count): asyncio.run(_second_pause(course.disk.folder, count, elsewhere=where == ELSEWHERE))
+        (where, count): asyncio.run(_second_pause(course.disk.directory, count, elsewhere=where == ELSEWHERE))
         for where in HELD
         for count in effort.histories
     }
@@ -129,10 +129,10 @@ def _sizes(course: Course, effort: Effort) -> Iterator[tuple[tuple[str, int], fl
     """What one suspended run takes in the database, each with a history of its own."""
     for count in effort.histories:
         for name, pause in (("by hand", _pause_by_hand), (SIGNOFF, _pause)):
-            path = course.disk.folder / f"size-{name}-{count}.db"
+            path = course.disk.directory / f"size-{name}-{count}.db"
             yield (name, count), asyncio.run(_size(path, pause, count, effort.runs))
         if course.peer.there:
-            path = course.disk.folder / f"size-langgraph-{count}.db"
+            path = course.disk.directory / f"size-langgraph-{count}.db"
             asked = {"variant": SAVER, "place": f"sqlite:{path}", "messages": count}
             course.peer.ask(**asked, pauses=1)
             before = _bytes_in(path)
@@ -197,9 +197,9 @@ def _size_table(sizes: Mapping[tuple[str, int], float], counts: tuple[int, ...])
 # --- bytes of a second pause ---
 
 
-async def _second_pause(folder: Path, count: int, *, elsewhere: bool) -> tuple[float, float]:
+async def _second_pause(directory: Path, count: int, *, elsewhere: bool) -> tuple[float, float]:
     """What stands in the database because a run that goes on paused again: its own part, and the question's."""
-    path = folder / f"second-{count}-{elsewhere}.db"
+    path = directory / f"second-{count}-{elsewhere}.db"
     stores = [SqliteStore(path) for _ in range(1 + elsewhere)]
     gates = [Signoff(ASK_ALL, wait="suspend", store=store) for store in stores]
     asking = [agent(1, tools(Tally()), gate, suspends=True, turns=2) for gate in gates]

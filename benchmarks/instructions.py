@@ -27,7 +27,7 @@ from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
 from benchmarks import durable_trips, nested_trips, trips
 from benchmarks.agents import agent, run_whole, tools
 from benchmarks.policies import ONE_RULE, realistic
-from benchmarks.script import FOLDER, Tally
+from benchmarks.script import DIRECTORY, Tally
 from signoff import Policy, Signoff
 from signoff.broker import signatures, watch
 from signoff.store import sqlite
@@ -76,28 +76,28 @@ class Hooked(AbstractCapability[Any]):
         return None
 
 
-async def _durable(variant: str, folder: Path) -> Trip:
-    return (await durable_trips.trips(variant, f"sqlite:{folder}/signoff.db", 0, Tally())).trip
+async def _durable(variant: str, directory: Path) -> Trip:
+    return (await durable_trips.trips(variant, f"sqlite:{directory}/signoff.db", 0, Tally())).trip
 
 
-async def _nested(variant: str, folder: Path) -> Trip:
-    return (await nested_trips.nested_trips(variant, f"sqlite:{folder}/signoff.db", Tally())).trip
+async def _nested(variant: str, directory: Path) -> Trip:
+    return (await nested_trips.nested_trips(variant, f"sqlite:{directory}/signoff.db", Tally())).trip
 
 
-async def _asked(variant: str, folder: Path) -> Trip:
+async def _asked(variant: str, directory: Path) -> Trip:
     return trips.trips(MANY)[variant]
 
 
-async def _floor(calls: int, folder: Path) -> Trip:
+async def _floor(calls: int, directory: Path) -> Trip:
     tally = Tally()
     asks = agent(calls, tools(tally).approval_required(), Hooked(), suspends=True)
     return partial(trips.native_trip, asks, tally, calls)
 
 
-async def _allowed(rules: Any, folder: Path) -> Trip:
+async def _allowed(rules: Any, directory: Path) -> Trip:
     tally = Tally()
-    (folder / FOLDER).mkdir(exist_ok=True)
-    gate = [] if rules is None else [Signoff(Policy.from_rules(rules, root=str(folder)))]
+    (directory / DIRECTORY).mkdir(exist_ok=True)
+    gate = [] if rules is None else [Signoff(Policy.from_rules(rules, root=str(directory)))]
     return partial(run_whole, agent(MANY, tools(tally), *gate), tally, MANY)
 
 
@@ -120,7 +120,7 @@ VARIANTS: dict[str, tuple[Callable[[Path], Awaitable[Trip]], int]] = {
     "one level": (partial(_nested, "agent alone"), 20),
     "two levels": (partial(_nested, "agent inside"), 20),
 }
-"""What makes a trip in a folder, and how many are counted."""
+"""What makes a trip in a directory, and how many are counted."""
 
 
 @dataclass(frozen=True)
@@ -153,10 +153,10 @@ def slow_down() -> None:
     Writer.__init__.__kwdefaults__["soon"] *= SLOWER
 
 
-async def play(variant: str, folder: Path) -> None:
+async def play(variant: str, directory: Path) -> None:
     slow_down()
     make, count = VARIANTS[variant]
-    trip = await make(folder)
+    trip = await make(directory)
     for _ in range(BEFORE):
         await trip()
     print("ready", flush=True)
@@ -172,11 +172,11 @@ async def play(variant: str, folder: Path) -> None:
 
 def counted(variant: str) -> float:
     """Millions of instructions that one trip takes."""
-    with tempfile.TemporaryDirectory() as folder:
-        folder = str(Path(folder).resolve())
-        report = Path(folder, "callgrind.out")
+    with tempfile.TemporaryDirectory() as directory:
+        directory = str(Path(directory).resolve())
+        report = Path(directory, "callgrind.out")
         command = ["valgrind", "-q", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={report}"]
-        played = [sys.executable, "-m", "benchmarks.instructions", "--play", variant, folder]
+        played = [sys.executable, "-m", "benchmarks.instructions", "--play", variant, directory]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
         with subprocess.Popen([*command, *played], **pipes) as process:  # type: ignore[call-overload]
             assert process.stdin is not None

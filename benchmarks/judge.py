@@ -34,8 +34,8 @@ def measure(effort: Effort, bench: Bench) -> Report:
     warm = take_turns(dict(_warm()), effort)
     cold = take_turns(dict(_cold()), effort)
     memory = take_turns(dict(_memory(effort.grants)), effort)
-    with tempfile.TemporaryDirectory() as folder:
-        commands = dict(_commands(Path(folder), effort.lines))
+    with tempfile.TemporaryDirectory() as directory:
+        commands = dict(_commands(Path(directory), effort.lines))
         command = take_turns(commands, replace(effort, rounds=min(effort.rounds, 10)))
     judged = {name: Figure.of(taken).times(1e6 / CALLS) for name, taken in warm.items()}
     return Report(
@@ -107,9 +107,9 @@ def _call(number: int, rules: int, kind: str) -> Call:
 # --- the command ---
 
 
-def _commands(folder: Path, lines: int) -> Iterator[tuple[str, Sampler]]:
+def _commands(directory: Path, lines: int) -> Iterator[tuple[str, Sampler]]:
     for size in SIZES:
-        policy, calls = folder / f"policy-{size}.yaml", folder / f"calls-{size}.jsonl"
+        policy, calls = directory / f"policy-{size}.yaml", directory / f"calls-{size}.jsonl"
         policy.write_text(json.dumps({"policy": by_name(size)}), encoding="utf-8")
         with calls.open("w", encoding="utf-8") as file:
             for number in range(lines):

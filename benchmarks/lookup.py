@@ -11,7 +11,7 @@ from benchmarks.bench import SQLITE, Bench
 from benchmarks.copies import with_grants
 from benchmarks.measure import Effort, Figure, Pairs, Sampler, async_sampler, sync_sampler, take_turns
 from benchmarks.report import Report, Row, Table, Target
-from benchmarks.script import FOLDER, TOOL, arguments
+from benchmarks.script import DIRECTORY, TOOL, arguments
 from signoff.broker import Broker
 from signoff.core.call import Call
 from signoff.core.grant import Grant
@@ -45,7 +45,7 @@ def measure(effort: Effort, bench: Bench) -> Report:
             for (kind, size), store in stores.items()
             for way in WAYS
         }
-        bare = _bare(f"{bench.disk.folder}/bare.db", effort.kept_grants)
+        bare = _bare(f"{bench.disk.directory}/bare.db", effort.kept_grants)
         samples = take_turns({**looks, (SQLITE, BARE, effort.kept_grants): bare}, effort)
         for store in stores.values():
             store.close()
@@ -105,7 +105,7 @@ def _grants() -> Iterator[Grant]:
     for tool, count in PATTERNS.items():
         for number in range(count):
             pattern = (
-                ArgCondition(arg="path", fits=Fits.UNDER, value=f"{FOLDER}/{number}"),
+                ArgCondition(arg="path", fits=Fits.UNDER, value=f"{DIRECTORY}/{number}"),
                 ArgCondition(arg="body", fits=Fits.ANY),
             )
             yield Grant(
@@ -125,7 +125,7 @@ def _call(way: str, number: int) -> Call:
     if way == NOTHING:
         args["body"] = "something else"
     elif way != EXACT:
-        args["path"] = f"{FOLDER}/{number % PATTERNS[WAYS[way]]}/file"
+        args["path"] = f"{DIRECTORY}/{number % PATTERNS[WAYS[way]]}/file"
     return Call(tool=WAYS[way], args=args)
 
 

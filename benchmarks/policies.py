@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.script import FOLDER, TOOL
+from benchmarks.script import DIRECTORY, TOOL
 
 Rules = list[dict[str, Any]]
 
@@ -33,7 +33,7 @@ def realistic(last_word: str) -> Rules:
         {"allow": {"tool": "*", "toolset": "calendar"}},
         {"ask": {"tool": files, "args": {"body": {"regex": ".*PRIVATE KEY.*"}}}},
         {"ask": {"tool": files, "path": ["**/*.toml", "**/*.lock"]}},
-        {last_word: {"tool": files, "path": {"inside": FOLDER}}},
+        {last_word: {"tool": files, "path": {"inside": DIRECTORY}}},
         {"ask": {"tool": files}},
         {"ask": "net.egress"},
     ]

@@ -8,7 +8,7 @@ from typing import Any
 PROMPT = "Please write the files."
 DONE = "done"
 TOOL = "write_file"
-FOLDER = "notes"
+DIRECTORY = "notes"
 
 _BODY = "x" * 64
 _LETTERS = "etaoinshrdlucmfwypvbgk"
@@ -17,7 +17,7 @@ _WORDS = ["".join(Random(number).choices(_LETTERS, k=2 + number % 8)) for number
 
 def arguments(number: int) -> dict[str, Any]:
     """The arguments of one call, about 100 bytes of JSON, different for each."""
-    return {"path": f"{FOLDER}/file_{number}.txt", "body": _BODY}
+    return {"path": f"{DIRECTORY}/file_{number}.txt", "body": _BODY}
 
 
 def said(number: int) -> str:

@@ -24,13 +24,13 @@ class NoServer(Exception):
 class Server:
     """Lives until it is closed, or this process ends."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
-        """Its files are somewhere below `folder`, which has to be one that everybody may enter."""
+    def __init__(self, directory: Path, environment: Mapping[str, str] | None = None) -> None:
+        """Its files are somewhere below `directory`, which has to be one that everybody may enter."""
         if not postgres.is_available() or importlib.util.find_spec("psycopg") is None:
             raise NoServer("PostgreSQL is left out: its server or psycopg is not installed (requirements/bench.txt)")
         self._process = subprocess.Popen(
             [sys.executable, __file__, secrets.token_hex(6)],
-            env=os.environ | {"TMPDIR": str(folder)} | dict(environment or {}),
+            env=os.environ | {"TMPDIR": str(directory)} | dict(environment or {}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -40,13 +40,13 @@ WORKERS = {
 
 
 def measure(effort: Effort, bench: Bench) -> Report:
-    folder = bench.disk.folder / "start"
-    _write_project(folder)
-    environment = _environment(folder, bench.disk.file("start"))
+    directory = bench.disk.directory / "start"
+    _write_project(directory)
+    environment = _environment(directory, bench.disk.file("start"))
     programs = {
-        PLAIN: _Program((sys.executable, str(HERE / "plain.py")), folder, environment),
-        AGENT: _Program((PROGRAM, "run", "plain:agent", "Go."), folder, environment),
-        WORKER: _Program((PROGRAM, "run", "writer", "Go."), folder, environment),
+        PLAIN: _Program((sys.executable, str(HERE / "plain.py")), directory, environment),
+        AGENT: _Program((PROGRAM, "run", "plain:agent", "Go."), directory, environment),
+        WORKER: _Program((PROGRAM, "run", "writer", "Go."), directory, environment),
     }
     # Whole programs take their time.
     less = replace(effort, rounds=max(1, effort.rounds // 3), warm_up=min(1, effort.warm_up))
@@ -84,19 +84,19 @@ def _row(name: str, program: _Program, seconds: list[float], ratio: Figure | Non
     )
 
 
-def _write_project(folder: Path) -> None:
+def _write_project(directory: Path) -> None:
     for inside in ("workers", "notes", "home"):
-        (folder / inside).mkdir(parents=True, exist_ok=True)
-    (folder / "signoff.yaml").write_text(PROJECT, encoding="utf-8")
+        (directory / inside).mkdir(parents=True, exist_ok=True)
+    (directory / "signoff.yaml").write_text(PROJECT, encoding="utf-8")
     for name, text in WORKERS.items():
-        (folder / "workers" / name).write_text(text, encoding="utf-8")
+        (directory / "workers" / name).write_text(text, encoding="utf-8")
 
 
-def _environment(folder: Path, store: str) -> Mapping[str, str]:
+def _environment(directory: Path, store: str) -> Mapping[str, str]:
     """This one's, without what whoever measures has set up for signoff."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("SIGNOFF_")}
     path = [str(HERE), *filter(None, [own.get("PYTHONPATH")])]
-    ours = {"SIGNOFF_STORE": store, "SIGNOFF_AS": "ana", "XDG_CONFIG_HOME": str(folder / "home")}
+    ours = {"SIGNOFF_STORE": store, "SIGNOFF_AS": "ana", "XDG_CONFIG_HOME": str(directory / "home")}
     return {**own, **ours, "PYTHONPATH": os.pathsep.join(path)}
 
 
@@ -105,18 +105,18 @@ class _Program:
     """A program that asks a model; says how many seconds after its start it did."""
 
     command: tuple[str, ...]
-    folder: Path
+    directory: Path
     environment: Mapping[str, str]
     imports: list[float] = field(default_factory=list[float])
     """Seconds of those that went to importing PydanticAI."""
 
     def __call__(self) -> float:
-        note = self.folder / "noted"
+        note = self.directory / "noted"
         note.unlink(missing_ok=True)
         start = time.monotonic()
         done = subprocess.run(
             self.command,
-            cwd=self.folder,
+            cwd=self.directory,
             env={**self.environment, "BENCH_FIRST_REQUEST": str(note)},
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -21,14 +21,14 @@ class CannotBuild(Exception):
     """Why the library cannot be had here."""
 
 
-def build(folder: Path) -> Path:
-    """The library, made in a folder. Raises `CannotBuild`."""
+def build(directory: Path) -> Path:
+    """The library, made in a directory. Raises `CannotBuild`."""
     compiler = shutil.which("cc")
     if not sys.platform.startswith("linux"):
         raise CannotBuild("syncs are counted and slowed on Linux only")
     if compiler is None:
         raise CannotBuild("there is no C compiler (cc) to build what counts and slows syncs")
-    library = folder / "syncs.so"
+    library = directory / "syncs.so"
     command = [compiler, "-O2", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -13,7 +13,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
 from benchmarks.agents import Empty, agent, run_whole, tools
 from benchmarks.policies import ASK_ALL
 from benchmarks.script import DONE, PROMPT, Tally
-from signoff import Answerer, ApprovalDecision, ApprovalMemory, ApprovalMode, ApprovalRequest, Signoff, resume
+from signoff import Actor, ApprovalDecision, ApprovalMemory, ApprovalMode, ApprovalRequest, Signoff, resume
 
 BARE = "PydanticAI, nobody is asked"
 NATIVE = "PydanticAI, suspended and resumed"
@@ -68,7 +68,7 @@ async def native_trip(asking: Agent[Any, Any], tally: Tally, calls: int) -> None
 
 
 async def _our_trip(asking: Agent[Any, Any], gate: Signoff, tally: Tally, calls: int) -> None:
-    ana = Answerer(name="ana", via="api")
+    ana = Actor(name="ana", via="api")
     paused = await asking.run(PROMPT)
     for metadata in paused.output.metadata.values():
         await gate.answer(metadata["signoff"]["request"], _YES, by=ana)

@@ -3,7 +3,7 @@
 Everybody who names the same session shares one server. It is started by the first, watched over by a keeper of its own,
 and stopped when the last is gone: each user holds a lock that the kernel takes back however the process ends.
 Only the wheel's programs are used, not its Python: that one neither quotes paths nor survives a kill, and as root it
-adds a user to the machine and opens every folder on the way to the server.
+adds a user to the machine and opens every directory on the way to the server.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Reused:
 
 
 def _joined(session: str) -> tuple[Path, int]:
-    """The server's folder and a lock held on it as one of its users."""
+    """The server's directory and a lock held on it as one of its users."""
     home = _place() / f"signoff-pg-{session}"
     while True:
         with suppress(FileNotFoundError):  # its keeper was about to clear it away
@@ -147,13 +147,13 @@ def _joined(session: str) -> tuple[Path, int]:
 
 
 def _place() -> Path:
-    """A folder that the server's user can reach, and whose path is short enough for a socket."""
+    """A directory that the server's user can reach, and whose path is short enough for a socket."""
     for place in (tempfile.gettempdir(), "/tmp", "/var/tmp"):
         path = Path(place).resolve()
         short = len(os.fsencode(path)) + len("/signoff-pg-") + 12 + len("/data") <= LONGEST_SOCKET
         if short and (os.geteuid() != 0 or all(one.stat().st_mode & 0o001 for one in (path, *path.parents))):
             return path
-    raise RuntimeError("there is no folder for the sockets of a PostgreSQL server")
+    raise RuntimeError("there is no directory for the sockets of a PostgreSQL server")
 
 
 def _start(home: Path) -> None:

@@ -14,8 +14,8 @@ from signoff.store.sqlite import SqliteStore
 
 @cache
 def _content() -> bytes:
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "signoff.db"
+    with TemporaryDirectory() as directory:
+        file = Path(directory) / "signoff.db"
         SqliteStore(file).close()
         return file.read_bytes()
 

@@ -1,4 +1,4 @@
-"""Python loads this by itself in every program of `start`, as the folder is on its path.
+"""Python loads this by itself in every program of `start`, as the directory is on its path.
 
 It notes how long importing PydanticAI takes, and when a model is first asked, whatever the program is. All else it
 leaves alone: it imports nothing that the program would not import.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from signoff.core.call import Call as Call
     from signoff.core.decision import ApprovalDecision as ApprovalDecision
     from signoff.core.mode import ApprovalMode as ApprovalMode
-    from signoff.core.people import Answerer as Answerer
+    from signoff.core.people import Actor as Actor
     from signoff.core.request import ApprovalRequest as ApprovalRequest
     from signoff.core.verdict import Effect as Effect
     from signoff.core.verdict import Verdict as Verdict
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "Answerer": "core.people",
+    "Actor": "core.people",
     "ApprovalBlocked": "errors",
     "ApprovalDecision": "core.decision",
     "ApprovalDenied": "errors",

@@ -14,7 +14,7 @@ _PLAIN = re.compile(r"(?!\.\.?(?:/|\Z))[^/\0]+(?:/(?!\.\.?(?:/|\Z))[^/\0]+)*")
 def followed(root: str, texts: Iterable[str]) -> dict[str, str]:
     """For each text that may be a path: where it leads, unless that is where it says or cannot be said.
 
-    `root` is the folder relative paths start from, itself a real path; `~/` stands for the user's home folder.
+    `root` is the directory relative paths start from, itself a real path; `~/` stands for the user's home directory.
     """
     return {text: where for text in texts if (where := _leads_to(root, text)) is not None}
 

@@ -18,7 +18,7 @@ from signoff.core.inbox import Item
 from signoff.core.lease import Lease
 from signoff.core.mode import ApprovalMode
 from signoff.core.notice import Notice, Reminder
-from signoff.core.people import Answerer, Delegation
+from signoff.core.people import Actor, Delegation
 from signoff.core.record import Checkpoint, Entry, EventDraft
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import Process, SavedRun, Segment
@@ -446,7 +446,7 @@ class Inbox(Protocol):
         """
         ...
 
-    async def tell(self, request_id: str, *, happened: bool, by: Answerer, note: str = "") -> ApprovalRequest:
+    async def tell(self, request_id: str, *, happened: bool, by: Actor, note: str = "") -> ApprovalRequest:
         """Say what became of a call whose process died. Raises as `answer` does."""
         ...
 
@@ -474,17 +474,17 @@ class Inbox(Protocol):
         """Say that what was shown is there no longer: it is shown anew, if it still waits."""
         ...
 
-    async def opened(self, request_id: str, by: Answerer) -> None:
+    async def opened(self, request_id: str, by: Actor) -> None:
         """Note that somebody was given the whole of a call that is too long to be shown at once."""
         ...
 
-    async def has_opened(self, request_id: str, by: Answerer) -> bool: ...
+    async def has_opened(self, request_id: str, by: Actor) -> bool: ...
 
-    async def entitled(self, request_id: str, people: Sequence[Answerer]) -> Sequence[Answerer]:
+    async def entitled(self, request_id: str, people: Sequence[Actor]) -> Sequence[Actor]:
         """Those of these people who may answer a request now, be it in the place of somebody absent."""
         ...
 
-    async def try_out(self, by: Answerer, at: str = "") -> ApprovalRequest:
+    async def try_out(self, by: Actor, at: str = "") -> ApprovalRequest:
         """Ask a question about nothing, for somebody who wants to see that asking works; `at` is where, if anywhere.
 
         Whatever is answered, nothing runs.
@@ -508,7 +508,7 @@ class Heard(NamedTuple):
     """Where, as the channel says: what comes of it is told there."""
     id: str
     """Of the message: a later one has a higher number."""
-    by: Answerer
+    by: Actor
     text: str
 
 

@@ -13,13 +13,13 @@ from tests.ready import ready
 
 from signoff import ApprovalDecision, Signoff
 from signoff.broker import Broker
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import ScriptedModel
 
 YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False)
-ANA = Answerer(name="ana")
+ANA = Actor(name="ana")
 PATIENCE = 60
 """Seconds after which something that should happen at once counts as never happening."""
 
@@ -39,8 +39,8 @@ class Silent:
 class Place:
     """A store in a file. Every gate and broker made here opens it as a process of its own would."""
 
-    def __init__(self, folder: Path) -> None:
-        self.file = folder / "signoff.db"
+    def __init__(self, directory: Path) -> None:
+        self.file = directory / "signoff.db"
         self.url = f"sqlite:{self.file}"
         self._stores: list[SqliteStore] = []
 

@@ -86,10 +86,10 @@ async def until_asked(approver: Mostly, awaited: Any) -> Any:
 class Doomed:
     """A's call `ask_b` is approved, and books something without having said that it does. Then the process is gone."""
 
-    def __init__(self, folder: str, way: str, *, dies: bool) -> None:
-        self.world, self.dies = World(Path(folder), lambda world: self.build()), dies
+    def __init__(self, directory: str, way: str, *, dies: bool) -> None:
+        self.world, self.dies = World(Path(directory), lambda world: self.build()), dies
         self.way: Any = getattr(self, way)
-        self.effects = Log(f"{folder}/effects")
+        self.effects = Log(f"{directory}/effects")
         self.approver = Mostly(*(() if way.startswith("failed") else ("pay_b",)))
         inline = dies and way != "swallowed"
         self.world.defaults = {"approver": self.approver, "wait": "inline" if inline else "suspend"}
@@ -187,16 +187,16 @@ WAYS = (
 ).split()
 
 
-def dies_and_is_resumed(folder: str, way: str) -> dict[str, Any]:
+def dies_and_is_resumed(directory: str, way: str) -> dict[str, Any]:
     """What tools did before and after, and how the outer call stands."""
-    Child(_dies, folder, way).wait()
-    before = [one["did"] for one in Log(f"{folder}/effects").lines()]
-    return {"before": before, **Child(_goes_on, folder, way).wait()}
+    Child(_dies, directory, way).wait()
+    before = [one["did"] for one in Log(f"{directory}/effects").lines()]
+    return {"before": before, **Child(_goes_on, directory, way).wait()}
 
 
-def _dies(folder: str, way: str) -> None:
+def _dies(directory: str, way: str) -> None:
     async def work() -> None:
-        doomed = Doomed(folder, way, dies=True)
+        doomed = Doomed(directory, way, dies=True)
         if waits(await doomed.world.begin()):
             await doomed.world.answer("a-1")
             await doomed.world.go_on()
@@ -204,9 +204,9 @@ def _dies(folder: str, way: str) -> None:
     asyncio.run(work())
 
 
-def _goes_on(folder: str, way: str) -> dict[str, Any]:
+def _goes_on(directory: str, way: str) -> dict[str, Any]:
     async def work() -> dict[str, Any]:
-        doomed = Doomed(folder, way, dies=False)
+        doomed = Doomed(directory, way, dies=False)
         waited = waits(await doomed.world.go_on())
         [outer] = [one for one in await doomed.world.requests() if one.tool_name == "ask_b"]
         after = [one["did"] for one in doomed.effects.lines()]
@@ -218,10 +218,10 @@ def _goes_on(folder: str, way: str) -> dict[str, Any]:
 # --- the same for a call that a grant for one use let through ---
 
 
-def dies_on_a_grant(folder: str, wait: str) -> list[str]:
+def dies_on_a_grant(directory: str, wait: str) -> list[str]:
     """What tools did, when the call was let through, booked, died with its process, and was resumed."""
-    Child(_granted, folder, wait).wait()
-    return Child(_goes_on_granted, folder).wait()
+    Child(_granted, directory, wait).wait()
+    return Child(_goes_on_granted, directory).wait()
 
 
 def _books_and_dies(world: World, *, dies: bool) -> Agent[Any, Any]:
@@ -229,7 +229,7 @@ def _books_and_dies(world: World, *, dies: bool) -> Agent[Any, Any]:
 
     async def body(ctx: RunContext[Any], question: str) -> str:
         said = await call_agent(ctx, b, question)
-        Log(f"{world.folder}/effects").add(did="booked")
+        Log(f"{world.directory}/effects").add(did="booked")
         await world.flush()
         if dies:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -238,9 +238,9 @@ def _books_and_dies(world: World, *, dies: bool) -> Agent[Any, Any]:
     return caller(world, body, rules=ASK_ALL)
 
 
-def _granted(folder: str, wait: str) -> None:
+def _granted(directory: str, wait: str) -> None:
     async def work() -> None:
-        world = World(Path(folder))
+        world = World(Path(directory))
         await _books_and_dies(world, dies=False).run("first")
         await world.answer("a-1", ONCE)
         world.defaults = {"wait": wait, "approver": Mostly()}
@@ -251,11 +251,11 @@ def _granted(folder: str, wait: str) -> None:
     asyncio.run(work())
 
 
-def _goes_on_granted(folder: str) -> list[str]:
+def _goes_on_granted(directory: str) -> list[str]:
     async def work() -> list[str]:
-        world = World(Path(folder))
+        world = World(Path(directory))
         [run] = [one for one in await world.store().read(lambda tx: tx.runs.all()) if one.prompt == "second"]
         assert waits((await resume_run(_books_and_dies(world, dies=False), run.id)).output), "a person is asked"
-        return [one["did"] for one in Log(f"{folder}/effects").lines()]
+        return [one["did"] for one in Log(f"{directory}/effects").lines()]
 
     return asyncio.run(work())

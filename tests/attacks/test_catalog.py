@@ -235,7 +235,7 @@ PLUGIN = """
     ],
 )
 def test_what_a_plugin_imports_is_not_allowed_with_it(path: str, what: str, project: Project) -> None:
-    made = project.folder / "made"
+    made = project.directory / "made"
     project.package("mine.ts", PLUGIN)
     catalog = project.catalog(f"""
         toolsets: {{bad: {{use: "{path}", config: {{command: "touch {made}"}}}}}}
@@ -386,9 +386,9 @@ RUN = ("run", "w", "go", "--model", "script:script.yaml")
 
 
 def started(project: Project, *arguments: str) -> Any:
-    home = str(project.folder.parent)
+    home = str(project.directory.parent)
     environment = {"HOME": home, "XDG_STATE_HOME": home, "XDG_CONFIG_HOME": home, "KEY": "correcthorse99"}
-    return signoff(*arguments, cwd=project.folder, **environment)
+    return signoff(*arguments, cwd=project.directory, **environment)
 
 
 def test_nothing_that_a_project_prints_comes_between_json(project: Project) -> None:

@@ -221,18 +221,18 @@ async def test_an_escalated_approval_holds_when_the_run_goes_on(place: Place) ->
     ("change", "said"),
     [
         ("toolset", "the toolset (it was staging)"),
-        ("folder", "the folder its paths start from"),
+        ("directory", "the directory its paths start from"),
         ("link", "where its paths lead"),
         ("nothing", ""),
     ],
 )
-async def test_an_approval_is_for_one_toolset_one_folder_and_where_paths_lead(
+async def test_an_approval_is_for_one_toolset_one_directory_and_where_paths_lead(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, said: str
 ) -> None:
     staging, production = tmp_path / "staging", tmp_path / "production"
     wiped: list[str] = []
-    for folder in (staging, production):
-        (folder / "out" / "data").mkdir(parents=True)
+    for directory in (staging, production):
+        (directory / "out" / "data").mkdir(parents=True)
 
     def agent(toolset_id: str) -> tuple[Signoff, Agent[Any, Any]]:
         toolset: FunctionToolset[Any] = FunctionToolset(id=toolset_id)
@@ -248,7 +248,7 @@ async def test_an_approval_is_for_one_toolset_one_folder_and_where_paths_lead(
     monkeypatch.chdir(staging)
     run = await paused(*agent("staging"))
     [approved] = await place.answer()
-    if change == "folder":
+    if change == "directory":
         monkeypatch.chdir(production)
     elif change == "link":
         shutil.rmtree(staging / "out")

@@ -93,7 +93,7 @@ async def test_a_call_that_a_grant_let_through_is_not_made_again_after_a_never(w
 def test_an_approved_call_that_did_more_than_wait_is_unknown_after_a_crash(
     fork_server: ForkServer, tmp_path: Path, way: str
 ) -> None:
-    told = fork_server.call("tests.attacks.nested_kit:dies_and_is_resumed", folder=str(tmp_path), way=way)
+    told = fork_server.call("tests.attacks.nested_kit:dies_and_is_resumed", directory=str(tmp_path), way=way)
     assert told["before"].count("booked") == 1, "it died after that"
     assert told["after"] == told["before"], "nothing is repeated silently"
     assert told["waits"] and told["state"] == "unknown"
@@ -103,7 +103,7 @@ def test_an_approved_call_that_did_more_than_wait_is_unknown_after_a_crash(
 def test_a_grant_for_one_use_is_not_used_again_after_a_crash(
     fork_server: ForkServer, tmp_path: Path, wait: str
 ) -> None:
-    told = fork_server.call("tests.attacks.nested_kit:dies_on_a_grant", folder=str(tmp_path), wait=wait)
+    told = fork_server.call("tests.attacks.nested_kit:dies_on_a_grant", directory=str(tmp_path), wait=wait)
     assert told == ["booked"], "nothing is repeated silently"
 
 

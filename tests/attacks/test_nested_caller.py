@@ -1,4 +1,4 @@
-"""Attempts of a run inside a call to get past its caller: rules, people, folders, native tools, secrets."""
+"""Attempts of a run inside a call to get past its caller: rules, people, directories, native tools, secrets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.attacks.nested_kit import caller
 from tests.nested.chain import OUTPUT
 from tests.nested.kit import ANA, YES, World, calls, waits
 
-from signoff import Answerer, ApprovalDecision, Policy, Signoff, call_agent
+from signoff import Actor, ApprovalDecision, Policy, Signoff, call_agent
 from signoff.core.call import Call
 from signoff.core.request import State
 from signoff.core.verdict import Effect, OnTimeout
@@ -87,7 +87,7 @@ async def test_owners_at_no_level_approve_what_they_may_not(world: World, name: 
     await calling(world, b, [{"allow": ["ask_b", "look_b"]}], owner="zed").run("go")
     [request] = (await world.pending()).values()
     with pytest.raises(NotEntitled, match="the owner"):
-        await world.broker().answer(request.id, YES, by=Answerer(name=name, via="test"))
+        await world.broker().answer(request.id, YES, by=Actor(name=name, via="test"))
     await world.answer()
 
 
@@ -191,17 +191,17 @@ async def test_a_native_tool_that_the_caller_denies_is_not_offered_inside(world:
     assert offered == (["web_search"] if denied == "not at all" else [])
 
 
-# --- folders ---
+# --- directories ---
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project, and a folder in it that others start from."""
-    folder = tmp_path / "project"
-    (folder / "sub/secrets").mkdir(parents=True)
-    (folder / "sub/secrets/key").write_text(SECRET)
-    (folder / "sub/readme").write_text("hello")
-    return folder
+    """A project, and a directory in it that others start from."""
+    directory = tmp_path / "project"
+    (directory / "sub/secrets").mkdir(parents=True)
+    (directory / "sub/secrets/key").write_text(SECRET)
+    (directory / "sub/readme").write_text("hello")
+    return directory
 
 
 def denying(project: Path, *allowed: str) -> Policy:
@@ -213,7 +213,7 @@ PATHS = {"secrets/key": False, "../sub/secrets/key": False, "./x/../secrets/key"
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_a_path_from_another_folder_does_not_get_past_the_callers_rule(
+async def test_a_path_from_another_directory_does_not_get_past_the_callers_rule(
     world: World, project: Path, path: str
 ) -> None:
     def read_file(path: str) -> str:
@@ -239,7 +239,7 @@ async def test_a_path_from_another_folder_does_not_get_past_the_callers_rule(
         ("shell", {"command": "cat link"}),
     ],
 )
-async def test_a_toolset_that_starts_from_a_folder_of_its_own_is_held_by_rules_of_the_project(
+async def test_a_toolset_that_starts_from_a_directory_of_its_own_is_held_by_rules_of_the_project(
     world: World, project: Path, tool: str, args: dict[str, Any], nested: bool
 ) -> None:
     (project / "sub/link").symlink_to("secrets/key")

@@ -14,7 +14,7 @@ from tests.ready import ready
 
 from signoff import ApprovalDecision, Signoff
 from signoff.core.offer import wider_terms
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.safe import spelled_out
 from signoff.core.terms import Terms
@@ -22,7 +22,7 @@ from signoff.store.sqlite import SqliteStore
 from signoff.testing import ScriptedModel
 from signoff.toolsets import filesystem_rw, shell_file_ops
 
-ANA = Answerer(name="ana", via="terminal")
+ANA = Actor(name="ana", via="terminal")
 YES, NO = ApprovalDecision(approved=True, by=ANA), ApprovalDecision(approved=False, note="no", by=ANA)
 AGAIN = "asked about"
 
@@ -49,8 +49,8 @@ class Once:
 class Play:
     """Calls of one agent after another, over one store."""
 
-    def __init__(self, folder: Path, approver: Once) -> None:
-        self._store = SqliteStore(ready(folder / "signoff.db"))
+    def __init__(self, directory: Path, approver: Once) -> None:
+        self._store = SqliteStore(ready(directory / "signoff.db"))
         self.approver = approver
 
     def gate(self, rules: Sequence[dict[str, Any]] = (), **options: Any) -> Signoff:
@@ -80,9 +80,9 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Play]
         (filesystem_rw, "delete_file", {"path": "docs/z.txt"}, {"path": "docs/z.txt"}),
         (shell_file_ops, "shell", {"command": "mkdir -p a"}, {"command": "mkdir -p b"}),
     ],
-    ids=["a folder", "exactly", "a command"],
+    ids=["a directory", "exactly", "a command"],
 )
-async def test_in_another_folder_it_is_another_call(
+async def test_in_another_directory_it_is_another_call(
     play: Callable[..., Play], tmp_path: Path, kind: Any, tool: str, first: dict[str, str], like: dict[str, str]
 ) -> None:
     here = play()
@@ -219,7 +219,7 @@ async def test_a_pattern_is_no_answer_to_a_rule_that_did_not_ask_then(
     assert await here.call(later, "write_file", path="config/prod/b.txt", content="x") == AGAIN
 
 
-async def test_a_no_to_a_folder_holds_however_a_path_is_spelled(play: Callable[..., Play], tmp_path: Path) -> None:
+async def test_a_no_to_a_directory_holds_however_a_path_is_spelled(play: Callable[..., Play], tmp_path: Path) -> None:
     here = play(NO)
     (tmp_path / "config").mkdir()
     (tmp_path / "way").symlink_to("config")

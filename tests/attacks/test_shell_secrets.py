@@ -178,8 +178,8 @@ SHALLOW = (
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     root = tmp_path.resolve() / "root"
-    for folder in ("sub", "empty", "src/.venv/certs", ".git", "node_modules/x"):
-        (root / folder).mkdir(parents=True)
+    for directory in ("sub", "empty", "src/.venv/certs", ".git", "node_modules/x"):
+        (root / directory).mkdir(parents=True)
     (root / "a.txt").write_text("plain\n")
     (root / "src" / "key.pem").write_text("a key for tests\n")
     (root / "src" / ".venv" / "certs" / "cacert.pem").write_text("certificates\n")
@@ -189,7 +189,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", DEEP)
-def test_reading_a_whole_folder_sees_what_is_below_it(command: str, root: Path) -> None:
+def test_reading_a_whole_directory_sees_what_is_below_it(command: str, root: Path) -> None:
     before = plan(command, str(root))
     assert before.line is not None or ".." in command, before.why
     (root / ".env").write_text(f"PASSWORD={SECRET}\n")
@@ -240,7 +240,7 @@ async def test_what_is_allowed_prints_no_secret(root: Path) -> None:
         ("cat a.txt && cd src && grep -r x", True),
     ],
 )
-def test_only_the_folder_that_cd_leads_to_counts(command: str, asks: bool, root: Path) -> None:
+def test_only_the_directory_that_cd_leads_to_counts(command: str, asks: bool, root: Path) -> None:
     (root / ".env").write_text(f"PASSWORD={SECRET}\n")
     assert bool(plan(command, str(root)).why) is asks
 
@@ -259,7 +259,7 @@ def test_a_link_below_that_leads_to_a_secret_is_seen(root: Path, tmp_path: Path)
     assert "leads to" in plan("grep -R x .", str(root)).why
 
 
-def test_a_folder_too_large_to_look_through_is_not_waited_for(root: Path) -> None:
+def test_a_directory_too_large_to_look_through_is_not_waited_for(root: Path) -> None:
     loop = root / "sub" / "again"
     loop.symlink_to(root / "sub")
     assert plan("grep -r x sub", str(root)).why == ""
@@ -348,7 +348,7 @@ def test_what_a_database_may_show(query: str) -> None:
     "command",
     ["grep -r . .m2", "cd .m2; grep -r . .", "diff settings.xml .m2", "grep -R x lk", "grep -R --exclude=up x lk"],
 )
-def test_a_folder_of_credentials_read_by_its_own_name_or_behind_a_link(tmp_path: Path, command: str) -> None:
+def test_a_directory_of_credentials_read_by_its_own_name_or_behind_a_link(tmp_path: Path, command: str) -> None:
     root = tmp_path / "work"
     (root / ".m2").mkdir(parents=True)
     (root / ".m2" / "settings.xml").write_text("<password>x</password>")

@@ -293,9 +293,9 @@ def test_a_signature_has_one_spelling(keys: Keys, spelling: Callable[[str], str]
 class Machine:
     """A store, the key that signs its record, and somebody who can write to the file."""
 
-    def __init__(self, folder: Path) -> None:
-        self.file = ready(folder / "signoff.db")
-        self.keys = Keys(folder / "keys")
+    def __init__(self, directory: Path) -> None:
+        self.file = ready(directory / "signoff.db")
+        self.keys = Keys(directory / "keys")
         self.now = NOON
 
     async def write(self, made: list[EventDraft]) -> None:
@@ -430,7 +430,7 @@ async def test_a_cut_tail_without_its_checkpoints_is_found_by_the_copy(machine: 
     seq, text = await machine.broken()
     assert seq == 26
     assert "cut off after event 25" in text
-    assert str(machine.keys.folder) in text
+    assert str(machine.keys.directory) in text
 
 
 async def test_a_record_that_was_emptied_is_found(machine: Machine) -> None:

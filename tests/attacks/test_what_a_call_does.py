@@ -22,10 +22,10 @@ from signoff.toolsets.builtin.shell.toolset import ShellToolset
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "work"
-    (folder / "sub").mkdir(parents=True)
-    (folder / "a.txt").write_text("a\n")
-    return folder
+    directory = tmp_path / "work"
+    (directory / "sub").mkdir(parents=True)
+    (directory / "a.txt").write_text("a\n")
+    return directory
 
 
 Made = list[tuple[str, dict[str, Any]]]
@@ -87,12 +87,12 @@ def test_an_allowed_command_is_allowed_where_the_line_starts_and_nowhere_else(co
     assert policy.judge(Call(tool="shell", args={"command": "make test | tail -2"})).effect is Effect.ALLOW
 
 
-async def test_a_program_with_a_path_is_the_one_in_the_shells_folder(
+async def test_a_program_with_a_path_is_the_one_in_the_shells_directory(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for folder, says in ((root, "root"), (tmp_path, "elsewhere")):
-        (folder / "run.sh").write_text(f"#!/bin/sh\necho {says}\n")
-        (folder / "run.sh").chmod(0o755)
+    for directory, says in ((root, "root"), (tmp_path, "elsewhere")):
+        (directory / "run.sh").write_text(f"#!/bin/sh\necho {says}\n")
+        (directory / "run.sh").chmod(0o755)
     monkeypatch.chdir(tmp_path)
     rules = [{"allow": {"command": "./run.sh"}}]
 

@@ -23,7 +23,7 @@ from tests.attacks.test_resume import with_args
 from tests.gate.agents import Till, agent_with, calls, pays, returns
 
 from signoff import (
-    Answerer,
+    Actor,
     ApprovalDecision,
     ApprovalMemory,
     ApprovalRequest,
@@ -131,7 +131,7 @@ async def test_roles_come_from_the_file_where_there_is_one(till: Till) -> None:
     await agent_with(signoff, pays(5), till, suspends=True).run("go")
     [request] = await signoff.pending()
     with pytest.raises(NotEntitled):
-        await signoff.answer(request.id, APPROVE, by=Answerer(name="eve", roles=OPS))
+        await signoff.answer(request.id, APPROVE, by=Actor(name="eve", roles=OPS))
 
 
 @pytest.mark.parametrize("approved", ["false", "no", 1, [0], None])
@@ -447,8 +447,8 @@ async def test_a_replay_that_was_slow_does_not_ask_a_second_person(decision: App
         )
 
     rules = [{"allow": "hold"}]
-    one = gate(rules, ScriptedUI([decision], by=Answerer(name="ana")), store=store)
-    bob = ScriptedUI(["approve"], by=Answerer(name="bob"))
+    one = gate(rules, ScriptedUI([decision], by=Actor(name="ana")), store=store)
+    bob = ScriptedUI(["approve"], by=Actor(name="bob"))
     other = gate(rules, bob, store=store)
     paused = await agent(gate([{"ask": "*"}], wait="suspend", store=MemoryStore())).run("go")
     quick = await agent(one).run(message_history=paused.all_messages())

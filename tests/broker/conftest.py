@@ -49,8 +49,8 @@ class Opens(Protocol):
 @pytest.fixture
 def ram() -> Iterator[Path]:
     """A directory in memory where there is one: what is looked at is what brokers write, not how a disk keeps it."""
-    with TemporaryDirectory(dir=RAM) as folder:
-        yield Path(folder)
+    with TemporaryDirectory(dir=RAM) as directory:
+        yield Path(directory)
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -72,14 +72,14 @@ def another(request: pytest.FixtureRequest, ram: Path, clock: FakeClock) -> Iter
         store.close()
 
 
-def maker(kind: str, folder: Path) -> Callable[[], Store]:
+def maker(kind: str, directory: Path) -> Callable[[], Store]:
     """Opens the same store once more."""
     if kind == "memory":
         store = MemoryStore(record=True)
         return lambda: store
     from signoff.store.sqlite import SqliteStore
 
-    return lambda: SqliteStore(ready(folder / "signoff.db"))
+    return lambda: SqliteStore(ready(directory / "signoff.db"))
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ from signoff.broker.runs import RunProgress
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant
-from signoff.core.people import Answerer, AnswererKind, Delegation
+from signoff.core.people import Actor, ActorKind, Delegation
 from signoff.core.record import START, Entry
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import RunState, SavedRun
@@ -249,9 +249,9 @@ class Answer:
     spelled: str
 
     @property
-    def by(self) -> Answerer:
+    def by(self) -> Actor:
         name = {"lower": self.name, "upper": self.name.upper(), "wide": f"  {self.name} "}[self.spelled]
-        return Answerer(name=name, kind=AnswererKind(self.kind), roles=frozenset({"ops", "boss", "security"}))
+        return Actor(name=name, kind=ActorKind(self.kind), roles=frozenset({"ops", "boss", "security"}))
 
 
 HOW = [
@@ -578,7 +578,7 @@ class AnyOrder(RuleBasedStateMachine):
         elif does == "unhalt":
             self.agree(broker, self.model.unhalt, lambda: broker.switch.unhalt(by="ana"))
         else:
-            to, by = one if does == "assign" else "", Answerer(name=other)
+            to, by = one if does == "assign" else "", Actor(name=other)
             self.agree(broker, lambda: self.model.assign(question, to), lambda: broker.assign(question.id, to, by=by))
 
     # --- time ---
@@ -953,8 +953,8 @@ def in_memory() -> AnyOrder:
 def in_a_file() -> AnyOrder:
     from signoff.store.sqlite import SqliteStore
 
-    folder = TemporaryDirectory(dir=RAM)
-    return AnyOrder(lambda: SqliteStore(ready(Path(folder.name) / "signoff.db")), folder.cleanup)
+    directory = TemporaryDirectory(dir=RAM)
+    return AnyOrder(lambda: SqliteStore(ready(Path(directory.name) / "signoff.db")), directory.cleanup)
 
 
 MACHINES = {"memory": in_memory, "sqlite": in_a_file}

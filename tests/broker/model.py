@@ -583,9 +583,9 @@ def fits(condition: ArgCondition, value: object, leads: Mapping[str, str], *, ye
             amount, limit = number(value), number(condition.value)
             return amount is not None and limit is not None and amount <= limit
         case Fits.UNDER if not yes:
-            folder = str(condition.value)
+            directory = str(condition.value)
             ways = (_walked(value), leads.get(value, "")) if isinstance(value, str) else ()
-            return any(way == folder or way.startswith(f"{folder}/") for way in ways)
+            return any(way == directory or way.startswith(f"{directory}/") for way in ways)
         case Fits.UNDER:
             return (
                 isinstance(value, str) and _stays_in(value, str(condition.value)) and leads.get(value, value) == value
@@ -604,15 +604,15 @@ def _walked(path: str) -> str:
     return ("/" if path.startswith("/") else "") + "/".join(way)
 
 
-def _stays_in(path: str, folder: str) -> bool:
-    steps, above = path.split("/"), folder.split("/")
+def _stays_in(path: str, directory: str) -> bool:
+    steps, above = path.split("/"), directory.split("/")
     rest = steps[len(above) :]
     odd = any(one.strip() in ("", ".", "..") for one in rest) or "\\" in path or not path.isprintable()
     return steps[: len(above)] == above and bool(rest) and not odd
 
 
 def _is_narrow(tool: str, pattern: Sequence[ArgCondition], args: Mapping[str, Any]) -> bool:
-    """Whether a pattern opens no more than one thing: the folder of a path, or the room below an amount."""
+    """Whether a pattern opens no more than one thing: the directory of a path, or the room below an amount."""
     if tool not in ("pay", "write") or [one.arg for one in pattern] != list(args):
         return False
     by_arg = {one.arg: one for one in pattern}
@@ -624,6 +624,6 @@ def _is_narrow(tool: str, pattern: Sequence[ArgCondition], args: Mapping[str, An
         limit = number(args["amount"])
         return amount.fits is Fits.AT_MOST and limit is not None and number(amount.value) == limit > 0
     path = by_arg["path"]
-    folder = str(args["path"]).rpartition("/")[0]
-    plain = all(one not in ("", ".", "..") for one in folder.split("/"))
-    return path.fits is Fits.UNDER and path.value == folder and plain and by_arg["content"].fits is Fits.ANY
+    directory = str(args["path"]).rpartition("/")[0]
+    plain = all(one not in ("", ".", "..") for one in directory.split("/"))
+    return path.fits is Fits.UNDER and path.value == directory and plain and by_arg["content"].fits is Fits.ANY

@@ -11,7 +11,7 @@ import pytest
 from signoff.broker import Broker, new_id
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import AlreadySettled, AlreadySpent, UnknownRequest
@@ -21,8 +21,8 @@ from signoff.testing import FakeClock
 YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False)
 
 
-def people(count: int) -> list[Answerer]:
-    return [Answerer(name=f"p{number}") for number in range(count)]
+def people(count: int) -> list[Actor]:
+    return [Actor(name=f"p{number}") for number in range(count)]
 
 
 def question(timeout: timedelta | None = None, call_id: str = "c1") -> ApprovalRequest:

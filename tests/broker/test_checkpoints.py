@@ -90,7 +90,7 @@ async def test_a_checkpoint_signs_the_end(store: Store, keys: Keys) -> None:
 
 async def test_only_when_something_was_written_since(store: Store, keys: Keys) -> None:
     assert await make_checkpoint(store, keys, NOON) is None
-    assert not keys.folder.exists(), "nothing to sign: no key is made"
+    assert not keys.directory.exists(), "nothing to sign: no key is made"
     await append(store, 5)
     assert await make_checkpoint(store, keys, NOON) is not None
     assert await make_checkpoint(store, keys, NOON + timedelta(days=1)) is None

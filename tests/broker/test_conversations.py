@@ -9,7 +9,7 @@ from tests.broker.conftest import Opens, ask
 
 from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.run import RunSetup, RunState, SavedRun
 from signoff.errors import AlreadyHeard, Halted, HeardTooLate, RunOver, RunTaken, WrongUse
 
@@ -57,7 +57,7 @@ async def test_one_turn_at_a_time(broker: Broker) -> None:
     request = await ask(broker, run="run1")
     with pytest.raises(RunTaken, match=r"^run run1 waits for an answer$"):
         await broker.runs.begin(turn("run2"), conversation=THREAD, heard="7")
-    await broker.answer(request, ApprovalDecision(approved=False), by=Answerer(name="ana"))
+    await broker.answer(request, ApprovalDecision(approved=False), by=Actor(name="ana"))
     await broker.runs.cancel("run1", by="ana")
     with pytest.raises(AlreadyHeard):  # whoever said it was told that it does not begin
         await broker.runs.begin(turn("run2"), conversation=THREAD, heard="7")

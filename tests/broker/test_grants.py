@@ -19,7 +19,7 @@ from signoff.broker import Broker
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant, grant_text
-from signoff.core.people import Answerer, AnswererKind
+from signoff.core.people import Actor, ActorKind
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
 from signoff.core.verdict import OnTimeout, Requirement, Verdict
@@ -27,7 +27,7 @@ from signoff.errors import NotEntitled, RequestError, UnknownRequest
 from signoff.store.memory import MemoryStore
 from signoff.testing import FakeClock
 
-ANA = Answerer(name="ana")
+ANA = Actor(name="ana")
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 UP_TO_5 = (ArgCondition(arg="to", fits=Fits.IS, value="bob"), ArgCondition(arg="amount", fits=Fits.AT_MOST, value=5))
 IN_DOCS = (ArgCondition(arg="path", fits=Fits.UNDER, value="docs"), ArgCondition(arg="content", fits=Fits.ANY))
@@ -72,7 +72,7 @@ async def test_an_answer_that_does_not_settle_is_not_remembered_yet(broker: Brok
     request = await ask(broker, need=Requirement(quorum=2))
     said = ApprovalDecision(approved=True, remember=Remember.ALWAYS)
     await broker.answer(request, said, by=ANA)
-    await broker.answer(request, said, by=Answerer(name="ben"))
+    await broker.answer(request, said, by=Actor(name="ben"))
     assert not await broker.grants.list(), "nor where particular people are asked"
 
 
@@ -204,13 +204,11 @@ async def test_an_edited_call_is_remembered_as_it_runs_and_says_so(broker: Broke
     assert plain.summary == "pays 5 to bob"
 
 
-@pytest.mark.parametrize(("kind", "kept"), [(AnswererKind.PERSON, 1), (AnswererKind.SCRIPT, 1), (AnswererKind.MODE, 0)])
-async def test_what_only_repeats_an_answer_is_not_remembered_again(
-    broker: Broker, kind: AnswererKind, kept: int
-) -> None:
+@pytest.mark.parametrize(("kind", "kept"), [(ActorKind.PERSON, 1), (ActorKind.SCRIPT, 1), (ActorKind.MODE, 0)])
+async def test_what_only_repeats_an_answer_is_not_remembered_again(broker: Broker, kind: ActorKind, kept: int) -> None:
     request = await ask(broker)
     await broker.answer(
-        request, ApprovalDecision(approved=True, remember=Remember.ALWAYS), by=Answerer(name="ana", kind=kind)
+        request, ApprovalDecision(approved=True, remember=Remember.ALWAYS), by=Actor(name="ana", kind=kind)
     )
     assert len(await broker.grants.list()) == kept
 
@@ -218,7 +216,7 @@ async def test_what_only_repeats_an_answer_is_not_remembered_again(
 async def test_an_answer_that_is_refused_leaves_no_grant(broker: Broker) -> None:
     request = await ask(broker)
     with pytest.raises(NotEntitled):
-        await broker.answer(request, yes(), by=Answerer(name="judge", kind=AnswererKind.MODEL))
+        await broker.answer(request, yes(), by=Actor(name="judge", kind=ActorKind.MODEL))
     assert not await broker.grants.list()
 
 
@@ -279,7 +277,7 @@ async def test_it_sleeps_while_the_tool_is_another(broker: Broker) -> None:
     assert await recall(broker, pay(schema_hash="v1", toolset="bank")) is not None, "and wakes when it is as it was"
 
 
-async def test_a_path_that_leads_out_of_the_folder_is_not_covered(broker: Broker) -> None:
+async def test_a_path_that_leads_out_of_the_directory_is_not_covered(broker: Broker) -> None:
     await remember(broker, yes(pattern=IN_DOCS), tool="write", args={"path": "docs/a.md", "content": "x"})
 
     def write(path: str, **leads: Any) -> Call:

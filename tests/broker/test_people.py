@@ -12,7 +12,7 @@ from tests.broker.conftest import Opens, ask, kinds
 from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.inbox import agreed
-from signoff.core.people import Answerer, AnswererKind, Delegation
+from signoff.core.people import Actor, ActorKind, Delegation
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.terms import Terms
 from signoff.core.verdict import OnTimeout, Requirement
@@ -24,8 +24,8 @@ MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 TWO_OPS = Requirement(role="ops", quorum=2)
 
 
-def who(name: str, *roles: str, kind: str = "person") -> Answerer:
-    return Answerer(name=name, roles=frozenset(roles), kind=AnswererKind(kind))
+def who(name: str, *roles: str, kind: str = "person") -> Actor:
+    return Actor(name=name, roles=frozenset(roles), kind=ActorKind(kind))
 
 
 async def votes(broker: Broker, request: str, *names: str, decision: ApprovalDecision = YES) -> ApprovalRequest:

@@ -12,14 +12,14 @@ from tests.broker.conftest import Opens, ask, kill, kinds
 from signoff.broker import Broker
 from signoff.broker.runs import RunProgress
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.core.run import FORMAT, RunState, SavedRun, Segment
 from signoff.core.verdict import Requirement
 from signoff.errors import AlreadySettled, Halted, RunError, RunOver, RunTaken, Stale, StoreError, UnknownRun
 from signoff.testing import FakeClock
 
-ANA, YES = Answerer(name="ana"), ApprovalDecision(approved=True)
+ANA, YES = Actor(name="ana"), ApprovalDecision(approved=True)
 LEASE = timedelta(seconds=40)
 
 
@@ -236,9 +236,9 @@ async def test_a_run_that_is_cancelled_is_over_for_whoever_has_it_in_hand(anothe
     one, two = another(), another()
     await begun(one)
     found = await questions(one)
-    cancelled = await two.runs.cancel("run1", by="ben", reason="wrong folder")
-    assert (cancelled.state, cancelled.detail) == (RunState.CANCELLED, "ben cancelled the run: “wrong folder”")
-    with pytest.raises(AlreadySettled, match="ben cancelled the run: “wrong folder”"):
+    cancelled = await two.runs.cancel("run1", by="ben", reason="wrong directory")
+    assert (cancelled.state, cancelled.detail) == (RunState.CANCELLED, "ben cancelled the run: “wrong directory”")
+    with pytest.raises(AlreadySettled, match="ben cancelled the run: “wrong directory”"):
         await one.claim(found["approved"])
     for attempt in (
         one.claim(found["approved"], run="run1", epoch=1),

@@ -102,7 +102,7 @@ async def test_a_record_that_was_rewritten_is_not_signed_and_the_run_ends_all_th
 
 
 async def test_a_run_ends_where_there_is_no_place_for_a_key(store: SqliteStore, tmp_path: Path) -> None:
-    (tmp_path / "keys").write_text("a file where the folder should be")
+    (tmp_path / "keys").write_text("a file where the directory should be")
     broker = Broker(store, FakeClock(), signer=Keys(tmp_path / "keys"))
     with pytest.warns(RuntimeWarning, match="the record could not be signed"):
         await ended(broker, "run1")

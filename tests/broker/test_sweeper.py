@@ -12,13 +12,13 @@ from tests.broker.conftest import Opens, ask, kill, kinds
 from signoff.broker import Broker
 from signoff.broker.deadlines import EVERY
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer, AnswererKind
+from signoff.core.people import Actor, ActorKind
 from signoff.core.request import State
 from signoff.core.verdict import OnTimeout, Requirement
 from signoff.errors import AlreadySettled, AlreadySpent
 from signoff.testing import FakeClock
 
-ANA, YES = Answerer(name="ana"), ApprovalDecision(approved=True)
+ANA, YES = Actor(name="ana"), ApprovalDecision(approved=True)
 SECOND, MINUTE, LEASE = timedelta(seconds=1), timedelta(minutes=1), timedelta(seconds=40)
 
 
@@ -55,7 +55,7 @@ async def test_silence_allows_only_in_words_and_is_nobody(broker: Broker, clock:
     [allowed] = await broker.sweep()
     assert allowed.state is State.APPROVED
     assert allowed.decision is not None and allowed.decision.by is not None
-    assert allowed.decision.by.kind is AnswererKind.MODE
+    assert allowed.decision.by.kind is ActorKind.MODE
     entries = await broker.store.read(lambda tx: tx.record.entries(request=request))
     assert json.loads(entries[-1].body)["by"] == "nobody in time"
     await broker.claim(request)

@@ -11,14 +11,14 @@ from tests.broker.conftest import Opens, ask, kinds
 
 from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import SavedRun
 from signoff.core.verdict import Requirement
 from signoff.errors import Halted
 from signoff.testing import FakeClock
 
-ANA, YES = Answerer(name="ana"), ApprovalDecision(approved=True)
+ANA, YES = Actor(name="ana"), ApprovalDecision(approved=True)
 
 
 async def approved(broker: Broker, call_id: str = "c1") -> str:

@@ -1,6 +1,6 @@
 """A program that asks at its terminal, as the gate does: in a thread. Run by `person.py`.
 
-Its argument is a folder with `asked.pickle` in it; the decisions go to `decided.pickle` there.
+Its argument is a directory with `asked.pickle` in it; the decisions go to `decided.pickle` there.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from signoff.core.mode import ApprovalMode
 from signoff.core.request import ApprovalRequest
 from signoff.errors import NobodyHere
 
-FOLDER = Path(sys.argv[1])
+DIRECTORY = Path(sys.argv[1])
 
 
 def main() -> None:
-    asked = pickle.loads(FOLDER.joinpath("asked.pickle").read_bytes())
+    asked = pickle.loads(DIRECTORY.joinpath("asked.pickle").read_bytes())
     approver = TerminalApprover(**asked["options"])
     decided: dict[int, list[ApprovalDecision] | NobodyHere] = {}
 
@@ -32,7 +32,7 @@ def main() -> None:
 
     if asked["waits"]:
         print("not asking yet")
-        FOLDER.joinpath("go").read_text()  # a pipe: opens when the person says so
+        DIRECTORY.joinpath("go").read_text()  # a pipe: opens when the person says so
     if asked["in_main_thread"]:
         ask(0, asked["batches"][0])
     else:
@@ -40,12 +40,12 @@ def main() -> None:
         for thread in threads:
             thread.start()
         if asked["withdraws"]:
-            why = FOLDER.joinpath("withdraw").read_text()
+            why = DIRECTORY.joinpath("withdraw").read_text()
             for request_id in asked["withdraws"]:
                 approver.withdraw(request_id, why)
         for thread in threads:
             thread.join()
-    FOLDER.joinpath("decided.pickle").write_bytes(pickle.dumps([decided[place] for place in sorted(decided)]))
+    DIRECTORY.joinpath("decided.pickle").write_bytes(pickle.dumps([decided[place] for place in sorted(decided)]))
     print("the program goes on")
 
 

@@ -1,6 +1,6 @@
 """A program that asks on the full screen of its terminal, from threads. Run by `test_tui_terminal.py`.
 
-Its arguments are a folder and what to do; what came of it goes to `came.pickle` there.
+Its arguments are a directory and what to do; what came of it goes to `came.pickle` there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.channels.person import request
 from signoff.channels.tui import TuiApprover
 from signoff.errors import NobodyHere
 
-FOLDER, TASK = Path(sys.argv[1]), sys.argv[2]
+DIRECTORY, TASK = Path(sys.argv[1]), sys.argv[2]
 LONG = "\n".join(f"line {number}." for number in range(60))
 minutes = itertools.count()
 
@@ -42,7 +42,7 @@ def asked() -> list[Any]:
 
     threads = [threading.Thread(target=ask, args=args) for args in ((0, "read", "write"), (1, "send"))]
     threads[0].start()
-    FOLDER.joinpath("more").read_text()  # a pipe: opens when the person says so
+    DIRECTORY.joinpath("more").read_text()  # a pipe: opens when the person says so
     print("printed meanwhile")
     threads[1].start()
     for thread in threads:
@@ -53,7 +53,7 @@ def asked() -> list[Any]:
 if __name__ == "__main__":
     if TASK == "wait":
         print("not asking yet")
-        FOLDER.joinpath("go").read_text()
+        DIRECTORY.joinpath("go").read_text()
     came = asked()
-    FOLDER.joinpath("came.pickle").write_bytes(pickle.dumps(came))
+    DIRECTORY.joinpath("came.pickle").write_bytes(pickle.dumps(came))
     print("the program goes on")

@@ -48,19 +48,21 @@ class Person:
     """Types, and waits for what should appear."""
 
     def __init__(
-        self, folder: Path, batches: Sequence[Sequence[ApprovalRequest]], *, is_real: bool = False, **how: Any
+        self, directory: Path, batches: Sequence[Sequence[ApprovalRequest]], *, is_real: bool = False, **how: Any
     ) -> None:
         """`is_real`: an interpreter is started for it, whatever that takes."""
-        self.folder = folder
+        self.directory = directory
         self.width, height = how.pop("width", 80), how.pop("height", 24)
         environment = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "SIGNOFF_AS": "ana", "PATH": os.environ["PATH"]}
         environment |= {"PYTHONPATH": str(ROOT / "src")} | how.pop("env", {})
         asked = {"waits": False, "withdraws": [], "in_main_thread": False, "options": {}} | how
-        folder.joinpath("asked.pickle").write_bytes(pickle.dumps({"batches": [list(each) for each in batches]} | asked))
+        directory.joinpath("asked.pickle").write_bytes(
+            pickle.dumps({"batches": [list(each) for each in batches]} | asked)
+        )
         for pipe in ("go", "withdraw"):
-            os.mkfifo(folder / pipe)
+            os.mkfifo(directory / pipe)
         self._screen = io.BytesIO()
-        command = [sys.executable, str(Path(__file__).with_name("asked.py")), str(folder)]
+        command = [sys.executable, str(Path(__file__).with_name("asked.py")), str(directory)]
         how_started = {"env": environment, "dimensions": (height, self.width), "timeout": 30}
         self._program = start.terminal(command, fresh=is_real, **how_started)
         self._program.delaybeforesend = None
@@ -103,7 +105,7 @@ class Person:
     def decides_all(self) -> list[list[ApprovalDecision]]:
         self.sees("the program goes on")
         self._program.expect(pexpect.EOF)
-        return pickle.loads(self.folder.joinpath("decided.pickle").read_bytes())
+        return pickle.loads(self.directory.joinpath("decided.pickle").read_bytes())
 
     def leaves(self) -> str:
         """Why nobody is there any longer, once the program has gone on and ended: nothing was decided."""
@@ -134,10 +136,10 @@ class Person:
 
 
 @contextmanager
-def sitting_at(folder: Path, *batches: Sequence[ApprovalRequest], **how: Any) -> Iterator[Person]:
+def sitting_at(directory: Path, *batches: Sequence[ApprovalRequest], **how: Any) -> Iterator[Person]:
     """Somebody to whom each batch is put from a thread of its own."""
-    folder.mkdir(exist_ok=True)
-    person = Person(folder, batches, **how)
+    directory.mkdir(exist_ok=True)
+    person = Person(directory, batches, **how)
     try:
         yield person
         person.check()

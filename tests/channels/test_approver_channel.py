@@ -24,7 +24,7 @@ from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.mode import ApprovalMode
 from signoff.core.notice import Asked, RunResult, Together
-from signoff.core.people import AnswererKind
+from signoff.core.people import ActorKind
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
 from signoff.errors import ChannelFailed, NobodyHere, WrongUse
@@ -77,7 +77,7 @@ async def test_a_place_without_people_denies_nothing(office: Office, otherwise: 
 @pytest.mark.parametrize("headless", ["deny", "park"])
 async def test_without_a_terminal_nothing_is_denied(office: Office, headless: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("signoff.channels.terminal.terminal_console", lambda: None)
-    channel, inbox = await started(office, terminal_approver(headless=headless, answerer=ANA), by=ANA)
+    channel, inbox = await started(office, terminal_approver(headless=headless, actor=ANA), by=ANA)
     [notice] = await office.ask()
     with pytest.raises(ChannelFailed, match="no terminal") as failed:
         await channel.show(notice)
@@ -143,7 +143,7 @@ async def test_a_script_answers_as_a_script(office: Office) -> None:
     notice = await asked(office, channel)
     await soon(lambda: len(inbox.taken) == 1, "no answer")
     by = inbox.taken[0][1].by
-    assert by is not None and by.kind is AnswererKind.SCRIPT
+    assert by is not None and by.kind is ActorKind.SCRIPT
     more = await asked(office, channel)
     await open_again(office, channel, more)
     with pytest.raises(ChannelFailed, match="1 answers were given"):

@@ -20,10 +20,10 @@ CONFIRM = "run it like this? y yes, Enter no > "
 
 EDITOR = """#!{python} -IS
 import os, pathlib, sys
-folder, file = pathlib.Path({folder!r}), pathlib.Path(sys.argv[-1])
-turn = len(list(folder.glob("seen.*")))
-folder.joinpath(f"seen.{{turn}}").write_text(f"{{os.stat(file).st_mode:o}}\\n{{file.name}}\\n" + file.read_text())
-old, new = eval(folder.joinpath("edits").read_text())[turn]
+directory, file = pathlib.Path({directory!r}), pathlib.Path(sys.argv[-1])
+turn = len(list(directory.glob("seen.*")))
+directory.joinpath(f"seen.{{turn}}").write_text(f"{{os.stat(file).st_mode:o}}\\n{{file.name}}\\n" + file.read_text())
+old, new = eval(directory.joinpath("edits").read_text())[turn]
 if old == "exit":
     sys.exit(new)
 text = file.read_text()
@@ -41,16 +41,16 @@ def editor(tmp_path: Path) -> Make:
     def make(*edits: tuple[str, Any]) -> str:
         tmp_path.joinpath("edits").write_text(repr(edits))
         script = tmp_path / "editor"
-        script.write_text(EDITOR.format(python=sys.executable, folder=str(tmp_path)))
+        script.write_text(EDITOR.format(python=sys.executable, directory=str(tmp_path)))
         script.chmod(0o755)
         return str(script)
 
     return make
 
 
-def seen(folder: Path, turn: int = 0) -> tuple[int, str, str]:
+def seen(directory: Path, turn: int = 0) -> tuple[int, str, str]:
     """What the editor was given: the file's mode, its name, its text."""
-    mode, name, text = folder.joinpath(f"seen.{turn}").read_text().split("\n", 2)
+    mode, name, text = directory.joinpath(f"seen.{turn}").read_text().split("\n", 2)
     return stat.S_IMODE(int(mode, 8)), name, text
 
 

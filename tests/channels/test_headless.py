@@ -63,10 +63,10 @@ def test_a_closed_or_missing_standard_input(monkeypatch: pytest.MonkeyPatch) -> 
         assert not terminal_approver().choose(request(), mode=ApprovalMode.INTERACTIVE).approved
 
 
-def asked(folder: Path, **how: Any) -> list[str]:
+def asked(directory: Path, **how: Any) -> list[str]:
     standard = {"waits": False, "withdraws": [], "in_main_thread": False, "options": {}}
-    folder.joinpath("asked.pickle").write_bytes(pickle.dumps({"batches": [[request()]]} | standard | how))
-    return [sys.executable, str(Path(__file__).with_name("asked.py")), str(folder)]
+    directory.joinpath("asked.pickle").write_bytes(pickle.dumps({"batches": [[request()]]} | standard | how))
+    return [sys.executable, str(Path(__file__).with_name("asked.py")), str(directory)]
 
 
 def test_piped_answers_are_not_read(tmp_path: Path) -> None:
@@ -78,9 +78,9 @@ def test_piped_answers_are_not_read(tmp_path: Path) -> None:
     assert not decision.approved
 
 
-def shell(folder: Path, line: str) -> pexpect.spawn[bytes]:
+def shell(directory: Path, line: str) -> pexpect.spawn[bytes]:
     environment = {"PATH": os.environ["PATH"], "TERM": "dumb", "PYTHONPATH": str(ROOT / "src"), "LANG": "C.UTF-8"}
-    return start.terminal(["/bin/sh", "-c", line], cwd=folder, env=environment, timeout=30)
+    return start.terminal(["/bin/sh", "-c", line], cwd=directory, env=environment, timeout=30)
 
 
 def test_output_may_go_elsewhere(tmp_path: Path) -> None:

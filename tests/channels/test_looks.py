@@ -86,8 +86,8 @@ def test_the_known_payloads_never_reach_the_terminal(tmp_path: Path) -> None:
 
 def test_no_colour_means_no_escape_at_all(tmp_path: Path) -> None:
     for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}, {"NO_COLOR": "1", "FORCE_COLOR": "1"}):
-        folder = tmp_path / "-".join(env)
-        with sitting_at(folder, [request(args={"password": "x", "content": "a\nb"})], env=env) as ana:
+        directory = tmp_path / "-".join(env)
+        with sitting_at(directory, [request(args={"password": "x", "content": "a\nb"})], env=env) as ana:
             ana.answers("?")
             ana.answers("d")
             ana.decides()

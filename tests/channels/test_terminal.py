@@ -11,10 +11,10 @@ from tests.channels.person import COLOUR, PAGE, PROMPT, request, sitting_at
 from tests.pairwise import cases
 
 from signoff.core.decision import ApprovalDecision, Ending, Remember
-from signoff.core.people import Answerer, AnswererKind
+from signoff.core.people import Actor, ActorKind
 from signoff.core.verdict import Requirement
 
-ANA = Answerer(name="ana", kind=AnswererKind.PERSON, via="terminal")
+ANA = Actor(name="ana", kind=ActorKind.PERSON, via="terminal")
 
 
 def denied(note: str = "") -> ApprovalDecision:
@@ -458,8 +458,8 @@ def test_why_an_answer_was_not_accepted(tmp_path: Path) -> None:
 
 
 def test_who_answers(tmp_path: Path) -> None:
-    bob = Answerer(name="bob", roles=frozenset({"ops"}), via="here")
-    with sitting_at(tmp_path, [request()], options={"answerer": bob}) as person:
+    bob = Actor(name="bob", roles=frozenset({"ops"}), via="here")
+    with sitting_at(tmp_path, [request()], options={"actor": bob}) as person:
         person.answers("a")
         assert person.decides()[0].by == bob
 

@@ -27,13 +27,13 @@ LEFT_SCREEN = b"\x1b[?1049l"
 class Seat:
     """A terminal of 80 columns with the program on it."""
 
-    def __init__(self, folder: Path, task: str, env: dict[str, str]) -> None:
-        self.folder = folder
+    def __init__(self, directory: Path, task: str, env: dict[str, str]) -> None:
+        self.directory = directory
         for pipe in ("go", "more"):
-            os.mkfifo(folder / pipe)
+            os.mkfifo(directory / pipe)
         environment = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "SIGNOFF_AS": "ana", "PATH": os.environ["PATH"]}
-        environment |= {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "XDG_STATE_HOME": str(folder)} | env
-        command = [sys.executable, str(Path(__file__).with_name("asked_tui.py")), str(folder), task]
+        environment |= {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "XDG_STATE_HOME": str(directory)} | env
+        command = [sys.executable, str(Path(__file__).with_name("asked_tui.py")), str(directory), task]
         self.program: Any = start.terminal(command, env=environment)
         self.program.delaybeforesend = None
         self.shown = b""
@@ -49,7 +49,7 @@ class Seat:
         self.program.send(keys)
 
     def says(self, pipe: str, text: str = "now") -> None:
-        self.folder.joinpath(pipe).write_text(text)
+        self.directory.joinpath(pipe).write_text(text)
 
     def came(self) -> tuple[str, Any]:
         """What is on the terminal after the screen was left, and what the program made of the answers."""
@@ -57,12 +57,12 @@ class Seat:
         self.program.expect_exact(b"the program goes on")
         printed = ESCAPES.sub(b"", self.program.before).decode().replace("\r", "")
         self.program.expect(pexpect.EOF)
-        return printed, pickle.loads(self.folder.joinpath("came.pickle").read_bytes())
+        return printed, pickle.loads(self.directory.joinpath("came.pickle").read_bytes())
 
 
 @contextmanager
-def seated(folder: Path, task: str = "ask", **env: str) -> Iterator[Seat]:
-    seat = Seat(folder, task, env)
+def seated(directory: Path, task: str = "ask", **env: str) -> Iterator[Seat]:
+    seat = Seat(directory, task, env)
     try:
         yield seat
     finally:

@@ -18,11 +18,11 @@ from signoff.channels.tui_app import TuiApp
 from signoff.channels.tui_requests import WaitingRequest, WaitingRequests
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.testing.office import soon
 
-ANA = Answerer(name="ana", via="tui")
+ANA = Actor(name="ana", via="tui")
 START = datetime(2031, 5, 24, 12, 0, tzinfo=UTC)
 PATIENCE = 60
 """Seconds for what should come to be on the screen."""

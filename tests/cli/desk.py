@@ -21,7 +21,7 @@ from signoff.broker import Broker
 from signoff.cli.main import main
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import SavedRun
 from signoff.core.verdict import ANYONE, Effect, Requirement, Verdict
@@ -101,21 +101,21 @@ class Said:
 
 @dataclass
 class Desk:
-    """Where a person sits: a folder with `signoff.yaml`, and a store in a file."""
+    """Where a person sits: a directory with `signoff.yaml`, and a store in a file."""
 
-    folder: Path
+    directory: Path
     capsys: pytest.CaptureFixture[str]
     monkeypatch: pytest.MonkeyPatch
     clock: FakeClock = field(default_factory=lambda: FakeClock(datetime.now(UTC)))
 
     @property
     def file(self) -> Path:
-        return self.folder / "approvals.db"
+        return self.directory / "approvals.db"
 
     @property
     def environment(self) -> dict[str, str]:
         plain = {"SIGNOFF_STORE": f"sqlite:{self.file}", "SIGNOFF_AS": "ana", "TERM": "dumb", "COLUMNS": "100"}
-        return {**os.environ, **plain, "XDG_STATE_HOME": str(self.folder / "state"), "TZ": "UTC"}
+        return {**os.environ, **plain, "XDG_STATE_HOME": str(self.directory / "state"), "TZ": "UTC"}
 
     def do(self, work: Callable[[Broker], Awaitable[T]]) -> T:
         """Something that another process did before."""
@@ -141,14 +141,14 @@ class Desk:
 
     def decide(self, request_id: str, *, approved: bool = True, note: str = "") -> None:
         answer = ApprovalDecision(approved=approved, note=note)
-        self.do(lambda broker: broker.answer(request_id, answer, by=Answerer(name="ana")))
+        self.do(lambda broker: broker.answer(request_id, answer, by=Actor(name="ana")))
 
     def start_and_die(self, request: ApprovalRequest) -> str:
         """A call that was approved, and whose process died while it ran: its outcome is unknown."""
 
         async def work(broker: Broker) -> str:
             [opened] = await broker.open([request])
-            await broker.answer(opened.id, ApprovalDecision(approved=True), by=Answerer(name="ana"))
+            await broker.answer(opened.id, ApprovalDecision(approved=True), by=Actor(name="ana"))
             await broker.claim(opened.id)
             await broker.lose(opened.id)
             return opened.id
@@ -184,7 +184,7 @@ class Desk:
         """The real program at a real terminal."""
         return start.terminal(
             [*start.SIGNOFF, *arguments],
-            cwd=self.folder,
+            cwd=self.directory,
             env={**self.environment, "TERM": "xterm", **environment},
             encoding="utf-8",
         )

@@ -25,11 +25,11 @@ def signoff(
 
 
 def called(
-    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], given: str = ""
+    arguments: Sequence[str], directory: Path, environment: Mapping[str, str], given: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """The same line that starts the program elsewhere, run here.
 
-    Each call has its folder, environment, streams and warnings, and imports the project's own modules anew.
+    Each call has its directory, environment, streams and warnings, and imports the project's own modules anew.
     """
     out, err = (TextIOWrapper(BytesIO(), "utf-8", write_through=True) for _ in range(2))
     stdin = TextIOWrapper(BytesIO(given.encode()), "utf-8")
@@ -40,7 +40,7 @@ def called(
         redirect_stdout(out),
         redirect_stderr(err),
         warnings.catch_warnings(),
-        _standing_in(folder),
+        _standing_in(directory),
     ):
         _warns_as_a_program()
         try:
@@ -55,16 +55,16 @@ def called(
 
 
 @contextmanager
-def _standing_in(folder: Path) -> Generator[None]:
+def _standing_in(directory: Path) -> Generator[None]:
     before, known = os.getcwd(), set(sys.modules)
-    os.chdir(folder)
+    os.chdir(directory)
     importlib.invalidate_caches()
     try:
         yield
     finally:
         os.chdir(before)
         for name in sys.modules.keys() - known:
-            if str(getattr(sys.modules[name], "__file__", None)).startswith(f"{folder}{os.sep}"):
+            if str(getattr(sys.modules[name], "__file__", None)).startswith(f"{directory}{os.sep}"):
                 del sys.modules[name]
 
 

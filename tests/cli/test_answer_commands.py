@@ -189,7 +189,7 @@ def test_two_people_have_to_agree_on_the_same_arguments(desk: Desk, wording: Wor
 
 def test_from_a_file_or_standard_input(desk: Desk) -> None:
     [one, two] = desk.open(asks(), asks())
-    (desk.folder / "args.json").write_text('{"to": "ben", "amount": 1}')
+    (desk.directory / "args.json").write_text('{"to": "ben", "amount": 1}')
     assert desk.run("approve", one, "--args", "@args.json").code == 0
     assert desk.request(one).effective_args["to"] == "ben"
     program = desk.sits_down("approve", two, "--args", "@-")
@@ -232,8 +232,8 @@ def test_arguments_that_do_not_fit_are_refused_with_every_problem(
 def test_where_a_path_leads_counts(desk: Desk, wording: Wording) -> None:
     schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
     [one] = desk.open(asks("read", {"path": "a.txt"}, schema=schema))
-    (desk.folder / ".env").write_text("KEY=1")
-    (desk.folder / "innocent").symlink_to(".env")
+    (desk.directory / ".env").write_text("KEY=1")
+    (desk.directory / "innocent").symlink_to(".env")
     told = set[str]()
     for path in (".env", "sub/../.env", "innocent"):
         said = edited(desk, one, {"path": path})
@@ -315,11 +315,11 @@ def test_an_edit_is_judged_by_the_policy_it_was_asked_under(desk: Desk, wording:
     here = load_policy("signoff.yaml").revision
     [mine] = desk.open(asks(policy_revision=here))
     assert edited(desk, mine, {"to": "ben", "amount": 1}).code == 0
-    # From another folder, the run says which file it began with.
-    run = desk.begin("runabc2345", setup=RunSetup(directory=str(desk.folder)))
+    # From another directory, the run says which file it began with.
+    run = desk.begin("runabc2345", setup=RunSetup(directory=str(desk.directory)))
     [theirs, strict] = desk.open(asks(policy_revision=here, run=run), asks(policy_revision=here, run=run))
-    (desk.folder / "elsewhere").mkdir()
-    desk.monkeypatch.chdir(desk.folder / "elsewhere")
+    (desk.directory / "elsewhere").mkdir()
+    desk.monkeypatch.chdir(desk.directory / "elsewhere")
     assert edited(desk, theirs, {"to": "ben", "amount": 1}).code == 0
     assert edited(desk, strict, {"to": "ben", "amount": 5000}).err == wording(request=strict)
 
@@ -514,7 +514,7 @@ def test_take_release_and_assign(desk: Desk, wording: Wording) -> None:
 
 
 def test_without_people_on_file_anyone_answers_by_their_name(desk: Desk) -> None:
-    (desk.folder / "signoff.yaml").unlink()
+    (desk.directory / "signoff.yaml").unlink()
     [one, two] = desk.open(asks(), asks())
     assert desk.run("approve", one, "--as", "zoe").code == 0
     assert desk.run("assign", two, "zoe").out.startswith("zoe has it")

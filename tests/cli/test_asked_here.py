@@ -18,15 +18,15 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 
 @pytest.fixture
 def shop(desk: Desk) -> Desk:
-    (desk.folder / "workers").mkdir()
-    (desk.folder / "workers" / "writer.yaml").write_text("instructions: Write.\ntoolsets: [files]\n")
-    (desk.folder / "script.yaml").write_text(SCRIPT)
+    (desk.directory / "workers").mkdir()
+    (desk.directory / "workers" / "writer.yaml").write_text("instructions: Write.\ntoolsets: [files]\n")
+    (desk.directory / "script.yaml").write_text(SCRIPT)
     return desk
 
 
 def runs(shop: Desk, rule: str, who: str) -> pexpect.spawn[str]:
     """A run whose question somebody sees."""
-    (shop.folder / "signoff.yaml").write_text(f"{PEOPLE}{FILES}policy:\n  - {{ask: write_file, {rule}}}\n")
+    (shop.directory / "signoff.yaml").write_text(f"{PEOPLE}{FILES}policy:\n  - {{ask: write_file, {rule}}}\n")
     command = ["run", "writer", "go", "--model", "script:script.yaml"]
     return shop.sits_down(*command, SIGNOFF_AS=who)
 
@@ -63,7 +63,7 @@ def test_who_cannot_answer_is_told_so_with_the_way_out(shop: Desk, barred: str, 
     child.send(LEAVES[leaves])
     child.expect("left undecided at the terminal")
     assert "Then go on:" in rest_of(child)
-    assert child.exitstatus == 3 and not (shop.folder / "a.txt").exists()
+    assert child.exitstatus == 3 and not (shop.directory / "a.txt").exists()
 
 
 def test_a_vote_is_called_a_vote_and_it_says_that_one_more_is_needed(shop: Desk) -> None:

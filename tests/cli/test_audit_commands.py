@@ -357,7 +357,7 @@ def test_what_cannot_be_verified(here: Path, content: bytes | None, wording: Wor
     assert result.stderr == wording()
 
 
-def test_a_folder_and_endless_lines_are_no_records(
+def test_a_directory_and_endless_lines_are_no_records(
     here: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
 ) -> None:
     assert run("verify", str(here)).stderr == wording()
@@ -416,11 +416,11 @@ def test_export_writes_nothing_of_what_is_broken(wording: Wording) -> None:
 @pytest.mark.usefixtures("here")
 def test_export_says_where_it_cannot_write(wording: Wording) -> None:
     write(drafts(3))
-    result = run("export", "-o", "no/such/folder/r.jsonl")
+    result = run("export", "-o", "no/such/directory/r.jsonl")
     assert result.exit_code == 2
     assert result.stderr == wording()
-    Path("folder").mkdir()
-    assert run("export", "-o", "folder").exit_code == 2
+    Path("directory").mkdir()
+    assert run("export", "-o", "directory").exit_code == 2
 
 
 @pytest.mark.usefixtures("here")

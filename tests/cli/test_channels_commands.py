@@ -35,9 +35,9 @@ channels:
 
 @pytest.fixture(autouse=True)
 def project(desk: Desk) -> None:
-    (desk.folder / "signoff.yaml").write_text(PROJECT)
-    (desk.folder / "workers").mkdir()
-    (desk.folder / "workers" / "triage.yaml").write_text("instructions: Sort.\n")
+    (desk.directory / "signoff.yaml").write_text(PROJECT)
+    (desk.directory / "workers").mkdir()
+    (desk.directory / "workers" / "triage.yaml").write_text("instructions: Sort.\n")
     desk.monkeypatch.setenv("DISCORD_TOKEN", "MTA1.secret")
     desk.monkeypatch.delenv("NIGHT_TOKEN", raising=False)
 
@@ -107,10 +107,10 @@ def test_the_channels_for_programs_hold_no_secret(desk: Desk) -> None:
 
 
 def test_no_channels_and_nobody_to_ask(desk: Desk, wording: Wording) -> None:
-    (desk.folder / "signoff.yaml").write_text("policy: []\n")
+    (desk.directory / "signoff.yaml").write_text("policy: []\n")
     assert desk.run("channels", "list").out == wording()
     assert desk.run("channels", "list", "--json").data == {"channels": []}
-    (desk.folder / "signoff.yaml").write_text(
+    (desk.directory / "signoff.yaml").write_text(
         f'policy: []\npeople: {{ana: {{}}}}\nchannels: {{discord: {{channel: "{ID}"}}}}\n'
     )
     assert desk.run("channels", "list").out == wording()
@@ -207,7 +207,7 @@ def test_a_channel_that_is_not_there(desk: Desk, command: str, wording: Wording)
     said = desk.run("channels", command, "dicsord")
     assert said.code == 2
     assert said.err == wording()
-    (desk.folder / "signoff.yaml").write_text("policy: []\n")
+    (desk.directory / "signoff.yaml").write_text("policy: []\n")
     assert desk.run("channels", command, "discord").err == wording()
     assert not desk.file.exists()
 
@@ -224,7 +224,7 @@ def test_a_secret_that_is_not_there_is_named(desk: Desk, wording: Wording) -> No
 
 
 def test_nobody_could_answer(desk: Desk, wording: Wording) -> None:
-    (desk.folder / "signoff.yaml").write_text(
+    (desk.directory / "signoff.yaml").write_text(
         f'policy: []\npeople: {{ana: {{}}}}\nchannels: {{discord: {{channel: "{ID}"}}}}\n'
     )
     said = desk.run("channels", "run", "discord")
@@ -233,7 +233,7 @@ def test_nobody_could_answer(desk: Desk, wording: Wording) -> None:
 
 
 def test_a_worker_that_is_not_there(desk: Desk, wording: Wording) -> None:
-    (desk.folder / "workers" / "triage.yaml").rename(desk.folder / "workers" / "triages.yaml")
+    (desk.directory / "workers" / "triage.yaml").rename(desk.directory / "workers" / "triages.yaml")
     said = desk.run("channels", "run", "discord")
     assert said.code == 2
     assert said.err == wording()
@@ -254,14 +254,14 @@ def test_a_worker_that_is_not_there(desk: Desk, wording: Wording) -> None:
 def test_h12_an_agent_in_python_that_cannot_be_started_is_told_of_before(
     desk: Desk, name: str, allowed: str, wrong: str
 ) -> None:
-    (desk.folder / "bot.py").write_text(
+    (desk.directory / "bot.py").write_text(
         "from pydantic_ai import Agent\nfrom signoff import Signoff\n"
         "homar = Agent(name='homar')\nnumber = 7\n"
         "gated = Agent(capabilities=[Signoff([{'ask': '*'}])])\n"
     )
     desk.monkeypatch.delitem(sys.modules, "bot", raising=False)
     plugins = f"plugins: {{allow: [{allowed}]}}\n" if allowed else ""
-    (desk.folder / "signoff.yaml").write_text(PROJECT.replace("[triage]", f'["{name}"]') + plugins)
+    (desk.directory / "signoff.yaml").write_text(PROJECT.replace("[triage]", f'["{name}"]') + plugins)
     started = desk.run("channels", "run", "discord")
     assert started.code == 2 and wrong in started.err and "signoff.yaml:" in started.err
     listed = desk.run("channels", "list").out
@@ -272,7 +272,7 @@ def test_h12_an_agent_in_python_that_cannot_be_started_is_told_of_before(
 
 @pytest.mark.mission("H12")
 def test_h12_two_that_are_called_by_the_same_name_are_refused(desk: Desk) -> None:
-    (desk.folder / "signoff.yaml").write_text(PROJECT.replace("[triage]", '[triage, "bot:triage"]'))
+    (desk.directory / "signoff.yaml").write_text(PROJECT.replace("[triage]", '[triage, "bot:triage"]'))
     assert "are called by the same name" in desk.run("channels", "run", "discord").err
 
 

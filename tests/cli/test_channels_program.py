@@ -72,13 +72,13 @@ class Running:
 class Project:
     """A project that asks on Discord."""
 
-    folder: Path
+    directory: Path
     service: Service
     token: str = SECRET
 
     @property
     def file(self) -> Path:
-        return self.folder / "approvals.db"
+        return self.directory / "approvals.db"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -97,7 +97,7 @@ class Project:
         """The program with these arguments; killed in the end, if it has not ended."""
         process = start.Process(
             [sys.executable, "-m", "tests.discord.service.pointed", "channels", *arguments],
-            cwd=self.folder,
+            cwd=self.directory,
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -225,8 +225,8 @@ async def test_a_token_that_discord_does_not_know(project: Project, wording: Wor
 
 
 async def test_a_channel_that_the_bot_does_not_see(project: Project, wording: Wording) -> None:
-    text = (project.folder / "signoff.yaml").read_text()
-    (project.folder / "signoff.yaml").write_text(text.replace(str(project.service.channel.id), "112233445566778899"))
+    text = (project.directory / "signoff.yaml").read_text()
+    (project.directory / "signoff.yaml").write_text(text.replace(str(project.service.channel.id), "112233445566778899"))
     program = await failing_test(project)
     assert program.text == wording()
 
@@ -269,15 +269,15 @@ async def test_what_waits_is_shown_and_answered(project: Project) -> None:
 async def test_what_people_begin_there_goes_on_there(project: Project) -> None:
     """Somebody mentions the bot, a worker begins, asks, is allowed to or not, and its answer is posted."""
     service, ana = project.service, project.service.person("ana")
-    (project.folder / "notes").mkdir()
-    (project.folder / "workers").mkdir()
-    (project.folder / "workers" / "talker.yaml").write_text(
+    (project.directory / "notes").mkdir()
+    (project.directory / "workers").mkdir()
+    (project.directory / "workers" / "talker.yaml").write_text(
         "instructions: Talk.\nmodel: script:talker.turns\ntoolsets: [files]\n"
     )
-    (project.folder / "workers" / "talker.turns").write_text(
+    (project.directory / "workers" / "talker.turns").write_text(
         "- calls: [{tool: write_file, args: {path: a.txt, content: eggs}}]\n- say: The eggs are noted.\n"
     )
-    file = project.folder / "signoff.yaml"
+    file = project.directory / "signoff.yaml"
     text = file.read_text().replace("{channel:", "{workers: [talker], channel:")
     file.write_text(text + "toolsets: {files: {use: filesystem_rw, config: {root: notes}}}\n")
     async with project.signoff("run", "discord") as program:
@@ -285,25 +285,25 @@ async def test_what_people_begin_there_goes_on_there(project: Project) -> None:
         await ana.say(service.channel, f"{service.bot.mention} note the eggs")
         message = await service.message(lambda one: "write_file" in one.text and "Approve" in one.text)
         await program.line("talker begins for ana")
-        assert not (project.folder / "notes" / "a.txt").exists()
+        assert not (project.directory / "notes" / "a.txt").exists()
         await ana.press(message, "Approve")
         answer = await service.message(about("The eggs are noted."))
         await program.line("  ran  ")
         program.process.send_signal(signal.SIGTERM)
         assert await program.ended() == 0
-    assert (project.folder / "notes" / "a.txt").read_text() == "eggs"
+    assert (project.directory / "notes" / "a.txt").read_text() == "eggs"
     assert answer.place.id == message.place.id, "in the thread it was asked in"
     assert "Traceback" not in program.text
 
 
 async def test_a_tool_that_hangs_does_not_keep_the_program_from_leaving(project: Project) -> None:
     service, ana = project.service, project.service.person("ana")
-    (project.folder / "workers").mkdir()
-    (project.folder / "workers" / "talker.yaml").write_text(
+    (project.directory / "workers").mkdir()
+    (project.directory / "workers" / "talker.yaml").write_text(
         "instructions: Talk.\nmodel: script:talker.turns\ntoolsets: [stuck]\n"
     )
-    (project.folder / "workers" / "talker.turns").write_text("- calls: [{tool: hang, args: {}}]\n- say: Never.\n")
-    (project.folder / "stuckkit.py").write_text(
+    (project.directory / "workers" / "talker.turns").write_text("- calls: [{tool: hang, args: {}}]\n- say: Never.\n")
+    (project.directory / "stuckkit.py").write_text(
         "import threading\n"
         "from pydantic_ai.toolsets import FunctionToolset\n"
         "def kit():\n"
@@ -312,7 +312,7 @@ async def test_a_tool_that_hangs_does_not_keep_the_program_from_leaving(project:
         "    print('it hangs', flush=True)\n"
         "    threading.Event().wait()\n"
     )
-    file = project.folder / "signoff.yaml"
+    file = project.directory / "signoff.yaml"
     text = file.read_text().replace("{channel:", "{workers: [talker], channel:")
     file.write_text(text + "plugins: {allow: [stuckkit]}\ntoolsets: {stuck: {use: 'stuckkit:kit'}}\n")
     async with project.signoff("run", "discord") as program:
@@ -431,8 +431,8 @@ def deploy(version: str) -> str:
 @pytest.mark.mission("H12")
 async def test_h12_an_agent_in_python_is_started_by_a_mention(project: Project) -> None:
     service, ana = project.service, project.service.person("ana")
-    (project.folder / "bot.py").write_text(AGENT)
-    file = project.folder / "signoff.yaml"
+    (project.directory / "bot.py").write_text(AGENT)
+    file = project.directory / "signoff.yaml"
     text = file.read_text().replace("{channel:", '{workers: ["bot:homar"], channel:')
     file.write_text(text + "plugins: {allow: [bot]}\n")
     async with project.signoff("run", "discord") as program:

@@ -30,10 +30,10 @@ CHAT = ("run", "talker", "--chat", "--model", "script:talk.yaml")
 
 @pytest.fixture
 def shop(desk: Desk) -> Desk:
-    (desk.folder / "signoff.yaml").write_text(PROJECT)
-    (desk.folder / "workers").mkdir()
-    (desk.folder / "workers" / "talker.yaml").write_text(WORKER)
-    (desk.folder / "talk.yaml").write_text(SCRIPT)
+    (desk.directory / "signoff.yaml").write_text(PROJECT)
+    (desk.directory / "workers").mkdir()
+    (desk.directory / "workers" / "talker.yaml").write_text(WORKER)
+    (desk.directory / "talk.yaml").write_text(SCRIPT)
     return desk
 
 
@@ -77,12 +77,12 @@ def test_json_has_every_turn(shop: Desk) -> None:
 
 
 def test_a_turn_that_fails_ends_a_piped_chat(shop: Desk, wording: Wording) -> None:
-    (shop.folder / "shop.py").write_text(
+    (shop.directory / "shop.py").write_text(
         "from pydantic_ai import Agent\n"
         "def broken() -> str:\n    raise RuntimeError('out of order')\n"
         "agent = Agent(tools=[broken])\n"
     )
-    (shop.folder / "talk.yaml").write_text("- calls: [{tool: broken}]\n- say: done\n")
+    (shop.directory / "talk.yaml").write_text("- calls: [{tool: broken}]\n- say: done\n")
     shop.types("hi\nagain\n")
     said = shop.run("run", "shop:agent", *CHAT[2:], "--mode", "auto_approve")
     assert (said.code, said.out) == (1, "")
@@ -127,14 +127,14 @@ def test_ctrl_c_and_ctrl_d_leave_at_the_prompt(shop: Desk, key: str) -> None:
 
 
 def test_ctrl_c_stops_a_turn_and_the_chat_goes_on(shop: Desk) -> None:
-    (shop.folder / "shop.py").write_text(
+    (shop.directory / "shop.py").write_text(
         "import asyncio\n"
         "from pydantic_ai import Agent\n"
         "async def wait() -> None:\n    print('the tool waits', flush=True)\n    await asyncio.Event().wait()\n"
         "agent = Agent(tools=[wait])\n"
     )
-    (shop.folder / "signoff.yaml").write_text("policy: [{allow: wait}]\n")
-    (shop.folder / "talk.yaml").write_text("- calls: [{tool: wait}]\n- say: Not reached.\n" * 2)
+    (shop.directory / "signoff.yaml").write_text("policy: [{allow: wait}]\n")
+    (shop.directory / "talk.yaml").write_text("- calls: [{tool: wait}]\n- say: Not reached.\n" * 2)
     child = shop.sits_down("run", "shop:agent", *CHAT[2:])
     for _ in range(2):  # the second press ends no more than the first
         child.expect("you >")
@@ -181,7 +181,7 @@ def test_without_a_terminal_the_turn_is_finished_and_no_more(shop: Desk) -> None
 def test_a_turn_that_died_before_its_model_was_asked_is_not_begun_without_what_was_said(
     shop: Desk, wording: Wording
 ) -> None:
-    setup = RunSetup(directory=str(shop.folder), model="script:talk.yaml", chat=True, after="x")
+    setup = RunSetup(directory=str(shop.directory), model="script:talk.yaml", chat=True, after="x")
     run = shop.begin("runabc2345", agent="worker:talker", prompt="it", setup=setup)
     said = shop.run("resume", run)
     assert said.code == 2
@@ -267,7 +267,7 @@ def test_commands_are_not_sent_and_paths_are(shop: Desk, wording: Wording) -> No
 
 
 def test_a_script_that_runs_out_ends_the_turn_and_not_the_chat(shop: Desk) -> None:
-    (shop.folder / "talk.yaml").write_text("- say: Hello. What shall I note?\n")
+    (shop.directory / "talk.yaml").write_text("- say: Hello. What shall I note?\n")
     child = sits_down(shop)
     child.sendline("note the eggs")
     child.expect("this turn failed: talk.yaml: the agent asks for turn 2, but the script holds 1 turn")
@@ -304,7 +304,7 @@ def test_what_was_typed_is_called_back_and_may_have_several_lines(shop: Desk) ->
     child.wait()
     assert child.exitstatus == 0
     assert [one.prompt.count("\n") for one in kept(shop)] == [0, 1]
-    history = shop.folder / "state" / "signoff" / "chat_history"
+    history = shop.directory / "state" / "signoff" / "chat_history"
     assert history.stat().st_mode & 0o777 == 0o600
     assert "+hi\n" in history.read_text()
     assert "ghp_" not in history.read_text()
@@ -338,7 +338,7 @@ STEERS = "Hi\x1b[2J\x1b]52;c;cm0=\x07 \u202egnp.exe\u2066\r\n\tred \u2764\ufe0f\
 
 
 def test_at_a_terminal_nothing_that_the_model_says_steers_it(shop: Desk) -> None:
-    (shop.folder / "talk.yaml").write_text(json.dumps([{"say": STEERS}, {"say": STEERS}]))
+    (shop.directory / "talk.yaml").write_text(json.dumps([{"say": STEERS}, {"say": STEERS}]))
     child = shop.sits_down(*CHAT)
     child.expect("you >")
     child.sendline("hi")
@@ -357,12 +357,12 @@ def test_at_a_terminal_nothing_that_the_model_says_steers_it(shop: Desk) -> None
 
 
 def test_at_a_terminal_a_turn_that_fails_steers_it_neither(shop: Desk) -> None:
-    (shop.folder / "shop.py").write_text(
+    (shop.directory / "shop.py").write_text(
         "from pydantic_ai import Agent\n"
         "def broken() -> str:\n    raise RuntimeError('out \\x1b[2J of order')\n"
         "agent = Agent(tools=[broken])\n"
     )
-    (shop.folder / "talk.yaml").write_text("- calls: [{tool: broken}]\n- say: done\n")
+    (shop.directory / "talk.yaml").write_text("- calls: [{tool: broken}]\n- say: done\n")
     child = shop.sits_down("run", "shop:agent", *CHAT[2:], "--mode", "auto_approve")
     child.expect("you >")
     child.sendline("hi")

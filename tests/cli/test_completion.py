@@ -51,14 +51,14 @@ def test_ids_of_requests(desk: Desk) -> None:
 
 
 def test_names_of_channels(desk: Desk) -> None:
-    (desk.folder / "signoff.yaml").write_text(
+    (desk.directory / "signoff.yaml").write_text(
         'policy: []\nchannels: {terminal: {}, discord: {channel: "112233445566778899"}}\n'
     )
     assert set(completed(desk, "signoff channels ")) == {"list", "run", "test"}
     assert completed(desk, "signoff channels run ") == {"terminal": "terminal", "discord": "discord"}
     assert set(completed(desk, "signoff channels run discord ")) == {"terminal"}, "what was typed is not offered again"
     assert set(completed(desk, "signoff channels test d")) == {"discord"}
-    (desk.folder / "signoff.yaml").write_text("channels: [")
+    (desk.directory / "signoff.yaml").write_text("channels: [")
     assert completed(desk, "signoff channels test d") == {}
 
 
@@ -77,7 +77,7 @@ def test_another_store_is_asked_where_one_is_named(desk: Desk) -> None:
     desk.monkeypatch.setenv("SIGNOFF_STORE", "sqlite:other.db")
     assert completed(desk, "signoff show ") == {}
     assert set(completed(desk, f"signoff show --store sqlite:{desk.file} ")) == {"abcd234567"}
-    assert not (desk.folder / "other.db").exists()
+    assert not (desk.directory / "other.db").exists()
 
 
 @pytest.mark.parametrize("spoil", ["database", "policy", "scheme"])
@@ -86,7 +86,7 @@ def test_whatever_is_wrong_nothing_is_said(desk: Desk, spoil: str) -> None:
     if spoil == "database":
         desk.file.write_bytes(b"x" * 4096)
     elif spoil == "policy":
-        (desk.folder / "signoff.yaml").write_text("policy: [")
+        (desk.directory / "signoff.yaml").write_text("policy: [")
     else:
         desk.monkeypatch.setenv("SIGNOFF_STORE", "what:ever")
     for line in ("signoff approve ", "signoff cancel ", "signoff grants revoke "):
@@ -95,7 +95,7 @@ def test_whatever_is_wrong_nothing_is_said(desk: Desk, spoil: str) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_a_shell(desk: Desk, shell: str) -> None:
-    done = signoff("completion", shell, cwd=desk.folder)
+    done = signoff("completion", shell, cwd=desk.directory)
     assert done.returncode == 0
     assert "_SIGNOFF_COMPLETE" in done.stdout
     if program := shutil.which(shell):
@@ -110,12 +110,12 @@ def test_a_shell_nobody_knows(desk: Desk) -> None:
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
 def test_bash_completes_an_id(desk: Desk) -> None:
     desk.open(asks(id="abcd234567"))
-    script = signoff("completion", "bash", cwd=desk.folder).stdout
-    starter = desk.folder / "signoff"
+    script = signoff("completion", "bash", cwd=desk.directory).stdout
+    starter = desk.directory / "signoff"
     starter.write_text(f"#!{sys.executable}\nfrom signoff.cli.main import main\nmain()\n")
     starter.chmod(0o755)
     ask = f"""
-PATH={desk.folder}:$PATH
+PATH={desk.directory}:$PATH
 {script}
 COMP_WORDS=(signoff approve ab)
 COMP_CWORD=2
@@ -123,6 +123,12 @@ _signoff_completion signoff
 echo "got ${{COMPREPLY[*]}}"
 """
     done = subprocess.run(
-        ["bash", "--norc"], input=ask, capture_output=True, text=True, check=True, env=desk.environment, cwd=desk.folder
+        ["bash", "--norc"],
+        input=ask,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=desk.environment,
+        cwd=desk.directory,
     )
     assert "got abcd234567" in done.stdout, done.stderr

@@ -49,12 +49,12 @@ def test_a_backup_is_a_store_of_its_own(desk: Desk, wording: Wording) -> None:
     said = desk.run("db", "backup", "copy.db")
     assert said.code == 0
     assert said.out == wording()
-    assert (desk.folder / "copy.db").stat().st_mode & 0o077 == 0
+    assert (desk.directory / "copy.db").stat().st_mode & 0o077 == 0
     assert one in desk.run("inbox", "--store", "sqlite:copy.db").out
     again = desk.run("db", "backup", "copy.db")
     assert again.code == 1
     assert again.err == wording()
-    assert desk.run("db", "backup", "no/such/folder.db").code == 1
+    assert desk.run("db", "backup", "no/such/directory.db").code == 1
     assert desk.run("db", "backup", "x.db", "--store", "postgresql://u:secret@h/d").code == 2
     assert desk.run("db", "backup", "x.db", "--store", "sqlite:nowhere.db").code == 1
 

@@ -23,7 +23,7 @@ def files(root: Path) -> dict[str, str]:
     return {str(file.relative_to(root)): file.read_text() for file in root.rglob("*") if file.is_file()}
 
 
-def test_the_folder_holds_exactly_what_was_approved(tmp_path: Path) -> None:
+def test_the_directory_holds_exactly_what_was_approved(tmp_path: Path) -> None:
     root = tmp_path / "work"
     done = signoff("demo", "--answers", "approve,deny,edit,always", "--dir", str(root))
     assert done.returncode == 0, done.stderr
@@ -75,7 +75,7 @@ def test_nobody_can_be_asked_without_a_terminal(wording: Wording) -> None:
     assert refused(signoff("demo")) == wording()
 
 
-def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, wording: Wording) -> None:
+def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path, wording: Wording) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     assert refused(signoff("demo", "--answers", "approve", "--dir", str(tmp_path))) == wording()
     assert files(tmp_path) == {"mine.txt": "mine"}

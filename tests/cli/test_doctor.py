@@ -21,7 +21,7 @@ from tests.start import signoff
 
 from signoff.cli.doctor_files import who_else_can
 from signoff.core.decision import ApprovalDecision, Remember
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.terms import Scope, Terms
 
 ROOT = Path(__file__).parents[2]
@@ -40,12 +40,12 @@ def shop(desk: Desk) -> Desk:
 
 
 def write(desk: Desk, text: str) -> None:
-    (desk.folder / "signoff.yaml").write_text(PEOPLE + dedent(text))
+    (desk.directory / "signoff.yaml").write_text(PEOPLE + dedent(text))
 
 
 def worker(desk: Desk, name: str, text: str) -> None:
-    (desk.folder / "workers").mkdir(exist_ok=True)
-    (desk.folder / "workers" / f"{name}.yaml").write_text(dedent(text))
+    (desk.directory / "workers").mkdir(exist_ok=True)
+    (desk.directory / "workers" / f"{name}.yaml").write_text(dedent(text))
 
 
 def examined(desk: Desk, *flags: str) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def test_tools_of_workers_that_are_called(shop: Desk) -> None:
 
 
 def test_a_server_is_started_only_if_told(shop: Desk) -> None:
-    shutil.copy(Path(__file__).with_name("tickets_server.py"), shop.folder / "server.py")
+    shutil.copy(Path(__file__).with_name("tickets_server.py"), shop.directory / "server.py")
     write(
         shop,
         """
@@ -114,14 +114,14 @@ def test_a_server_is_started_only_if_told(shop: Desk) -> None:
     assert [one["toolset"] for one in found["unknown"]] == ["tickets"]
     assert "--connect" in shop.run("doctor").out
     assert finding(shop, "unknown-tool")["severity"] == "note"  # the server may have it
-    connected = json.loads(signoff("doctor", "--json", "--connect", cwd=shop.folder).stdout)
+    connected = json.loads(signoff("doctor", "--json", "--connect", cwd=shop.directory).stdout)
     effects = {one["tool"]: (one["kind"], one["effect"]) for one in connected["workers"][0]["tools"]}
     assert effects["list_tickets"] == ("mcp", "allow")
     assert effects["close_ticket"] == ("mcp", "ask")
     [wrong] = [one for one in connected["findings"] if one["check"] == "unknown-tool"]
     assert (wrong["severity"], wrong["fix"]) == ("error", "did you mean `close_ticket`?")
-    (shop.folder / "server.py").write_text("raise SystemExit('no')\n")
-    connected = json.loads(signoff("doctor", "--json", "--connect", cwd=shop.folder).stdout)
+    (shop.directory / "server.py").write_text("raise SystemExit('no')\n")
+    connected = json.loads(signoff("doctor", "--json", "--connect", cwd=shop.directory).stdout)
     [failed] = [one for one in connected["findings"] if one["check"] == "unlisted-toolset"]
     assert failed["severity"] == "warning"
     assert "the MCP server of toolset `tickets` did not start" in failed["what"]
@@ -157,7 +157,7 @@ TOOLSETS = {"later": DynamicToolset(lambda ctx: FunctionToolset([wipe]) if ctx.p
 
 
 def test_a_toolset_that_lists_by_the_run_is_unknown(shop: Desk) -> None:
-    (shop.folder / "toolsets.py").write_text(CODE)
+    (shop.directory / "toolsets.py").write_text(CODE)
     worker(shop, "clerk", "instructions: Sort.\ntoolsets: [later]\n")
     [found] = examined(shop)["workers"]
     assert [one["toolset"] for one in found["unknown"]] == ["later"]
@@ -204,7 +204,7 @@ def test_a_project_in_which_nothing_is_wrong(shop: Desk) -> None:
 
 
 def test_without_a_project_and_without_workers(desk: Desk, wording: Wording) -> None:
-    (desk.folder / "signoff.yaml").unlink()
+    (desk.directory / "signoff.yaml").unlink()
     said = desk.run("doctor")
     assert said.code == 0
     assert "none: every tool call is asked about" in said.out
@@ -339,7 +339,7 @@ def test_rules_in_code_are_told_from_built_in_ones(shop: Desk) -> None:
 
     TOOLSETS = {"eyes": with_approval(FunctionToolset([look]), "allow", name="eyes")}
     """
-    (shop.folder / "toolsets.py").write_text(dedent(code))
+    (shop.directory / "toolsets.py").write_text(dedent(code))
     worker(shop, "clerk", "instructions: Look.\ntoolsets: [eyes, filesystem_ro]\n")
     write(shop, "policy: []\n")
     page = shop.run("doctor").out
@@ -348,7 +348,7 @@ def test_rules_in_code_are_told_from_built_in_ones(shop: Desk) -> None:
 
 
 def test_people_who_cannot_be_reached(shop: Desk, wording: Wording) -> None:
-    (shop.folder / "signoff.yaml").write_text(
+    (shop.directory / "signoff.yaml").write_text(
         "people: {ana: {}, ben: {discord: '102938475610293847'}, cleo: {email: c@example.com, slack: U1}}\npolicy: []\n"
     )
     found = finding(shop, "no-channel")
@@ -375,7 +375,7 @@ def test_a_worker_that_can_change_its_own_rules(shop: Desk, wording: Wording) ->
 
 @pytest.fixture
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everybody gets as far as the project's folder, as on a machine that is not well kept."""
+    """Everybody gets as far as the project's directory, as on a machine that is not well kept."""
     theirs = tmp_path.parent.parent.parent
 
     def status(path: Path, **more: Any) -> os.stat_result:
@@ -389,36 +389,36 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("shared")
 def test_secrets_that_others_can_read_and_rules_they_can_write(shop: Desk, wording: Wording) -> None:
     for name, mode in ((".env", 0o644), (".env.local", 0o600), (".env.example", 0o644), ("signoff.yaml", 0o646)):
-        (shop.folder / name).touch()
-        (shop.folder / name).chmod(mode)
+        (shop.directory / name).touch()
+        (shop.directory / name).chmod(mode)
     shop.run("audit", "export")  # has a key made
     found = {one["check"]: one for one in examined(shop)["findings"]}
     assert set(found) == {"secret-readable", "writable"}
     assert found["secret-readable"]["what"] == wording()
     assert found["writable"]["what"] == wording()
-    key = shop.folder / "state" / "signoff" / "keys" / "record.key"
+    key = shop.directory / "state" / "signoff" / "keys" / "record.key"
     assert not who_else_can(key, 4)
 
 
 @pytest.mark.usefixtures("shared")
 def test_a_secret_in_the_file_is_worse_where_others_read_it(shop: Desk) -> None:
     write(shop, "store: postgresql://ana:hunter2@db/approvals\npolicy: []\n")
-    (shop.folder / "signoff.yaml").chmod(0o644)
+    (shop.directory / "signoff.yaml").chmod(0o644)
     assert checks(shop) == [("error", "secret-readable"), ("warning", "secret-in-file")]
     assert finding(shop, "secret-in-file")["place"] == "signoff.yaml:2:8: store"
-    (shop.folder / "signoff.yaml").chmod(0o600)
+    (shop.directory / "signoff.yaml").chmod(0o600)
     assert checks(shop) == [("warning", "secret-in-file")]
     assert "hunter2" not in shop.run("doctor").out
 
 
 def test_without_workers_no_agent_is_built(shop: Desk) -> None:
-    (shop.folder / "workers" / "clerk.yaml").unlink()
+    (shop.directory / "workers" / "clerk.yaml").unlink()
     code = "import sys; sys.argv = ['signoff', 'doctor']; from signoff.cli.main import main\n"
     code += "try: main()\nexcept SystemExit: pass\nprint('pydantic_ai' in sys.modules)"
-    assert start.fresh(code, cwd=shop.folder).endswith("False\n")
+    assert start.fresh(code, cwd=shop.directory).endswith("False\n")
 
 
-def test_nobody_gets_through_a_closed_folder(tmp_path: Path) -> None:
+def test_nobody_gets_through_a_closed_directory(tmp_path: Path) -> None:
     inner = tmp_path / "closed"
     inner.mkdir(mode=0o700)
     (inner / "file").touch(mode=0o666)
@@ -428,7 +428,7 @@ def test_nobody_gets_through_a_closed_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("shared")
-def test_who_may_write_a_folder_may_exchange_what_is_in_it(tmp_path: Path) -> None:
+def test_who_may_write_a_directory_may_exchange_what_is_in_it(tmp_path: Path) -> None:
     inner = tmp_path / "open"
     inner.mkdir()
     (inner / "file").touch(mode=0o600)
@@ -442,7 +442,7 @@ def test_who_may_write_a_folder_may_exchange_what_is_in_it(tmp_path: Path) -> No
 def remembered(desk: Desk, tool: str = "write_file", **terms: Any) -> str:
     decision = ApprovalDecision(approved=True, remember=Remember.ALWAYS, terms=Terms(scope=Scope.PROJECT, **terms))
     [asked] = desk.open(asks(tool, {"path": "a"}, call={"toolset": "filesystem_rw"}))
-    desk.do(lambda broker: broker.answer(asked, decision, by=Answerer(name="ana")))
+    desk.do(lambda broker: broker.answer(asked, decision, by=Actor(name="ana")))
     return asked
 
 
@@ -546,9 +546,9 @@ def test_the_page_of_the_documentation(
     text = (ROOT / "docs" / "doctor.md").read_text("utf-8")
     files = dict(re.findall(r'```yaml file="([^"]+)"\n(.*?)```', text, re.DOTALL))
     (page,) = re.findall(r"```text\n\$ signoff doctor\n(.*?)```", text, re.DOTALL)
-    (shop.folder / "workers" / "clerk.yaml").unlink()
+    (shop.directory / "workers" / "clerk.yaml").unlink()
     for name, content in files.items():
-        (shop.folder / name).write_text(content)
+        (shop.directory / name).write_text(content)
     monkeypatch.setenv("COLUMNS", "80")
     said = shop.run("doctor")
     shown = re.sub(r"\nstore .*?\n\n", "\nstore       …\n\n", said.out, flags=re.DOTALL)
@@ -605,8 +605,8 @@ def pay(amount: int) -> str:
 
 
 def test_an_agent_in_python_is_looked_at(desk: Desk, wording: Wording) -> None:
-    (desk.folder / "shop_agents.py").write_text(SHOP.replace("MODEL", "None"))
-    (desk.folder / "signoff.yaml").write_text("policy: [{allow: pay}]\n")
+    (desk.directory / "shop_agents.py").write_text(SHOP.replace("MODEL", "None"))
+    (desk.directory / "signoff.yaml").write_text("policy: [{allow: pay}]\n")
     said = desk.run("doctor", "shop_agents:agent", "--json")
     [agent] = said.data["workers"]
     assert {one["tool"]: one["effect"] for one in agent["tools"]} == {"look": "allow", "pay": "ask"}
@@ -623,9 +623,9 @@ def test_an_agent_in_python_is_looked_at(desk: Desk, wording: Wording) -> None:
 @pytest.mark.parametrize("key", ["", "sk-test"])
 def test_a_model_that_lacks_its_package_or_key_is_told_and_how_to_get_them(desk: Desk, key: str) -> None:
     desk.monkeypatch.setenv("ANTHROPIC_API_KEY", key)
-    (desk.folder / "signoff.yaml").write_text("model: anthropic:claude-sonnet-5\npolicy: [{ask: x}]\n")
-    (desk.folder / "workers").mkdir()
-    (desk.folder / "workers" / "triage.yaml").write_text("instructions: Sort.\n")
+    (desk.directory / "signoff.yaml").write_text("model: anthropic:claude-sonnet-5\npolicy: [{ask: x}]\n")
+    (desk.directory / "workers").mkdir()
+    (desk.directory / "workers" / "triage.yaml").write_text("instructions: Sort.\n")
     [found] = [one for one in desk.run("doctor", "--json").data["findings"] if one["check"] == "model"]
     assert found["severity"] == "warning"
     assert "triage: the model 'anthropic:claude-sonnet-5' cannot be used yet" in found["what"]
@@ -638,7 +638,7 @@ def test_a_model_that_lacks_its_package_or_key_is_told_and_how_to_get_them(desk:
 
 def test_a_worker_without_a_model_is_told(desk: Desk) -> None:
     desk.monkeypatch.delenv("SIGNOFF_MODEL", raising=False)
-    (desk.folder / "workers").mkdir()
-    (desk.folder / "workers" / "triage.yaml").write_text("instructions: Sort.\n")
+    (desk.directory / "workers").mkdir()
+    (desk.directory / "workers" / "triage.yaml").write_text("instructions: Sort.\n")
     [found] = [one for one in desk.run("doctor", "--json").data["findings"] if one["check"] == "model"]
     assert (found["severity"], found["what"]) == ("note", "nobody names a model for triage")

@@ -116,7 +116,7 @@ def test_a_grant_of_a_role_sleeps_once_whoever_gave_it_has_the_role_no_longer(de
     assert desk.run("approve", one, "--yes", "--remember", "exact").code == 0
     [grant] = [row["id"] for row in listed(desk)]
     assert "now       it speaks\n" in desk.run("grants", "explain", grant).out
-    file = desk.folder / "signoff.yaml"
+    file = desk.directory / "signoff.yaml"
     file.write_text(file.read_text().replace("ana: {roles: [ops, dev]}", "ana: {roles: [dev]}"))
     why = "ana does not have the role ops now"
     assert f"now       asleep: {why}\n" in desk.run("grants", "explain", grant).out

@@ -61,16 +61,16 @@ PROJECT = """\
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    folder = tmp_path / "old"
-    folder.mkdir()
-    (folder / "main.agent").write_text(MAIN)
-    (folder / "clerk.agent").write_text(CLERK)
-    (folder / "project.json").write_text(PROJECT)
-    return folder
+    directory = tmp_path / "old"
+    directory.mkdir()
+    (directory / "main.agent").write_text(MAIN)
+    (directory / "clerk.agent").write_text(CLERK)
+    (directory / "project.json").write_text(PROJECT)
+    return directory
 
 
-def everything(folder: Path) -> dict[str, str]:
-    return {str(one.relative_to(folder)): one.read_text() for one in sorted(folder.rglob("*")) if one.is_file()}
+def everything(directory: Path) -> dict[str, str]:
+    return {str(one.relative_to(directory)): one.read_text() for one in sorted(directory.rglob("*")) if one.is_file()}
 
 
 def report(*arguments: str, cwd: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tests.cli.program import signoff
 from tests.cli.wording import AGO, MOMENT, Wording
 
 from signoff.broker import Broker
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.verdict import OnTimeout, Requirement
 from signoff.testing import FakeClock
 
@@ -42,7 +42,7 @@ def test_an_inbox_nobody_has_used_says_so_and_leaves_no_file(desk: Desk, wording
     assert desk.run("inbox", "--json").data == {"halted": None, "requests": [], "more": False}
     for command in (["runs"], ["people"], ["grants", "list"], ["show", "x"], ["approve", "x"], ["cancel", "x"]):
         desk.run(*command)
-    assert sorted(file.name for file in desk.folder.iterdir()) == ["signoff.yaml"]
+    assert sorted(file.name for file in desk.directory.iterdir()) == ["signoff.yaml"]
 
 
 def test_what_waits_is_listed_oldest_first(desk: Desk, wording: Wording) -> None:
@@ -156,7 +156,7 @@ def test_nothing_a_call_brings_along_moves_the_cursor(desk: Desk) -> None:
     needs = Requirement(role="ops\x1b[31m\n", message=HOSTILE)
     [one] = desk.open(asks(f"tool{HOSTILE}", {"text": HOSTILE}, needs=needs, summary=HOSTILE, requester=HOSTILE))
     two = desk.start_and_die(asks(summary=HOSTILE))
-    desk.do(lambda broker: broker.assign(one, HOSTILE, by=Answerer(name=HOSTILE)))
+    desk.do(lambda broker: broker.assign(one, HOSTILE, by=Actor(name=HOSTILE)))
     desk.do(lambda broker: broker.switch.halt(by=HOSTILE, why=HOSTILE))
     for command in (["inbox"], ["show", one], ["show", two], ["inbox", "--json"], ["show", one, "--json"]):
         said = desk.run(*command)
@@ -171,7 +171,7 @@ def test_nothing_a_call_brings_along_moves_the_cursor(desk: Desk) -> None:
 
 def test_watching_for_programs_prints_a_line_for_every_change(desk: Desk) -> None:
     command = [*start.SIGNOFF, "inbox", "--watch", "--json"]
-    with start.Process(command, stdout=subprocess.PIPE, text=True, env=desk.environment, cwd=desk.folder) as watch:
+    with start.Process(command, stdout=subprocess.PIPE, text=True, env=desk.environment, cwd=desk.directory) as watch:
         printed = start.Lines(watch)
         assert json.loads(printed.next("the empty inbox"))["requests"] == []
         [one] = desk.open(asks())
@@ -329,7 +329,7 @@ def test_a_store_nobody_knows(desk: Desk, url: str, wording: Wording) -> None:
     assert "pa55word" not in said.err
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path, wording: Wording) -> None:
+def test_a_directory_that_cannot_be_written(tmp_path: Path, wording: Wording) -> None:
     done = signoff("halt", cwd=tmp_path, SIGNOFF_STORE="sqlite:/proc/nowhere/s.db")
     assert done.returncode == 1
     assert done.stderr == wording(reason=re.compile(r"(?<=cannot be opened \()[^)]+"))
@@ -343,11 +343,11 @@ def test_the_store_in_the_policy_file_is_used(desk: Desk, wording: Wording) -> N
     [one] = desk.open(asks())
     desk.monkeypatch.delenv("SIGNOFF_STORE")
     assert desk.run("inbox").out == wording()
-    (desk.folder / "signoff.yaml").write_text("store: sqlite:approvals.db\npolicy: []\n")
+    (desk.directory / "signoff.yaml").write_text("store: sqlite:approvals.db\npolicy: []\n")
     assert one in desk.run("inbox").out
     assert one in desk.run("inbox", "--store", f"sqlite:{desk.file}").out
-    other = desk.folder / "other.yaml"
+    other = desk.directory / "other.yaml"
     other.write_text("store: sqlite:approvals.db\npolicy: []\n")
-    (desk.folder / "signoff.yaml").unlink()
+    (desk.directory / "signoff.yaml").unlink()
     assert one in desk.run("inbox", "--policy", "other.yaml").out
     assert desk.run("inbox", "--policy", "missing.yaml").code == 2

@@ -22,8 +22,8 @@ SCHEMAS = [f".signoff/{name}" for name in SCHEMA_FILES.values()]
 RUN = ("run", "notetaker", "Note the milk", "--model", "script:hello.yaml")
 
 
-def files_in(folder: Path) -> list[str]:
-    return sorted(str(one.relative_to(folder)) for one in folder.rglob("*.yaml"))
+def files_in(directory: Path) -> list[str]:
+    return sorted(str(one.relative_to(directory)) for one in directory.rglob("*.yaml"))
 
 
 def test_init_writes_a_project_that_works_and_overwrites_nothing(tmp_path: Path, wording: Wording) -> None:
@@ -61,7 +61,7 @@ def test_an_editor_finds_the_schema_of_every_file(tmp_path: Path) -> None:
 
 
 def test_what_is_printed_asks_at_the_terminal(desk: Desk) -> None:
-    (desk.folder / "signoff.yaml").unlink()
+    (desk.directory / "signoff.yaml").unlink()
     assert desk.run("init").code == 0
     child = desk.sits_down(*RUN)
     child.expect("may write_file run")
@@ -70,7 +70,7 @@ def test_what_is_printed_asks_at_the_terminal(desk: Desk) -> None:
     child.sendline("a")
     child.expect("wrote 7 bytes to notes/shopping.md")
     child.wait()
-    assert (child.exitstatus, (desk.folder / "notes" / "shopping.md").read_text()) == (0, "- milk\n")
+    assert (child.exitstatus, (desk.directory / "notes" / "shopping.md").read_text()) == (0, "- milk\n")
 
 
 @pytest.mark.parametrize("taken", FILES)
@@ -81,8 +81,8 @@ def test_each_file_is_kept(tmp_path: Path, taken: str) -> None:
     assert files_in(tmp_path) == [taken]
 
 
-def everything_in(folder: Path) -> list[str]:
-    return sorted(str(one.relative_to(folder)) for one in folder.rglob("*"))
+def everything_in(directory: Path) -> list[str]:
+    return sorted(str(one.relative_to(directory)) for one in directory.rglob("*"))
 
 
 @pytest.mark.parametrize("taken", [*FILES, *SCHEMAS, "workers", ".signoff"])
@@ -96,11 +96,11 @@ def test_a_link_that_leads_nowhere_is_in_the_way_too(tmp_path: Path, taken: str,
     assert everything_in(tmp_path) == before
 
 
-@pytest.mark.parametrize("folder", ["workers", ".signoff"])
-def test_a_file_where_a_folder_should_be_is_in_the_way(tmp_path: Path, folder: str, wording: Wording) -> None:
-    (tmp_path / folder).write_text("mine")
+@pytest.mark.parametrize("directory", ["workers", ".signoff"])
+def test_a_file_where_a_directory_should_be_is_in_the_way(tmp_path: Path, directory: str, wording: Wording) -> None:
+    (tmp_path / directory).write_text("mine")
     assert refused(signoff("init", cwd=tmp_path)) == wording()
-    assert everything_in(tmp_path) == [folder]
+    assert everything_in(tmp_path) == [directory]
 
 
 def test_schemas_of_ones_own_are_not_overwritten(tmp_path: Path, wording: Wording) -> None:
@@ -124,10 +124,10 @@ def test_what_cannot_be_finished_leaves_nothing_behind(desk: Desk, fails: str, w
             raise OSError(errno.ENOSPC, "No space left on device", str(self))
         return opened(self, mode, *rest, **more)
 
-    (desk.folder / "mine").mkdir()
-    before = everything_in(desk.folder)
+    (desk.directory / "mine").mkdir()
+    before = everything_in(desk.directory)
     desk.monkeypatch.setattr(Path, "open", full)
     said = desk.run("init", "mine/new/project")
     assert (said.code, said.out) == (2, "")
     assert said.err == wording()
-    assert everything_in(desk.folder) == before
+    assert everything_in(desk.directory) == before

@@ -32,7 +32,7 @@ ID = re.compile(r"\b(?:request|resume|approve|run) ([2-9a-z]{10})\b")
 class Terminal:
     """Types commands and holds what they print against the page."""
 
-    folder: Path
+    directory: Path
     ids: dict[str, str] = field(default_factory=dict)
     """As they stand on the page, and as they are here."""
 
@@ -44,8 +44,8 @@ class Terminal:
         environment = {"NO_COLOR": "1", "TERM": "xterm", "PYDANTIC_AI_NO_BANNER": "1", "SIGNOFF_AS": "ana"}
         return start.terminal(
             arguments,
-            cwd=self.folder,
-            env={**os.environ, **environment, "XDG_STATE_HOME": str(self.folder / ".state")},
+            cwd=self.directory,
+            env={**os.environ, **environment, "XDG_STATE_HOME": str(self.directory / ".state")},
             dimensions=(40, 80),
             encoding="utf-8",
         )
@@ -104,5 +104,5 @@ def test_a_killed_run_is_answered_while_nothing_runs_and_resumed_as_printed(term
         "approve",
         "resume",
     ]
-    sent = [json.loads(file.read_text("utf-8"))["to"] for file in (terminal.folder / "outbox").iterdir()]
+    sent = [json.loads(file.read_text("utf-8"))["to"] for file in (terminal.directory / "outbox").iterdir()]
     assert sorted(sent) == [["ben@ours.example"], ["eve@elsewhere.example"]], "each once"

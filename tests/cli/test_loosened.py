@@ -33,7 +33,7 @@ def shop(desk: Desk) -> Desk:
 
 
 def run(shop: Desk, *flags: str, worker: str = "writer") -> Said:
-    model = f"script:{shop.folder / 'writes.yaml'}"
+    model = f"script:{shop.directory / 'writes.yaml'}"
     done = shop.run("run", worker, "Write it", "--model", model, "--suspend", "--json", *flags)
     assert done.code == 3, done.err
     return done
@@ -140,11 +140,11 @@ def test_c9_only_a_project_can_be_loosened_by_another_file(shop: Desk) -> None:
     assert told(shop, run(shop, "--policy", "loose.yaml"))["runs"] == []
     Path("signoff.yaml").write_text(PROJECT)
     Path("elsewhere").mkdir()
-    (outside := shop.folder.parent / "outside.yaml").write_text(PROJECT)
+    (outside := shop.directory.parent / "outside.yaml").write_text(PROJECT)
     shop.monkeypatch.chdir("elsewhere")
     begun = run(shop, "--policy", "../loose.yaml")
-    assert told(shop, begun)["card"] == [OTHER], "named from the project's folder"
-    worker = str(shop.folder / "workers" / "writer.yaml")
+    assert told(shop, begun)["card"] == [OTHER], "named from the project's directory"
+    worker = str(shop.directory / "workers" / "writer.yaml")
     begun = run(shop, "--policy", str(outside), worker=worker)
     assert told(shop, begun)["card"] == [f"another policy than the project's: {outside} (--policy)"]
     assert told(shop, run(shop, "--policy", "../signoff.yaml", worker=worker))["card"] == []
@@ -189,7 +189,7 @@ def test_the_card_says_how_people_answered_before(shop: Desk) -> None:
     ],
 )
 def test_c9_a_run_that_was_loosened_says_it_at_its_start(shop: Desk, flags: tuple[str, ...], lines: list[str]) -> None:
-    model = f"script:{shop.folder / 'writes.yaml'}"
+    model = f"script:{shop.directory / 'writes.yaml'}"
     begun = shop.run("run", "writer", "Write it", "--model", model, "--suspend", *flags)
     expected = [f"LOOSENED: {'; '.join(lines)}"] if lines else []
     assert [line for line in begun.err.splitlines() if "LOOSENED" in line] == expected

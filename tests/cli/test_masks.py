@@ -9,7 +9,7 @@ from signoff.broker import Broker
 from signoff.channels.outcome import outcome_text, result_text
 from signoff.core.decision import ApprovalDecision
 from signoff.core.notice import RunResult
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.redact import redact_text
 from signoff.core.run import RunState, SavedRun
 
@@ -65,7 +65,7 @@ def test_a_terminal_that_is_told(desk: Desk) -> None:
     [one] = desk.open(asks())
 
     async def run(broker: Broker) -> None:
-        await broker.answer(one, ApprovalDecision(approved=True), by=Answerer(name="ana"))
+        await broker.answer(one, ApprovalDecision(approved=True), by=Actor(name="ana"))
         await broker.claim(one)
         broker.finish(one, digest="d", preview=f"token={SECRET}")
 

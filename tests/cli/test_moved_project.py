@@ -18,36 +18,36 @@ PROJECT = "toolsets: {notes: {use: filesystem_rw, config: {root: .}}}\n"
 
 
 class Shop:
-    """Projects below one folder, with one home."""
+    """Projects below one directory, with one home."""
 
     def __init__(self, above: Path) -> None:
         self.above = above
         self.environment = {"XDG_STATE_HOME": str(above / "state"), "HOME": str(above), "SIGNOFF_AS": "ana"}
 
     def make(self, name: str) -> Path:
-        folder = self.above / name
-        (folder / "workers").mkdir(parents=True)
-        (folder / "signoff.yaml").write_text(PROJECT)
-        (folder / "workers" / "clerk.yaml").write_text(WORKER)
-        (folder / "script.yaml").write_text(SCRIPT)
-        return folder
+        directory = self.above / name
+        (directory / "workers").mkdir(parents=True)
+        (directory / "signoff.yaml").write_text(PROJECT)
+        (directory / "workers" / "clerk.yaml").write_text(WORKER)
+        (directory / "script.yaml").write_text(SCRIPT)
+        return directory
 
-    def type(self, folder: Path, *command: str, code: int = 0) -> tuple[str, str]:
-        done = signoff(*command, cwd=folder, **self.environment)
+    def type(self, directory: Path, *command: str, code: int = 0) -> tuple[str, str]:
+        done = signoff(*command, cwd=directory, **self.environment)
         assert done.returncode == code, (done.stdout, done.stderr)
         return done.stdout, done.stderr
 
-    def ask(self, folder: Path) -> str:
+    def ask(self, directory: Path) -> str:
         """Have a worker ask; gives the request."""
-        self.type(folder, "run", "clerk", "Note the milk", "--model", "script:script.yaml", "--suspend", code=3)
-        [waiting] = self.waiting(folder)
+        self.type(directory, "run", "clerk", "Note the milk", "--model", "script:script.yaml", "--suspend", code=3)
+        [waiting] = self.waiting(directory)
         return waiting
 
-    def waiting(self, folder: Path) -> list[str]:
-        return [one["id"] for one in json.loads(self.type(folder, "inbox", "--json")[0])["requests"]]
+    def waiting(self, directory: Path) -> list[str]:
+        return [one["id"] for one in json.loads(self.type(directory, "inbox", "--json")[0])["requests"]]
 
-    def stores(self, folder: Path) -> dict[str, Any]:
-        return json.loads(self.type(folder, "stores", "--json")[0])
+    def stores(self, directory: Path) -> dict[str, Any]:
+        return json.loads(self.type(directory, "stores", "--json")[0])
 
 
 @pytest.fixture
@@ -211,7 +211,7 @@ def test_a_store_of_an_older_version_is_found_by_its_path_and_labelled(shop: Sho
 
 
 ODD_IDS: dict[str, Callable[[Path], object]] = {
-    "a folder": Path.mkdir,
+    "a directory": Path.mkdir,
     "a link to what cannot be read": lambda file: file.symlink_to("/proc/self/mem"),
     "a link in a circle": lambda file: file.symlink_to(file.name),
     "a pipe": os.mkfifo,
@@ -229,7 +229,7 @@ def test_a_project_with_something_else_in_place_of_its_id_goes_by_its_path(shop:
     assert [one["halted"] for one in shop.stores(project)["stores"]] == [True]
 
 
-@pytest.mark.parametrize("whole", [True, False], ids=["folder", "file"])
+@pytest.mark.parametrize("whole", [True, False], ids=["directory", "file"])
 def test_a_link_to_the_id_of_another_project_takes_nothing_from_it(shop: Shop, whole: bool) -> None:
     first = shop.make("first")
     request = shop.ask(first)
@@ -293,7 +293,7 @@ def test_another_id_is_no_way_around_a_halt(shop: Shop) -> None:
 
 def test_a_home_that_takes_no_store_is_not_blamed_on_the_agent(shop: Shop) -> None:
     project = shop.make("project")
-    (shop.above / "state").write_text("a file, no folder")
+    (shop.above / "state").write_text("a file, no directory")
     _, err = shop.type(project, "run", "clerk", "Go", "--model", "script:script.yaml", "--suspend", code=1)
     assert "cannot be made" in err
     assert "--store sqlite:FILE" in err

@@ -33,10 +33,10 @@ GIVEN = {
     "request_id": "REQUEST", "request_ids": "REQUEST", "said": "happened", "person": "ana", "absent": "ana",
     "deputy": "ana", "names": "discord", "run": "RUN", "run_id": "RUN", "grant_id": "abc", "grant_ids": "abc",
     "file": "signoff.yaml", "calls": "turns.yaml", "shell": "bash", "worker": "shop:agent", "prompt": "go",
-    "folder": "new", "name": "discord", "directory": ".",
+    "name": "discord", "directory": "new",
 }  # fmt: skip
 """What each argument is given."""
-NOT_PLAYED = {"demo": "it waits for a person, and has a store of its own in a folder of its own"}
+NOT_PLAYED = {"demo": "it waits for a person, and has a store of its own in a directory of its own"}
 
 
 def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -70,12 +70,12 @@ def has_store(path: tuple[str, ...]) -> bool:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "shop.py").write_text(AGENT)
-    (folder / "turns.yaml").write_text(SCRIPT)
-    (folder / "signoff.yaml").write_text(POLICY)
-    return folder
+    directory = tmp_path / "project"
+    directory.mkdir()
+    (directory / "shop.py").write_text(AGENT)
+    (directory / "turns.yaml").write_text(SCRIPT)
+    (directory / "signoff.yaml").write_text(POLICY)
+    return directory
 
 
 def check(done: subprocess.CompletedProcess[str], command: list[str]) -> None:
@@ -83,9 +83,9 @@ def check(done: subprocess.CompletedProcess[str], command: list[str]) -> None:
     assert PASSWORD not in done.stdout + done.stderr, (command, done.stdout, done.stderr)
 
 
-def check_files(folder: Path, given: Path | None) -> None:
+def check_files(directory: Path, given: Path | None) -> None:
     """No file holds it but the one that was given it."""
-    for file in folder.rglob("*"):
+    for file in directory.rglob("*"):
         if file.is_file() and file != given and "__pycache__" not in file.parts:
             assert PASSWORD.encode() not in file.read_bytes(), file
 

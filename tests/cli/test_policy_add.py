@@ -32,7 +32,7 @@ WRITTEN = PROJECT.replace("mallory}\n", f"mallory}}\n{RULE}")
 
 @pytest.fixture
 def file(desk: Desk) -> Path:
-    path = desk.folder / "signoff.yaml"
+    path = desk.directory / "signoff.yaml"
     path.write_text(PROJECT)
     return path
 
@@ -185,12 +185,12 @@ policy:
 
 
 def test_a_rule_is_made_at_the_question_and_the_next_run_goes_by_it(desk: Desk) -> None:
-    file = desk.folder / "signoff.yaml"
+    file = desk.directory / "signoff.yaml"
     file.write_text(SHOP)
-    (desk.folder / "workers").mkdir()
-    (desk.folder / "workers" / "writer.yaml").write_text("instructions: Write.\ntoolsets: [files]\n")
+    (desk.directory / "workers").mkdir()
+    (desk.directory / "workers" / "writer.yaml").write_text("instructions: Write.\ntoolsets: [files]\n")
     write = "- calls: [{tool: write_file, args: {path: a.txt, content: eggs}}]\n- say: done\n"
-    (desk.folder / "script.yaml").write_text(write)
+    (desk.directory / "script.yaml").write_text(write)
     child = desk.sits_down("run", "writer", "go", "--model", "script:script.yaml")
     for typed in ("", "9"):
         child.expect("your answer > ")
@@ -206,14 +206,14 @@ def test_a_rule_is_made_at_the_question_and_the_next_run_goes_by_it(desk: Desk) 
     child.sendline("y")
     child.expect("Written. New runs go by it")
     child.expect("your answer > ")
-    assert not (desk.folder / "a.txt").exists(), "the call itself is not decided by that"
+    assert not (desk.directory / "a.txt").exists(), "the call itself is not decided by that"
     child.sendline("q")
     child.expect(pexpect.EOF)
     child.wait()
     assert file.read_text().startswith(SHOP) and "content: {exists: true}" in file.read_text()
-    (desk.folder / "script.yaml").write_text(write.replace("eggs", "something else"))
+    (desk.directory / "script.yaml").write_text(write.replace("eggs", "something else"))
     assert desk.run("run", "writer", "go", "--model", "script:script.yaml").code == 0
-    assert (desk.folder / "a.txt").read_text() == "something else"
+    assert (desk.directory / "a.txt").read_text() == "something else"
     file.write_text(f"locked: true\n{SHOP}")
     child = desk.sits_down("run", "writer", "go", "--model", "script:script.yaml")
     child.expect("your answer > ")

@@ -150,9 +150,9 @@ def test_people_for_programs(desk: Desk) -> None:
 
 
 def test_nobody_is_on_file(desk: Desk, wording: Wording) -> None:
-    (desk.folder / "signoff.yaml").write_text("policy: []\n")
+    (desk.directory / "signoff.yaml").write_text("policy: []\n")
     assert desk.run("people").out == wording()
-    (desk.folder / "signoff.yaml").unlink()
+    (desk.directory / "signoff.yaml").unlink()
     assert desk.run("people").out == wording()
 
 

@@ -17,17 +17,17 @@ pytestmark = pytest.mark.mission("C9")
 
 @pytest.fixture
 def shop(desk: Desk) -> Desk:
-    """A locked project in `project`, and a folder beside it in which one stands."""
-    (desk.folder / "signoff.yaml").unlink()
-    project = desk.folder / "project"
+    """A locked project in `project`, and a directory beside it in which one stands."""
+    (desk.directory / "signoff.yaml").unlink()
+    project = desk.directory / "project"
     (project / "workers").mkdir(parents=True)
     (project / "signoff.yaml").write_text(PROJECT + "locked: true\n")
     (project / "workers" / "writer.yaml").write_text("instructions: Write.\ntoolsets: [files]\n")
-    (desk.folder / "writes.yaml").write_text(WRITES)
-    (desk.folder / "elsewhere").mkdir()
-    (desk.folder / "elsewhere" / "loose.yaml").write_text(LOOSE)
+    (desk.directory / "writes.yaml").write_text(WRITES)
+    (desk.directory / "elsewhere").mkdir()
+    (desk.directory / "elsewhere" / "loose.yaml").write_text(LOOSE)
     desk.types("")
-    desk.monkeypatch.setenv("XDG_CONFIG_HOME", str(desk.folder / "config"))
+    desk.monkeypatch.setenv("XDG_CONFIG_HOME", str(desk.directory / "config"))
     for name in ("SIGNOFF_MODEL", "SIGNOFF_ASK", "SIGNOFF_DENY", "SIGNOFF_POLICY"):
         desk.monkeypatch.delenv(name, raising=False)
     desk.monkeypatch.chdir(project)
@@ -35,18 +35,18 @@ def shop(desk: Desk) -> Desk:
 
 
 def run(shop: Desk, worker: str, *flags: str) -> Said:
-    return shop.run("run", worker, "Write it", "--model", f"script:{shop.folder / 'writes.yaml'}", *flags)
+    return shop.run("run", worker, "Write it", "--model", f"script:{shop.directory / 'writes.yaml'}", *flags)
 
 
 def written(shop: Desk) -> bool:
-    return (shop.folder / "project" / "out.txt").exists()
+    return (shop.directory / "project" / "out.txt").exists()
 
 
 @pytest.mark.parametrize("locked", ["", "locked: true\n"])
 @pytest.mark.parametrize("rule", ["{allow: '*'}", "{ask: '*', timeout: 1s, on_timeout: allow}"])
 def test_c9_no_rule_that_the_environment_names_lets_more_run(shop: Desk, rule: str, locked: str) -> None:
     Path("signoff.yaml").write_text(PROJECT + locked)
-    file = shop.folder / "elsewhere" / "rules.yaml"
+    file = shop.directory / "elsewhere" / "rules.yaml"
     file.write_text(f"policy: [{{deny: delete_file}}, {rule}]\n")
     shop.monkeypatch.setenv("SIGNOFF_POLICY", str(file))
     for said in (run(shop, "writer"), shop.run("doctor"), shop.run("policy", "show")):
@@ -60,8 +60,8 @@ def test_c9_what_the_environment_adds_is_shown(shop: Desk) -> None:
     Path("signoff.yaml").write_text(PROJECT + "  - {allow: write_file}\n")
     [before] = [one for one in shop.run("doctor", "--json").data["workers"][0]["tools"] if one["tool"] == "write_file"]
     assert before["effect"] != "deny"
-    (shop.folder / "rules.yaml").write_text("policy: [{deny: write_file}]\n")
-    shop.monkeypatch.setenv("SIGNOFF_POLICY", str(shop.folder / "rules.yaml"))
+    (shop.directory / "rules.yaml").write_text("policy: [{deny: write_file}]\n")
+    shop.monkeypatch.setenv("SIGNOFF_POLICY", str(shop.directory / "rules.yaml"))
     shop.monkeypatch.setenv("SIGNOFF_ASK", "read_file")
     told = shop.run("doctor", "--json").data
     effects = {one["tool"]: one["effect"] for one in told["workers"][0]["tools"]}
@@ -77,7 +77,7 @@ def test_c9_what_the_environment_adds_is_shown(shop: Desk) -> None:
 
 
 def test_c9_the_users_own_rules_let_nothing_more_run(shop: Desk) -> None:
-    own = shop.folder / "config" / "signoff" / "policy.yaml"
+    own = shop.directory / "config" / "signoff" / "policy.yaml"
     own.parent.mkdir(parents=True)
     own.write_text("policy: [{allow: write_file}, {deny: delete_file}]\n")
     said = run(shop, "writer")
@@ -101,7 +101,7 @@ def test_c9_the_users_own_rules_let_nothing_more_run(shop: Desk) -> None:
 
 
 def test_c9_standing_elsewhere_opens_no_lock(shop: Desk) -> None:
-    project, elsewhere = shop.folder / "project", shop.folder / "elsewhere"
+    project, elsewhere = shop.directory / "project", shop.directory / "elsewhere"
     shop.monkeypatch.chdir(elsewhere)
     worker = str(project / "workers" / "writer.yaml")
     (elsewhere / "linked.yaml").symlink_to(worker)
@@ -120,10 +120,10 @@ def test_c9_standing_elsewhere_opens_no_lock(shop: Desk) -> None:
 
 def test_c9_a_worker_by_its_path_is_under_its_own_project(shop: Desk) -> None:
     """Wherever it is started; and the commands that are printed find it."""
-    project = shop.folder / "project"
-    (shop.folder / "elsewhere" / "signoff.yaml").write_text("policy: [{allow: '*'}]\nlocked: true\n")
+    project = shop.directory / "project"
+    (shop.directory / "elsewhere" / "signoff.yaml").write_text("policy: [{allow: '*'}]\nlocked: true\n")
     shop.monkeypatch.delenv("SIGNOFF_STORE")
-    shop.monkeypatch.chdir(shop.folder / "elsewhere")
+    shop.monkeypatch.chdir(shop.directory / "elsewhere")
     begun = run(shop, "../project/workers/writer.yaml", "--suspend")
     assert begun.code == 3, begun.err
     commands = {line.partition(":")[0]: line.partition("signoff ")[2] for line in begun.err.splitlines()}

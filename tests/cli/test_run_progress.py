@@ -152,7 +152,7 @@ agent = Agent(Priced(answer, model_name="gpt-4o"))
 
 
 def test_a_known_price_is_told(desk: Desk) -> None:
-    (desk.folder / "priced.py").write_text(PRICED)
+    (desk.directory / "priced.py").write_text(PRICED)
     said = desk.run("run", "priced:agent", "go", "--json")
     usage = said.rows[-1]["usage"]
     assert (usage["requests"], usage["input_tokens"]) == (1, 1_000_000)
@@ -187,10 +187,10 @@ def test_a_run_whose_every_call_was_denied_says_so_by_its_exit_code(
     rule: str, called: tuple[str, ...], code: int, desk: Desk
 ) -> None:
     """Denied by the policy, or because nobody is there to answer."""
-    (desk.folder / "signoff.yaml").write_text(f"policy: [{rule}, {{allow: read}}]\n")
-    (desk.folder / "kiosk.py").write_text(SHOP)
+    (desk.directory / "signoff.yaml").write_text(f"policy: [{rule}, {{allow: read}}]\n")
+    (desk.directory / "kiosk.py").write_text(SHOP)
     turns = [{"calls": [{"tool": tool}]} for tool in called]
-    (desk.folder / "script.yaml").write_text(json.dumps([*turns, {"say": "bye"}]))
+    (desk.directory / "script.yaml").write_text(json.dumps([*turns, {"say": "bye"}]))
     said = desk.run("run", "kiosk:agent", "go", "--model", "script:script.yaml")
     assert (said.code, said.out) == (code, "bye\n"), said.err
     assert desk.run("run", "kiosk:agent", "go", "--model", "script:script.yaml", "--json").code == code

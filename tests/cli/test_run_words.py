@@ -53,8 +53,8 @@ ORDER = [
 
 @pytest.fixture
 def shop(desk: Desk) -> Desk:
-    (desk.folder / "signoff.yaml").write_text("policy: [{allow: look}, {ask: write}]\n")
-    (desk.folder / "wordy.py").write_text(AGENT)
+    (desk.directory / "signoff.yaml").write_text("policy: [{allow: look}, {ask: write}]\n")
+    (desk.directory / "wordy.py").write_text(AGENT)
     return desk
 
 

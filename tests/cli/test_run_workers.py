@@ -39,13 +39,13 @@ WRITES = """\
 @pytest.fixture
 def shop(desk: Desk) -> Desk:
     """A project with workers, driven by scripts."""
-    (desk.folder / "signoff.yaml").write_text(PROJECT)
-    (desk.folder / "workers").mkdir()
+    (desk.directory / "signoff.yaml").write_text(PROJECT)
+    (desk.directory / "workers").mkdir()
     for name, text in WORKERS.items():
-        (desk.folder / "workers" / name).write_text(text)
-    (desk.folder / "writes.yaml").write_text(WRITES)
-    (desk.folder / "said.yaml").write_text("- say: as the worker says\n")
-    (desk.folder / "other.yaml").write_text("- say: as somebody else says\n")
+        (desk.directory / "workers" / name).write_text(text)
+    (desk.directory / "writes.yaml").write_text(WRITES)
+    (desk.directory / "said.yaml").write_text("- say: as the worker says\n")
+    (desk.directory / "other.yaml").write_text("- say: as somebody else says\n")
     desk.types("")
     for name in ("SIGNOFF_MODEL", "SIGNOFF_ASK", "SIGNOFF_DENY", "SIGNOFF_POLICY"):
         desk.monkeypatch.delenv(name, raising=False)
@@ -53,11 +53,11 @@ def shop(desk: Desk) -> Desk:
 
 
 def writes(shop: Desk, *more: str) -> Said:
-    return shop.run("run", "writer", "Write it", "--model", f"script:{shop.folder / 'writes.yaml'}", *more)
+    return shop.run("run", "writer", "Write it", "--model", f"script:{shop.directory / 'writes.yaml'}", *more)
 
 
 def written(shop: Desk) -> bool:
-    return (shop.folder / "out.txt").exists()
+    return (shop.directory / "out.txt").exists()
 
 
 # --- which worker, and what it is given ---
@@ -73,26 +73,26 @@ def test_a_worker_runs_by_its_name(shop: Desk) -> None:
     assert "\x1b" not in said.err, "no control codes where it is no terminal"
 
 
-def test_the_project_is_found_from_any_folder_below_it(shop: Desk) -> None:
-    below = shop.folder / "deep" / "down"
+def test_the_project_is_found_from_any_directory_below_it(shop: Desk) -> None:
+    below = shop.directory / "deep" / "down"
     below.mkdir(parents=True)
     shop.monkeypatch.delenv("SIGNOFF_STORE")
     shop.monkeypatch.chdir(below)
     said = writes(shop, "--suspend", "--json")
     assert said.code == 3, said.err
     request = said.rows[-1]["waiting"][0]["request"]
-    for folder in (shop.folder, below, shop.folder / "workers"):
-        shop.monkeypatch.chdir(folder)
+    for directory in (shop.directory, below, shop.directory / "workers"):
+        shop.monkeypatch.chdir(directory)
         assert [one["id"] for one in shop.run("inbox", "--json").data["requests"]] == [request]
-    shop.monkeypatch.chdir(shop.folder / "workers")
+    shop.monkeypatch.chdir(shop.directory / "workers")
     assert shop.run("approve", request).code == 0
     assert shop.run("resume", said.rows[-1]["run"]).code == 0
     assert written(shop), "its toolset works in the project, wherever it was started and resumed"
 
 
 def test_a_worker_by_the_path_of_its_file(shop: Desk, wording: Wording) -> None:
-    (shop.folder / "elsewhere").mkdir()
-    (shop.folder / "elsewhere" / "scribe.yaml").write_text(WORKERS["writer.yaml"])
+    (shop.directory / "elsewhere").mkdir()
+    (shop.directory / "elsewhere" / "scribe.yaml").write_text(WORKERS["writer.yaml"])
     said = shop.run("run", "elsewhere/scribe.yaml", "Write it", "--model", "script:writes.yaml", "--suspend", "--json")
     assert said.code == 3, said.err
     assert said.rows[0]["agent"] == "worker:scribe"
@@ -113,7 +113,7 @@ def test_an_unknown_worker(shop: Desk, wording: Wording) -> None:
     assert " /nowhere.yaml" in absolute, "not ../../nowhere.yaml"
     assert absolute == wording()
     assert not shop.file.exists(), "nothing was begun"
-    (shop.folder / "program.py").write_text("")
+    (shop.directory / "program.py").write_text("")
     assert "program:agent" in shop.run("run", "program", "go").err
 
 
@@ -125,7 +125,7 @@ def test_the_prompt_may_be_piped(shop: Desk) -> None:
 
 @pytest.mark.parametrize("given", ['{"name": "Ana"}', "@input.json", "@-"])
 def test_input_is_checked_and_kept(shop: Desk, given: str) -> None:
-    (shop.folder / "input.json").write_text('{"name": "Ana"}')
+    (shop.directory / "input.json").write_text('{"name": "Ana"}')
     shop.monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b'{"name": "Ana"}')))
     said = shop.run("run", "greeter", "Go", "--input-json", given, "--model", "script:said.yaml")
     assert (said.code, said.out) == (0, "as the worker says\n"), said.err
@@ -149,7 +149,7 @@ def test_wrong_input_is_refused_before_anything_starts(shop: Desk, given: str, w
 
 
 def test_files_are_attached(shop: Desk, wording: Wording) -> None:
-    (shop.folder / "notes.txt").write_text("buy milk")
+    (shop.directory / "notes.txt").write_text("buy milk")
     said = shop.run("run", "modelled", "Read", "--attach", "notes.txt", "--json")
     assert said.code == 0, said.err
     missing = shop.run("run", "modelled", "Read", "--attach", "nowhere.txt")
@@ -161,7 +161,7 @@ def test_files_are_attached(shop: Desk, wording: Wording) -> None:
 
 
 def test_the_model_is_named_by_flag_then_worker_then_project_then_environment(shop: Desk, wording: Wording) -> None:
-    says = {name: f"script:{shop.folder / name}" for name in ("other.yaml", "said.yaml")}
+    says = {name: f"script:{shop.directory / name}" for name in ("other.yaml", "said.yaml")}
     bare = ("run", "writer", "Go")
     none = shop.run(*bare)
     assert none.code == 2
@@ -170,9 +170,9 @@ def test_the_model_is_named_by_flag_then_worker_then_project_then_environment(sh
     assert none.err == wording()
     shop.monkeypatch.setenv("SIGNOFF_MODEL", says["other.yaml"])
     assert shop.run(*bare).out == "as somebody else says\n"
-    (shop.folder / "signoff.yaml").write_text(PROJECT + f"model: {says['said.yaml']}\n")
+    (shop.directory / "signoff.yaml").write_text(PROJECT + f"model: {says['said.yaml']}\n")
     assert shop.run(*bare).out == "as the worker says\n"
-    (shop.folder / "signoff.yaml").write_text(PROJECT + f"model: {says['other.yaml']}\n")
+    (shop.directory / "signoff.yaml").write_text(PROJECT + f"model: {says['other.yaml']}\n")
     assert shop.run("run", "modelled", "Go").out == "as the worker says\n"
     assert shop.run("run", "modelled", "Go", "--model", says["other.yaml"]).out == "as somebody else says\n"
 
@@ -193,13 +193,13 @@ def test_c9_flags_and_environment_only_tighten(shop: Desk, wording: Wording) -> 
     shop.monkeypatch.setenv("SIGNOFF_ASK", "list_files")
     assert "auto-approved list_files(" in writes(shop, *auto, "--deny", "write_file").err
     shop.monkeypatch.delenv("SIGNOFF_ASK")
-    (shop.folder / "strict.yaml").write_text("policy: [{deny: {path: '*.txt'}, reason: no texts}]\n")
-    shop.monkeypatch.setenv("SIGNOFF_POLICY", str(shop.folder / "strict.yaml"))
+    (shop.directory / "strict.yaml").write_text("policy: [{deny: {path: '*.txt'}, reason: no texts}]\n")
+    shop.monkeypatch.setenv("SIGNOFF_POLICY", str(shop.directory / "strict.yaml"))
     assert "no texts" in writes(shop, *auto).err
     assert not written(shop)
-    (shop.folder / "strict.yaml").write_text("people: {}\npolicy: []\n")
+    (shop.directory / "strict.yaml").write_text("people: {}\npolicy: []\n")
     assert writes(shop, *auto).err == wording(), "it holds rules, and nothing is ignored"
-    (shop.folder / "strict.yaml").write_text("policy: [{allow: '*'}]\n")
+    (shop.directory / "strict.yaml").write_text("policy: [{allow: '*'}]\n")
     refused = writes(shop)
     assert refused.code == 2, "where the project is silent, it would decide"
     assert refused.err == wording()
@@ -208,25 +208,25 @@ def test_c9_flags_and_environment_only_tighten(shop: Desk, wording: Wording) -> 
 
 @pytest.mark.mission("C9")
 def test_c9_a_locked_policy_says_so(shop: Desk) -> None:
-    (shop.folder / "signoff.yaml").write_text(PROJECT + "locked: true\n")
-    (shop.folder / "loose.yaml").write_text("policy: [{allow: '*'}]\n")
-    below = shop.folder / "below"
+    (shop.directory / "signoff.yaml").write_text(PROJECT + "locked: true\n")
+    (shop.directory / "loose.yaml").write_text("policy: [{allow: '*'}]\n")
+    below = shop.directory / "below"
     below.mkdir()
-    for folder, place in ((shop.folder, "signoff.yaml:5:"), (below, "../signoff.yaml:5:")):
-        shop.monkeypatch.chdir(folder)
-        for flags in (["--mode", "auto_approve"], ["--policy", str(shop.folder / "loose.yaml")]):
+    for directory, place in ((shop.directory, "signoff.yaml:5:"), (below, "../signoff.yaml:5:")):
+        shop.monkeypatch.chdir(directory)
+        for flags in (["--mode", "auto_approve"], ["--policy", str(shop.directory / "loose.yaml")]):
             said = writes(shop, *flags)
             assert (said.code, said.out) == (2, "")
             assert f"the policy of this project is locked ({place}" in said.err
             assert flags[-1] in said.err
-        assert shop.run("approve", "abcd", "--policy", str(shop.folder / "loose.yaml")).code == 2, (
+        assert shop.run("approve", "abcd", "--policy", str(shop.directory / "loose.yaml")).code == 2, (
             "roles stand there too"
         )
-    shop.monkeypatch.chdir(shop.folder)
+    shop.monkeypatch.chdir(shop.directory)
     assert not written(shop)
     assert writes(shop, "--policy", "signoff.yaml", "--mode", "auto_deny").code == 0, "stricter, or the same, is fine"
-    (shop.folder / "signoff.yaml").write_text(PROJECT + "locked: false\n")
-    (shop.folder / "loose.yaml").write_text(PROJECT + "  - {allow: '*'}\n")
+    (shop.directory / "signoff.yaml").write_text(PROJECT + "locked: false\n")
+    (shop.directory / "loose.yaml").write_text(PROJECT + "  - {allow: '*'}\n")
     assert writes(shop, "--policy", "loose.yaml").code == 0 and written(shop)
 
 
@@ -235,7 +235,7 @@ def test_c9_a_run_cannot_shed_by_being_resumed_what_it_began_with(shop: Desk) ->
     begun = writes(shop, "--deny", "write_file", "--ask", "list_files", "--suspend", "--json")
     assert begun.code == 3, begun.err
     shop.run("approve", begun.rows[-1]["waiting"][0]["request"])
-    shop.monkeypatch.chdir(shop.folder / "workers")
+    shop.monkeypatch.chdir(shop.directory / "workers")
     said = shop.run("resume", begun.rows[-1]["run"])
     assert said.code == 0
     assert "--deny write_file" in said.err
@@ -245,8 +245,8 @@ def test_c9_a_run_cannot_shed_by_being_resumed_what_it_began_with(shop: Desk) ->
 @pytest.mark.mission("C9")
 def test_c9_locking_reaches_runs_that_were_begun_before(shop: Desk) -> None:
     begun = writes(shop, "--suspend", "--json")
-    (shop.folder / "signoff.yaml").write_text(PROJECT + "locked: true\n")
-    (shop.folder / "loose.yaml").write_text("policy: [{allow: '*'}]\n")
+    (shop.directory / "signoff.yaml").write_text(PROJECT + "locked: true\n")
+    (shop.directory / "loose.yaml").write_text("policy: [{allow: '*'}]\n")
     said = shop.run("resume", begun.rows[-1]["run"], "--policy", "loose.yaml")
     assert said.code == 2 and "locked" in said.err
 
@@ -265,17 +265,17 @@ def test_json_streams_events_and_ends_with_the_answer(shop: Desk) -> None:
 
 
 def test_an_output_with_a_schema_is_json(shop: Desk) -> None:
-    (shop.folder / "workers" / "counter.yaml").write_text(
+    (shop.directory / "workers" / "counter.yaml").write_text(
         "instructions: Count.\noutput: {type: object, properties: {count: {type: integer}}, required: [count]}\n"
     )
-    (shop.folder / "counts.yaml").write_text("- calls: [{tool: final_result, args: {count: 3}}]\n")
+    (shop.directory / "counts.yaml").write_text("- calls: [{tool: final_result, args: {count: 3}}]\n")
     run = ("run", "counter", "Count", "--model", "script:counts.yaml")
     assert json.loads(shop.run(*run).out) == {"count": 3}
     assert shop.run(*run, "--json").rows[-1]["output"] == {"count": 3}
 
 
 def test_a_worker_that_reaches_a_limit_failed(shop: Desk) -> None:
-    (shop.folder / "workers" / "writer.yaml").write_text(WORKERS["writer.yaml"] + "limits: {requests: 1}\n")
+    (shop.directory / "workers" / "writer.yaml").write_text(WORKERS["writer.yaml"] + "limits: {requests: 1}\n")
     said = writes(shop)
     assert (said.code, said.out) == (1, "")
     assert "workers/writer.yaml:4:20: limits.requests" in said.err
@@ -285,12 +285,12 @@ def test_a_worker_that_reaches_a_limit_failed(shop: Desk) -> None:
 @pytest.fixture
 def nested(shop: Desk) -> Desk:
     """A worker that has another one write."""
-    (shop.folder / "signoff.yaml").write_text(PROJECT + "  - {allow: worker_call}\n")
-    (shop.folder / "workers" / "lead.yaml").write_text(
+    (shop.directory / "signoff.yaml").write_text(PROJECT + "  - {allow: worker_call}\n")
+    (shop.directory / "workers" / "lead.yaml").write_text(
         "instructions: Lead.\ndelegates: [writer]\nmodel: script:../lead.yaml\n"
     )
-    (shop.folder / "workers" / "writer.yaml").write_text(WORKERS["writer.yaml"] + "model: script:../writes.yaml\n")
-    (shop.folder / "lead.yaml").write_text(
+    (shop.directory / "workers" / "writer.yaml").write_text(WORKERS["writer.yaml"] + "model: script:../writes.yaml\n")
+    (shop.directory / "lead.yaml").write_text(
         "- calls: [{tool: worker_call, args: {worker: writer, prompt: Write}}]\n- say: 'It says: {{last}}'\n"
     )
     return shop
@@ -323,7 +323,7 @@ def test_resuming_all_names_each_worker_as_people_do(nested: Desk) -> None:
 @pytest.mark.parametrize("number", [1, 3, 6])
 def test_how_to_answer_all_that_a_run_waits_for(shop: Desk, number: int, wording: Wording) -> None:
     calls = ", ".join(f"{{tool: write_file, args: {{path: {at}.txt, content: x}}}}" for at in range(number))
-    (shop.folder / "writes.yaml").write_text(f"- calls: [{calls}]\n- say: done\n")
+    (shop.directory / "writes.yaml").write_text(f"- calls: [{calls}]\n- say: done\n")
     said = writes(shop, "--suspend")
     ids = [one["id"] for one in shop.run("runs", "--json").data["runs"][0]["waiting"]]
     assert len(ids) == number
@@ -336,7 +336,7 @@ def test_how_to_answer_all_that_a_run_waits_for(shop: Desk, number: int, wording
     for one in ids:
         assert shop.run("show", one).code == shop.run("approve", one).code == 0
     assert shop.run("resume", "--all").code == 0
-    assert (shop.folder / f"{number - 1}.txt").exists()
+    assert (shop.directory / f"{number - 1}.txt").exists()
 
 
 @pytest.mark.mission("C9")
@@ -354,11 +354,11 @@ def kept(shop: Desk, run: str) -> Any:
     return shop.do(lambda broker: broker.runs.get(run)).setup
 
 
-def test_a_worker_is_resumed_in_another_folder_as_it_began(shop: Desk) -> None:
+def test_a_worker_is_resumed_in_another_directory_as_it_began(shop: Desk) -> None:
     begun = writes(shop, "--suspend", "--json")
     run = begun.rows[-1]["run"]
-    assert kept(shop, run).policy == str(shop.folder / "signoff.yaml")
-    other = shop.folder.parent / "other"
+    assert kept(shop, run).policy == str(shop.directory / "signoff.yaml")
+    other = shop.directory.parent / "other"
     other.mkdir()
     shop.monkeypatch.chdir(other)
     shop.run("approve", begun.rows[-1]["waiting"][0]["request"])
@@ -371,13 +371,13 @@ def test_a_worker_is_resumed_in_another_folder_as_it_began(shop: Desk) -> None:
 
 
 def test_a_worker_that_died_before_its_first_question_begins_anew_with_all_it_was_given(shop: Desk) -> None:
-    (shop.folder / "notes.txt").write_text("buy milk")
+    (shop.directory / "notes.txt").write_text("buy milk")
     setup = RunSetup(
-        directory=str(shop.folder),
-        policy=str(shop.folder / "signoff.yaml"),
+        directory=str(shop.directory),
+        policy=str(shop.directory / "signoff.yaml"),
         model="script:said.yaml",
         input={"name": "Ana"},
-        files=(str(shop.folder / "notes.txt"),),
+        files=(str(shop.directory / "notes.txt"),),
     )
     run = shop.begin("runabc2345", agent="worker:greeter", prompt="Go", setup=setup)
     said = shop.run("resume", run)
@@ -386,7 +386,7 @@ def test_a_worker_that_died_before_its_first_question_begins_anew_with_all_it_wa
 
 def test_a_kept_worker_that_is_gone(shop: Desk, wording: Wording) -> None:
     begun = writes(shop, "--suspend", "--json")
-    os.unlink(shop.folder / "workers" / "writer.yaml")
+    os.unlink(shop.directory / "workers" / "writer.yaml")
     shop.run("approve", begun.rows[-1]["waiting"][0]["request"])
     said = shop.run("resume", begun.rows[-1]["run"])
     assert said.code == 2
@@ -421,13 +421,13 @@ def send_fax(to: str) -> str:
 
 
 def test_a_run_that_waits_for_what_is_done_elsewhere_is_not_over(shop: Desk) -> None:
-    (shop.folder / "faxline.py").write_text(FAX)
-    shop.monkeypatch.syspath_prepend(shop.folder)
+    (shop.directory / "faxline.py").write_text(FAX)
+    shop.monkeypatch.syspath_prepend(shop.directory)
     rules = "toolsets: {fax: {use: 'faxline:kit'}}\nplugins: {allow: [faxline]}\npolicy: [{allow: {tool: send_fax}}]\n"
-    (shop.folder / "signoff.yaml").write_text(rules)
-    (shop.folder / "workers" / "faxer.yaml").write_text("instructions: Fax.\ntoolsets: [fax]\n")
-    (shop.folder / "faxes.yaml").write_text("- calls: [{tool: send_fax, args: {to: bob}}]\n- say: Never.\n")
-    run = ("run", "faxer", "Fax it", "--suspend", "--model", f"script:{shop.folder / 'faxes.yaml'}")
+    (shop.directory / "signoff.yaml").write_text(rules)
+    (shop.directory / "workers" / "faxer.yaml").write_text("instructions: Fax.\ntoolsets: [fax]\n")
+    (shop.directory / "faxes.yaml").write_text("- calls: [{tool: send_fax, args: {to: bob}}]\n- say: Never.\n")
+    run = ("run", "faxer", "Fax it", "--suspend", "--model", f"script:{shop.directory / 'faxes.yaml'}")
     said = shop.run(*run)
     assert said.code == 3 and not said.out, said
     assert "Waiting for what is done elsewhere: send_fax." in said.err
@@ -456,11 +456,11 @@ TRIES = """\
 @pytest.mark.mission("P12")
 def test_p12_a_whitelist_holds_in_a_run_and_nothing_gets_around_it(shop: Desk) -> None:
     def tries(script: str, *more: str) -> Said:
-        (shop.folder / "tries.yaml").write_text(script)
-        return shop.run("run", "w", "Try", "--model", f"script:{shop.folder / 'tries.yaml'}", *more)
+        (shop.directory / "tries.yaml").write_text(script)
+        return shop.run("run", "w", "Try", "--model", f"script:{shop.directory / 'tries.yaml'}", *more)
 
-    (shop.folder / "workers" / "w.yaml").write_text("instructions: Try.\ntoolsets: [git]\n")
-    (shop.folder / "signoff.yaml").write_text(SHELL)
+    (shop.directory / "workers" / "w.yaml").write_text("instructions: Try.\ntoolsets: [git]\n")
+    (shop.directory / "signoff.yaml").write_text(SHELL)
     said = tries(TRIES, "--mode", "auto_approve")
     assert said.code == 0, said.err
     assert "allowed       shell(" in said.err
@@ -473,36 +473,38 @@ def test_p12_a_whitelist_holds_in_a_run_and_nothing_gets_around_it(shop: Desk) -
     assert "no rule names this call" in tries(both, "--mode", "auto_approve").out, "asked about is not named"
     alone = TRIES.replace("echo one; touch made", "touch asked")
     assert tries(alone, "--mode", "auto_approve").code == 0
-    assert (shop.folder / "asked").exists(), "what a rule names is asked about as ever"
+    assert (shop.directory / "asked").exists(), "what a rule names is asked about as ever"
 
-    (shop.folder / "signoff.yaml").write_text(SHELL.replace("policy: []", "policy: [{allow: shell}]"))
+    (shop.directory / "signoff.yaml").write_text(SHELL.replace("policy: []", "policy: [{allow: shell}]"))
     assert "no rule names this call" in tries(TRIES).out, "a rule of the project's loosens nothing"
-    (shop.folder / "signoff.yaml").write_text(SHELL.replace("policy: []", "policy: [{ask: mail}, {otherwise: deny}]"))
+    (shop.directory / "signoff.yaml").write_text(
+        SHELL.replace("policy: []", "policy: [{ask: mail}, {otherwise: deny}]")
+    )
     closed = tries(TRIES, "--mode", "auto_approve")
     assert "otherwise: deny (signoff.yaml:9)" in closed.out, "nor does a toolset's own rule what the project closes"
     checked = shop.run("policy", "check")
     assert (
         "warning: signoff.yaml:9:" in checked.out and "the toolset `git` can do nothing: rule-2 denies" in checked.out
     )
-    assert not (shop.folder / "made").exists()
+    assert not (shop.directory / "made").exists()
 
 
 @pytest.mark.mission("P12")
 def test_p12_a_remembered_answer_does_not_open_a_whitelist(shop: Desk) -> None:
-    (shop.folder / "workers" / "w.yaml").write_text("instructions: Try.\ntoolsets: [git]\n")
-    (shop.folder / "signoff.yaml").write_text(
+    (shop.directory / "workers" / "w.yaml").write_text("instructions: Try.\ntoolsets: [git]\n")
+    (shop.directory / "signoff.yaml").write_text(
         SHELL.replace("      - otherwise: deny\n        reason: only these\n", "")
     )
     script = TRIES.replace("echo one; touch made", "touch made")
-    (shop.folder / "tries.yaml").write_text(script)
-    run = ("run", "w", "Try", "--model", f"script:{shop.folder / 'tries.yaml'}")
+    (shop.directory / "tries.yaml").write_text(script)
+    run = ("run", "w", "Try", "--model", f"script:{shop.directory / 'tries.yaml'}")
     waiting = shop.run(*run, "--suspend", "--json")
     assert waiting.code == 3, waiting.err
     request = waiting.rows[-1]["waiting"][0]["request"]
     assert shop.run("approve", request, "--remember", "exact", "--yes").code == 0
     again = shop.run(*run)
-    assert (again.code, (shop.folder / "made").exists()) == (0, True), "the answer is remembered"
-    (shop.folder / "made").unlink()
-    (shop.folder / "signoff.yaml").write_text(SHELL)
+    assert (again.code, (shop.directory / "made").exists()) == (0, True), "the answer is remembered"
+    (shop.directory / "made").unlink()
+    (shop.directory / "signoff.yaml").write_text(SHELL)
     assert "no rule names this call" in shop.run(*run).out
-    assert not (shop.folder / "made").exists()
+    assert not (shop.directory / "made").exists()

@@ -80,7 +80,7 @@ def test_schemas_are_written(tmp_path: Path, wording: Wording) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["schemas", "script.schema.json"]
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path, wording: Wording) -> None:
+def test_a_directory_that_cannot_be_written(tmp_path: Path, wording: Wording) -> None:
     (tmp_path / "file").write_text("")
     assert refused(signoff("schema", "--write", "file/below", cwd=tmp_path)) == wording()
 
@@ -149,9 +149,9 @@ def test_the_policy_of_the_whole_project(here: Path) -> None:
     assert "locked" in said("policy", "show", "empty.yaml", cwd=here)
 
 
-def _with(folder: Path, name: str, text: str) -> Path:
-    (folder / name).write_text(text)
-    return folder
+def _with(directory: Path, name: str, text: str) -> Path:
+    (directory / name).write_text(text)
+    return directory
 
 
 def test_the_merged_policy_for_programs(here: Path) -> None:

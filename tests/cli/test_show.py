@@ -78,7 +78,7 @@ def test_for_programs_nothing_is_cut(desk: Desk) -> None:
 
 def test_at_a_terminal_what_does_not_fit_goes_through_the_pager(desk: Desk) -> None:
     one = asked_about(desk)
-    pager = desk.folder / "pager"
+    pager = desk.directory / "pager"
     pager.write_text("#!/bin/sh\necho paged; grep -c 'line 0'; exit 0\n")
     pager.chmod(0o700)
     program = desk.sits_down("show", one, PAGER=str(pager))

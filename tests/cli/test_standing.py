@@ -34,17 +34,17 @@ TWO_AT_ONCE = """
 class Shop:
     """A project with an agent that asks, and a store of its own."""
 
-    def __init__(self, folder: Path, turns: str) -> None:
-        self.folder = folder
-        (folder / "shop.py").write_text(AGENT)
-        (folder / "turns.yaml").write_text(turns)
-        (folder / "signoff.yaml").write_text("policy: [{ask: touch}]\npeople: {ana: {}}\n")
-        self.environment = {"XDG_STATE_HOME": str(folder / "state"), "SIGNOFF_AS": "ana"}
+    def __init__(self, directory: Path, turns: str) -> None:
+        self.directory = directory
+        (directory / "shop.py").write_text(AGENT)
+        (directory / "turns.yaml").write_text(turns)
+        (directory / "signoff.yaml").write_text("policy: [{ask: touch}]\npeople: {ana: {}}\n")
+        self.environment = {"XDG_STATE_HOME": str(directory / "state"), "SIGNOFF_AS": "ana"}
         done = self.does(3, "run", "shop:agent", "go", "--model", "script:turns.yaml", "--suspend")
         self.run = done.split("signoff resume ")[1].split()[0]
 
     def does(self, code: int, *command: str) -> str:
-        done = signoff(*command, cwd=self.folder, **self.environment)
+        done = signoff(*command, cwd=self.directory, **self.environment)
         assert done.returncode == code, (command, done.stdout, done.stderr)
         return done.stdout + done.stderr
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from tests.cli.desk import Desk, asks
 
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.verdict import OnTimeout, Requirement
 from signoff.testing import FakeClock
 
@@ -77,7 +77,7 @@ def test_time_that_runs_out_after_one_of_two_agreed_is_not_called_silence(desk: 
     ends = Requirement(role="ops", quorum=2, timeout=MINUTES)
     up, down = desk.open(asks(needs=UP), asks(needs=ends))
     for one in (up, down):
-        desk.do(lambda broker, one=one: broker.answer(one, ApprovalDecision(approved=True), by=Answerer(name="ben")))
+        desk.do(lambda broker, one=one: broker.answer(one, ApprovalDecision(approved=True), by=Actor(name="ben")))
     escalated, expired = desk.run("show", up).out, desk.run("show", down).out
     assert "escalated, as too few people" in escalated
     assert "expired: too few people answered in time" in expired
@@ -87,7 +87,7 @@ def test_time_that_runs_out_after_one_of_two_agreed_is_not_called_silence(desk: 
 def test_votes_that_no_longer_count_are_not_counted_and_said_to_be_void(desk: Desk) -> None:
     desk.clock = FakeClock(datetime.now(UTC) - timedelta(minutes=20))
     [one] = desk.open(asks(needs=UP))
-    desk.do(lambda broker: broker.answer(one, ApprovalDecision(approved=True), by=Answerer(name="ben")))
+    desk.do(lambda broker: broker.answer(one, ApprovalDecision(approved=True), by=Actor(name="ben")))
     inbox, shown = desk.run("inbox").out, desk.run("show", one).out
     assert "needs somebody with the role dev; escalated, as too few people answered" in " ".join(inbox.split())
     assert "of 2" not in inbox

@@ -11,8 +11,8 @@ POLICY = "policy: [{ask: '*'}]\npeople: {ana: {}}\n"
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> tuple[Path, Path, dict[str, str]]:
-    """A folder, a project in it, and an environment of their own."""
+def directories(tmp_path: Path) -> tuple[Path, Path, dict[str, str]]:
+    """A directory, a project in it, and an environment of their own."""
     project = tmp_path / "above" / "project"
     project.mkdir(parents=True)
     (project / "signoff.yaml").write_text(POLICY)
@@ -28,9 +28,9 @@ def folders(tmp_path: Path) -> tuple[Path, Path, dict[str, str]]:
     ids=" ".join,
 )  # fmt: skip
 def test_a_store_that_is_named_and_not_there_is_an_error(
-    folders: tuple[Path, Path, dict[str, str]], command: list[str]
+    directories: tuple[Path, Path, dict[str, str]], command: list[str]
 ) -> None:
-    _, project, environment = folders
+    _, project, environment = directories
     done = signoff(*command, "--store", "sqlite:typo.db", cwd=project, SIGNOFF_AS="ana", **environment)
     assert done.returncode == 2, (done.stdout, done.stderr)
     assert "there is no store at " in done.stderr
@@ -38,8 +38,8 @@ def test_a_store_that_is_named_and_not_there_is_an_error(
     assert not (project / "typo.db").exists()
 
 
-def test_the_switch_is_not_pulled_where_nothing_runs(folders: tuple[Path, Path, dict[str, str]]) -> None:
-    above, project, environment = folders
+def test_the_switch_is_not_pulled_where_nothing_runs(directories: tuple[Path, Path, dict[str, str]]) -> None:
+    above, project, environment = directories
     done = signoff("halt", cwd=above, **environment)
     assert (done.returncode, done.stdout) == (2, "")
     assert "there is no signoff.yaml here or above" in done.stderr
@@ -60,26 +60,26 @@ def test_the_switch_is_not_pulled_where_nothing_runs(folders: tuple[Path, Path, 
     ids=" ".join,
 )  # fmt: skip
 def test_an_id_that_is_not_found_says_where_it_was_looked_for(
-    folders: tuple[Path, Path, dict[str, str]], command: list[str]
+    directories: tuple[Path, Path, dict[str, str]], command: list[str]
 ) -> None:
-    above, _, environment = folders
+    above, _, environment = directories
     done = signoff(*command, cwd=above, SIGNOFF_AS="ana", **environment)
     assert done.returncode in (1, 2), (done.stdout, done.stderr)
     assert f"no project (there is no signoff.yaml here or above), the store of {above}" in done.stderr
     assert "signoff stores" in done.stderr
 
 
-def test_a_worker_outside_of_a_project_is_looked_for_in_none(folders: tuple[Path, Path, dict[str, str]]) -> None:
-    above, _, environment = folders
+def test_a_worker_outside_of_a_project_is_looked_for_in_none(directories: tuple[Path, Path, dict[str, str]]) -> None:
+    above, _, environment = directories
     done = signoff("run", "clerk", "Go", cwd=above, **environment)
     assert done.returncode == 2
     assert "there is no signoff.yaml here or above" in done.stderr
 
 
 def test_the_switch_says_that_nothing_has_run_with_a_store_that_it_made(
-    folders: tuple[Path, Path, dict[str, str]],
+    directories: tuple[Path, Path, dict[str, str]],
 ) -> None:
-    _, project, environment = folders
+    _, project, environment = directories
     unused = "Nothing has run with this store yet"
     for store in ({"SIGNOFF_STORE": "sqlite:typo.db"}, {}):
         known = {**environment, **store}

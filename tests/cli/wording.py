@@ -31,9 +31,9 @@ class Wording:
     that the test does not name stays as it is, so that the text does not fit. What a pattern finds has no number.
     """
 
-    def __init__(self, snapshot: SnapshotAssertion, folder: Path) -> None:
+    def __init__(self, snapshot: SnapshotAssertion, directory: Path) -> None:
         self._snapshot = snapshot.with_defaults(matcher=self._stable)
-        self._names = {str(folder): "<dir>"}
+        self._names = {str(directory): "<dir>"}
         self._patterns: dict[re.Pattern[str], str] = {}
         self._given = Counter[str]()
 

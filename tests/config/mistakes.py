@@ -81,7 +81,7 @@ IN_THE_PROJECT = (
         "a variable without an end", 'toolsets: {db: {use: sql, config: {url: "${ORDERS_URL"}}}\n', structural=False
     ),
     project("`plugins` without `allow`", 'policy: []\nplugins: ["mycompany.*"]\n'),
-    project("a folder where a module is meant", "policy: []\nplugins: {allow: mycompany/*}\n"),
+    project("a directory where a module is meant", "policy: []\nplugins: {allow: mycompany/*}\n"),
     project("defaults for something unknown", "policy: []\ndefaults: {workers: {}}\n"),
     project("a default that only one worker can have", "policy: []\ndefaults: {worker: {name: triage}}\n"),
     project("a default that only one toolset can have", "policy: []\ndefaults: {toolset: {use: sql}}\n"),

@@ -22,9 +22,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def write(folder: Path, **workers: str) -> None:
+def write(directory: Path, **workers: str) -> None:
     for name, text in workers.items():
-        (folder / "workers" / f"{name}.yaml").write_text(text)
+        (directory / "workers" / f"{name}.yaml").write_text(text)
 
 
 def test_of_each_limit_the_lower_one_holds(here: Path) -> None:

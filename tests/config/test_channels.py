@@ -23,8 +23,8 @@ channels:
 """
 
 
-def read(folder: Path, channels: str) -> dict[str, ChannelEntry]:
-    file = folder / "signoff.yaml"
+def read(directory: Path, channels: str) -> dict[str, ChannelEntry]:
+    file = directory / "signoff.yaml"
     file.write_text(channels if "channels" in channels else f"policy: []\nchannels: {channels}\n")
     return dict(load_settings(file).channels)
 

@@ -21,8 +21,8 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def names(folder: Path) -> list[str]:
-    return sorted(one.name for one in folder.iterdir())
+def names(directory: Path) -> list[str]:
+    return sorted(one.name for one in directory.iterdir())
 
 
 def test_it_is_exchanged_and_keeps_its_rights(file: Path) -> None:
@@ -36,14 +36,14 @@ def test_it_is_exchanged_and_keeps_its_rights(file: Path) -> None:
 
 
 def test_a_link_stays_and_what_it_leads_to_is_exchanged(file: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    link = folder / "link.yaml"
+    directory = tmp_path / "elsewhere"
+    directory.mkdir()
+    link = directory / "link.yaml"
     link.symlink_to(file)
     exchange(str(link), OLD, NEW)
     assert link.is_symlink()
     assert file.read_bytes() == NEW.encode()
-    assert names(folder) == ["link.yaml"]
+    assert names(directory) == ["link.yaml"]
 
 
 @pytest.mark.parametrize("other", [OLD + "# more\n", "", OLD.replace("\r\n", "\n")])

@@ -1,4 +1,4 @@
-"""A project's folder is where Python looks only while the project's own code is imported."""
+"""A project's directory is where Python looks only while the project's own code is imported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_modules_are_found_only_meanwhile(here: Path) -> None:
     assert sys.path == before
 
 
-def test_a_folder_that_was_there_stays(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_was_there_stays(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(here)
     before = list(sys.path)
     with importable(str(here)):

@@ -50,14 +50,14 @@ def unasked_there(command: str, rules: list[dict[str, Any]]) -> bool:
 @given(rules=st.lists(RULE, max_size=5), default=DEFAULT)
 @examples(500, daily=25)
 def test_an_import_never_loosens_a_shell(rules: list[dict[str, Any]], default: dict[str, Any] | None) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         shell = {"rules": rules, **({"default": default} if default is not None else {})}
         front = yaml.safe_dump({"name": "main", "toolsets": {"shell": shell}})
-        Path(folder, "main.worker").write_text(f"---\n{front}---\nGo.\n")
-        result = convert(read_sources(folder))
+        Path(directory, "main.worker").write_text(f"---\n{front}---\nGo.\n")
+        result = convert(read_sources(directory))
         assert not result.refused, result.refused
-        Path(folder, "signoff.yaml").write_text(result.files["signoff.yaml"])
-        policy = load_settings(Path(folder, "signoff.yaml")).toolsets["main_shell"].policy
+        Path(directory, "signoff.yaml").write_text(result.files["signoff.yaml"])
+        policy = load_settings(Path(directory, "signoff.yaml")).toolsets["main_shell"].policy
     assert policy is not None
     for command in COMMANDS:
         verdict = policy.judge(Call(tool="shell", args={"command": command}))

@@ -27,7 +27,7 @@ from signoff.errors import SignoffError, WrongFile
 PAGE = (Path(__file__).parents[2] / "docs" / "mistakes.md").read_text("utf-8")
 ODD_FILES: dict[str, Callable[[Path], object]] = {
     "a link that leads nowhere": lambda file: file.symlink_to("gone.yaml"),
-    "a folder of that name": lambda file: file.mkdir(),
+    "a directory of that name": lambda file: file.mkdir(),
     "a pipe of that name": os.mkfifo,
 }
 ROW = re.compile(r"^\| (?P<title>[^|]+) \| (?P<says>[^|]+) \| (?P<fix>[^|]+) \|$", re.MULTILINE)
@@ -37,11 +37,11 @@ def names(mistakes: tuple[Mistake, ...]) -> list[str]:
     return [mistake.title for mistake in mistakes]
 
 
-def made(mistake: Mistake, folder: Path) -> SignoffError:
-    """What the program says about a mistake, in a folder of its own."""
+def made(mistake: Mistake, directory: Path) -> SignoffError:
+    """What the program says about a mistake, in a directory of its own."""
     for name, text in mistake.files.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text, "utf-8")
+        (directory / name).parent.mkdir(exist_ok=True)
+        (directory / name).write_text(text, "utf-8")
     with pytest.raises(SignoffError) as caught:
         read_everything(mistake.worker)
     return caught.value
@@ -109,7 +109,7 @@ def test_the_schema_refuses_it_too(mistake: Mistake) -> None:
 
 
 def test_a_file_of_another_user(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever can write into a folder above must not decide what agents may do below it."""
+    """Whoever can write into a directory above must not decide what agents may do below it."""
     (here / PROJECT).write_text("policy: []\n")
     (here / "below").mkdir()
     assert find_project(str(here / "below")) == str(here / PROJECT)

@@ -58,7 +58,7 @@ def test_a_whole_file(here: Path) -> None:
     assert list(settings.toolsets) == ["project_files", "orders_db", "reports_db", "strict_db", "tickets"]
     assert settings.plugins == ("mycompany.*", "other:Thing*")
     assert settings.locked
-    assert settings.folder == os.path.realpath(here)
+    assert settings.directory == os.path.realpath(here)
     assert settings.policy.rules == ()
     assert settings.layers == (settings.policy,)
     files = settings.toolsets["project_files"]
@@ -142,21 +142,21 @@ def test_the_nearest_file_upwards(here: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     ("kind", "says"),
-    [("folder", "this is a folder"), ("pipe", "this is no regular file"), ("link", "this link leads nowhere")],
+    [("directory", "this is a directory"), ("pipe", "this is no regular file"), ("link", "this link leads nowhere")],
 )
 def test_one_above_never_decides_in_the_place_of_what_is_no_file(here: Path, kind: str, says: str) -> None:
     (here / "signoff.yaml").write_text("policy: [{allow: '*'}]")
     deep = here / "a" / "b"
     deep.mkdir(parents=True)
     name = here / "a" / "signoff.yaml"
-    make = {"folder": name.mkdir, "pipe": lambda: os.mkfifo(name), "link": lambda: name.symlink_to("gone.yaml")}
+    make = {"directory": name.mkdir, "pipe": lambda: os.mkfifo(name), "link": lambda: name.symlink_to("gone.yaml")}
     make[kind]()
     with pytest.raises(WrongFile, match=says) as caught:
         find_project(str(deep))
     assert caught.value.place is not None
     assert caught.value.place.file == str(name)
     assert caught.value.fix
-    name.rmdir() if kind == "folder" else name.unlink()
+    name.rmdir() if kind == "directory" else name.unlink()
     assert find_project(str(deep)) == str(here / "signoff.yaml")
 
 
@@ -179,7 +179,7 @@ def test_a_path_is_told_from_here_unless_it_is_shorter_from_the_root(
 
 def test_no_file_anywhere(tmp_path: Path) -> None:
     if any((above / "signoff.yaml").exists() for above in tmp_path.parents):
-        pytest.skip("somebody has a signoff.yaml above the folder for temporary files")
+        pytest.skip("somebody has a signoff.yaml above the directory for temporary files")
     assert find_project(str(tmp_path)) is None
 
 
@@ -202,7 +202,7 @@ def test_the_users_own_rules_hold_where_there_is_no_file(here: Path) -> None:
     assert no_settings().user is None
     own_rules("policy: [{deny: deploy}]")
     settings = no_settings()
-    assert (settings.file, settings.folder) == ("", os.path.realpath(here))
+    assert (settings.file, settings.directory) == ("", os.path.realpath(here))
     assert Layers(settings.layers).judge(call("deploy")).effect is Effect.DENY
     assert Layers(settings.layers).judge(call("other")).effect is Effect.ASK
 

@@ -55,10 +55,10 @@ def texts() -> Iterator[tuple[str, str]]:
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         for at, text in enumerate(BLOCK.findall(page.read_text("utf-8"))):
             yield f"{page.name}#{at}", text
-    for folder in (ROOT / "examples", ROOT / "src" / "signoff" / "cli" / "templates"):
-        for file in sorted((*folder.rglob("*.yaml"), *folder.rglob("*.yml"))):
+    for directory in (ROOT / "examples", ROOT / "src" / "signoff" / "cli" / "templates"):
+        for file in sorted((*directory.rglob("*.yaml"), *directory.rglob("*.yml"))):
             yield str(file.relative_to(ROOT)), file.read_text("utf-8")
-        for file in sorted(folder.rglob("workers/*.md")):
+        for file in sorted(directory.rglob("workers/*.md")):
             if file.name != "README.md":
                 yield str(file.relative_to(ROOT)), file.read_text("utf-8").split("---\n")[1] + "\ninstructions: below\n"
     yield "test_config", test_config.WHOLE
@@ -219,8 +219,8 @@ def test_the_schema_takes_every_rule_the_reader_takes(number: int, effect: str) 
 
 def test_the_schema_takes_every_project_the_reader_takes() -> None:
     # Thousands of files: on a disk, writing them takes longer than all the rest.
-    with TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
-        file = Path(folder, "signoff.yaml")
+    with TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as directory:
+        file = Path(directory, "signoff.yaml")
 
         def read(value: dict[str, Any]) -> object:
             file.write_text(json.dumps(value), "utf-8")  # JSON is YAML, and fast
@@ -234,7 +234,7 @@ def test_the_schema_takes_every_worker_the_reader_takes(tmp_path: Path) -> None:
     (tmp_path / "workers").mkdir()
     for name in ("x", "y"):
         (tmp_path / "workers" / f"{name}.yaml").write_text("model: test\n")
-    here = Settings(policy=Policy(rules=()), people={}, folder=str(tmp_path))
+    here = Settings(policy=Policy(rules=()), people={}, directory=str(tmp_path))
     files = ({key: value} for key in worker_keys.WORKER_KEYS for value in VALUES)
     taken = check_agreement(
         "worker", files, lambda value: parse_worker(json.dumps(value), str(tmp_path / "workers/a.yaml"), here)

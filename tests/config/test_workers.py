@@ -24,7 +24,7 @@ from signoff.config import (
     load_workers,
     parse_worker,
     worker_names,
-    workers_folder,
+    workers_directory,
 )
 from signoff.config.worker_keys import END_STRATEGIES, OWN_KEYS, RETRY_KEYS, SPEC_KEYS, WORKER_KEYS
 from signoff.core.call import Call
@@ -63,14 +63,14 @@ capabilities: [WebSearch, {Thinking: {effort: high}}]
 
 
 class Project:
-    """A project folder with worker files."""
+    """A project directory with worker files."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
         self.write("signoff.yaml", PROJECT)
 
     def write(self, name: str, text: str) -> None:
-        file = self.folder / name
+        file = self.directory / name
         file.parent.mkdir(exist_ok=True)
         file.write_text(text, "utf-8")
 
@@ -294,7 +294,7 @@ def test_names_come_from_file_names(project: Project) -> None:
     assert load_workers(project.settings) == {}
     for name in ("b.yaml", "a.md", "c.yml", ".hidden.yaml", "README.md", "notes.txt", "a.yaml.bak"):
         project.write(f"workers/{name}", "---\n---\nbroken: [")
-    (project.folder / "workers" / "sub").mkdir()
+    (project.directory / "workers" / "sub").mkdir()
     assert worker_names(project.settings) == ["a", "b", "c"]
 
 
@@ -352,34 +352,34 @@ def test_attachments_stay_in_the_project(project: Project, tmp_path_factory: pyt
     outside = tmp_path_factory.mktemp("outside") / "key.pem"
     outside.write_text("secret")
     project.write("workers/link", "")
-    (project.folder / "workers" / "link").unlink()
-    (project.folder / "workers" / "link").symlink_to(outside)
+    (project.directory / "workers" / "link").unlink()
+    (project.directory / "workers" / "link").symlink_to(outside)
     for name in (str(outside), "~/key.pem", "link", "../../x"):
         project.write("workers/a.yaml", f"attachments: [{name}]\n")
         with pytest.raises(WrongFile, match="leads out of the project"):
             load_worker(project.settings, "a")
-    project.write("workers/a.yaml", f"attachments: [{project.folder}/notes.txt]\n")
-    assert load_worker(project.settings, "a").attachments == (f"{project.folder}/notes.txt",)
+    project.write("workers/a.yaml", f"attachments: [{project.directory}/notes.txt]\n")
+    assert load_worker(project.settings, "a").attachments == (f"{project.directory}/notes.txt",)
 
 
-def test_the_folder_is_beside_the_file(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_directory_is_beside_the_file(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write("workers/a.yaml", "model: x\n")
     settings = project.settings
-    assert workers_folder(settings) == "workers"
-    below = project.folder / "below"
+    assert workers_directory(settings) == "workers"
+    below = project.directory / "below"
     below.mkdir()
     monkeypatch.chdir(below)
     assert worker_names(load_settings("../signoff.yaml")) == ["a"]
-    assert workers_folder(load_settings("../signoff.yaml")) == "../workers"
+    assert workers_directory(load_settings("../signoff.yaml")) == "../workers"
     assert worker_names(settings) == ["a"], "also after the working directory changed"
 
 
 def test_a_worker_that_cannot_be_read(project: Project) -> None:
-    (project.folder / "workers").mkdir()
-    (project.folder / "workers" / "a.yaml").mkdir()
-    with pytest.raises(WrongFile, match=r"workers/a.yaml: this is a folder"):
+    (project.directory / "workers").mkdir()
+    (project.directory / "workers" / "a.yaml").mkdir()
+    with pytest.raises(WrongFile, match=r"workers/a.yaml: this is a directory"):
         load_worker(project.settings, "a")
-    (project.folder / "workers" / "b.yaml").write_bytes(b"# caf\xe9\n")
+    (project.directory / "workers" / "b.yaml").write_bytes(b"# caf\xe9\n")
     with pytest.raises(WrongFile, match=r"workers/b.yaml:1: this is not UTF-8 text"):
         load_worker(project.settings, "b")
 
@@ -479,7 +479,7 @@ def test_what_no_file_system_takes(project: Project, name: str) -> None:
     except WrongFile:
         return
     assert policy is not None
-    assert policy.root == str(project.folder)
+    assert policy.root == str(project.directory)
 
 
 def test_every_key_of_pydantic_ais_agent_spec_is_one_of_ours() -> None:

@@ -32,9 +32,9 @@ def _maker(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store
     if request.param == "sqlite":
         from signoff.store.sqlite import SqliteStore
 
-        folder = tmp_path / "with spaces, ünïcode & 100% of ?#"
-        folder.mkdir()
-        return lambda: SqliteStore(ready(folder / "signoff.db"))
+        directory = tmp_path / "with spaces, ünïcode & 100% of ?#"
+        directory.mkdir()
+        return lambda: SqliteStore(ready(directory / "signoff.db"))
     url = request.getfixturevalue("postgres_store")
     from signoff.store.postgres import PostgresStore
 

@@ -15,7 +15,7 @@ from signoff.core.grant import Grant
 from signoff.core.lifecycle import Claimed, Event, Lost, Succeeded, Voted, advance
 from signoff.core.mode import ApprovalMode
 from signoff.core.notice import RunResult
-from signoff.core.people import Answerer, AnswererKind, Delegation
+from signoff.core.people import Actor, ActorKind, Delegation
 from signoff.core.record import START, Checkpoint, Entry, EventDraft, is_link
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import EnteredCall, Process, RunSetup, RunState, SavedRun, Segment
@@ -25,7 +25,7 @@ from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.ports import Transaction
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ANA = Answerer(name="ana", roles=frozenset({"ops", "dev"}), via="terminal")
+ANA = Actor(name="ana", roles=frozenset({"ops", "dev"}), via="terminal")
 YES = ApprovalDecision(approved=True)
 
 TEXT = "Zürich 東京 🦔 e\u0301 \u202eevil\u202c \u200b 'quoted' \"double\" \\ %s %(x)s ? {s} $1 :name\n\t\r\x00\x1b[31m"
@@ -123,8 +123,8 @@ RICH_TERMS = Terms(
 EDITED = ApprovalDecision(
     approved=True, note=HALF, edited_args={**ARGS, "more": 1}, remember=Remember.ALWAYS, terms=RICH_TERMS
 )
-BEN = Answerer(name="Bén", kind=AnswererKind.PERSON, roles=frozenset({"dev"}), via="web")
-EVE = Answerer(name="eve", roles=frozenset({"ops"}))
+BEN = Actor(name="Bén", kind=ActorKind.PERSON, roles=frozenset({"dev"}), via="web")
+EVE = Actor(name="eve", roles=frozenset({"ops"}))
 
 
 def rich_request(name: str = "rich") -> ApprovalRequest:
@@ -160,8 +160,8 @@ def rich_life() -> list[ApprovalRequest]:
     asked = rich_request()
     escalated = asked.changed_to(escalated=True, assigned="Bén", version=1)
     freed = escalated.changed_to(assigned="", deadline=None, remind_at=None, version=2)
-    boss = Answerer(name="boss", roles=frozenset({"boss"}), via="api")
-    chief = Answerer(name="chief", roles=frozenset({"boss", "ops"}))
+    boss = Actor(name="boss", roles=frozenset({"boss"}), via="api")
+    chief = Actor(name="chief", roles=frozenset({"boss", "ops"}))
     first = advance(freed, Voted(BEN, EDITED, (boss,)), at(10))
     second = advance(first, Voted(chief, EDITED), at(20.000_001))
     running = advance(second, Claimed("process-1"), at(21))
@@ -173,7 +173,7 @@ def rich_life() -> list[ApprovalRequest]:
 RICH_ENDINGS = (
     ApprovalDecision(approved=False, note="too late", ending=Ending.EXPIRED, at=at(5)),
     ApprovalDecision(approved=False, ending=Ending.CANCELLED, by=ANA, at=at(5)),
-    ApprovalDecision(approved=True, by=Answerer(name="auto", kind=AnswererKind.MODE), remember=Remember.SESSION),
+    ApprovalDecision(approved=True, by=Actor(name="auto", kind=ActorKind.MODE), remember=Remember.SESSION),
 )
 
 RICH_GRANT = Grant(

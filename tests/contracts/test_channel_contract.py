@@ -20,13 +20,13 @@ from signoff.testing.channels import OpenCase
 Opens = Callable[[Path], OpenCase]
 
 CASES: dict[type[ChannelCase], Opens] = {
-    BoothCase: lambda folder: booth_case,
-    TerminalCase: lambda folder: lambda: terminal_case(folder),
-    TuiCase: lambda folder: tui_case,
-    DiscordCase: lambda folder: discord_case,
-    WebhookCase: lambda folder: lambda: sketch_case(WebhookCase),
-    NotificationCase: lambda folder: lambda: sketch_case(NotificationCase),
-    SlackLikeCase: lambda folder: lambda: sketch_case(SlackLikeCase),
+    BoothCase: lambda directory: booth_case,
+    TerminalCase: lambda directory: lambda: terminal_case(directory),
+    TuiCase: lambda directory: tui_case,
+    DiscordCase: lambda directory: discord_case,
+    WebhookCase: lambda directory: lambda: sketch_case(WebhookCase),
+    NotificationCase: lambda directory: lambda: sketch_case(NotificationCase),
+    SlackLikeCase: lambda directory: lambda: sketch_case(SlackLikeCase),
 }
 
 

@@ -80,8 +80,8 @@ class House:
 
 
 @asynccontextmanager
-async def house(folder: Path, *routes: Route) -> AsyncIterator[House]:
-    office = Office(SqliteStore(ready(folder / "signoff.db")))
+async def house(directory: Path, *routes: Route) -> AsyncIterator[House]:
+    office = Office(SqliteStore(ready(directory / "signoff.db")))
     made = House(office, *routes)
     try:
         yield made

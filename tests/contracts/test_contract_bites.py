@@ -14,7 +14,7 @@ from tests.contracts.channels.sketches import SlackLikeChannel, WebhookChannel
 
 from signoff.core.decision import ApprovalDecision
 from signoff.core.notice import Asked, Notice
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.errors import ChannelFailed, RequestError
 from signoff.ports import Inbox
@@ -46,7 +46,7 @@ class Twice(Deaf):
 
 class Somebody(Deaf):
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
-        return await self._inbox.answer(request_id, replace(decision, by=Answerer(name="somebody")))
+        return await self._inbox.answer(request_id, replace(decision, by=Actor(name="somebody")))
 
 
 class Wordless(Deaf):
@@ -72,7 +72,7 @@ class Silent(Deaf):
 class Careless(Deaf):
     """Takes everything for read."""
 
-    async def has_opened(self, request_id: str, by: Answerer) -> bool:
+    async def has_opened(self, request_id: str, by: Actor) -> bool:
         return True
 
 

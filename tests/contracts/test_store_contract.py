@@ -17,7 +17,7 @@ from signoff.core.context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
 from signoff.core.decision import ApprovalDecision
 from signoff.core.inbox import Item
 from signoff.core.lifecycle import Assigned, Cancelled, Failed, OutcomeReported, Reminded, Succeeded, Voted
-from signoff.core.people import Answerer, AnswererKind
+from signoff.core.people import Actor, ActorKind
 from signoff.core.record import START, Checkpoint, Entry
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
@@ -373,7 +373,7 @@ def writes(number: int, path: str, content: str, tool: str = "write_file") -> Ap
     return request(number, tool_name=tool, args=call.args, call=call)
 
 
-def answered(one: ApprovalRequest, *, approved: bool = True, edited: Any = None, by: Answerer = samples.ANA) -> Any:
+def answered(one: ApprovalRequest, *, approved: bool = True, edited: Any = None, by: Actor = samples.ANA) -> Any:
     return samples.steps(one, Voted(by, ApprovalDecision(approved=approved, edited_args=edited)))
 
 
@@ -404,8 +404,8 @@ async def test_what_is_asked_again_is_found_with_the_newest_request(store: Store
 
 
 async def test_only_what_people_settled_is_counted(store: Store) -> None:
-    script = Answerer(name="script", kind=AnswererKind.SCRIPT)
-    mode = Answerer(name="ana, remembered", kind=AnswererKind.MODE)
+    script = Actor(name="script", kind=ActorKind.SCRIPT)
+    mode = Actor(name="ana, remembered", kind=ActorKind.MODE)
     await add(store, answered(writes(0, "a", "x"), by=script), answered(writes(1, "a", "x"), by=mode))
     await add(store, writes(2, "a", "x"), samples.steps(writes(3, "a", "x"), Cancelled("moot")))
     call = writes(99, "a", "x").call

@@ -216,8 +216,8 @@ expected_warnings = pytest.mark.filterwarnings("ignore:signoff store. 'work' was
 @given(groups=GROUPS)
 @expected_warnings
 def test_memory_and_sqlite_agree(groups: list[list[tuple[bool, Change]]]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        agree(SqliteStore(ready(Path(folder) / "signoff.db")), groups)
+    with tempfile.TemporaryDirectory() as directory:
+        agree(SqliteStore(ready(Path(directory) / "signoff.db")), groups)
 
 
 @examples(200, daily=6)

@@ -19,7 +19,7 @@ from signoff.core.card import Card, CardArg, Choice, card_for, remember_text, sa
 from signoff.core.context import MOST_ANSWERS, EarlierAnswers, RequestContext, Tally
 from signoff.core.decision import ApprovalDecision, Keeps, Remember
 from signoff.core.loosening import Loosened
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.preview import Preview
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
@@ -270,7 +270,7 @@ def test_who_must_agree(requirement: Requirement, needs: str) -> None:
 def test_who_has_agreed() -> None:
     asked = request(requirement=Requirement(quorum=2))
     vote = Vote(
-        by=Answerer(name="ana"),
+        by=Actor(name="ana"),
         at=NOON,
         decision=ApprovalDecision(approved=True),
         args_digest=asked.binding.args_digest,
@@ -282,7 +282,7 @@ def test_who_has_agreed_is_said_where_some_may_not_answer_and_told_to_whoever_di
     needs = Requirement(role="ops", quorum=2, not_by=frozenset({"requester"}))
     asked = request(requirement=needs, requester="cleo")
     vote = Vote(
-        by=Answerer(name="Ana", roles=frozenset({"ops"})),
+        by=Actor(name="Ana", roles=frozenset({"ops"})),
         at=NOON,
         decision=ApprovalDecision(approved=True),
         args_digest=asked.binding.args_digest,

@@ -21,7 +21,7 @@ from signoff.core.claim import Claim
 from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.grant import Grant
 from signoff.core.mode import ApprovalMode
-from signoff.core.people import Answerer, AnswererKind, Delegation
+from signoff.core.people import Actor, ActorKind, Delegation
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import EnteredCall, Process, RunSetup, RunState, SavedRun
 from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
@@ -46,7 +46,7 @@ AMOUNTS = st.decimals(allow_nan=False, allow_infinity=False, places=4, min_value
 TEXTS = st.lists(TEXT, max_size=3).map(tuple)
 SETS = st.frozensets(TEXT, max_size=3)
 
-ANSWERERS = st.builds(Answerer, name=TEXT, kind=st.sampled_from(AnswererKind), roles=SETS, via=TEXT)
+ACTORS = st.builds(Actor, name=TEXT, kind=st.sampled_from(ActorKind), roles=SETS, via=TEXT)
 CONDITIONS = st.builds(ArgCondition, arg=TEXT, fits=st.sampled_from(Fits), value=JSON)
 BUDGETS = st.builds(Budget, arg=TEXT, limit=AMOUNTS, daily=st.booleans())
 PATTERNS = st.none() | st.lists(CONDITIONS, max_size=3).map(tuple)
@@ -62,7 +62,7 @@ ENDED: dict[str, st.SearchStrategy[Any]] = {
     "note": TEXT,
     "remember": st.sampled_from(Remember),
     "terms": st.none() | TERMS,
-    "by": st.none() | ANSWERERS,
+    "by": st.none() | ACTORS,
     "at": st.none() | TIMES,
 }
 DECISIONS = st.builds(ApprovalDecision, approved=st.just(True), edited_args=st.none() | ARGS, **ENDED) | st.builds(
@@ -71,7 +71,7 @@ DECISIONS = st.builds(ApprovalDecision, approved=st.just(True), edited_args=st.n
     ending=st.sampled_from([one for one in Ending if one is not Ending.APPROVED]),
     **ENDED,
 )
-VOTES = st.builds(Vote, by=ANSWERERS, at=TIMES, decision=DECISIONS, args_digest=TEXT, stands_for=st.none() | ANSWERERS)
+VOTES = st.builds(Vote, by=ACTORS, at=TIMES, decision=DECISIONS, args_digest=TEXT, stands_for=st.none() | ACTORS)
 CLAIMS = st.builds(
     Claim, holder=TEXT, at=TIMES, ended_at=st.none() | TIMES, error=TEXT, digest=TEXT, preview=TEXT, told_by=TEXT
 )
@@ -307,7 +307,7 @@ def test_metadata_that_holds_itself_has_an_end() -> None:
 def bare(name: str) -> str:
     """One of each, with as little in it as can be."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    ana = Answerer(name="ana")
+    ana = Actor(name="ana")
     yes = ApprovalDecision(approved=True, by=ana, terms=Terms(budget=Budget(arg="n", limit=Decimal(1))))
     return {
         "decision": lambda: codec.dump_decision(yes),
@@ -340,7 +340,7 @@ def test_an_unknown_key_is_refused(name: str) -> None:
 def test_an_unknown_key_inside_is_refused() -> None:
     data = json.loads(bare("decision"))
     data["by"]["shiny"] = 1
-    with pytest.raises(SchemaError, match="Answerer is kept with shiny"):
+    with pytest.raises(SchemaError, match="Actor is kept with shiny"):
         codec.load_decision(json.dumps(data))
 
 

@@ -20,7 +20,7 @@ from signoff.core.call import Call
 from signoff.core.codec import dump_grant, load_grant
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant, grant_text
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms, amount_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -88,7 +88,7 @@ grants = st.builds(
     where=words,
     schema_hash=st.sampled_from(["", "1" * 64, "2" * 64]),
     toolset=st.none() | words,
-    folder=st.sampled_from(["", ".", "docs", "the project's folder", 'a"; once']),
+    directory=st.sampled_from(["", ".", "docs", "the project's directory", 'a"; once']),
     agent=words,
     asked_by=st.lists(st.sampled_from(["1" * 12, "2" * 12]), unique=True, max_size=2).map(tuple),
     pattern=st.none() | st.lists(conditions, max_size=3).map(tuple),
@@ -107,7 +107,7 @@ def meaning(one: Grant) -> tuple[object, ...]:
     where = "" if one.scope is Scope.PROJECT else one.where
     exact = one.memory_key if one.pattern is None else ""
     limits = (one.until, one.max_uses, one.budget)
-    place = (one.toolset, one.agent, one.folder, one.asked_by)
+    place = (one.toolset, one.agent, one.directory, one.asked_by)
     return (one.tool, one.approved, one.scope, where, exact, pattern, limits, place, one.schema_hash)
 
 
@@ -134,7 +134,7 @@ def test_a_small_difference_shows(one: Grant, data: st.DataObject) -> None:
     """As above, where two grants differ in one thing only: that is where a text would be careless."""
     other = data.draw(grants)
     names = ("tool", "memory_key", "approved", "where", "schema_hash", "toolset", "pattern", "until", "max_uses")
-    name = data.draw(st.sampled_from([*names, "budget", "scope", "folder", "agent", "asked_by"]))
+    name = data.draw(st.sampled_from([*names, "budget", "scope", "directory", "agent", "asked_by"]))
     changed = replace(one, **{name: getattr(other, name)})
     assume(meaning(one) != meaning(changed))
     assert grant_text(one) != grant_text(changed)
@@ -300,7 +300,7 @@ PATHS = [
 
 
 @table(("path", "inside"), PATHS)
-def test_a_path_that_leaves_its_folder_is_not_inside(path: str, inside: bool) -> None:
+def test_a_path_that_leaves_its_directory_is_not_inside(path: str, inside: bool) -> None:
     assert ArgCondition(arg="path", fits=Fits.UNDER, value="docs").holds(path, led()) is inside
 
 
@@ -309,7 +309,7 @@ def test_what_is_no_text_is_no_path(value: object) -> None:
     assert not ArgCondition(arg="path", fits=Fits.UNDER, value="docs").holds(value, led())
 
 
-def test_a_link_leads_out_of_the_folder() -> None:
+def test_a_link_leads_out_of_the_directory() -> None:
     condition = ArgCondition(arg="path", fits=Fits.UNDER, value="docs")
     assert not condition.holds("docs/link/a.md", led({"docs/link/a.md": "/etc/a.md"}))
     assert condition.holds("docs/a.md", led({"docs/a.md": "docs/a.md"}))
@@ -321,7 +321,7 @@ def test_a_link_leads_out_of_the_folder() -> None:
 
 @given(st.lists(st.sampled_from(["a", "docs", "..", ".", "", " ", "..\\", "\0", "x/..", "//", "\\", "~"]), max_size=6))
 @examples(4_000)
-def test_no_path_that_is_put_together_leaves_the_folder(steps: list[str]) -> None:
+def test_no_path_that_is_put_together_leaves_the_directory(steps: list[str]) -> None:
     path = "docs/" + "/".join(steps)
     if ArgCondition(arg="path", fits=Fits.UNDER, value="docs").holds(path, led()):
         depth = 0
@@ -446,7 +446,7 @@ def test_what_a_person_says_is_what_is_kept() -> None:
         max_uses=3,
         budget=Budget(arg="amount", limit=Decimal(9)),
     )
-    said = ApprovalDecision(approved=True, terms=terms, note="fine", by=Answerer(name="ana"), at=NOON)
+    said = ApprovalDecision(approved=True, terms=terms, note="fine", by=Actor(name="ana"), at=NOON)
     made = call(schema_hash="s", toolset="bank", worker=("triage",))
     kept = Grant.of(made, said, summary="pay 5", where={Scope.WORKER: "triage", Scope.RUN: "r1"})
     assert (kept.pattern, kept.until, kept.max_uses, kept.budget) == (terms.pattern, NOON, 3, terms.budget)

@@ -34,7 +34,7 @@ from signoff.core.lifecycle import (
     may_be_dated,
     settled_text,
 )
-from signoff.core.people import Answerer, AnswererKind
+from signoff.core.people import Actor, ActorKind
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.errors import AlreadySettled, AlreadySpent, NotEntitled, RequestError
@@ -51,19 +51,19 @@ def request(requirement: Requirement | None = None, *, deadline: datetime | None
     )
 
 
-def person(name: str = "ana", *roles: str, kind: AnswererKind = AnswererKind.PERSON) -> Answerer:
-    return Answerer(name=name, roles=frozenset(roles), kind=kind)
+def person(name: str = "ana", *roles: str, kind: ActorKind = ActorKind.PERSON) -> Actor:
+    return Actor(name=name, roles=frozenset(roles), kind=kind)
 
 
-answerers = st.builds(
-    lambda name, kind, roles: Answerer(name=name, kind=kind, roles=frozenset(roles)),
+actors = st.builds(
+    lambda name, kind, roles: Actor(name=name, kind=kind, roles=frozenset(roles)),
     st.sampled_from(["ana", "ben", "cleo"]),
-    st.sampled_from(list(AnswererKind)),
+    st.sampled_from(list(ActorKind)),
     st.sets(st.sampled_from(["ops", "dev"])),
 )
 decisions = st.sampled_from([YES, NO, ApprovalDecision(approved=True, edited_args={"amount": 4})])
 events: st.SearchStrategy[Event] = st.one_of(
-    st.builds(Voted, answerers, decisions, st.lists(answerers, max_size=2).map(tuple)),
+    st.builds(Voted, actors, decisions, st.lists(actors, max_size=2).map(tuple)),
     st.just(Expired()),
     st.just(Cancelled("gone")),
     st.just(Claimed()),
@@ -75,7 +75,7 @@ events: st.SearchStrategy[Event] = st.one_of(
     st.just(Reminded()),
     st.builds(Dated, st.integers(-60, 600).map(lambda seconds: NOW + timedelta(seconds=seconds))),
     st.builds(Assigned, st.sampled_from(["", "ana", "ben"])),
-    st.builds(OutcomeReported, answerers, st.booleans()),
+    st.builds(OutcomeReported, actors, st.booleans()),
 )
 requirements = st.builds(
     Requirement,
@@ -98,9 +98,9 @@ def votes_needed(one: ApprovalRequest) -> bool:
         if (whose := vote.stands_for or vote.by)
         and vote.decision.approved
         and vote.args_digest == wanted
-        and vote.by.kind is not AnswererKind.MODEL
+        and vote.by.kind is not ActorKind.MODEL
         and (requirement.role is None or requirement.role in whose.roles or (one.escalated and whose.roles))
-        and (not requirement.is_strict or vote.by.kind is AnswererKind.PERSON)
+        and (not requirement.is_strict or vote.by.kind is ActorKind.PERSON)
     }
     return len(agreed) >= requirement.quorum
 
@@ -154,11 +154,11 @@ class Life(RuleBasedStateMachine):
             return False
         return True
 
-    @rule(name=st.sampled_from(["ana", "ben", "cleo"]), kind=st.sampled_from(list(AnswererKind)))
-    def approve(self, name: str, kind: AnswererKind) -> None:
+    @rule(name=st.sampled_from(["ana", "ben", "cleo"]), kind=st.sampled_from(list(ActorKind)))
+    def approve(self, name: str, kind: ActorKind) -> None:
         was_pending = self.request.state is State.PENDING
         counted = self.feed(Voted(person(name, kind=kind), YES))
-        assert counted == (was_pending and kind is AnswererKind.PERSON)
+        assert counted == (was_pending and kind is ActorKind.PERSON)
         if counted:
             self.yes.add(name)
 
@@ -223,13 +223,13 @@ def test_one_person_does_not_make_a_quorum() -> None:
     ("requirement", "by", "why"),
     [
         (Requirement(role="ops"), person("ana", "dev"), "role ops"),
-        (Requirement(role="ops"), person("bot", "ops", kind=AnswererKind.SCRIPT), "not a person"),
-        (Requirement(), person("judge", kind=AnswererKind.MODEL), "is a model"),
+        (Requirement(role="ops"), person("bot", "ops", kind=ActorKind.SCRIPT), "not a person"),
+        (Requirement(), person("judge", kind=ActorKind.MODEL), "is a model"),
         (Requirement(not_by=frozenset({"requester"})), person("ana"), "is the requester"),
         (Requirement(not_by=frozenset({"owner"})), person("ana"), "owner is not known"),
     ],
 )
-def test_only_the_right_people(requirement: Requirement, by: Answerer, why: str) -> None:
+def test_only_the_right_people(requirement: Requirement, by: Actor, why: str) -> None:
     with pytest.raises(NotEntitled, match=why):
         advance(request(requirement).changed_to(requester="ana"), Voted(by, YES), NOW)
 
@@ -293,7 +293,7 @@ def test_what_became_of_a_lost_call_is_told_by_a_person_or_by_the_process_that_c
         with pytest.raises(RequestError):
             advance(unknown(), answer, NOW)
     with pytest.raises(NotEntitled, match="not a person"):
-        advance(unknown(), OutcomeReported(person("bot", kind=AnswererKind.SCRIPT), True), NOW)
+        advance(unknown(), OutcomeReported(person("bot", kind=ActorKind.SCRIPT), True), NOW)
     happened = advance(unknown(), OutcomeReported(person("ben"), True, "seen on the statement"), NOW)
     assert happened.state is State.SUCCEEDED
     assert happened.claim is not None
@@ -359,7 +359,7 @@ def test_parked_waits_for_ever_and_allow_needs_words() -> None:
     assert allowed.state is State.APPROVED
     assert allowed.decision is not None
     assert allowed.decision.by is not None
-    assert allowed.decision.by.kind is not AnswererKind.PERSON
+    assert allowed.decision.by.kind is not ActorKind.PERSON
 
 
 def test_an_unspent_approval_can_be_withdrawn_and_keeps_who_gave_it() -> None:

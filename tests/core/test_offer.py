@@ -46,7 +46,7 @@ IS, UNDER, AT_MOST, ANY = Fits.IS, Fits.UNDER, Fits.AT_MOST, Fits.ANY
 # --- what is offered ---
 
 
-def test_a_file_in_a_folder() -> None:
+def test_a_file_in_a_directory() -> None:
     exact, free, wide = offers(request({"path": "docs/a.md", "content": "x", "mode": "w"}))
     assert (exact.name, exact.pattern) == ("exact", None)
     assert exact.text == "write_file with exactly these arguments"
@@ -92,7 +92,7 @@ def test_a_command_by_its_first_words() -> None:
     asked = request({"command": "pytest -x tests/a.py", "timeout": 60}, "shell", prefix="pytest -x *")
     _, wide = offers(asked)
     assert wide.text == (
-        'shell with command "pytest -x *" where * is names and paths below the folder it runs in, of the kind it is '
+        'shell with command "pytest -x *" where * is names and paths below the directory it runs in, of the kind it is '
         "for, no options, timeout 60"
     )
     edited = ApprovalDecision(approved=True, edited_args={"command": "rm -r tests", "timeout": 60})
@@ -339,7 +339,7 @@ elsewhere = st.lists(
 
 @given(elsewhere, st.sampled_from(["", "/", "docs/", "//docs/", "docs\\", "./docs/", "docs/x/"]))
 @examples(5_000, daily=70)
-def test_a_folder_that_was_offered_never_covers_what_is_outside(steps: list[str], start: str) -> None:
+def test_a_directory_that_was_offered_never_covers_what_is_outside(steps: list[str], start: str) -> None:
     asked = request({"path": "docs/a.md", "content": "x"})
     grant = remembered(offers(asked)[2], asked)
     path = start + "/".join(steps)

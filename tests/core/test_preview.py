@@ -22,10 +22,10 @@ texts = st.builds(lambda lines, end: "\n".join(lines) + end, lines, st.sampled_f
 
 
 def patched(before: str, diff: str) -> str:
-    with TemporaryDirectory() as folder:
-        file = Path(folder, "f")
+    with TemporaryDirectory() as directory:
+        file = Path(directory, "f")
         file.write_text(before, "utf-8", newline="")
-        command = ["patch", "--silent", "--binary", "--strip=1", f"--directory={folder}"]
+        command = ["patch", "--silent", "--binary", "--strip=1", f"--directory={directory}"]
         subprocess.run(command, input=f"{diff}\n".encode(), check=True, capture_output=True)
         return file.read_bytes().decode() if file.exists() else ""
 

@@ -21,10 +21,10 @@ def fork_server() -> Iterator[ForkServer]:
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """In memory, where a system has a folder for that: processes are killed here, never the machine."""
+    """In memory, where a system has a directory for that: processes are killed here, never the machine."""
     memory = "/dev/shm"
-    with TemporaryDirectory(prefix="signoff-", dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        yield Path(folder)
+    with TemporaryDirectory(prefix="signoff-", dir=memory if os.access(memory, os.W_OK) else None) as directory:
+        yield Path(directory)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -15,7 +15,7 @@ from tests.crash.trips import Act, Case, effects_of, key_of
 from tests.crash.wire import Wire
 
 from signoff.broker import Broker
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
 from signoff.store.open import open_store
@@ -23,7 +23,7 @@ from signoff.store.open import open_store
 MOST_ROUNDS = 12
 """Of answering and resuming; by then a run has to be over."""
 TOOLS = ("look", "pay", "drop", "wipe", "hand", "pass_on")
-OPERATOR = Answerer(name="olga", via="test")
+OPERATOR = Actor(name="olga", via="test")
 
 
 def conduct(**case: Any) -> dict[str, Any]:
@@ -152,7 +152,7 @@ async def settle(case: Case, broker: Broker, request: ApprovalRequest) -> None:
     if request.state is State.PENDING:
         voted = {vote.by.name for vote in request.votes}
         for person in [name for name in ("ana", "ben") if name not in voted][: case.does.quorum - len(voted)]:
-            await broker.answer(request.id, case.decide(request), by=Answerer(name=person, via="test"))
+            await broker.answer(request.id, case.decide(request), by=Actor(name=person, via="test"))
 
 
 async def requests_of(case: Case, broker: Broker) -> list[ApprovalRequest]:

@@ -23,9 +23,9 @@ from signoff.store.open import open_store
 from signoff.testing import ScriptedModel
 
 
-def nested(url: str, folder: str, point: str, begun: bool = True) -> dict[str, Any]:
+def nested(url: str, directory: str, point: str, begun: bool = True) -> dict[str, Any]:
     """An agent calls another, whose call is asked about; the process dies there."""
-    case = Case(id=folder, trip="at the terminal", url=url, folder=folder)
+    case = Case(id=directory, trip="at the terminal", url=url, directory=directory)
 
     def stage_of(faults: Faults) -> Stage:
         stage = Stage(case, FaultyStore(open_store(url), faults), faults)
@@ -78,12 +78,12 @@ class Receipt:
     signed: Callable[[], str]
 
 
-def goes_on(url: str, folder: str, how: str, written: bool) -> dict[str, Any]:
+def goes_on(url: str, directory: str, how: str, written: bool) -> dict[str, Any]:
     """The run inside an approved call ends in an unusual way, the tool does something more, and the process dies.
 
     `written`: what the run inside did is on record by then, which nobody waits for.
     """
-    case = Case(id=folder, trip="in place", url=url, folder=folder)
+    case = Case(id=directory, trip="in place", url=url, directory=directory)
 
     def stage_of(faults: Faults) -> Stage:
         stage = Stage(case, FaultyStore(open_store(url), faults), faults)

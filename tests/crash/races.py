@@ -21,7 +21,7 @@ from signoff.broker import Broker
 from signoff.broker.deadlines import feed
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Remember
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Budget, Scope, Terms
 from signoff.core.verdict import Effect, Requirement, Verdict
@@ -37,8 +37,8 @@ Outcome = list[str]
 """How somebody fared: `won` and whatever is known of that, or the error and what it says."""
 
 
-def people(number: int) -> Answerer:
-    return Answerer(name=f"person{number}", via="race")
+def people(number: int) -> Actor:
+    return Actor(name=f"person{number}", via="race")
 
 
 def _call(number: int, **args: Any) -> Call:
@@ -77,7 +77,7 @@ def prepared(
         found = await broker.open([_request(number, requirement) for number in range(count)])
         if approve:
             await asyncio.gather(
-                *(broker.answer(one.id, ApprovalDecision(approved=True), by=Answerer(name="ana")) for one in found)
+                *(broker.answer(one.id, ApprovalDecision(approved=True), by=Actor(name="ana")) for one in found)
             )
         return [one.id for one in found]
 
@@ -177,7 +177,7 @@ def grants(url: str, *, max_uses: int | None, limit: int | None) -> dict[str, An
         budget = Budget(arg="amount", limit=Decimal(limit)) if limit is not None else None
         terms = Terms(scope=Scope.PROJECT, max_uses=max_uses, budget=budget)
         decision = ApprovalDecision(approved=True, remember=Remember.ALWAYS, terms=terms)
-        await broker.answer(request.id, decision, by=Answerer(name="ana"))
+        await broker.answer(request.id, decision, by=Actor(name="ana"))
 
     Child(with_broker, url, remember).wait()
 
@@ -236,7 +236,7 @@ def sweeps(url: str, count: int) -> dict[str, Any]:
         async def work(broker: Broker) -> None:
             found = await broker.open([_request(1_000 + number) for number in range(count)])
             for one in found:
-                await broker.answer(one.id, ApprovalDecision(approved=True), by=Answerer(name="ana"))
+                await broker.answer(one.id, ApprovalDecision(approved=True), by=Actor(name="ana"))
                 await broker.claim(one.id)
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -302,9 +302,11 @@ def halts(url: str, count: int) -> dict[str, Any]:
 # --- runs ---
 
 
-def _paused(url: str, folder: str, count: int) -> list[Case]:
+def _paused(url: str, directory: str, count: int) -> list[Case]:
     """Runs that wait for nothing any longer: their call is approved."""
-    cases = [Case(id=f"{folder} {number}", trip="suspended", url=url, folder=folder) for number in range(count)]
+    cases = [
+        Case(id=f"{directory} {number}", trip="suspended", url=url, directory=directory) for number in range(count)
+    ]
 
     def work() -> None:
         async def pause() -> None:
@@ -314,7 +316,7 @@ def _paused(url: str, folder: str, count: int) -> list[Case]:
                 run = await kept_run_of(case, stage.broker)
                 assert run is not None
                 [request] = await stage.broker.store.read(lambda tx, run=run: tx.requests.of(run=run.id))
-                await stage.broker.answer(request.id, ApprovalDecision(approved=True), by=Answerer(name="ana"))
+                await stage.broker.answer(request.id, ApprovalDecision(approved=True), by=Actor(name="ana"))
                 stage.broker.store.close()
 
         asyncio.run(pause())
@@ -323,9 +325,9 @@ def _paused(url: str, folder: str, count: int) -> list[Case]:
     return cases
 
 
-def resumes(url: str, folder: str, count: int, cancels: int = 0) -> dict[str, Any]:
+def resumes(url: str, directory: str, count: int, cancels: int = 0) -> dict[str, Any]:
     """Everybody resumes every run; some cancel them instead."""
-    cases = _paused(url, folder, count)
+    cases = _paused(url, directory, count)
 
     def race(number: int, ready: Callable[[], None]) -> list[Outcome]:
         async def main() -> list[Outcome]:
@@ -377,9 +379,9 @@ def forked(url: str) -> dict[str, Any]:
     return {"swept": Child(sweeps_up).wait(), **everything(url)}
 
 
-def in_one_process(url: str, folder: str, count: int) -> dict[str, Any]:
+def in_one_process(url: str, directory: str, count: int) -> dict[str, Any]:
     """Many tasks of one process resume the same run."""
-    cases = _paused(url, folder, 1)
+    cases = _paused(url, directory, 1)
 
     def race() -> list[Outcome]:
         async def main() -> list[Outcome]:

@@ -20,7 +20,7 @@ from tests.crash.wire import Wire
 import signoff.processes as holder
 from signoff.broker import Broker, ledger
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.errors import RunTaken
 from signoff.ports import Transaction
@@ -28,9 +28,9 @@ from signoff.store.open import open_store
 from signoff.testing import FakeClock
 
 
-def first_start(url: str, folder: str, statement: int) -> dict[str, Any]:
+def first_start(url: str, directory: str, statement: int) -> dict[str, Any]:
     """A process dies while it makes a new store; the next one finds it usable."""
-    log = Log(Case(id="", trip="", url=url, folder=folder).log.path)
+    log = Log(Case(id="", trip="", url=url, directory=directory).log.path)
     wire = Wire(url, log, "first", statement) if url.startswith("postgres") else None
 
     def first() -> int:
@@ -47,9 +47,9 @@ def first_start(url: str, folder: str, statement: int) -> dict[str, Any]:
     return {"killed": child.status == -signal.SIGKILL, "statements": count}
 
 
-def told_while_waiting(url: str, folder: str, point: str, *, happened: bool) -> dict[str, Any]:
+def told_while_waiting(url: str, directory: str, point: str, *, happened: bool) -> dict[str, Any]:
     """A run is taken up while the outcome of its call is unknown, and waits; then somebody says what became of it."""
-    case = Case(id=folder, trip="suspended", url=url, folder=folder)
+    case = Case(id=directory, trip="suspended", url=url, directory=directory)
     prepare_paused(case)
     dying = replace(case, act="resume", point=point)
     assert Child(play, dying, dying.does.acts[-1]).wait() is None
@@ -70,7 +70,7 @@ def told_while_waiting(url: str, folder: str, point: str, *, happened: bool) -> 
                 if last.state is State.UNKNOWN and (await broker.runs.status(last.run)).alive:
                     await broker.tell(last.id, happened=happened, by=OPERATOR)
                 elif last.state is State.PENDING:
-                    await broker.answer(last.id, ApprovalDecision(approved=True), by=Answerer(name="ana"))
+                    await broker.answer(last.id, ApprovalDecision(approved=True), by=Actor(name="ana"))
                 elif last.state is State.SUCCEEDED:
                     return
                 await changed.wait()
@@ -87,9 +87,9 @@ def prepare_paused(case: Case) -> None:
         Child(play, case, act).wait()
 
 
-def split_brain(url: str, folder: str) -> dict[str, Any]:
+def split_brain(url: str, directory: str) -> dict[str, Any]:
     """A process that waits in place is taken for dead, as on a machine that was cut off; it is not, and goes on."""
-    case = Case(id=folder, trip="in place", url=url, folder=folder)
+    case = Case(id=directory, trip="in place", url=url, directory=directory)
 
     def waits(shown: Callable[[], None]) -> str:
         async def work() -> str:
@@ -126,9 +126,9 @@ def split_brain(url: str, folder: str) -> dict[str, Any]:
     return {"cut off": cut_off.wait(), **finish(case)}
 
 
-def another_machine(url: str, folder: str) -> list[Any]:
+def another_machine(url: str, directory: str) -> list[Any]:
     """A process dies on one machine, and is found to be gone on another: when it has given no sign of life for long."""
-    case = Case(id=folder, trip="at the terminal", url=url, folder=folder, act="run", point="pay done")
+    case = Case(id=directory, trip="at the terminal", url=url, directory=directory, act="run", point="pay done")
     Child(play, case, RUN).wait()
 
     def look(after: timedelta) -> list[str]:
@@ -150,9 +150,9 @@ def another_machine(url: str, folder: str) -> list[Any]:
     return [Child(look, holder.LEASE + timedelta(seconds=seconds)).wait() for seconds in (-10, 1)]
 
 
-def signs_of_life(url: str, folder: str) -> int:
+def signs_of_life(url: str, directory: str) -> int:
     """A process that only waits says that it lives, again and again; how often that was seen to change."""
-    case = Case(id=folder, trip="in place", url=url, folder=folder, timing=True)
+    case = Case(id=directory, trip="in place", url=url, directory=directory, timing=True)
 
     def waits(shown: Callable[[], None]) -> None:
         ledger.BEAT = timedelta(seconds=0.02)
@@ -178,9 +178,9 @@ def signs_of_life(url: str, folder: str) -> int:
     return seen
 
 
-def left_as_a_zombie(url: str, folder: str) -> dict[str, Any]:
+def left_as_a_zombie(url: str, directory: str) -> dict[str, Any]:
     """A process dies, and its parent does not look."""
-    case = Case(id=folder, trip="at the terminal", url=url, folder=folder, act="run", point="pay done")
+    case = Case(id=directory, trip="at the terminal", url=url, directory=directory, act="run", point="pay done")
     dead = Shown()
     child = Child(play, case, RUN)
     assert not dead.is_told()  # it is gone, and nobody has asked how
@@ -189,15 +189,17 @@ def left_as_a_zombie(url: str, folder: str) -> dict[str, Any]:
     return driven
 
 
-def crowd(url: str, folder: str, count: int, statement: int) -> dict[str, Any]:
+def crowd(url: str, directory: str, count: int, statement: int) -> dict[str, Any]:
     """Many runs of one process share its transactions. It dies; each of them is driven to its end."""
     prepare(url)
     cases = [
-        Case(id=f"{folder} {number}", trip="at the terminal", url=url, folder=f"{folder}/{number}", timing=True)
+        Case(
+            id=f"{directory} {number}", trip="at the terminal", url=url, directory=f"{directory}/{number}", timing=True
+        )
         for number in range(count)
     ]
     for case in cases:
-        os.mkdir(case.folder)
+        os.mkdir(case.directory)
     log = Log(cases[0].log.path.parent.parent / "log")
     wire = Wire(url, log, "crowd", statement) if url.startswith("postgres") else None
 
@@ -231,9 +233,9 @@ async def _one(case: Case, store: Any) -> None:
     case.log.add(output=str(await begin(stage)), process="crowd")
 
 
-def broken(url: str, folder: str, trip: str, write: str) -> list[str]:
+def broken(url: str, directory: str, trip: str, write: str) -> list[str]:
     """The harness finds out when a store says that something is durable and it is not."""
-    case = Case(id=folder, trip=trip, url=url, folder=folder)
+    case = Case(id=directory, trip=trip, url=url, directory=directory)
     prepare(url)
 
     def play_with(act: Any) -> None:

@@ -20,7 +20,7 @@ from signoff.broker import Broker, new_id
 from signoff.broker.secret_key import secret_key
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallEvent
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import SavedRun
 from signoff.gate.agents import call_agent
@@ -109,7 +109,7 @@ class Stage:
             edited_args=decision.edited_args,
             remember=decision.remember,
             terms=decision.terms,
-            by=Answerer(name="ana", via="terminal"),
+            by=Actor(name="ana", via="terminal"),
         )
 
     async def done(self, tool: str, **args: Any) -> str:
@@ -194,7 +194,7 @@ async def answer(case: Case, broker: Broker, act: Act) -> None:
     assert run is not None
     for request in await broker.store.read(lambda tx: tx.requests.of(run=run.id)):
         if request.state is State.PENDING and request.tool_name in act.tools:
-            await broker.answer(request.id, case.decide(request), by=Answerer(name=act.person, via="test"))
+            await broker.answer(request.id, case.decide(request), by=Actor(name=act.person, via="test"))
 
 
 def play(case: Case, act: Act, shown: Callable[[], None] = lambda: None, *, url: str = "") -> int:
@@ -226,8 +226,8 @@ async def _play(case: Case, act: Act, faults: Faults, shown: Callable[[], None],
 
 def warm_up() -> None:
     """One trip, for whoever is about to fork."""
-    with tempfile.TemporaryDirectory() as folder:
-        case = Case(id="warm", trip="at the terminal", url=f"sqlite:{folder}/warm.db", folder=folder)
+    with tempfile.TemporaryDirectory() as directory:
+        case = Case(id="warm", trip="at the terminal", url=f"sqlite:{directory}/warm.db", directory=directory)
         play(case, RUN)
         try:
             import psycopg  # noqa: F401

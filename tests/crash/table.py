@@ -52,10 +52,10 @@ class Row:
 class Place:
     """Where the cases of a test are kept: a fresh file for each, or one schema for all of them."""
 
-    def __init__(self, server: ForkServer, folder: Path, postgres: str = "") -> None:
-        self._server, self._folder, self._postgres = server, folder, postgres
+    def __init__(self, server: ForkServer, directory: Path, postgres: str = "") -> None:
+        self._server, self._directory, self._postgres = server, directory, postgres
         self._count = 0
-        self._ready = folder / "ready.db"
+        self._ready = directory / "ready.db"
         server.call("tests.crash.stage:prepare", url=postgres or f"sqlite:{self._ready}")
 
     def crash_again(self, case: dict[str, Any], points: str) -> None:
@@ -70,14 +70,14 @@ class Place:
 
     def case(self, **case: Any) -> dict[str, Any]:
         self._count += 1
-        folder = self._folder / str(self._count)
-        folder.mkdir()
+        directory = self._directory / str(self._count)
+        directory.mkdir()
         if not self._postgres:
-            shutil.copy(self._ready, folder / "signoff.db")
+            shutil.copy(self._ready, directory / "signoff.db")
         return {
-            "id": f"{self._folder} {self._count}",
-            "url": self._postgres or f"sqlite:{folder / 'signoff.db'}",
-            "folder": str(folder),
+            "id": f"{self._directory} {self._count}",
+            "url": self._postgres or f"sqlite:{directory / 'signoff.db'}",
+            "directory": str(directory),
             **case,
         }
 
@@ -181,16 +181,16 @@ def main(arguments: Sequence[str]) -> None:
         stack.callback(server.close)
         url = stack.enter_context(postgres.server("faultpoints"))
         schema = stack.enter_context(postgres.fresh_schema(url))
-        folders = _folders(stack)
-        os.environ["XDG_STATE_HOME"] = str(next(folders))
+        directories = _directories(stack)
+        os.environ["XDG_STATE_HOME"] = str(next(directories))
         places = {
-            "sqlite": lambda: Place(server, next(folders)),
-            "postgres": lambda: Place(server, next(folders), schema),
+            "sqlite": lambda: Place(server, next(directories)),
+            "postgres": lambda: Place(server, next(directories), schema),
         }
         write(server, places)
 
 
-def _folders(stack: ExitStack) -> Iterator[Path]:
+def _directories(stack: ExitStack) -> Iterator[Path]:
     while True:
         yield Path(stack.enter_context(tempfile.TemporaryDirectory()))
 

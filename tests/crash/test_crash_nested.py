@@ -93,7 +93,7 @@ def test_crash_inside_a_tool_that_runs_an_agent_by_itself(
 ) -> None:
     special = "tests.crash.nested_specials:nested"
     kept = begun == "begun by the program"
-    ended = fork_server.call(special, url=url, folder=str(tmp_path), point=point, begun=kept)
+    ended = fork_server.call(special, url=url, directory=str(tmp_path), point=point, begun=kept)
     was_asked = point == "shown pay"
     assert ended["found"] == (["pending"] if was_asked else ["unknown"])
     # One question, which stays what it was: answered after the restart, or told about by the operator.
@@ -112,7 +112,7 @@ def test_crash_after_a_run_inside_that_nobody_remembers_repeats_nothing(
     fork_server: ForkServer, url: str, tmp_path: Path, how: str, outcomes: str
 ) -> None:
     special, written = "tests.crash.nested_specials:goes_on", outcomes == "its outcomes written"
-    ended = fork_server.call(special, url=url, folder=str(tmp_path), how=how, written=written)
+    ended = fork_server.call(special, url=url, directory=str(tmp_path), how=how, written=written)
     assert ended["found"] == {"hand": "unknown", "pay": "succeeded" if written else "unknown"}
     assert ended["ran"] == ["pay", "hand"]
     assert "olga confirmed that this call happened" in ended["output"]

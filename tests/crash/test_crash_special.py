@@ -25,10 +25,10 @@ def test_crash_at_every_statement_while_a_store_is_made(
 
 def _kill_while_it_is_made(server: ForkServer, database: str, url: str, tmp_path: Path, *, stride: int) -> None:
     def case(number: int) -> dict[str, object]:
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        here = f"sqlite:{folder / 'signoff.db'}" if database == "sqlite" else f"{url}_{number}"
-        return {"url": here, "folder": str(folder), "statement": number}
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        here = f"sqlite:{directory / 'signoff.db'}" if database == "sqlite" else f"{url}_{number}"
+        return {"url": here, "directory": str(directory), "statement": number}
 
     whole = server.call("tests.crash.specials:first_start", **case(0))
     assert not whole["killed"]
@@ -43,7 +43,7 @@ def test_crash_whose_outcome_is_told_while_the_resumed_run_waits(
 ) -> None:
     happened = point == "pay done"
     ended = fork_server.call(
-        "tests.crash.specials:told_while_waiting", url=url, folder=str(tmp_path), point=point, happened=happened
+        "tests.crash.specials:told_while_waiting", url=url, directory=str(tmp_path), point=point, happened=happened
     )
     assert ("olga confirmed that this call happened" if happened else "pay done") in ended["output"]
     assert ended["ran"]["pay"] == 1
@@ -54,7 +54,7 @@ def test_crash_whose_outcome_is_told_while_the_resumed_run_waits(
 def test_crash_that_was_none_a_process_cut_off_does_not_run_what_another_took_up(
     fork_server: ForkServer, url: str, tmp_path: Path
 ) -> None:
-    ended = fork_server.call("tests.crash.specials:split_brain", url=url, folder=str(tmp_path))
+    ended = fork_server.call("tests.crash.specials:split_brain", url=url, directory=str(tmp_path))
     assert ended["cut off"].startswith("RunTaken: ")
     assert ended["ran"]["pay"] == 1
     assert ended["problems"] == []
@@ -64,7 +64,7 @@ def test_crash_that_was_none_a_process_cut_off_does_not_run_what_another_took_up
 def test_crash_on_another_machine_is_found_out_when_signs_of_life_fail(
     fork_server: ForkServer, url: str, tmp_path: Path
 ) -> None:
-    early, late = fork_server.call("tests.crash.specials:another_machine", url=url, folder=str(tmp_path))
+    early, late = fork_server.call("tests.crash.specials:another_machine", url=url, directory=str(tmp_path))
     assert [line.startswith("run ") and " is in the hands of process " in line for line in early] == [True]
     assert late == ["unknown", "epoch 2"]
 
@@ -72,12 +72,12 @@ def test_crash_on_another_machine_is_found_out_when_signs_of_life_fail(
 def test_crash_that_is_none_a_process_that_waits_says_that_it_lives(
     fork_server: ForkServer, url: str, tmp_path: Path
 ) -> None:
-    assert fork_server.call("tests.crash.specials:signs_of_life", url=url, folder=str(tmp_path)) == 3
+    assert fork_server.call("tests.crash.specials:signs_of_life", url=url, directory=str(tmp_path)) == 3
 
 
 @AT_NIGHT_ON_POSTGRES
 def test_crash_of_a_process_whose_parent_does_not_look(fork_server: ForkServer, url: str, tmp_path: Path) -> None:
-    ended = fork_server.call("tests.crash.specials:left_as_a_zombie", url=url, folder=str(tmp_path))
+    ended = fork_server.call("tests.crash.specials:left_as_a_zombie", url=url, directory=str(tmp_path))
     assert ended["found"] == "run waiting; pay unknown, and it happened"
     assert ended["problems"] == []
 
@@ -98,10 +98,10 @@ def test_crash_of_many_runs_that_share_their_transactions_more_often(
 
 def _kill_a_crowd(server: ForkServer, database: str, url: str, tmp_path: Path, *, kills: int) -> None:
     def case(number: int) -> dict[str, object]:
-        folder = tmp_path / f"crowd {number}"
-        folder.mkdir()
-        here = f"sqlite:{folder / 'signoff.db'}" if database == "sqlite" else url
-        return {"url": here, "folder": str(folder), "count": 4, "statement": number}
+        directory = tmp_path / f"crowd {number}"
+        directory.mkdir()
+        here = f"sqlite:{directory / 'signoff.db'}" if database == "sqlite" else url
+        return {"url": here, "directory": str(directory), "count": 4, "statement": number}
 
     whole = server.call("tests.crash.specials:crowd", **case(0))
     assert whole["problems"] == []
@@ -115,6 +115,6 @@ def _kill_a_crowd(server: ForkServer, database: str, url: str, tmp_path: Path, *
 def test_crash_harness_finds_out_when_a_write_is_lost(fork_server: ForkServer, tmp_path: Path, write: str) -> None:
     url = f"sqlite:{tmp_path / 'signoff.db'}"
     problems = fork_server.call(
-        "tests.crash.specials:broken", url=url, folder=str(tmp_path), trip="suspended", write=write
+        "tests.crash.specials:broken", url=url, directory=str(tmp_path), trip="suspended", write=write
     )
     assert problems != []

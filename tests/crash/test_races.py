@@ -54,7 +54,7 @@ def test_race_to_answer_the_same_requests(fork_server: ForkServer, url: str) -> 
 @pytest.mark.parametrize(("database", "cancels"), cases(product(DATABASES, [0, 3]), [("sqlite", 0), ("postgres", 3)]))
 def test_race_to_resume_the_same_runs(fork_server: ForkServer, url: str, tmp_path: Path, cancels: int) -> None:
     count = 6 * MORE
-    ended = race(fork_server, "resumes", url=url, folder=str(tmp_path), count=count, cancels=cancels)
+    ended = race(fork_server, "resumes", url=url, directory=str(tmp_path), count=count, cancels=cancels)
     ran = Counter(line["key"] for line in ended["lines"])
     assert set(ran.values()) <= {1}
     for place, (run, state) in enumerate(_in_order(ended)):
@@ -162,7 +162,7 @@ def test_race_between_claims_and_the_kill_switch(fork_server: ForkServer, url: s
 def test_race_of_tasks_in_one_process_that_resume_the_same_run(
     fork_server: ForkServer, url: str, tmp_path: Path
 ) -> None:
-    ended = race(fork_server, "in_one_process", url=url, folder=str(tmp_path), count=5)
+    ended = race(fork_server, "in_one_process", url=url, directory=str(tmp_path), count=5)
     assert Counter(line["tool"] for line in ended["lines"]) == {"pay": 1}
     assert Counter(error for error, *_ in ended["fared"])["won"] == 1, ended["fared"]
 

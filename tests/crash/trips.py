@@ -213,7 +213,7 @@ class Case:
     id: str
     trip: str
     url: str
-    folder: str
+    directory: str
     act: str = ""
     """Which process dies; empty: none does, and every point is noted."""
     point: str = ""
@@ -236,11 +236,11 @@ class Case:
 
     @property
     def log(self) -> Log:
-        return Log(Path(self.folder) / "log")
+        return Log(Path(self.directory) / "log")
 
     @property
     def effects(self) -> Path:
-        return Path(self.folder) / "effects"
+        return Path(self.directory) / "effects"
 
     def decide(self, request: ApprovalRequest) -> ApprovalDecision:
         """What people say about a request, whoever asks and however often."""

@@ -29,14 +29,14 @@ class Wire:
 
     def __init__(self, url: str, log: Log, process: str, die_at: int = 0, *, sent: bool = False) -> None:
         """Kill before the statement of that number; with `sent`, after the commit of that number."""
-        self._folder = tempfile.mkdtemp(prefix="wire-")
+        self._directory = tempfile.mkdtemp(prefix="wire-")
         self._counts = mmap.mmap(-1, 16)
         found = re.search(r"host=([^&]*)", url)
         assert found is not None, "the server of the tests is reached through a socket"
-        self.url = url.replace(found[0], f"host={quote(self._folder, safe='')}")
+        self.url = url.replace(found[0], f"host={quote(self._directory, safe='')}")
         server = unquote(found[1])
         listening = socket.socket(socket.AF_UNIX)
-        listening.bind(f"{self._folder}/{SOCKET}")
+        listening.bind(f"{self._directory}/{SOCKET}")
         listening.listen(16)
 
         def kills(statement: str, pid: int) -> bool:
@@ -60,8 +60,8 @@ class Wire:
 
     def close(self) -> None:
         self._child.kill()
-        Path(self._folder, SOCKET).unlink()
-        os.rmdir(self._folder)
+        Path(self._directory, SOCKET).unlink()
+        os.rmdir(self._directory)
 
 
 class Frontend:

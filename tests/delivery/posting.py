@@ -13,14 +13,14 @@ from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import Delivery
 from signoff.core.notice import Asked, Notice, RunResult, Together
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.subject import Subject
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery import Reconciler, Route
 from signoff.ports import Inbox
 
-ANA = Answerer(name="ana", roles=frozenset({"ops", "dev"}))
+ANA = Actor(name="ana", roles=frozenset({"ops", "dev"}))
 YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False)
 
 

@@ -93,8 +93,8 @@ class AnyPost(RuleBasedStateMachine):
         super().__init__()
         self.loop = asyncio.new_event_loop()
         self.clock = FakeClock()
-        self.folder = TemporaryDirectory(dir=RAM)
-        self.make = maker(self.kind, Path(self.folder.name))
+        self.directory = TemporaryDirectory(dir=RAM)
+        self.make = maker(self.kind, Path(self.directory.name))
         self.brokers: list[Broker] = []
         self.broker = self._process()
         self.main, self.night = (Watched(name, self._delivery_in(name)) for name in ("main", "night"))
@@ -241,7 +241,7 @@ class AnyPost(RuleBasedStateMachine):
             for broker in self.brokers:
                 broker.store.close()
             self.loop.close()
-            self.folder.cleanup()
+            self.directory.cleanup()
 
     def _at_last(self) -> None:
         """Everything works again, and time passes."""

@@ -12,7 +12,7 @@ from signoff.broker import Broker
 from signoff.broker.readers import has_read, note_reader
 from signoff.core.lifecycle import Assigned, advance
 from signoff.core.notice import Notice
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.core.subject import Subject
 from signoff.delivery import Route
@@ -20,7 +20,7 @@ from signoff.delivery.status import place_of, running_channels, show_again, trou
 from signoff.errors import ChannelFailed
 from signoff.testing import FakeClock
 
-BEN = Answerer(name="ben")
+BEN = Actor(name="ben")
 
 
 async def test_who_was_given_the_whole_of_a_call_is_known_to_all_and_on_the_record(another: Opens) -> None:
@@ -28,7 +28,7 @@ async def test_who_was_given_the_whole_of_a_call_is_known_to_all_and_on_the_reco
     first, second = await ask_all(one, "a", "b")
     await note_reader(one.ledger, first, ANA)
     await note_reader(one.ledger, first, ANA)
-    assert await has_read(two.ledger, first, Answerer(name=" ANA "))
+    assert await has_read(two.ledger, first, Actor(name=" ANA "))
     assert not await has_read(two.ledger, first, BEN)
     assert not await has_read(two.ledger, second, ANA)
     assert not await has_read(two.ledger, "nothing", ANA)

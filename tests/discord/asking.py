@@ -15,7 +15,7 @@ from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.claim import Claim
 from signoff.core.decision import ApprovalDecision, Ending, Remember
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.core.vote import Vote
@@ -24,7 +24,7 @@ from signoff.errors import CannotCanonicalise
 ANY = examples(600, 20, suppress=[HealthCheck.data_too_large])
 """For tests with requests of any kind: some of them are large."""
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ANA, BEN = Answerer(name="ana", via="discord"), Answerer(name="ben", via="terminal")
+ANA, BEN = Actor(name="ana", via="discord"), Actor(name="ben", via="terminal")
 BEGUN = frozenset({State.CLAIMED, State.SUCCEEDED, State.FAILED, State.UNKNOWN})
 """The states in which a call was begun."""
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}, "amount": {"type": "number"}}}
@@ -114,7 +114,7 @@ metadata = st.fixed_dictionaries(
         "diff": long_texts,
     },
 )
-people = st.builds(Answerer, name=texts, via=texts)
+people = st.builds(Actor, name=texts, via=texts)
 requirements = st.builds(
     Requirement,
     role=st.none() | texts,

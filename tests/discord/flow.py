@@ -44,17 +44,17 @@ class Done(NamedTuple):
 
 
 class Flow:
-    """A project in a folder, the stand-in of Discord that it is asked on, and the bot, while it runs."""
+    """A project in a directory, the stand-in of Discord that it is asked on, and the bot, while it runs."""
 
-    def __init__(self, folder: Path, service: Service) -> None:
-        self.folder = folder
+    def __init__(self, directory: Path, service: Service) -> None:
+        self.directory = directory
         self.service = service
         self.people = {name: service.person(name) for name in (*ROLES, "eve")}
-        self.log = folder / "bot.log"
+        self.log = directory / "bot.log"
         self.program: subprocess.Popen[bytes] | None = None
-        (folder / "desk").mkdir()
-        (folder / "workers").mkdir()
-        (folder / "toolsets.py").write_text(TOOLS)
+        (directory / "desk").mkdir()
+        (directory / "workers").mkdir()
+        (directory / "toolsets.py").write_text(TOOLS)
 
     @property
     def ana(self) -> Person:
@@ -85,24 +85,24 @@ class Flow:
             },
             "channels": {"discord": {"channel": str(self.service.channel.id), "workers": list(workers)}},
             "toolsets": {"files": {"use": "filesystem_rw", "config": {"root": "desk"}}},
-            "store": f"sqlite:{self.folder / 'signoff.db'}",
+            "store": f"sqlite:{self.directory / 'signoff.db'}",
             "policy": [*rules, {"ask": "*"}],
         }
-        (self.folder / "signoff.yaml").write_text(json.dumps(project))  # which is YAML too, and soon written
+        (self.directory / "signoff.yaml").write_text(json.dumps(project))  # which is YAML too, and soon written
         for name, turns in workers.items():
             worker = {"instructions": "Do it.", "model": f"script:{name}.turns", "toolsets": ["files", "bell"]}
             worker |= more.get(name, {})
-            (self.folder / "workers" / f"{name}.yaml").write_text(json.dumps(worker))
-            (self.folder / "workers" / f"{name}.turns").write_text(json.dumps(list(turns)))
+            (self.directory / "workers" / f"{name}.yaml").write_text(json.dumps(worker))
+            (self.directory / "workers" / f"{name}.turns").write_text(json.dumps(list(turns)))
 
     def file(self, name: str) -> str:
         """What a file on the inbox says; empty where there is none."""
-        found = self.folder / "desk" / name
+        found = self.directory / "desk" / name
         return found.read_text() if found.exists() else ""
 
     def rung(self, name: str) -> int:
         """How often the bell of this name was rung."""
-        found = self.folder / f"{name}.rung"
+        found = self.directory / f"{name}.rung"
         return len(found.read_text().splitlines()) if found.exists() else 0
 
     # --- processes ---
@@ -114,9 +114,9 @@ class Flow:
             **kept,
             ENVIRONMENT: self.service.url,
             "DISCORD_TOKEN": self.service.token,
-            "HOME": str(self.folder / "home"),
-            "XDG_STATE_HOME": str(self.folder / "state"),
-            "XDG_CONFIG_HOME": str(self.folder / "config"),
+            "HOME": str(self.directory / "home"),
+            "XDG_STATE_HOME": str(self.directory / "state"),
+            "XDG_CONFIG_HOME": str(self.directory / "config"),
             "PYTHONPATH": str(ROOT),
             "PYTHONUNBUFFERED": "1",
             "NO_COLOR": "1",
@@ -136,7 +136,7 @@ class Flow:
         with self.log.open("ab") as log:
             return launch(
                 [sys.executable, "-m", "tests.discord.service.pointed", "channels", "run", "discord"],
-                cwd=self.folder,
+                cwd=self.directory,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -186,7 +186,7 @@ class Flow:
         done = await asyncio.to_thread(
             start.run,
             [*start.SIGNOFF, *arguments],
-            cwd=self.folder,
+            cwd=self.directory,
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -198,7 +198,7 @@ class Flow:
 
     async def recorded(self, request_id: str, kind: str) -> None:
         """Wait until this is on record about the run that asked this."""
-        store = SqliteStore(self.folder / "signoff.db")
+        store = SqliteStore(self.directory / "signoff.db")
         changed, loop = asyncio.Event(), asyncio.get_running_loop()
 
         def tick() -> None:
@@ -290,10 +290,10 @@ async def told(answered: Answered) -> str:
 
 
 @contextmanager
-def project(folder: Path) -> Generator[Flow]:
+def project(directory: Path) -> Generator[Flow]:
     """A project to be written; the bot is started by whoever uses it, and ended here. So is the stand-in."""
     service = Service().start()
-    flow = Flow(folder, service)
+    flow = Flow(directory, service)
     try:
         yield flow
     finally:
@@ -312,7 +312,7 @@ def on_record(flow: Flow) -> Generator[None]:
     if flow.log.exists():
         print(flow.log.read_text()[began:])
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(flow.folder)
+        patch.chdir(flow.directory)
         for name, value in flow.environment.items():
             patch.setenv(name, value)
         assert _verified(patch) == 0, "the record does not hold"

@@ -18,7 +18,7 @@ from signoff.channels.discord.press import Press, Verb
 from signoff.config.settings import Person as Known
 from signoff.config.settings import Settings
 from signoff.core.call import Call
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery import Reconciler, Route
@@ -44,11 +44,11 @@ def opened(path: Path) -> SqliteStore:
 
 
 class House:
-    """One process of the project. Another `House` over the same folder and service is the next one."""
+    """One process of the project. Another `House` over the same directory and service is the next one."""
 
-    def __init__(self, service: Service, folder: Path) -> None:
+    def __init__(self, service: Service, directory: Path) -> None:
         self.service = service
-        self.store = opened(folder / "signoff.db")
+        self.store = opened(directory / "signoff.db")
         self.broker = Broker(self.store, people=ROLES)
         self.people = {name: service.person(name) for name in ROLES}
         self.settings = Settings(
@@ -60,8 +60,8 @@ class House:
         self._asked = 0
 
     @property
-    def accounts(self) -> Mapping[str, Answerer]:
-        return {str(self.people[name].id): Answerer(name=name, roles=roles) for name, roles in ROLES.items()}
+    def accounts(self) -> Mapping[str, Actor]:
+        return {str(self.people[name].id): Actor(name=name, roles=roles) for name, roles in ROLES.items()}
 
     @property
     def ana(self) -> Person:

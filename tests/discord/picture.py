@@ -24,13 +24,13 @@ from tests.discord.service import Service
 from tests.discord.service.pointed import point_at
 
 from signoff.core.notice import Asked
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Requirement
 from signoff.delivery.inbox import StoreInbox
 from signoff.wiring.inbox import project_inbox
 
-FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
+DIRECTORY = Path(__file__).parents[2] / "docs" / "pictures"
 
 _WIDTH = 720
 _LEFT, _RIGHT = 96, 24
@@ -97,7 +97,7 @@ async def pictures(house: House) -> dict[str, str]:
 class _Inbox(StoreInbox):
     """The examples are in no store."""
 
-    async def entitled(self, request_id: str, people: Sequence[Answerer]) -> Sequence[Answerer]:
+    async def entitled(self, request_id: str, people: Sequence[Actor]) -> Sequence[Actor]:
         return [one for one in people if "ops" in one.roles]
 
 
@@ -321,8 +321,8 @@ async def _made() -> dict[str, str]:
     service = Service().start()
     back = point_at(service.url)
     try:
-        with TemporaryDirectory() as folder:
-            house = House(service, Path(folder))
+        with TemporaryDirectory() as directory:
+            house = House(service, Path(directory))
             try:
                 return await pictures(house)
             finally:
@@ -333,9 +333,9 @@ async def _made() -> dict[str, str]:
 
 
 def main() -> None:
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    DIRECTORY.mkdir(parents=True, exist_ok=True)
     for name, svg in asyncio.run(_made()).items():
-        FOLDER.joinpath(f"{name}.svg").write_text(svg, "utf-8")
+        DIRECTORY.joinpath(f"{name}.svg").write_text(svg, "utf-8")
         print(f"docs/pictures/{name}.svg")
 
 

@@ -10,14 +10,14 @@ from tests.discord.service import Message, Service
 
 from signoff.core.decision import ApprovalDecision
 from signoff.core.notice import Asked, RunResult
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.core.run import RunState
 from signoff.delivery.status import troubles_of
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.ports import Channel
 
-BEN = Answerer(name="ben", roles=frozenset({"ops", "dev"}), via="terminal")
+BEN = Actor(name="ben", roles=frozenset({"ops", "dev"}), via="terminal")
 
 
 async def test_a_call_stands_in_a_thread_of_its_own_and_is_brought_up_to_date(house: House, service: Service) -> None:

@@ -10,7 +10,7 @@ from tests.discord.service import Answered, Service
 
 from signoff.channels.discord import clicks
 from signoff.channels.discord.press import Verb
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.core.verdict import Requirement
 
@@ -210,7 +210,7 @@ async def test_what_could_not_be_handed_out_does_not_count_as_opened(house: Hous
         service.fail("POST /webhooks/*", 403, times=1, code=50001, message="Missing Access")
         await (await house.ana.press(message, "Show whole")).acknowledged()
         await service.until(lambda: [one for one in service.requests if one.status == 403])
-    assert not await house.inbox().has_opened(request.id, Answerer(name="ana"))
+    assert not await house.inbox().has_opened(request.id, Actor(name="ana"))
 
 
 # --- several at once ---

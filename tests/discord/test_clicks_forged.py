@@ -29,9 +29,9 @@ class Town:
     request: ApprovalRequest
     message: Message
 
-    def __init__(self, service: Service, folder: Path) -> None:
+    def __init__(self, service: Service, directory: Path) -> None:
         self.service = service
-        self.house = House(service, folder)
+        self.house = House(service, directory)
         self._loop = asyncio.new_event_loop()
         self._open, self._over = threading.Event(), asyncio.Event()
         self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self._live()))

@@ -12,11 +12,11 @@ from tests.discord.service import Answered, Service
 from signoff.channels.discord import replies
 from signoff.channels.discord.press import Verb
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.core.verdict import Requirement
 
-BEN = Answerer(name="ben", roles=frozenset({"ops", "dev"}), via="terminal")
+BEN = Actor(name="ben", roles=frozenset({"ops", "dev"}), via="terminal")
 
 
 @pytest.mark.mission("H6")

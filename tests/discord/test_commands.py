@@ -16,12 +16,12 @@ from tests.discord.service import Service
 from signoff.channels.discord.channel import DiscordChannel
 from signoff.core.decision import ApprovalDecision
 from signoff.core.notice import Asked
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.errors import WrongUse
 from signoff.ports import Heard
 
-BEN = Answerer(name="ben", roles=frozenset({"ops", "dev"}), via="terminal")
+BEN = Actor(name="ben", roles=frozenset({"ops", "dev"}), via="terminal")
 UPSERT = "/applications/{}/guilds/{}/commands"
 
 

@@ -8,11 +8,11 @@ from tests.discord.service import Message, Service
 
 from signoff.channels.discord.waiting_cards import _MOST_DELETED
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.core.verdict import Requirement
 
-BEN = Answerer(name="ben", roles=frozenset({"ops", "dev"}), via="terminal")
+BEN = Actor(name="ben", roles=frozenset({"ops", "dev"}), via="terminal")
 
 
 async def anew(service: Service, request_id: str, *old: Message) -> Message:

@@ -30,7 +30,7 @@ async def test_h1_h2_h3_a_mention_a_question_a_press_and_the_answer_is_posted(fl
 async def test_h1_the_message_holds_the_chain_the_tool_why_the_rule_the_parameters_and_what_would_change(
     flow: Flow,
 ) -> None:
-    (flow.folder / "desk" / "scribe.txt").write_text("one\ntwo\n")
+    (flow.directory / "desk" / "scribe.txt").write_text("one\ntwo\n")
     question = await flow.asks("chief", "scribe.txt")
     lines = [line for line in question.text.splitlines() if not line.startswith("**Earlier**")]  # other tests answered
     assert lines[:10] == [

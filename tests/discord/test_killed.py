@@ -79,7 +79,7 @@ class Stories:
         """Two tools run, and never come back."""
         async with AsyncExitStack() as stack:
             for name in ("happened", "nothing"):
-                began = await stack.enter_async_context(hanging(self.flow.folder / f"{name}.began"))
+                began = await stack.enter_async_context(hanging(self.flow.directory / f"{name}.began"))
                 self.messages[name] = await self.flow.asks(name)
                 await self.flow.ana.press(self.messages[name], "Approve")
                 await began()

@@ -8,13 +8,13 @@ from tests.discord.service import Message, Refusal, Service
 
 from signoff.core.decision import ApprovalDecision
 from signoff.core.notice import Asked
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Requirement
 from signoff.errors import ChannelFailed
 
 TWO = Requirement(quorum=2)
-BEN = Answerer(name="ben", roles=frozenset({"ops", "dev"}), via="terminal")
+BEN = Actor(name="ben", roles=frozenset({"ops", "dev"}), via="terminal")
 
 
 async def moved(house: House, request: ApprovalRequest, old: Message) -> Message:

@@ -11,7 +11,7 @@ from tests.discord.service import Message, Service
 from tests.discord.timed import Timed
 
 from signoff.channels.discord.bot import discord_channel
-from signoff.core.people import Answerer, Delegation
+from signoff.core.people import Actor, Delegation
 from signoff.core.request import State
 from signoff.core.verdict import Requirement
 
@@ -103,7 +103,7 @@ async def test_the_project_may_have_nobody_notified(
 async def test_no_more_are_notified_than_fit_and_the_rest_is_counted(house: House, service: Service) -> None:
     crowd = [service.person(f"crowd{number}") for number in range(60)]
     house.broker.people.follow(lambda: {one.name: frozenset({"ops"}) for one in crowd})
-    accounts = {str(one.id): Answerer(name=one.name, roles=frozenset({"ops"})) for one in crowd}
+    accounts = {str(one.id): Actor(name=one.name, roles=frozenset({"ops"})) for one in crowd}
     channel = discord_channel(service.token, channel=str(service.channel.id), people=accounts)
     async with house.running(channel):
         _, message = await house.shown(need=Requirement(role="ops"))

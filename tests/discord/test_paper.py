@@ -16,7 +16,7 @@ from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.lifecycle import SILENCE
 from signoff.core.notice import Asked
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Requirement
 from signoff.core.vote import Vote
@@ -146,7 +146,7 @@ def test_whether_it_is_whole_does_not_depend_on_who_answered_so_far() -> None:
     """Otherwise a click could approve what was never shown whole."""
     strict = Requirement(quorum=9)
     votes = tuple(
-        Vote(by=Answerer(name=f"{number}-" * 60), at=AT, decision=ApprovalDecision(approved=True), args_digest="0" * 64)
+        Vote(by=Actor(name=f"{number}-" * 60), at=AT, decision=ApprovalDecision(approved=True), args_digest="0" * 64)
         for number in range(8)
     )
     for length in range(2700, 3200, 40):
@@ -186,10 +186,8 @@ def test_who_must_agree_and_who_has() -> None:
     cfo = frozenset({"cfo"})
     yes = ApprovalDecision(approved=True)
     votes = (
-        Vote(by=Answerer(name="ana", roles=cfo), at=AT, decision=yes, args_digest=request.args_digest),
-        Vote(
-            by=BEN, at=AT, decision=yes, args_digest=digest({"amount": 1}), stands_for=Answerer(name="carl", roles=cfo)
-        ),
+        Vote(by=Actor(name="ana", roles=cfo), at=AT, decision=yes, args_digest=request.args_digest),
+        Vote(by=BEN, at=AT, decision=yes, args_digest=digest({"amount": 1}), stands_for=Actor(name="carl", roles=cfo)),
     )
     sheet = drawn(request.changed_to(votes=votes, assigned="dora"))
     assert "**Needs** `2 people with the role cfo; 1 of 2 (ana)`" in sheet.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.discord.house import House
-from tests.discord.picture import FOLDER, draw, pictures
+from tests.discord.picture import DIRECTORY, draw, pictures
 from tests.discord.service import Service
 
 
@@ -12,7 +12,7 @@ async def test_the_pictures_are_what_is_sent(house: House, service: Service) -> 
     drawn = await pictures(house)
     assert list(drawn) == ["discord-asked", "discord-settled"]
     for name, svg in drawn.items():
-        assert FOLDER.joinpath(f"{name}.svg").read_text("utf-8") == svg, "run python -m tests.discord.picture"
+        assert DIRECTORY.joinpath(f"{name}.svg").read_text("utf-8") == svg, "run python -m tests.discord.picture"
     [message] = service.messages(service.threads()[0])
     assert "ran" in message.text and not message.buttons, "both pictures are of one message"
 

@@ -17,7 +17,7 @@ from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision
 from signoff.core.lifecycle import SILENCE
 from signoff.core.notice import Asked, Together
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import OnTimeout, Requirement
 from signoff.core.vote import Vote
@@ -39,7 +39,7 @@ def labels(sheet: MessageSheet) -> list[str]:
 def vote(args: dict[str, Any], name: str = "ana", **fields: Any) -> Vote:
     """Somebody's vote for other arguments."""
     return Vote(
-        by=Answerer(name=name),
+        by=Actor(name=name),
         at=AT,
         decision=ApprovalDecision(approved=True, edited_args=args),
         args_digest=digest(args),
@@ -73,7 +73,7 @@ def test_the_deadline_is_never_dropped(length: int, problem: str) -> None:
     """That it runs by itself in five minutes is what a person has to know first."""
     need = Requirement(role="r" * 10, quorum=9, on_timeout=OnTimeout.ALLOW)
     names = [f"{number}{'n' * length}" for number in range(8)]
-    votes = tuple(vote({"to": name}, name, stands_for=Answerer(name=f"{name}x")) for name in names)
+    votes = tuple(vote({"to": name}, name, stands_for=Actor(name=f"{name}x")) for name in names)
     busy = asked(requirement=need, deadline=LATER, problem=problem, votes=votes, assigned="a" * length)
     for request in (busy, busy.changed_to(args={"content": "y" * 9000})):
         assert f"{UNTIL}it runs\n" in drawn(request).text
@@ -85,7 +85,7 @@ def test_what_a_rule_allowed_says_so() -> None:
         "**Approved** at <t:1767268860> by the rule: nobody answered in time.\n**By** "
     )
     assert "approved by the rule" in history_sheet([allowed]).text
-    posing = settled(asked(), State.APPROVED, by=Answerer(name=SILENCE.name))
+    posing = settled(asked(), State.APPROVED, by=Actor(name=SILENCE.name))
     assert "**Approved** by `nobody in time` at" in drawn(posing).text, "a person who calls themselves so is a person"
 
 

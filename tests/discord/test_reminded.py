@@ -17,7 +17,7 @@ from tests.discord.timed import Timed
 
 from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
 from signoff.core.verdict import OnTimeout, Requirement
@@ -85,7 +85,7 @@ async def test_whoever_agreed_already_is_not_reminded(house: Timed) -> None:
     [request] = await house.ask(need=Requirement(role="ops", quorum=2, timeout=10 * MINUTES, remind=5 * MINUTES))
     async with house.posting() as post:
         await post.round()
-        await house.broker.answer(request.id, ApprovalDecision(approved=True), by=Answerer(name="ana"))
+        await house.broker.answer(request.id, ApprovalDecision(approved=True), by=Actor(name="ana"))
         house.clock.advance(5 * MINUTES)
         await post.round()
     [reminder] = house.others()
@@ -150,7 +150,7 @@ async def test_a_question_that_comes_late_is_not_reminded_of_at_once(house: Time
     await house.broker.sweep()
     async with house.posting() as post:
         await post.round()
-        await house.broker.assign(request.id, "ana", by=Answerer(name="ana"))
+        await house.broker.assign(request.id, "ana", by=Actor(name="ana"))
         await post.round()
     assert notified(house.about(request)) == ["ana", "ben"] and house.others() == []
 
@@ -162,7 +162,7 @@ async def test_what_is_answered_meanwhile_is_not_reminded_of(house: Timed, servi
         await service.deny(service.channel, "send_messages_in_threads")
         house.clock.advance(5 * MINUTES)
         await post.round()
-        await house.broker.answer(request.id, ApprovalDecision(approved=False), by=Answerer(name="ana"))
+        await house.broker.answer(request.id, ApprovalDecision(approved=False), by=Actor(name="ana"))
         await service.allow(service.channel, "send_messages_in_threads")
         house.clock.advance(2 * MINUTES)
         await post.round()
@@ -282,9 +282,9 @@ async def test_what_a_run_came_to_is_told_where_its_call_moved_after_a_reminder(
         old, [_] = house.about(request), house.others()
         for method in ("PATCH", "POST"):
             service.fail(f"{method} /channels/{old.place.id}/*", 403, code=50001, times=50)
-        await house.broker.answer(request.id, ApprovalDecision(approved=True), by=Answerer(name="ben"))
+        await house.broker.answer(request.id, ApprovalDecision(approved=True), by=Actor(name="ben"))
         await post.round()
-        await house.broker.answer(request.id, ApprovalDecision(approved=True), by=Answerer(name="ana"))
+        await house.broker.answer(request.id, ApprovalDecision(approved=True), by=Actor(name="ana"))
         await post.say("talk", "triage", RunState.DONE, "all paid")
         await post.round()
     [answer] = [one for one in house.others() if "all paid" in one.text]
@@ -295,7 +295,7 @@ async def test_whoever_may_know_what_became_of_a_call_is_notified(house: Timed) 
     [request] = await house.ask(need=Requirement(role="ops"))
     async with house.posting() as post:
         await post.round()
-        await house.broker.answer(request.id, ApprovalDecision(approved=True), by=Answerer(name="ana"))
+        await house.broker.answer(request.id, ApprovalDecision(approved=True), by=Actor(name="ana"))
         gone = Broker(house.store, house.clock)
         gone.ledger._process = replace(gone.process, id="gone", born="before")
         await gone.claim(request.id)

@@ -50,10 +50,10 @@ async def test_p11_in_a_channel_lines_and_questions_of_a_toolset_stand_in_the_th
     line = await hosted.sees(thread, "**host** says:", "bob may come, with ⟦masked")
     assert "\\@everyone" in line.text and not line.buttons, "it notifies nobody, and asks nothing"
     question = await hosted.asked(thread, "confirm_invitation", "`bob`")
-    assert not (hosted.folder / "bob.invited").exists()
+    assert not (hosted.directory / "bob.invited").exists()
     await hosted.ana.press(question, "Approve")
     answer = await hosted.sees(thread, "**host** answered:", "bob: True, None, None")
-    assert (hosted.folder / "bob.invited").read_text() == "ana host []"
+    assert (hosted.directory / "bob.invited").read_text() == "ana host []"
     assert sorted(hosted.by_bot(thread), key=id) == sorted([line, question, answer], key=id), (
         "each once, though the tool was called again"
     )
@@ -62,8 +62,8 @@ async def test_p11_in_a_channel_lines_and_questions_of_a_toolset_stand_in_the_th
 def _write(flow: Flow) -> None:
     turns = [calls(("invite", {"who": "bob"})), says("{{last}}")]
     flow.write({"host": turns}, [{"allow": "invite"}], host={"toolsets": ["teller"]})
-    (flow.folder / "teller.py").write_text(TELLER)
-    file = flow.folder / "signoff.yaml"
+    (flow.directory / "teller.py").write_text(TELLER)
+    file = flow.directory / "signoff.yaml"
     written = yaml.safe_load(file.read_text())
     written["toolsets"]["teller"] = {"use": "teller:Teller", "config": {"key": "${DISCORD_TOKEN}"}}
     written["plugins"] = {"allow": ["teller"]}

@@ -15,7 +15,7 @@ from tests.discord.timed import Timed
 
 from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Requirement
 
@@ -30,7 +30,7 @@ def house(service: Service, tmp_path: Path) -> Iterator[Timed]:
 async def unknown(house: Timed) -> tuple[ApprovalRequest, Message]:
     """A call whose process died, and the message that asks what became of it."""
     request, _ = await house.shown(need=Requirement(role="ops"))
-    await house.broker.answer(request.id, ApprovalDecision(approved=True), by=Answerer(name="ana"))
+    await house.broker.answer(request.id, ApprovalDecision(approved=True), by=Actor(name="ana"))
     gone = Broker(house.store, house.clock)
     gone.ledger._process = replace(gone.process, id="gone", born="before")
     await gone.claim(request.id)

@@ -24,12 +24,12 @@ from signoff.wiring.channels import routes_for
 class Timed(House):
     """With the settings of a project file; `entry` is added to what it says about the channel."""
 
-    def __init__(self, service: Service, folder: Path, entry: Mapping[str, Any] | None = None) -> None:
-        super().__init__(service, folder)
+    def __init__(self, service: Service, directory: Path, entry: Mapping[str, Any] | None = None) -> None:
+        super().__init__(service, directory)
         self.clock = FakeClock()
         self.broker = Broker(self.store, self.clock, people=ROLES)
-        Flow(folder, service).write({"clerk": [says("done")]})
-        file = folder / "signoff.yaml"
+        Flow(directory, service).write({"clerk": [says("done")]})
+        file = directory / "signoff.yaml"
         project = json.loads(file.read_text())
         project["channels"]["discord"] |= entry or {}
         file.write_text(json.dumps(project))

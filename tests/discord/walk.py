@@ -34,8 +34,8 @@ def main() -> None:
     service = Service().start()
     back = point_at(service.url)
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            house = House(service, Path(folder))
+        with tempfile.TemporaryDirectory() as directory:
+            house = House(service, Path(directory))
             try:
                 walk = asyncio.run(of_second_press(house))
             finally:

@@ -45,7 +45,7 @@ def events(session: Session) -> list[dict[str, str]]:
     """The record, as a program reads it."""
     done = start.run(
         [*start.SIGNOFF, "audit", "log", "--json", "--limit", "200"],
-        cwd=session.folder,
+        cwd=session.directory,
         env=dict(session.environment),
         capture_output=True,
         text=True,
@@ -193,7 +193,7 @@ def test_it_has_what_it_takes(name: str) -> None:
 
 
 def test_the_list_of_examples_is_complete() -> None:
-    there = {folder.name for folder in EXAMPLES.iterdir() if folder.is_dir()}
+    there = {directory.name for directory in EXAMPLES.iterdir() if directory.is_dir()}
     assert there == {*OF_WORKERS, "mail"}
     linked = re.findall(r"\]\((\w+)/\)", (EXAMPLES / "README.md").read_text("utf-8"))
     assert sorted(linked) == sorted(there)

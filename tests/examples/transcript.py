@@ -82,9 +82,9 @@ def steps(readme: str) -> Iterator[Step]:
 
 @dataclass
 class Session:
-    """A person at a terminal, in a folder that holds copies of the examples."""
+    """A person at a terminal, in a directory that holds copies of the examples."""
 
-    folder: Path
+    directory: Path
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     ids: dict[str, str] = field(default_factory=dict[str, str])
     """Ids as the README prints them, with those that they stand for today."""
@@ -121,10 +121,10 @@ class Session:
         """Run one command, answering what it asks; what is seen, as it stands on the screen at the end."""
         command = self.today(step.command)
         if command.startswith("cd "):
-            self.folder = (self.folder / command.removeprefix("cd ")).resolve(strict=True)
+            self.directory = (self.directory / command.removeprefix("cd ")).resolve(strict=True)
             return ""
         child: pexpect.spawn[str] = start.terminal(
-            self.started(command), cwd=self.folder, env=dict(self.environment), encoding="utf-8", dimensions=(50, 80)
+            self.started(command), cwd=self.directory, env=dict(self.environment), encoding="utf-8", dimensions=(50, 80)
         )
         seen = ""
         for prompt, typed in step.answers:

@@ -15,7 +15,7 @@ from tests import start
 from tests.gate.agents import ASK_ALL, Till, agent_with, pays
 
 from signoff import (
-    Answerer,
+    Actor,
     ApprovalDecision,
     ApprovalMemory,
     ApprovalRequest,
@@ -161,16 +161,16 @@ async def test_what_the_tool_said_need_not_be_copied_where_there_is_no_gate() ->
 
 
 async def test_who_answered_is_on_record_as_the_approver_said_it(till: Till) -> None:
-    made = gate(lambda request: ApprovalDecision(approved=True, by=Answerer(name="ana")))
+    made = gate(lambda request: ApprovalDecision(approved=True, by=Actor(name="ana")))
     await agent_with(made, pays(5), till).run("go")
     unnamed = gate(under_ten)
     await agent_with(unnamed, pays(5), till).run("go")
-    by: list[Answerer | None] = []
+    by: list[Actor | None] = []
     for one in (made, unnamed):
         [request] = await one.broker.store.read(lambda tx: tx.past.recent(limit=5))
         assert request.decision is not None
         by.append(request.decision.by)
-    assert by == [Answerer(name="ana"), UNNAMED]
+    assert by == [Actor(name="ana"), UNNAMED]
 
 
 async def test_a_plain_approver_sees_the_context_of_the_run(till: Till) -> None:
@@ -264,7 +264,7 @@ async def test_what_somebody_elsewhere_said_to_remember_covers_what_waits_in_lin
     running = asyncio.ensure_future(agent_with(made, pays(5, 5), till).run("go"))
     await soon(lambda: len(asked) == 1, "nobody is asked")
     decision = ApprovalDecision(approved=approved, remember=Remember.SESSION)
-    await made.answer(asked[0].id, decision, by=Answerer(name="ana"))
+    await made.answer(asked[0].id, decision, by=Actor(name="ana"))
     await running
     assert len(asked) == 1 and till.paid == ([(5, "shop")] * 2 if approved else [])
 
@@ -300,7 +300,7 @@ async def test_an_edit_that_is_refused_late_is_not_asked_about_again(till: Till,
     await asyncio.wait_for(slow.judging.wait(), start.PATIENCE)
     if how == "elsewhere":
         [request] = await made.pending()
-        await made.answer(request.id, NO, by=Answerer(name="ana"))
+        await made.answer(request.id, NO, by=Actor(name="ana"))
     else:
         running.cancel()
         await asyncio.wait([running], timeout=start.PATIENCE)
@@ -328,7 +328,7 @@ async def test_an_approver_that_fails_to_be_told_keeps_nobody_waiting(till: Till
     made = gate(away)
     running = asyncio.ensure_future(agent_with(made, pays(5), till).run("go"))
     await soon(lambda: len(away.asked) == 1, "nobody is asked")
-    await made.answer(away.asked[0].id, YES, by=Answerer(name="ana"))
+    await made.answer(away.asked[0].id, YES, by=Actor(name="ana"))
     await asyncio.wait_for(running, start.PATIENCE)
     assert till.paid == [(5, "shop")]
     assert {type(one["exception"]) for one in told} == {ConnectionError}
@@ -344,7 +344,7 @@ async def test_an_approver_without_an_answer_leaves_only_its_own_question_open(t
 
     await soon(one_waits, "the other one is not approved")
     [first] = await made.pending()
-    await made.answer(first.id, NO, by=Answerer(name="ana"))
+    await made.answer(first.id, NO, by=Actor(name="ana"))
     await running
     assert till.paid == [(6, "shop")]
 
@@ -362,7 +362,7 @@ async def test_who_may_not_answer_is_told_once_and_then_left_alone(till: Till) -
     await soon(lambda: len(asked) == 2, "it is not told why")
     [request] = await made.pending()
     assert request.state is State.PENDING
-    await made.answer(request.id, YES, by=Answerer(name="ana"))
+    await made.answer(request.id, YES, by=Actor(name="ana"))
     await running
     assert till.paid == [(5, "shop")]
     assert len(asked) == 2 and asked[0] == "" and "ops" in asked[1]
@@ -374,7 +374,7 @@ _STUCK = """
 import asyncio, threading
 from pydantic_ai import Agent
 from pydantic_ai.models.test import TestModel
-from signoff import Answerer, ApprovalDecision, Signoff
+from signoff import Actor, ApprovalDecision, Signoff
 
 asked = threading.Event()
 
@@ -393,7 +393,7 @@ async def main():
     running = asyncio.ensure_future(agent.run("Pay."))
     await asyncio.to_thread(asked.wait)
     [request] = await gate.pending()
-    await gate.answer(request.id, ApprovalDecision(approved=True), by=Answerer(name="ana"))
+    await gate.answer(request.id, ApprovalDecision(approved=True), by=Actor(name="ana"))
     print((await running).output)
 
 asyncio.run(main())

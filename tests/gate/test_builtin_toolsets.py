@@ -19,11 +19,11 @@ from signoff.toolsets import filesystem_ro, filesystem_rw, shell_file_ops, shell
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    (folder / "a.txt").write_text("b\na\n")
-    (folder / ".env").write_text("TOKEN=1\n")
-    return folder
+    directory = tmp_path / "work"
+    directory.mkdir()
+    (directory / "a.txt").write_text("b\na\n")
+    (directory / ".env").write_text("TOKEN=1\n")
+    return directory
 
 
 async def run(

@@ -15,7 +15,7 @@ from tests.ready import ready
 
 from signoff import ApprovalDecision, Signoff
 from signoff.core.offer import offers, wider_terms
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.safe import spelled_out
 from signoff.core.terms import Terms
@@ -25,13 +25,13 @@ from signoff.testing import ScriptedModel
 from signoff.toolsets import filesystem_rw, shell_file_ops
 
 YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False, note="no")
-ANA = Answerer(name="ana", via="terminal")
+ANA = Actor(name="ana", via="terminal")
 
 
 class Approver:
     """Says yes to the first question, as widely as it can be said, or to exactly that call; and no to all others."""
 
-    def __init__(self, by: Answerer = ANA, *, exactly: bool = False) -> None:
+    def __init__(self, by: Actor = ANA, *, exactly: bool = False) -> None:
         self.asked: list[ApprovalRequest] = []
         self._by = by
         self._exactly = exactly
@@ -56,8 +56,8 @@ def gate(tmp_path: Path) -> Callable[..., Signoff]:
 Gate = Callable[..., Signoff]
 
 
-def shell_in(folder: Path) -> tuple[FunctionToolset[Any], list[str]]:
-    """A toolset whose commands start in this folder, and what it ran."""
+def shell_in(directory: Path) -> tuple[FunctionToolset[Any], list[str]]:
+    """A toolset whose commands start in this directory, and what it ran."""
     ran: list[str] = []
 
     def shell(command: str) -> str:
@@ -65,7 +65,7 @@ def shell_in(folder: Path) -> tuple[FunctionToolset[Any], list[str]]:
         return "done"
 
     toolset = FunctionToolset[Any]([shell])
-    toolset.starts_from = str(folder)  # type: ignore[attr-defined]
+    toolset.starts_from = str(directory)  # type: ignore[attr-defined]
     return toolset, ran
 
 
@@ -89,7 +89,7 @@ async def test_a_command_by_its_first_words(gate: Gate, tmp_path: Path, monkeypa
     assert "pytest tests/a.py" in text
 
 
-async def test_no_first_words_where_nobody_says_which_folder_it_starts_in(gate: Gate) -> None:
+async def test_no_first_words_where_nobody_says_which_directory_it_starts_in(gate: Gate) -> None:
     def run(command: str, cwd: str) -> str:
         return f"{command} in {cwd}"
 
@@ -111,7 +111,7 @@ async def test_a_package_script_is_remembered_word_for_word(gate: Gate, tmp_path
     assert ran == ["npm run build web"] * 2
 
 
-async def test_a_folder_stands_for_no_secret_and_nothing_that_gets_run(gate: Gate, tmp_path: Path) -> None:
+async def test_a_directory_stands_for_no_secret_and_nothing_that_gets_run(gate: Gate, tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / "config").mkdir(parents=True)
     touchy = [".env", ".git/hooks/pre-commit", "conftest.py", "package.json", ".github/workflows/x.yml", "id_rsa"]
@@ -224,7 +224,7 @@ async def test_it_does_not_hold_for_others_nor_once_the_role_is_gone(
 async def test_what_anyone_had_remembered_does_not_stand_in_for_a_role(gate: Gate, who: str) -> None:
     """Nor does what somebody with the role said when the rule did not want it: they answered another question."""
     till = Till()
-    await paid(gate(Approver(Answerer(name=who), exactly=True), people=PEOPLE), till)
+    await paid(gate(Approver(Actor(name=who), exactly=True), people=PEOPLE), till)
     later = gate(Approver(), BY_OPS, wait="suspend", people=PEOPLE)
     await agent_with(later, pays(5), till, suspends=True).run("go")
     assert till.paid == [(5, "shop")]
@@ -256,8 +256,8 @@ async def test_who_stands_in_for_the_role_cannot_have_it_remembered(gate: Gate) 
 
 
 async def test_what_was_answered_for_another_toolset_is_not_exactly_this_call(gate: Gate) -> None:
-    def delete_all(folder: str) -> str:
-        return f"deleted {folder}"
+    def delete_all(directory: str) -> str:
+        return f"deleted {directory}"
 
     asked: list[ApprovalRequest] = []
 
@@ -267,7 +267,7 @@ async def test_what_was_answered_for_another_toolset_is_not_exactly_this_call(ga
 
     signoff = gate(approve)
     for name in ("sandbox", "sandbox", "production"):
-        model = ScriptedModel([calls(("delete_all", {"folder": "data"})), {"say": "ok"}])
+        model = ScriptedModel([calls(("delete_all", {"directory": "data"})), {"say": "ok"}])
         await Agent(model, toolsets=[FunctionToolset([delete_all], id=name)], capabilities=[signoff]).run("go")
     counts = [(one.context.answers.call.approved, one.context.answers.tool.approved) for one in asked]
     assert counts == [(0, 0), (1, 1), (0, 2)]

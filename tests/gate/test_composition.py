@@ -9,7 +9,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from tests.gate.agents import Till, agent_with, pays, returns
 
-from signoff import Answerer, ApprovalMemory, Signoff
+from signoff import Actor, ApprovalMemory, Signoff
 from signoff.testing import ScriptedUI
 
 reviewer_package = pytest.importorskip(
@@ -56,7 +56,7 @@ async def test_w7_a_reviewer_may_take_a_question_off_the_persons_plate() -> None
 
 @pytest.mark.mission("W7")
 async def test_w7_a_reviewer_never_answers_for_particular_people_nor_against_a_deny() -> None:
-    till, ui = Till(), ScriptedUI(["deny"], by=Answerer(name="ana", roles=frozenset({"ops"})))
+    till, ui = Till(), ScriptedUI(["deny"], by=Actor(name="ana", roles=frozenset({"ops"})))
     rules = [{"deny": {"tool": "pay", "args": {"amount": 3}}}, {"ask": "pay", "by": "ops"}]
     agent = agent_with(gate(ui, rules, reviewers=True), pays(1, 3), till, capabilities=[reviewer("no", "no")])
     await agent.run("go")

@@ -17,7 +17,7 @@ from tests.ready import ready
 
 from signoff import ApprovalDecision, Signoff
 from signoff.core.offer import offers
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.core.run import RunState
 from signoff.core.terms import Budget, Scope, Terms
@@ -28,7 +28,7 @@ from signoff.store.sqlite import SqliteStore
 from signoff.testing import ScriptedModel, ScriptedUI
 
 YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False, note="not today")
-ANA = Answerer(name="ana")
+ANA = Actor(name="ana")
 RULES: list[dict[str, Any]] = [{"allow": "look"}, {"ask": "pay"}]
 
 

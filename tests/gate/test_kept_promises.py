@@ -34,15 +34,15 @@ from signoff.testing import ScriptedModel, ScriptedUI
 PROMPT = "your answer > "
 
 
-def at_terminal(folder: Path, program: str) -> Any:
+def at_terminal(directory: Path, program: str) -> Any:
     """Somebody at a pseudo-terminal, in front of a program of their own."""
-    file = folder / "program.py"
+    file = directory / "program.py"
     file.write_text(program)
-    environment = {"TERM": "dumb", "LANG": "C.UTF-8", "SIGNOFF_AS": "ana", "HOME": str(folder)}
+    environment = {"TERM": "dumb", "LANG": "C.UTF-8", "SIGNOFF_AS": "ana", "HOME": str(directory)}
     seat = start.terminal(
         [sys.executable, str(file)],
         env=environment,
-        cwd=str(folder),
+        cwd=str(directory),
         dimensions=(40, 100),
         timeout=start.PATIENCE,
         encoding="utf-8",

@@ -76,14 +76,16 @@ class Deps:
     user: str
 
 
-def shop(folder: Path, paid: list[int], not_by: str = "requester", **options: Any) -> tuple[Signoff, Agent[Deps, Any]]:
+def shop(
+    directory: Path, paid: list[int], not_by: str = "requester", **options: Any
+) -> tuple[Signoff, Agent[Deps, Any]]:
     def pay(amount: int) -> str:
         paid.append(amount)
         return "paid"
 
     rules = [{"ask": "pay", "not_by": not_by}]
     people = {"ana": ["ops"], "ben": ["ops"]}
-    signoff = Signoff(rules, people=people, wait="suspend", store=f"sqlite:{folder / 'signoff.db'}", **options)
+    signoff = Signoff(rules, people=people, wait="suspend", store=f"sqlite:{directory / 'signoff.db'}", **options)
     output: Any = [str, DeferredToolRequests]
     agent = Agent(
         ScriptedModel(pays(5)), name="shop", deps_type=Deps, output_type=output, tools=[pay], capabilities=[signoff]

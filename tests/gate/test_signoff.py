@@ -17,7 +17,7 @@ from pydantic_ai.toolsets import ExternalToolset, FunctionToolset, WrapperToolse
 from tests.gate.agents import ASK_ALL, Till, agent_with, calls, pays, returns
 
 from signoff import (
-    Answerer,
+    Actor,
     ApprovalBlocked,
     ApprovalDecision,
     ApprovalDenied,
@@ -36,7 +36,7 @@ from signoff.gate.calls import asking
 from signoff.gate.capability import UnknownToolWarning
 from signoff.testing import FakeClock, ScriptedModel, ScriptedUI
 
-ANA = Answerer(name="ana")
+ANA = Actor(name="ana")
 APPROVE = ApprovalDecision(approved=True)
 
 
@@ -136,7 +136,7 @@ async def test_d6_auto_deny_asks_nobody(till: Till) -> None:
 
 
 async def test_auto_approve_does_not_stand_in_for_particular_people(till: Till) -> None:
-    ui = ScriptedUI(["deny"], by=Answerer(name="ana", roles=frozenset({"ops"})))
+    ui = ScriptedUI(["deny"], by=Actor(name="ana", roles=frozenset({"ops"})))
     await agent_with(gate([{"ask": "pay", "by": "ops"}], ui, mode="auto_approve"), pays(5), till).run("go")
     assert till.paid == []
     assert len(ui.asked) == 1
@@ -715,7 +715,7 @@ async def test_another_capabilitys_approval_does_not_count_unless_it_may(till: T
     await agent_with(gate(ui=ScriptedUI([]), reviewers=True), pays(5), till, capabilities=[everything]).run("go")
     assert till.paid == [(5, "shop")]
 
-    strict = ScriptedUI(["deny"], by=Answerer(name="ana", roles=frozenset({"ops"})))
+    strict = ScriptedUI(["deny"], by=Actor(name="ana", roles=frozenset({"ops"})))
     agent = agent_with(
         gate([{"ask": "pay", "by": "ops"}], strict, reviewers=True), pays(6), till, capabilities=[everything]
     )

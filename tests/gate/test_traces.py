@@ -15,7 +15,7 @@ from tests.records import NOON
 
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.core.vote import Vote
@@ -48,7 +48,7 @@ REQUEST = ApprovalRequest(
 YES = ApprovalDecision(
     approved=True,
     note=SECRET,
-    by=Answerer(name="ana", via="terminal"),
+    by=Actor(name="ana", via="terminal"),
     at=NOON + timedelta(minutes=3),
     edited_args={"to": SECRET},
 )
@@ -56,7 +56,7 @@ SETTLED = replace(
     REQUEST,
     state=State.APPROVED,
     decision=YES,
-    votes=(Vote(by=Answerer(name="ana"), at=NOON, decision=YES, args_digest="x"),),
+    votes=(Vote(by=Actor(name="ana"), at=NOON, decision=YES, args_digest="x"),),
 )
 
 

@@ -102,7 +102,7 @@ def mutated(mutant: Mutant, root: Path = ROOT) -> str:
 
 
 def is_test(test: str, root: Path = ROOT) -> bool:
-    """Whether a file, a folder or a test of this name is there."""
+    """Whether a file, a directory or a test of this name is there."""
     path, *names = test.partition("[")[0].split("::")
     if not names:
         return (root / path).exists()
@@ -129,9 +129,9 @@ def tracked() -> list[str]:
 class Copy:
     """A copy of the tree, whose package is the one that its tests import."""
 
-    def __init__(self, folder: Path) -> None:
-        self.root = folder / "tree"
-        self._folder = folder
+    def __init__(self, directory: Path) -> None:
+        self.root = directory / "tree"
+        self._directory = directory
         for name in tracked():
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, self.root / name)
@@ -148,7 +148,7 @@ class Copy:
     def _environment(self) -> dict[str, str]:
         own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHON"))}
         own["PYTHONPATH"] = str(self.root / "src")
-        own["HYPOTHESIS_STORAGE_DIRECTORY"] = str(self._folder / "hypothesis")
+        own["HYPOTHESIS_STORAGE_DIRECTORY"] = str(self._directory / "hypothesis")
         return own
 
     @contextmanager
@@ -167,12 +167,12 @@ class Copy:
         # Compiled code is recognised by the second it was made in, which both texts may share.
         Path(cache_from_source(str(file))).unlink(missing_ok=True)
         for left in ("hypothesis", "cache"):
-            shutil.rmtree(self._folder / left, ignore_errors=True)
+            shutil.rmtree(self._directory / left, ignore_errors=True)
 
     def tested(self, tests: Iterable[str], *options: str, limit: float) -> tuple[int | None, str]:
         """What pytest says, and with which code it ends; None where time was up."""
         # What one run leaves for the next stays outside; one test that hangs is not a test that fails.
-        own = ["-o", f"cache_dir={self._folder / 'cache'}", "-o", "timeout=0"]
+        own = ["-o", f"cache_dir={self._directory / 'cache'}", "-o", "timeout=0"]
         command = [sys.executable, "-m", "pytest", "-q", *own, *options, *tests]
         pytest = subprocess.Popen(
             command,
@@ -220,11 +220,11 @@ def run(chosen: Sequence[Mutant], *, jobs: int = 1, tell: Callable[[Outcome], No
     """What becomes of each mutant, in their order. Raises `RuntimeError` where the tests fail without any fault."""
     if wrong := [why for one in chosen if (why := why_not(one))]:
         raise RuntimeError("\n".join(wrong))
-    with tempfile.TemporaryDirectory(prefix="signoff-mutants-") as folder, ThreadPoolExecutor(jobs) as pool:
-        os.chmod(folder, 0o755)  # some tests are somebody else, who has to reach the code as well
+    with tempfile.TemporaryDirectory(prefix="signoff-mutants-") as directory, ThreadPoolExecutor(jobs) as pool:
+        os.chmod(directory, 0o755)  # some tests are somebody else, who has to reach the code as well
         copies: SimpleQueue[Copy] = SimpleQueue()
         for number in range(min(jobs, len(chosen))):
-            copies.put(Copy(Path(folder) / str(number)))
+            copies.put(Copy(Path(directory) / str(number)))
         _check_tests(chosen, copies)
 
         def one(mutant: Mutant) -> Outcome:

@@ -63,7 +63,7 @@ IMPURE_BUILTINS = frozenset({"open", "input", "print", "breakpoint", "eval", "ex
 
 
 def lint_imports(project: Path) -> subprocess.CompletedProcess[str]:
-    """Runs the contracts of a project folder on the `signoff` that is below it."""
+    """Runs the contracts of a project directory on the `signoff` that is below it."""
     command = [Path(sys.executable).with_name("lint-imports"), "--no-cache", "--no-logo"]
     environment = os.environ | {"PYTHONPATH": str(project / "src"), "COLUMNS": "200"}
     return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)

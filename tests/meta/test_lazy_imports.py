@@ -17,7 +17,7 @@ from signoff.broker import Broker
 from signoff.cli.main import COMMANDS
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Remember
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import SavedRun
 from signoff.store.sqlite import SqliteStore
@@ -129,11 +129,11 @@ def test_the_inbox_loads_the_least(tmp_path: Path) -> None:
     assert [name for name in modules if name.startswith(spared)] == []
 
 
-async def seeded(folder: Path) -> str:
+async def seeded(directory: Path) -> str:
     """A store with two questions, a run, a call whose process died, and a grant whose id is returned."""
-    store = SqliteStore(folder / "s.db")
+    store = SqliteStore(directory / "s.db")
     broker = Broker(store)
-    ana = Answerer(name="ana")
+    ana = Actor(name="ana")
     yes = ApprovalDecision(approved=True)
 
     def asks(name: str) -> ApprovalRequest:
@@ -154,7 +154,7 @@ async def seeded(folder: Path) -> str:
 def test_the_front_door_is_counted() -> None:
     assert signoff.__all__ == sorted(
         """
-        Answerer ApprovalBlocked ApprovalDecision ApprovalDenied ApprovalError ApprovalMemory ApprovalMode
+        Actor ApprovalBlocked ApprovalDecision ApprovalDenied ApprovalError ApprovalMemory ApprovalMode
         ApprovalRequest ApprovalUI Call DiscordApprovals Effect Policy Signoff SignoffError SuspendedRun Verdict
         build_approval_requests call_agent collect_approvals collect_approvals_sync idempotency_key load_policy
         open_store resume resume_run run_with_approval run_with_approval_sync

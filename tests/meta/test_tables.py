@@ -71,11 +71,11 @@ def test_what_is_told_about_a_row_is_bounded() -> None:
 def test_fixtures_are_left_to_pytest() -> None:
     @pytest.mark.nightly
     @table("number", [1])
-    def test(number: int, folder: str) -> None:
-        assert (number, folder) == (1, "here")
+    def test(number: int, directory: str) -> None:
+        assert (number, directory) == (1, "here")
 
-    assert list(inspect.signature(test).parameters) == ["folder"]
-    test(folder="here")
+    assert list(inspect.signature(test).parameters) == ["directory"]
+    test(directory="here")
 
 
 def test_a_table_that_cannot_fail_is_refused() -> None:

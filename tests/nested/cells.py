@@ -55,7 +55,7 @@ class Cell:
     way: str
     answer: str
     url: str
-    folder: str
+    directory: str
     unchanged: bool = False
     """Whether tools run the next agent with `agent.run`, and the gates say `nested=True`."""
 
@@ -80,12 +80,12 @@ class Cell:
     @cached_property
     def effects(self) -> Log:
         """What tools did."""
-        return Log(f"{self.folder}/effects")
+        return Log(f"{self.directory}/effects")
 
     @cached_property
     def told(self) -> Log:
         """What tools' results the models saw."""
-        return Log(f"{self.folder}/told")
+        return Log(f"{self.directory}/told")
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

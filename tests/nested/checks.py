@@ -31,7 +31,7 @@ async def check_cell(cell: Cell, said: Any) -> None:
     _check_told(cell, said)
     store = open_store(cell.url)
     try:
-        run, requests = await check_ended(store, Path(cell.folder))
+        run, requests = await check_ended(store, Path(cell.directory))
     finally:
         store.close()
     assert [request.state for request in requests] == [OUTCOME[cell.answer]] * len(cell.amounts)
@@ -45,7 +45,7 @@ async def check_cell(cell: Cell, said: Any) -> None:
             assert [vote.by.name for vote in request.votes] == ["ana"]
 
 
-async def check_ended(store: Store, folder: Path) -> tuple[SavedRun, list[ApprovalRequest]]:
+async def check_ended(store: Store, directory: Path) -> tuple[SavedRun, list[ApprovalRequest]]:
     """Nothing is left of a run: not in hand, not waiting, not claimed; and the record says so. Its requests."""
 
     def look(tx: Transaction) -> tuple[list[SavedRun], list[SavedRun | None], list[ApprovalRequest]]:
@@ -58,7 +58,7 @@ async def check_ended(store: Store, folder: Path) -> tuple[SavedRun, list[Approv
     assert not run.holder
     assert [one for one in inside if one is not None and one.state is RunState.GOING] == []
     assert [one for one in requests if one.state not in OVER] == []
-    verified = await verify_store(store, Keys(folder / "keys"), is_signed)
+    verified = await verify_store(store, Keys(directory / "keys"), is_signed)
     assert verified.events
     return run, requests
 

@@ -14,13 +14,13 @@ from tests.ready import ready
 
 from signoff import ApprovalDecision, Signoff, resume_run
 from signoff.broker import Broker
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import SavedRun
 from signoff.store.sqlite import SqliteStore
 
 YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False, note="not today")
-ANA = Answerer(name="ana", via="test")
+ANA = Actor(name="ana", via="test")
 RULES: list[dict[str, Any]] = [{"allow": ["ask*", "look*"]}, {"ask": ["pay*", "send*"]}]
 
 
@@ -32,9 +32,9 @@ def calls(*made: Any, say: str = "{{last}}") -> list[dict[str, Any]]:
 class World:
     """A store, what tools did, and what models were told. `build` makes the outermost agent anew."""
 
-    def __init__(self, folder: Path, build: Callable[[World], Agent[Any, Any]] | None = None) -> None:
-        self.folder, self.build = folder, build
-        self.told = Log(str(folder / "told"))
+    def __init__(self, directory: Path, build: Callable[[World], Agent[Any, Any]] | None = None) -> None:
+        self.directory, self.build = directory, build
+        self.told = Log(str(directory / "told"))
         self.did: list[str] = []
         self.defaults: dict[str, Any] = {}
         """For every gate."""
@@ -44,7 +44,7 @@ class World:
     # --- making ---
 
     def store(self) -> SqliteStore:
-        self._stores.append(SqliteStore(ready(self.folder / "signoff.db")))
+        self._stores.append(SqliteStore(ready(self.directory / "signoff.db")))
         return self._stores[-1]
 
     @property
@@ -128,7 +128,7 @@ class World:
     async def ended(self) -> list[ApprovalRequest]:
         """All is over, and nothing is left; the requests there were."""
         await self.flush()
-        return (await check_ended(self.eyes, self.folder))[1]
+        return (await check_ended(self.eyes, self.directory))[1]
 
     async def kinds(self, request: str) -> list[str]:
         """What the record says about a request."""

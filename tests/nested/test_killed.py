@@ -33,7 +33,7 @@ def a_waits_for_b(world: World, *, ends_call: bool) -> Agent[Any, Any]:
 
 
 def test_an_approved_outer_call_that_only_waits_survives_the_process(fork_server: ForkServer, tmp_path: Path) -> None:
-    told = fork_server.call(f"{__name__}:killed_inside", folder=str(tmp_path), how="ends_call")
+    told = fork_server.call(f"{__name__}:killed_inside", directory=str(tmp_path), how="ends_call")
     assert told["did"] == ["ask_b", "pay b 1"]
     assert told["states"] == ["succeeded", "succeeded"]
     assert told["kinds"] == "asked voted settled claimed entered paused claimed entered ran".split()
@@ -43,7 +43,7 @@ def test_an_approved_outer_call_that_only_waits_survives_the_process(fork_server
 def test_an_approved_outer_call_that_promised_nothing_is_unknown(
     fork_server: ForkServer, tmp_path: Path, how: str
 ) -> None:
-    told = fork_server.call(f"{__name__}:killed_inside", folder=str(tmp_path), how=how)
+    told = fork_server.call(f"{__name__}:killed_inside", directory=str(tmp_path), how=how)
     assert told["before"] == [], "nothing is made again before somebody says what became of it"
     assert told["did"] == ["ask_b", "pay b 1"]
     assert told["states"] == ["cancelled", "succeeded", "succeeded"]
@@ -111,23 +111,23 @@ async def test_of_an_unknown_call_that_happened_nothing_inside_goes_on(world: Wo
 # --- in processes of their own ---
 
 
-def killed_inside(folder: str, how: str) -> dict[str, Any]:
+def killed_inside(directory: str, how: str) -> dict[str, Any]:
     """The outer call is approved, its process killed while the run inside waits in place; others answer and go on."""
     hears, tells = os.pipe()
-    first = Child(_waits_in_place, folder, how, tells)
+    first = Child(_waits_in_place, directory, how, tells)
     for path in ("a-1", "a-1/b-1"):
         assert heard(hears, f"the process asks about {path}"), first.wait()
         if path == "a-1/b-1":
             os.kill(first.pid, signal.SIGKILL)
             first.wait()
-        Child(_answers, folder, path).wait()
-    return Child(_goes_on, folder, how).wait()
+        Child(_answers, directory, path).wait()
+    return Child(_goes_on, directory, how).wait()
 
 
-def _world(folder: str, how: str) -> World:
+def _world(directory: str, how: str) -> World:
     unchanged = how == "unchanged"
     world = World(
-        Path(folder),
+        Path(directory),
         lambda world: (
             a_waits_for_b(world, ends_call=True)
             if how == "ends_call"
@@ -138,19 +138,19 @@ def _world(folder: str, how: str) -> World:
     return world
 
 
-def _waits_in_place(folder: str, how: str, tells: int) -> None:
-    world = _world(folder, how)
+def _waits_in_place(directory: str, how: str, tells: int) -> None:
+    world = _world(directory, how)
     world.defaults |= {"wait": "inline", "approver": Silent(lambda: tell(tells))}
     asyncio.run(world.begin())
 
 
-def _answers(folder: str, path: str) -> None:
-    asyncio.run(World(Path(folder)).answer(path))
+def _answers(directory: str, path: str) -> None:
+    asyncio.run(World(Path(directory)).answer(path))
 
 
-def _goes_on(folder: str, how: str) -> dict[str, Any]:
+def _goes_on(directory: str, how: str) -> dict[str, Any]:
     async def work() -> dict[str, Any]:
-        world = _world(folder, how)
+        world = _world(directory, how)
         output = await world.go_on()
         before = list(world.did)
         for request in await world.requests():

@@ -22,7 +22,7 @@ HOW = pytest.mark.parametrize("unchanged", [False, True], ids=["call_agent", "un
 def test_d9_a_nested_workers_request_outlives_its_process(
     fork_server: ForkServer, tmp_path: Path, unchanged: bool
 ) -> None:
-    told = fork_server.call(f"{__name__}:story", folder=str(tmp_path), unchanged=unchanged)
+    told = fork_server.call(f"{__name__}:story", directory=str(tmp_path), unchanged=unchanged)
     asked, ran = told["asked"], told["ran"]
     assert asked == {"a-2": "a > pay_a", "a-1/b-1": "a > b > pay_b", "a-1/b-2/c-3": "a > b > c > pay_c"}
     assert ran == [
@@ -33,13 +33,13 @@ def test_d9_a_nested_workers_request_outlives_its_process(
     assert "c paid 7" in told["output"] and NOTE in told["output"]
 
 
-def story(folder: str, unchanged: bool) -> dict[str, Any]:
+def story(directory: str, unchanged: bool) -> dict[str, Any]:
     """Five processes, one after the other; none knows anything of the others but the store."""
-    first = Child(in_process, folder, unchanged, "begin").wait()
-    Child(in_process, folder, unchanged, "answer_one").wait()
-    second = Child(in_process, folder, unchanged, "go_on").wait()
-    Child(in_process, folder, unchanged, "answer_the_rest").wait()
-    third = Child(in_process, folder, unchanged, "end").wait()
+    first = Child(in_process, directory, unchanged, "begin").wait()
+    Child(in_process, directory, unchanged, "answer_one").wait()
+    second = Child(in_process, directory, unchanged, "go_on").wait()
+    Child(in_process, directory, unchanged, "answer_the_rest").wait()
+    third = Child(in_process, directory, unchanged, "end").wait()
     ran = [sorted_as_made(one["did"]) for one in (first, second, third)]
     return {"asked": first["asked"], "ran": ran, "output": third["output"]}
 
@@ -50,8 +50,8 @@ def sorted_as_made(did: list[str]) -> list[str]:
     return sorted(did, key=lambda one: order.index(one) if one in order else len(order))
 
 
-def in_process(folder: str, unchanged: bool, does: str) -> Any:
-    world = World(Path(folder), lambda world: three_levels(world, unchanged=unchanged))
+def in_process(directory: str, unchanged: bool, does: str) -> Any:
+    world = World(Path(directory), lambda world: three_levels(world, unchanged=unchanged))
     world.defaults = {"nested": unchanged}
     work = {"begin": _begin, "answer_one": _answer_one, "go_on": _go_on, "answer_the_rest": _answer_rest, "end": _end}
     return asyncio.run(work[does](world))

@@ -21,7 +21,7 @@ def build(world: World) -> Agent[Any, Any]:
     """An agent that hands a task to a sub-agent, which pays."""
     world.defaults = {"nested": True}
     b = world.payer("b", 1, gate=world.gate(RULES))
-    others = subagents.SubAgents(agents=[subagents.SubAgent(b)], agent_folders=None)
+    others = subagents.SubAgents(agents=[subagents.SubAgent(b)], agent_directories=None)
     turns = calls(("delegate_task", {"agent_name": "b", "task": "pay what we owe"}, "a-1"))
     return world.agent("a", turns, gate=world.gate(RULES), beside=[others])
 
@@ -48,28 +48,28 @@ async def test_a_sub_agents_question_suspends_the_run(world: World, decision: An
 
 @pytest.mark.parametrize("approved", [True, False], ids=["approve", "deny"])
 def test_a_sub_agents_question_outlives_the_process(fork_server: ForkServer, tmp_path: Path, approved: bool) -> None:
-    fork_server.call(f"{__name__}:restarted", folder=str(tmp_path), approved=approved)
+    fork_server.call(f"{__name__}:restarted", directory=str(tmp_path), approved=approved)
 
 
-def restarted(folder: str, approved: bool) -> None:
+def restarted(directory: str, approved: bool) -> None:
     """One process begins, one answers, one goes on."""
     for step in (begins, answers, goes_on):
-        Child(step, folder, approved).wait()
+        Child(step, directory, approved).wait()
 
 
-def begins(folder: str, approved: bool) -> None:
-    world = World(Path(folder), build)
+def begins(directory: str, approved: bool) -> None:
+    world = World(Path(directory), build)
     assert waits(asyncio.run(world.begin()))
     assert world.did == ["look b"]
 
 
-def answers(folder: str, approved: bool) -> None:
-    asyncio.run(World(Path(folder)).answer(decision=YES if approved else NO))
+def answers(directory: str, approved: bool) -> None:
+    asyncio.run(World(Path(directory)).answer(decision=YES if approved else NO))
 
 
-def goes_on(folder: str, approved: bool) -> None:
+def goes_on(directory: str, approved: bool) -> None:
     async def work() -> None:
-        world = World(Path(folder), build)
+        world = World(Path(directory), build)
         check(world, await world.go_on(), approved=approved)
         assert "look b" not in world.did
         await world.ended()

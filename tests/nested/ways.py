@@ -16,12 +16,12 @@ from tests.nested.chain import Chain
 
 from signoff import ApprovalDecision, resume_run
 from signoff.broker import Broker
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.store.open import open_store
 from signoff.testing import FakeClock
 
-ANA = Answerer(name="ana", via="test")
+ANA = Actor(name="ana", via="test")
 TOO_LATE = timedelta(hours=2)
 PATIENCE = 60
 """Seconds after which something that should happen at once counts as never happening."""

@@ -1,4 +1,4 @@
-"""Short ways to a policy and a call, for the tests in this folder."""
+"""Short ways to a policy and a call, for the tests in this directory."""
 
 from __future__ import annotations
 

@@ -471,7 +471,7 @@ def test_a_link_to_a_secret_is_seen() -> None:
         "cd /home/ana/.aws || true; cat credentials",
     ],
 )
-def test_a_secret_is_seen_from_another_folder(command: str) -> None:
+def test_a_secret_is_seen_from_another_directory(command: str) -> None:
     assert judge(READ, command) is Effect.ASK
 
 
@@ -588,8 +588,8 @@ def test_a_pattern_for_what_runs_its_words_or_its_input_is_broad(pattern: str) -
     assert "runs whatever it is given" in CommandPattern(pattern).breadth
 
 
-def test_what_the_table_says_of_folders_is_what_a_last_star_covers() -> None:
-    """A rule goes along into a folder below because it allows the program to be sent there: for each, it does."""
+def test_what_the_table_says_of_directories_is_what_a_last_star_covers() -> None:
+    """A rule goes along into a directory below because it allows the program to be sent there: for each, it does."""
     going = {name: known for name in known_programs() if (known := program(name)) is not None and known.elsewhere}
     assert {"pytest", "make", "npm"} <= going.keys()
     for name, known in going.items():

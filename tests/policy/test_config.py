@@ -24,8 +24,8 @@ policy:
 """
 
 
-def written(folder: Path, text: str | bytes) -> Path:
-    file = folder / "signoff.yaml"
+def written(directory: Path, text: str | bytes) -> Path:
+    file = directory / "signoff.yaml"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     return file
 
@@ -55,7 +55,7 @@ def test_relative_paths_start_from_the_file(tmp_path: Path) -> None:
     assert moved.judge(call("x", path=str(tmp_path / "real/src/a"))).effect is Effect.ASK
 
 
-def test_a_file_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_in_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path, WHOLE)
     monkeypatch.chdir(tmp_path)
     policy = load_policy("signoff.yaml")

@@ -123,13 +123,13 @@ def test_the_only_text_of_a_pattern_without_wildcards() -> None:
     assert Glob("[p]ay").literal is None
 
 
-TOKEN = re.compile(r"(?P<folders>(?:^|(?<=/))\*\*+/)|(?P<run>\*\*+)|(?P<star>\*)|(?P<one>\?)|(?P<plain>.)")
+TOKEN = re.compile(r"(?P<directories>(?:^|(?<=/))\*\*+/)|(?P<run>\*\*+)|(?P<star>\*)|(?P<one>\?)|(?P<plain>.)")
 
 
 def reference(pattern: str, *, over_names: bool) -> re.Pattern[str]:
     """The same language as an expression that backtracks: obviously right, and slow where it pleases."""
     one = "." if over_names else "[^/]"
-    meanings = {"folders": ".*/" if over_names else "(?:.*/)?", "run": ".*", "star": f"{one}*", "one": one}
+    meanings = {"directories": ".*/" if over_names else "(?:.*/)?", "run": ".*", "star": f"{one}*", "one": one}
     tokens = TOKEN.finditer(pattern)
     return re.compile("".join(meanings.get(str(token.lastgroup), re.escape(token[0])) for token in tokens), re.DOTALL)
 

@@ -96,7 +96,7 @@ def test_other_names_are_not_denied(written: str) -> None:
         ("file:src/a.py", NO),
     ],
 )
-def test_an_allowed_folder(written: str, answer: Truth) -> None:
+def test_an_allowed_directory(written: str, answer: Truth) -> None:
     assert finding({"path": "src/**"}, call("x", path=written), effect="allow").truth is answer
 
 
@@ -150,7 +150,7 @@ def test_a_deny_rule_does_not_shrug_at_control_characters() -> None:
     ("written", "answer"),
     [("secrets", YES), ("./secrets/", YES), ("secrets/a", YES), ("secrets2", NO), (".", NO)],
 )
-def test_a_denied_folder_includes_itself(written: str, answer: Truth) -> None:
+def test_a_denied_directory_includes_itself(written: str, answer: Truth) -> None:
     assert finding({"path": "secrets/**"}, call("rmtree", path=written), effect="deny").truth is answer
     assert finding({"path": "**/secrets/**"}, call("rmtree", path=written), effect="deny").truth is answer
 
@@ -179,7 +179,7 @@ def test_a_denied_folder_includes_itself(written: str, answer: Truth) -> None:
     ],
 )
 @table("effect", ["allow", "deny"])
-def test_patterns_and_folders(match: Any, written: str, answer: Truth, effect: str) -> None:
+def test_patterns_and_directories(match: Any, written: str, answer: Truth, effect: str) -> None:
     assert finding({"path": match}, call("x", path=written), effect=effect).truth is answer
 
 

@@ -72,7 +72,7 @@ def refused(text: str) -> PolicyError:
         ("{ask: {amount: many}}", 20, ".ask.amount", "should be a number", "currency: EUR"),
         ('{ask: {amount: {">": 5, "<": 4}}}', 20, ".ask.amount", "no amount is in this range", ""),
         ("{ask: {path: {secret: 1}}}", 27, ".ask.path.secret", "true or false", ""),
-        ("{ask: {path: {outside: a/*}}}", 28, ".ask.path.outside", "bad path", "takes a folder"),
+        ("{ask: {path: {outside: a/*}}}", 28, ".ask.path.outside", "bad path", "takes a directory"),
         # arguments
         ("{ask: {args: x}}", 18, ".ask.args", "a mapping of argument names", ""),
         ("{ask: {args: {}}}", 18, ".ask.args", "this is empty", "leave the key out"),

@@ -157,16 +157,16 @@ def test_what_bash_finds_by_a_pattern_that_names_something(tmp_path: Path) -> No
 
 
 @table(
-    "folder", "/ // /home /home/ /home/ana ~ ~/ ~bob /root /etc /proc /proc/1 /var/run /run /dev /Users/Ana .. ../.. "
-    ".ssh ~/.aws /etc/ssh ~/.config /private/etc /tmp/.. /home/ana/x/.. /HOME".split(),
+    "directory", "/ // /home /home/ /home/ana ~ ~/ ~bob /root /etc /proc /proc/1 /var/run /run /dev /Users/Ana .. "
+    "../.. .ssh ~/.aws /etc/ssh ~/.config /private/etc /tmp/.. /home/ana/x/.. /HOME".split(),
 )  # fmt: skip
-def test_a_folder_above_secrets(folder: str) -> None:
-    assert holds_secrets(folder)
+def test_a_directory_above_secrets(directory: str) -> None:
+    assert holds_secrets(directory)
 
 
-@table("folder", ". src ./src /home/ana/project ~/project /usr /usr/share /tmp /opt/app ../lib /srv".split())
-def test_a_folder_without_known_secrets(folder: str) -> None:
-    assert holds_secrets(folder) == ""
+@table("directory", ". src ./src /home/ana/project ~/project /usr /usr/share /tmp /opt/app ../lib /srv".split())
+def test_a_directory_without_known_secrets(directory: str) -> None:
+    assert holds_secrets(directory) == ""
 
 
 def test_the_home_of_the_superuser() -> None:

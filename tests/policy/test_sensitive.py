@@ -1,4 +1,4 @@
-"""Files that no folder stands for: settings, scripts, backups, and whatever holds secrets or is run by tools."""
+"""Files that no directory stands for: settings, scripts, backups, and whatever holds secrets or is run by tools."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ ORDINARY = """
 
 
 @table("path", [*RUN, *HELD, *RUN_LATER, *SECRET.split()])
-def test_no_folder_stands_for_it(path: str) -> None:
+def test_no_directory_stands_for_it(path: str) -> None:
     assert sensitive_place(path)
     assert sensitive_place(f"notes/{path}") or path[0] in "/~", "wherever it lies"
 
 
 @table("path", ORDINARY)
-def test_a_folder_stands_for_an_ordinary_file_and_nothing_is_read_into_other_texts(path: str) -> None:
+def test_a_directory_stands_for_an_ordinary_file_and_nothing_is_read_into_other_texts(path: str) -> None:
     assert sensitive_place(path) == ""
 
 
@@ -58,7 +58,7 @@ def test_it_is_never_weaker_than_what_people_are_asked_about(path: str) -> None:
     assert bool(sensitive_place(path)) >= bool(secret_place(path) or runs_later(path))
 
 
-def test_names_of_folders_count_below_the_root_only() -> None:
+def test_names_of_directories_count_below_the_root_only() -> None:
     assert sensitive_place("/srv/bin/project/notes/a.md")
     assert sensitive_place("/srv/bin/project/notes/a.md", "/srv/bin/project") == ""
     assert sensitive_place("/srv/bin/project/bin/a.md", "/srv/bin/project")

@@ -42,10 +42,10 @@ class Done:
 class Project:
     """A directory with `signoff.yaml`, and a home for whoever sits there."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "project"
-        self.folder.mkdir()
-        home = folder / "home"
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory / "project"
+        self.directory.mkdir()
+        home = directory / "home"
         home.mkdir()
         kept = {name: value for name, value in os.environ.items() if not name.startswith("SIGNOFF_")}
         self.environment = {
@@ -53,7 +53,7 @@ class Project:
             "HOME": str(home),
             "XDG_STATE_HOME": str(home / "state"),
             "XDG_CONFIG_HOME": str(home / "config"),
-            "SIGNOFF_STORE": f"sqlite:{self.folder / 'store.db'}",
+            "SIGNOFF_STORE": f"sqlite:{self.directory / 'store.db'}",
             "SIGNOFF_AS": "ana",
             "COLUMNS": "100",
             "TERM": "dumb",
@@ -65,17 +65,17 @@ class Project:
 
     def put(self, files: Mapping[str, str]) -> None:
         for name, text in files.items():
-            path = self.folder / (name if "." in name else f"{name}.yaml")
+            path = self.directory / (name if "." in name else f"{name}.yaml")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(dedent(text))
 
     def read(self, name: str) -> str:
         """What a file holds; empty where there is none."""
-        found = self.folder / name
+        found = self.directory / name
         return found.read_text() if found.exists() else ""
 
     def has(self, name: str) -> bool:
-        return (self.folder / name).exists()
+        return (self.directory / name).exists()
 
     def signoff(self, *arguments: str, given: str = "", **environment: str) -> Done:
         """Run the program, without a terminal.
@@ -87,9 +87,9 @@ class Project:
         done: subprocess.CompletedProcess[str]
         if NIGHTLY or "resume" in arguments or "PYTHONPATH" in environment:
             command = [*start.SIGNOFF, *arguments]
-            done = start.run(command, cwd=self.folder, input=given, capture_output=True, text=True, env=there)
+            done = start.run(command, cwd=self.directory, input=given, capture_output=True, text=True, env=there)
         else:
-            done = called(arguments, self.folder, there, given)
+            done = called(arguments, self.directory, there, given)
         return Done(done.returncode, done.stdout, done.stderr)
 
     def run(self, worker: str, *flags: str, **environment: str) -> Done:
@@ -107,6 +107,6 @@ class Project:
 
     def everything_kept(self) -> Iterator[tuple[str, bytes]]:
         """Every file below the directory and the home, with what it holds."""
-        for path in sorted(self.folder.parent.rglob("*")):
+        for path in sorted(self.directory.parent.rglob("*")):
             if path.is_file():
                 yield path.name, path.read_bytes()

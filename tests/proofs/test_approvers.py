@@ -19,7 +19,7 @@ from pathlib import Path
 from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.toolsets import FunctionToolset
 
-from signoff import Answerer, Signoff
+from signoff import Actor, Signoff
 from signoff.channels import headless_approver, scripted_approver, terminal_approver, tui_approver
 from signoff.testing import ScriptedModel
 
@@ -28,7 +28,7 @@ APPROVERS = {
     "tui": tui_approver,
     "deny": headless_approver,
     "park": lambda: headless_approver("park"),
-    "script": lambda: scripted_approver(["approve", "deny:one is enough"], by=Answerer(name="eve")),
+    "script": lambda: scripted_approver(["approve", "deny:one is enough"], by=Actor(name="eve")),
 }
 
 
@@ -62,8 +62,8 @@ def here(project: Project) -> Project:
 def sits(project: Project, approver: str) -> Any:
     """The program at a real (pseudo) terminal."""
     environment = {**project.environment, "TERM": "xterm"}
-    command = [sys.executable, str(project.folder / "asking.py"), approver]
-    return start.terminal(command, cwd=project.folder, env=environment, encoding="utf-8")
+    command = [sys.executable, str(project.directory / "asking.py"), approver]
+    return start.terminal(command, cwd=project.directory, env=environment, encoding="utf-8")
 
 
 def presses_until(screen: Any, key: str, seen: str, is_taken: Callable[[], bool]) -> None:
@@ -122,12 +122,12 @@ def test_w6_without_a_terminal_each_answers_as_it_says(
     here: Project, approver: str, came_to: str, written: list[str]
 ) -> None:
     done = start.run(
-        [sys.executable, str(here.folder / "asking.py"), approver],
-        cwd=here.folder,
+        [sys.executable, str(here.directory / "asking.py"), approver],
+        cwd=here.directory,
         env=here.environment,
         input="a\na\n",
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0 and came_to in done.stdout, (done.stdout, done.stderr)
-    assert [one.name for one in sorted(Path(here.folder).glob("*.txt"))] == written
+    assert [one.name for one in sorted(Path(here.directory).glob("*.txt"))] == written

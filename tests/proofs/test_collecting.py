@@ -57,7 +57,7 @@ class Person:
                 return ApprovalDecision(approved=True)
 
 
-def writer(folder: Path, *names: str) -> Agent[None, Any]:
+def writer(directory: Path, *names: str) -> Agent[None, Any]:
     """An agent that writes a file for each name, all in one step, and may do so only once somebody agreed."""
     turns = [{"calls": [{"tool": "write", "args": {"name": one}} for one in names]}, {"say": "Done."}]
     agent: Agent[None, Any] = Agent(ScriptedModel(turns), output_type=[str, DeferredToolRequests])
@@ -65,7 +65,7 @@ def writer(folder: Path, *names: str) -> Agent[None, Any]:
     @agent.tool_plain(requires_approval=True)
     def write(name: str) -> str:
         """Write a file."""
-        (folder / f"{name}.txt").write_text(name)
+        (directory / f"{name}.txt").write_text(name)
         return f"wrote {name}"
 
     return agent
@@ -77,8 +77,8 @@ def told(messages: list[ModelMessage]) -> list[str]:
     return [str(part.content) for part in parts if isinstance(part, ToolReturnPart)]
 
 
-def written(folder: Path) -> list[str]:
-    return sorted(one.name for one in folder.glob("*.txt"))
+def written(directory: Path) -> list[str]:
+    return sorted(one.name for one in directory.glob("*.txt"))
 
 
 @pytest.mark.mission("D5")

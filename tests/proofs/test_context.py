@@ -84,7 +84,7 @@ WORKERS = {
 def house(project: Project) -> Project:
     project.write(signoff=PROJECT)
     project.put({"teller.py": TELLER, "plan.txt": "the plan", ".hidden.txt": "x", **WORKERS})
-    (project.folder / "link.txt").symlink_to("/etc/hostname")
+    (project.directory / "link.txt").symlink_to("/etc/hostname")
     return project
 
 
@@ -101,7 +101,7 @@ ALL = ["approvals", "delegation", "create", "message"]
 def test_p3_a_toolset_is_given_what_there_is_and_none_for_the_rest(house: Project) -> None:
     does(house, ("look", {}))
     told = json.loads(house.run("chief", "--attach", "plan.txt").rows[-1]["output"])
-    workspace = str(house.folder.resolve())
+    workspace = str(house.directory.resolve())
     whole = {"worker": "chief", "workspace": workspace, "catalog": True, "model": "ScriptedModel"}
     assert told == {**whole, "attachments": ["plan.txt"], "there": ALL}
     alone = house.signoff("run", "clerk", "Go on", "--json").rows[-1]["output"]
@@ -168,7 +168,7 @@ OUTSIDE = ("../secret.txt", "/etc/hostname", "link.txt", ".hidden.txt", "nothing
 
 @pytest.mark.mission("P11")
 def test_p11_worker_call_takes_attachments_inside_the_workspace_only(house: Project) -> None:
-    (house.folder.parent / "secret.txt").write_text("secret")
+    (house.directory.parent / "secret.txt").write_text("secret")
     calls: list[tuple[str, dict[str, Any]]] = []
     for outside in OUTSIDE:
         calls += [

@@ -26,7 +26,7 @@ def test_c9_ask_holds_a_call_that_the_policy_allows_until_a_person_answers(write
     assert "--ask write_file" in writer.signoff("show", paused.rows[-1]["waiting"][0]["request"]).out
     done = writer.answers(paused)
     assert (done.code, writer.read("out.txt")) == (0, "hello")
-    (writer.folder / "out.txt").unlink()
+    (writer.directory / "out.txt").unlink()
     alone = writer.run("writer", "--ask", "write_*")
     assert (alone.code, writer.has("out.txt")) == (4, False), "nobody is there to be asked: no"
     assert '"by": "' in alone.rows[-1]["output"] and "no terminal" in alone.rows[-1]["output"]

@@ -45,9 +45,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def made_in(folder: Path) -> list[Path]:
+def made_in(directory: Path) -> list[Path]:
     """Every file of a directory."""
-    return list(folder.iterdir())
+    return list(directory.iterdir())
 
 
 def call(tool: str, **args: Any) -> dict[str, Any]:

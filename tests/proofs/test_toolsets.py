@@ -47,10 +47,10 @@ def test_p1_a_class_path_an_alias_and_an_installed_package_name_a_toolset(projec
         "site/elsewhere-1.0.dist-info/entry_points.txt": "[signoff.toolsets]\ndistant = elsewhere:Bell\n",
     }
     for name, text in {**site, "bells.py": BELL}.items():
-        (project.folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (project.folder / name).write_text(text)
+        (project.directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (project.directory / name).write_text(text)
     project.put({"toolsets.py": BELL.replace('"bell"', '"third"') + "\nTOOLSETS = {'mine_too': Bell}\n"})
-    installed = {"PYTHONPATH": str(project.folder / "site")}
+    installed = {"PYTHONPATH": str(project.directory / "site")}
     for toolset, bell in (("mine", "bell"), ("same", "third"), ("distant", "other")):
         done = rings(project, toolset, **installed)
         assert (done.code, project.read(f"{bell}.rung")) == (0, "rung\n"), done.err

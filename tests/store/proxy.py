@@ -18,8 +18,8 @@ class Proxy:
     def __init__(self, url: str) -> None:
         host = parse_qs(urlsplit(url).query)["host"][0]
         self._server = str(Path(host) / NAME)
-        self._folder = tempfile.TemporaryDirectory(prefix="signoff-proxy-", dir="/tmp")
-        self.url = url.replace(f"host={quote(host, safe='')}", f"host={quote(self._folder.name, safe='')}")
+        self._directory = tempfile.TemporaryDirectory(prefix="signoff-proxy-", dir="/tmp")
+        self.url = url.replace(f"host={quote(host, safe='')}", f"host={quote(self._directory.name, safe='')}")
         assert self.url != url
         self._lock = threading.Lock()
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
@@ -32,7 +32,7 @@ class Proxy:
     def open(self) -> None:
         """Let connections through."""
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        path = Path(self._folder.name) / NAME
+        path = Path(self._directory.name) / NAME
         path.unlink(missing_ok=True)
         listener.bind(str(path))
         listener.listen()
@@ -56,7 +56,7 @@ class Proxy:
 
     def close(self) -> None:
         self.shut()
-        self._folder.cleanup()
+        self._directory.cleanup()
 
     def _accept(self, listener: socket.socket) -> None:
         while True:

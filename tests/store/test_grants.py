@@ -150,7 +150,7 @@ def test_the_default_file_is_outside_of_the_project(tmp_path: Path, monkeypatch:
     [kept] = (tmp_path / "home" / ".local" / "state" / "signoff").rglob("grants.json")
     assert kept.parent.stat().st_mode & 0o777 == 0o700 and not (tmp_path / "relative").exists()
     monkeypatch.setenv("HOME", "")
-    assert not ApprovalMemory().keeps_always, "without a home folder there is no place for always"
+    assert not ApprovalMemory().keeps_always, "without a home directory there is no place for always"
 
 
 def test_each_unicode_form_is_remembered_on_its_own(tmp_path: Path) -> None:

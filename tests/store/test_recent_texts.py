@@ -12,7 +12,7 @@ from tests.profiles import examples
 
 from signoff.core.codec import load_decision, load_votes
 from signoff.core.decision import ApprovalDecision, Remember
-from signoff.core.people import Answerer, AnswererKind
+from signoff.core.people import Actor, ActorKind
 from signoff.core.record import EventDraft
 from signoff.core.run import RunSetup, SavedRun
 from signoff.core.vote import Vote
@@ -46,9 +46,9 @@ def test_what_json_may_change_is_read_back() -> None:
 
 
 PEOPLE = st.builds(
-    Answerer,
+    Actor,
     name=st.text(min_size=1),
-    kind=st.sampled_from(AnswererKind),
+    kind=st.sampled_from(ActorKind),
     roles=st.frozensets(st.text()),
     via=st.text(),
 )
@@ -64,7 +64,7 @@ DECISIONS = st.builds(
 
 @examples(1_000, daily=30)
 @given(decision=DECISIONS, by=PEOPLE)
-def test_answers_that_are_known_are_those_that_would_be_read(decision: ApprovalDecision, by: Answerer) -> None:
+def test_answers_that_are_known_are_those_that_would_be_read(decision: ApprovalDecision, by: Actor) -> None:
     """Or whoever wrote them would see another answer than everybody else."""
     assert load_decision(rows.decision_text(decision)) == decision
     vote = Vote(by=by, at=NOON, decision=decision, args_digest="0" * 64)

@@ -74,7 +74,7 @@ async def test_only_its_owner_can_read_it(path: Path, mask: int) -> None:
         os.umask(before)
 
 
-def test_a_folder_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_directory_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     SqliteStore(tmp_path / "signoff.db").close()
     assert mode(tmp_path) == 0o755
@@ -181,36 +181,36 @@ async def test_half_of_a_file_is_damaged(store: SqliteStore, path: Path) -> None
         await entries(SqliteStore(path))
 
 
-def test_a_folder_in_its_place(tmp_path: Path) -> None:
+def test_a_directory_in_its_place(tmp_path: Path) -> None:
     assert "cannot be opened" in refusal(tmp_path)
 
 
-def test_a_file_in_the_place_of_its_folder(tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_its_directory(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "cannot be opened" in refusal(tmp_path / "file" / "signoff.db")
 
 
 @pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that anybody can reach, unlike those of pytest."""
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o755)
-    yield folder
-    folder.chmod(0o755)
-    shutil.rmtree(folder)
+def open_directory() -> Iterator[Path]:
+    """A directory that anybody can reach, unlike those of pytest."""
+    directory = Path(tempfile.mkdtemp())
+    directory.chmod(0o755)
+    yield directory
+    directory.chmod(0o755)
+    shutil.rmtree(directory)
 
 
-def test_a_folder_one_may_not_write_to(open_folder: Path) -> None:
-    open_folder.chmod(0o555)
-    said = forked(lambda: refusal(open_folder / "signoff.db"), unprivileged=True)
+def test_a_directory_one_may_not_write_to(open_directory: Path) -> None:
+    open_directory.chmod(0o555)
+    said = forked(lambda: refusal(open_directory / "signoff.db"), unprivileged=True)
     assert "cannot be opened (Permission denied)" in said
 
 
-def test_a_file_one_may_not_write_to(open_folder: Path) -> None:
-    path = open_folder / "signoff.db"
+def test_a_file_one_may_not_write_to(open_directory: Path) -> None:
+    path = open_directory / "signoff.db"
     SqliteStore(path).close()
     path.chmod(0o444)
-    open_folder.chmod(0o555)
+    open_directory.chmod(0o555)
 
     def child() -> str:
         try:

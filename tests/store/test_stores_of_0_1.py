@@ -20,7 +20,7 @@ from tests import start
 from tests.contracts.samples import chained
 from tests.store.stores.shop import shop
 
-from signoff import Answerer, ApprovalDecision, resume_run
+from signoff import Actor, ApprovalDecision, resume_run
 from signoff.broker import Broker
 from signoff.broker.conversations import conversation_log
 from signoff.broker.readers import has_read
@@ -43,14 +43,14 @@ from signoff.store.open import open_store
 from signoff.store.upkeep import check, upgrade
 
 STORES = Path(__file__).parent / "stores"
-ANA, BEN = Answerer(name="ana", roles=frozenset({"ops"})), Answerer(name="ben")
+ANA, BEN = Actor(name="ana", roles=frozenset({"ops"})), Actor(name="ben")
 YES = ApprovalDecision(approved=True)
 LAST = schema.migrations("sqlite")[-1].name
 
 
-def sqlite_store(folder: Path) -> str:
-    folder.chmod(0o700)
-    path = folder / "signoff.db"
+def sqlite_store(directory: Path) -> str:
+    directory.chmod(0o700)
+    path = directory / "signoff.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript((STORES / "0.1.sqlite.sql").read_text("utf-8"))
     path.chmod(0o600)
@@ -230,7 +230,7 @@ async def test_who_read_what_and_what_was_heard_is_known(store: Store) -> None:
     broker = Broker(store)
     request = (await by_title(store))["refund(amount=3)"]
     assert await has_read(broker.ledger, request.id, ANA) and await has_read(broker.ledger, request.id, BEN)
-    assert not await has_read(broker.ledger, request.id, Answerer(name="cleo"))
+    assert not await has_read(broker.ledger, request.id, Actor(name="cleo"))
     log = await store.read(lambda tx: conversation_log(tx, "board:9"))
     assert (log.run, log.heard, log.recent) == ("goes-on", "102", ("101", "102"))
     assert dict(log.turns) == {"worker:triage": "goes-on"}

@@ -35,12 +35,12 @@ STEPS = [(1, "0001_first"), (2, "0002_deliveries"), (3, "0003_typed"), (4, "0004
 @pytest.fixture
 def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """From here on the program knows one step more."""
-    folder = tmp_path / "migrations"
-    shutil.copytree(schema.FOLDER, folder)
+    directory = tmp_path / "migrations"
+    shutil.copytree(schema.DIRECTORY, directory)
     for dialect in ("sqlite", "postgres"):
-        (folder / f"0005_colour.{dialect}.sql").write_text(NEXT, "utf-8")
-    monkeypatch.setattr(schema, "FOLDER", folder)
-    return folder
+        (directory / f"0005_colour.{dialect}.sql").write_text(NEXT, "utf-8")
+    monkeypatch.setattr(schema, "DIRECTORY", directory)
+    return directory
 
 
 @pytest.fixture
@@ -170,8 +170,8 @@ def test_a_backup_overwrites_nothing(path: Path, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"copy\.db is there already"):
         backup(f"sqlite:{path}", tmp_path / "copy.db")
     assert (tmp_path / "copy.db").read_text("utf-8") == "mine"
-    with pytest.raises(StoreError, match=r"cannot be written .*folder of yours"):
-        backup(f"sqlite:{path}", tmp_path / "no such folder" / "copy.db")
+    with pytest.raises(StoreError, match=r"cannot be written .*directory of yours"):
+        backup(f"sqlite:{path}", tmp_path / "no such directory" / "copy.db")
 
 
 def test_a_backup_of_nothing(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ MISTAKES = (
     entry("a misspelt key of config", "{use: filesystem_rw, config: {rot: .}}"),
     entry("a value of the wrong kind", "{use: filesystem_rw, config: {max_bytes: lots}}"),
     entry("a value that is missing", "{use: sql, config: {readonly: true}}"),
-    entry("a folder that is not there", "{use: filesystem_rw, config: {root: nowhere}}"),
+    entry("a directory that is not there", "{use: filesystem_rw, config: {root: nowhere}}"),
     entry("a database of no known kind", "{use: sql, config: {url: orders.db}}"),
     entry("an MCP server without an address", "{use: mcp}"),
     entry("an MCP server with two", '{use: mcp, config: {command: server, url: "https://mcp.example"}}'),

@@ -1,4 +1,4 @@
-"""Projects written into a folder, and packages to be found from there."""
+"""Projects written into a directory, and packages to be found from there."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from signoff.toolsets.catalog import BuiltToolset, Catalog
 
 @dataclass
 class Project:
-    """A folder with a signoff.yaml."""
+    """A directory with a signoff.yaml."""
 
-    folder: Path
+    directory: Path
 
     def write(self, name: str, text: str) -> Path:
-        file = self.folder / name
+        file = self.directory / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(dedent(text))
         return file
@@ -44,7 +44,7 @@ class Project:
         )
 
     def package(self, name: str, text: str) -> None:
-        """A module that Python finds from the project's folder."""
+        """A module that Python finds from the project's directory."""
         self.write(f"{name.replace('.', '/')}.py", text)
 
 
@@ -52,9 +52,9 @@ class Project:
 def project(tmp_path: Path) -> Iterator[Project]:
     """A fresh project. What it imported is forgotten afterwards."""
     path, modules = list(sys.path), set(sys.modules)
-    folder = tmp_path / "project"
-    folder.mkdir()
-    yield Project(folder)
+    directory = tmp_path / "project"
+    directory.mkdir()
+    yield Project(directory)
     sys.path[:] = path
     for name in set(sys.modules) - modules:
         if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):

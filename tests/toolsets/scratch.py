@@ -1,4 +1,4 @@
-"""Folders with things to read, and a look at every file in them."""
+"""Directories with things to read, and a look at every file in them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _WHO = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMIT
 def lay_out(base: Path) -> Path:
     """Make `work`, `home`, `tmp` and `beside` below `base`; `work` is what commands look at, and a git repository."""
     work = base / "work"
-    for folder in (work / "src" / "deep", work / "docs", base / "home", base / "tmp", base / "beside"):
-        folder.mkdir(parents=True)
+    for directory in (work / "src" / "deep", work / "docs", base / "home", base / "tmp", base / "beside"):
+        directory.mkdir(parents=True)
     for name in ("file.txt", "other.txt", "a b.txt", "test.txt", "input.txt", "README.md", "docs/guide.md", "app.log"):
         (work / name).write_text(LINES)
     (work / "src" / "main.py").write_text("import os\n\n\ndef main():\n    print('one')  # TODO: two\n")
@@ -79,11 +79,11 @@ def _repository(work: Path, home: Path) -> None:
 
 
 def seen_files(base: Path) -> dict[str, tuple[object, ...]]:
-    """Every file and folder below `base`: kind and rights, and for files what they hold and when it was written."""
+    """Every file and directory below `base`: kind and rights, and for files what they hold and when it was written."""
     found: dict[str, tuple[object, ...]] = {}
-    for folder, folders, files in os.walk(base):
-        for name in (*folders, *files):
-            path = os.path.join(folder, name)
+    for directory, directories, files in os.walk(base):
+        for name in (*directories, *files):
+            path = os.path.join(directory, name)
             known = os.lstat(path)
             said: tuple[object, ...] = (known.st_mode, known.st_uid, known.st_gid)
             if stat.S_ISLNK(known.st_mode):

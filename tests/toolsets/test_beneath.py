@@ -31,9 +31,9 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Root]:
     yield from opened(inside, request.param)
 
 
-def opened(folder: Path, way: Any) -> Iterator[Root]:
+def opened(directory: Path, way: Any) -> Iterator[Root]:
     try:
-        made = Root(folder, how=way)
+        made = Root(directory, how=way)
     except OSError as error:
         if error.errno != errno.ENOSYS:
             raise
@@ -75,7 +75,7 @@ def test_absolute_paths_inside_are_read_as_given_and_as_they_really_are(tmp_path
 )
 def test_leaving_is_refused_even_where_the_path_comes_back(root: Root, path: str) -> None:
     with pytest.raises(Outside):
-        root.reach(path, folder=None)
+        root.reach(path, directory=None)
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_links_that_leave_are_refused(root: Root, target: str) -> None:
     link(root, "link", target)
     with pytest.raises(Outside):
         read(root, "link")
-    link(root, "folder", os.path.dirname(target))
+    link(root, "directory", os.path.dirname(target))
     with pytest.raises((Outside, FileNotFoundError)):
-        root.reach(f"folder/{os.path.basename(target)}")
+        root.reach(f"directory/{os.path.basename(target)}")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_what_is_no_path_is_refused(root: Root, path: str) -> None:
         root.open(path)
 
 
-def test_pipes_sockets_devices_and_folders_are_not_files(root: Root) -> None:
+def test_pipes_sockets_devices_and_directories_are_not_files(root: Root) -> None:
     os.mkfifo(Path(root.path, "pipe"))
     link(root, "to-pipe", "pipe")
     with socket.socket(socket.AF_UNIX) as listening:
@@ -178,16 +178,16 @@ def test_writing_follows_links_inside_only(root: Root, tmp_path: Path) -> None:
     assert read(root, "a/b/file") == "through"
     link(root, "out", "../outside/secret")
     link(root, "dangling", "../outside/new")
-    link(root, "folder", "../outside")
+    link(root, "directory", "../outside")
     link(root, "absolute", str(tmp_path / "outside" / "new"))
-    for path in ("out", "dangling", "absolute", "folder/new", "folder/deep/new", "../outside/new"):
+    for path in ("out", "dangling", "absolute", "directory/new", "directory/deep/new", "../outside/new"):
         with pytest.raises(Outside):
             root.replace(path, b"x")
     assert os.listdir(tmp_path / "outside") == ["secret"]
     assert (tmp_path / "outside" / "secret").read_text() == "outside"
 
 
-def test_folders_are_made_inside_only(root: Root, tmp_path: Path) -> None:
+def test_directories_are_made_inside_only(root: Root, tmp_path: Path) -> None:
     root.replace("new/deep/file", b"x")
     assert read(root, "new/deep/file") == "x"
     with pytest.raises(FileNotFoundError):
@@ -215,8 +215,12 @@ def test_names_are_moved_and_never_over_others_unasked(root: Root, tmp_path: Pat
     assert read(root, "other") == "inside"
     root.rename("other", "new/place/file")
     assert read(root, "new/place/file") == "inside"
-    link(root, "folder", "../outside")
-    for source, target in (("folder/secret", "stolen"), ("new/place/file", "folder/sent"), ("new", "../outside/new")):
+    link(root, "directory", "../outside")
+    for source, target in (
+        ("directory/secret", "stolen"),
+        ("new/place/file", "directory/sent"),
+        ("new", "../outside/new"),
+    ):
         with pytest.raises(Outside):
             root.rename(source, target)
     assert os.listdir(tmp_path / "outside") == ["secret"]
@@ -225,13 +229,13 @@ def test_names_are_moved_and_never_over_others_unasked(root: Root, tmp_path: Pat
 def test_a_rename_that_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "one").touch()
     (tmp_path / "two").touch()
-    folder = os.open(tmp_path, os.O_RDONLY)
+    directory = os.open(tmp_path, os.O_RDONLY)
     try:
         with pytest.raises(FileExistsError):
-            rename_new(folder, "one", folder, "two")
-        rename_new(folder, "one", folder, "three")
+            rename_new(directory, "one", directory, "two")
+        rename_new(directory, "one", directory, "three")
     finally:
-        os.close(folder)
+        os.close(directory)
     assert sorted(os.listdir(tmp_path)) == ["three", "two"]
 
 
@@ -254,7 +258,7 @@ def test_listing_says_what_things_are(root: Root) -> None:
     os.mkfifo(Path(root.path, "p"))
     root.replace("f", b"four")
     found = {entry.name: (entry.kind, entry.size) for entry in root.scandir(".")}
-    assert found == {"a": ("folder", 0), "f": ("file", 4), "l": ("link", 0), "p": ("other", 0)}
+    assert found == {"a": ("directory", 0), "f": ("file", 4), "l": ("link", 0), "p": ("other", 0)}
     link(root, "out", "..")
     with pytest.raises(Outside):
         root.scandir("out")
@@ -289,7 +293,7 @@ def test_no_descriptor_is_left_open(root: Root) -> None:
     assert count() == before
 
 
-def test_a_root_has_to_be_a_folder(tmp_path: Path) -> None:
+def test_a_root_has_to_be_a_directory(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError):
         Root(tmp_path / "file")

@@ -61,7 +61,7 @@ def inner(built: BuiltToolset) -> Any:
 
 
 @pytest.mark.mission("C3")
-async def test_c3_built_ins_are_there_without_an_entry_and_start_from_the_projects_folder(project: Project) -> None:
+async def test_c3_built_ins_are_there_without_an_entry_and_start_from_the_projects_directory(project: Project) -> None:
     catalog = project.catalog("")
     assert {"filesystem_rw", "filesystem_ro", "shell_readonly", "shell_file_ops", "sql"} <= set(catalog.names())
     project.write("notes.txt", "hello\n")
@@ -100,8 +100,8 @@ async def test_c3_root_in_config_makes_many_named_instances(project: Project) ->
     told = returns((await agent.run("go")).all_messages())
     assert "a draft" in told[0][1]
     assert "final" in told[1][1]
-    assert (project.folder / "drafts/b.txt").read_text() == "b"
-    assert not (project.folder / "final/b.txt").exists()
+    assert (project.directory / "drafts/b.txt").read_text() == "b"
+    assert not (project.directory / "final/b.txt").exists()
 
 
 @pytest.mark.mission("C1")
@@ -128,7 +128,7 @@ async def test_c1_a_name_is_a_plain_toolset_and_one_policy_and_two_policies_are_
 async def test_an_entry_may_have_the_name_of_a_built_in(project: Project) -> None:
     project.write("below/a.txt", "a")
     catalog = project.catalog("toolsets: {filesystem_ro: {use: filesystem_ro, config: {root: below}}}")
-    assert inner(catalog.build("filesystem_ro")).root.path == str((project.folder / "below").resolve())
+    assert inner(catalog.build("filesystem_ro")).root.path == str((project.directory / "below").resolve())
     assert "signoff.yaml:1, use: filesystem_ro" in catalog.origin("filesystem_ro")
 
 
@@ -172,10 +172,10 @@ def test_p6_of_two_packages_that_offer_one_name_only_the_allowed_one_counts(
 
 def offers(project: Project, monkeypatch: pytest.MonkeyPatch, *lines: str, package: str = "corner") -> None:
     """An installed package, as far as its metadata goes, that offers toolsets."""
-    info = project.folder / f"{package}-1.2.dist-info"
+    info = project.directory / f"{package}-1.2.dist-info"
     project.write(f"{info.name}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.2\n")
     (info / "entry_points.txt").write_text("[signoff.toolsets]\n" + "".join(f"{line}\n" for line in lines))
-    monkeypatch.syspath_prepend(str(project.folder))
+    monkeypatch.syspath_prepend(str(project.directory))
 
 
 @pytest.mark.parametrize(
@@ -207,9 +207,9 @@ def test_p6_only_allowed_import_patterns_load(
         catalog.build("shop")
     line = ", ".join(f'"{one}"' for one in [*allow, "mycompany.shops"])
     assert f"plugins: {{allow: [{line}]}}" in str(refused.value)
-    assert str(refused.value).startswith(f"{project.folder}/signoff.yaml:1:")
+    assert str(refused.value).startswith(f"{project.directory}/signoff.yaml:1:")
     assert "mycompany.shops" not in sys.modules
-    assert not list(project.folder.rglob("*.imported"))
+    assert not list(project.directory.rglob("*.imported"))
 
 
 @pytest.mark.mission("P6")
@@ -392,7 +392,7 @@ def test_p3_a_toolset_is_given_a_context_whose_parts_may_be_absent(project: Proj
     bare = inner(catalog.build("it")).got["context"]
     assert (bare.worker, bare.approvals, bare.delegation, bare.model, bare.message) == (None,) * 5
     assert bare.catalog is catalog
-    assert bare.workspace == str(project.folder.resolve())
+    assert bare.workspace == str(project.directory.resolve())
     told: list[str] = []
 
     async def delegate(worker: str, prompt: str) -> str:
@@ -411,7 +411,7 @@ def test_p3_a_toolset_is_given_a_context_whose_parts_may_be_absent(project: Proj
 
 @pytest.mark.mission("P7")
 def test_p7_extends_and_defaults_make_profiles(project: Project) -> None:
-    with sqlite3.connect(project.folder / "shop.db") as database:
+    with sqlite3.connect(project.directory / "shop.db") as database:
         database.execute("CREATE TABLE t (a)")
     catalog = project.catalog("""
         defaults: {toolset: {config: {max_rows: 7}}}
@@ -571,4 +571,4 @@ def test_names_are_known_without_importing_any_plugin(project: Project, monkeypa
     assert {"corner_shop", "shop"} <= set(catalog.names())
     assert isinstance(catalog, Catalog)
     assert "mycompany.shops" not in sys.modules
-    assert Path(project.folder).exists()
+    assert Path(project.directory).exists()

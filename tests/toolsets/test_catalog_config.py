@@ -102,7 +102,7 @@ def test_p4_config_is_checked_with_file_key_path_and_what_was_expected(
     project: Project, kind: str, config: str, at: str, what: str, fix: str
 ) -> None:
     found = problem(project, KINDS[kind], config)
-    assert str(found.place) == f"{project.folder}/signoff.yaml:{at}"
+    assert str(found.place) == f"{project.directory}/signoff.yaml:{at}"
     assert what in found.what
     assert found.fix == fix
 
@@ -123,7 +123,7 @@ def test_p4_config_is_checked_with_file_key_path_and_what_was_expected(
 @pytest.mark.mission("P4")
 def test_p4_also_below_the_first_level(project: Project, kind: str, config: str, at: str, what: str) -> None:
     found = problem(project, KINDS[kind], config)
-    assert str(found.place) == f"{project.folder}/signoff.yaml:{at}"
+    assert str(found.place) == f"{project.directory}/signoff.yaml:{at}"
     assert what in found.what
 
 

@@ -22,9 +22,9 @@ SECTION = PAGE.partition("<!-- catalog -->")[2].partition("<!-- /catalog -->")[0
 def told(mistake: Mistake, project: Project, monkeypatch: pytest.MonkeyPatch) -> SignoffError:
     """What a worker that uses the toolsets ends with when it is built."""
     for name, text in mistake.files.items():
-        (project.folder / name).write_text(text)
+        (project.directory / name).write_text(text)
     project.write("workers/triage.yaml", f"toolsets: {mistake.uses}\ninstructions: Sort.\n")
-    monkeypatch.chdir(project.folder)
+    monkeypatch.chdir(project.directory)
     settings = load_settings("signoff.yaml")
     worker = load_worker(settings, "triage")
     with pytest.raises(SignoffError) as caught:
@@ -43,7 +43,7 @@ def test_a_mistake_is_told_with_its_place_and_the_page_says_so(
     mistake: Mistake, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error = told(mistake, project, monkeypatch)
-    assert str(project.folder) not in str(error)
+    assert str(project.directory) not in str(error)
     assert row(mistake, error) in SECTION.splitlines(), row(mistake, error)
     assert isinstance(error, WrongFile)
     assert error.fix
@@ -60,7 +60,7 @@ def test_toolsets_py_of_another_user_is_not_run(project: Project, monkeypatch: p
     project.write("toolsets.py", "raise RuntimeError('it was run')")
     catalog = project.catalog("")
     if os.getuid() == 0:
-        os.chown(project.folder / "toolsets.py", 1001, -1)
+        os.chown(project.directory / "toolsets.py", 1001, -1)
     else:
         other = os.getuid() + 1
         monkeypatch.setattr(os, "getuid", lambda: other)

@@ -220,7 +220,7 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that a package with an entry point for each way was installed into."""
+    """A directory that a package with an entry point for each way was installed into."""
     wheel = tmp_path_factory.mktemp("wheel") / "desk-1.0-py3-none-any.whl"
     target = tmp_path_factory.mktemp("site")
     points = "".join(f"{name} = desk:{name}\n" for name in NAMES)

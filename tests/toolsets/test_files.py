@@ -25,20 +25,20 @@ def root(tmp_path: Path) -> Path:
     """A small project beside something that is none of its business."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret").write_text("outside")
-    folder = tmp_path / "root"
-    (folder / "src" / "deep").mkdir(parents=True)
-    (folder / ".git").mkdir()
-    (folder / ".git" / "config").write_text("[core]\nneedle\n")
-    (folder / "src" / "main.py").write_text("import os\n\nneedle = 1\n")
-    (folder / "src" / "deep" / "util.py").write_text("Needle\n")
-    (folder / "notes.md").write_text("one\ntwo\nthree\n")
-    (folder / ".env").write_text("TOKEN=needle\n")
-    (folder / "blob.bin").write_bytes(b"needle\0\x01\x02")
-    (folder / "out").symlink_to("../outside")
-    (folder / "alias").symlink_to(".env")
-    (folder / "cfg").symlink_to(".git")
-    (folder / "in").symlink_to("src/main.py")
-    return folder
+    directory = tmp_path / "root"
+    (directory / "src" / "deep").mkdir(parents=True)
+    (directory / ".git").mkdir()
+    (directory / ".git" / "config").write_text("[core]\nneedle\n")
+    (directory / "src" / "main.py").write_text("import os\n\nneedle = 1\n")
+    (directory / "src" / "deep" / "util.py").write_text("Needle\n")
+    (directory / "notes.md").write_text("one\ntwo\nthree\n")
+    (directory / ".env").write_text("TOKEN=needle\n")
+    (directory / "blob.bin").write_bytes(b"needle\0\x01\x02")
+    (directory / "out").symlink_to("../outside")
+    (directory / "alias").symlink_to(".env")
+    (directory / "cfg").symlink_to(".git")
+    (directory / "in").symlink_to("src/main.py")
+    return directory
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_what_is_not_read(root: Path, files: FilesToolset) -> None:
     assert "not a text file; it has 9 bytes" in refused(files.read_file, "blob.bin")
     assert "too large: 14 bytes" in refused(filesystem(root, max_bytes=10).read_file, "notes.md")
     assert "does not exist" in refused(files.read_file, "missing")
-    assert "is a folder" in refused(files.read_file, "src")
+    assert "is a directory" in refused(files.read_file, "src")
     os.mkfifo(root / "pipe")
     assert "is a pipe" in refused(files.read_file, "pipe")
     for path in ("../outside/secret", "out/secret", "/etc/passwd", "", "~/x", "a\0", "src/../../outside/secret"):
@@ -165,7 +165,7 @@ def test_writing(root: Path, files: FilesToolset) -> None:
     assert "half characters" in refused(files.write_file, "x", "\ud800")
     assert "more than 3 bytes" in refused(filesystem(root, max_bytes=3).write_file, "x", "four")
     assert not (root / "x").exists()
-    assert "is a folder" in refused(files.write_file, "src", "x")
+    assert "is a directory" in refused(files.write_file, "src", "x")
     os.mkfifo(root / "pipe")
     assert "is a pipe" in refused(files.write_file, "pipe", "x")
     for path in ("out/new", "out/secret", "../outside/secret", "out/deep/new", str(root.parent / "outside" / "x")):
@@ -228,7 +228,7 @@ def test_deleting(root: Path, files: FilesToolset) -> None:
     files.delete_file("void/")
     assert not (root / "void").exists()
     assert "does not exist" in refused(files.delete_file, "void")
-    assert "is a folder" in refused(files.delete_file, ".")
+    assert "is a directory" in refused(files.delete_file, ".")
 
 
 def test_a_link_is_no_way_around_a_name(root: Path, files: FilesToolset) -> None:
@@ -256,7 +256,7 @@ def test_a_swap_while_a_person_is_asked_changes_nothing(root: Path, files: Files
     assert (root / ".git/config").read_text().startswith("[core]")
 
 
-def test_the_folder_that_is_written_to_is_the_one_that_is_judged(root: Path, files: FilesToolset) -> None:
+def test_the_directory_that_is_written_to_is_the_one_that_is_judged(root: Path, files: FilesToolset) -> None:
     files.root.where = lambda path, follow=True: path  # the look before it, as it was before somebody swapped `cfg`
     assert "counts as running code" in refused(files.write_file, "cfg/config", "x")
     assert "counts as running code" in refused(files.move_file, "notes.md", "cfg/new")
@@ -312,7 +312,7 @@ def test_people_see_the_difference(root: Path, files: FilesToolset) -> None:
     said = files.describe_approval("write_file", {"path": "new.txt", "content": "a\nb\n"}, None)
     assert "+a\n+b" in said["diff"] and "\n-" not in said["diff"].replace("\n--- ", "")
     said = files.describe_approval("write_file", {"path": "not/yet/new.txt", "content": "a\nb\n"}, None)
-    assert "+a\n+b" in said["diff"] and "reason" not in said, "folders that are missing are made"
+    assert "+a\n+b" in said["diff"] and "reason" not in said, "directories that are missing are made"
     said = files.describe_approval("edit_file", {"path": "not/yet/new.txt", "old": "a", "new": "b"}, None)
     assert said["reason"].startswith("it may fail: No such file") and "diff" not in said
     said = files.describe_approval("delete_file", {"path": "notes.md"}, None)

@@ -1,4 +1,4 @@
-"""Somebody swaps links and folders while we read and write. Nothing from outside is read, nothing is written there."""
+"""Somebody swaps links and directories while we read and write. Nothing outside is read or written."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ SWAPPER = """
 import ctypes, os, sys
 os.chdir(sys.argv[1])
 os.symlink("../outside", "bad")
-exchange = ctypes.CDLL(None, use_errno=True).renameat2  # both names at once: `folder` is never missing
+exchange = ctypes.CDLL(None, use_errno=True).renameat2  # both names at once: `directory` is never missing
 print("ready", flush=True)
-while exchange(-100, b"folder", -100, b"bad", 2) == 0:
+while exchange(-100, b"directory", -100, b"bad", 2) == 0:
     os.symlink("../outside/file", "next")
     os.replace("next", "name")
-    if exchange(-100, b"folder", -100, b"bad", 2):
+    if exchange(-100, b"directory", -100, b"bad", 2):
         break
     with open("next", "w") as file:
         file.write("inside")
@@ -46,7 +46,7 @@ while exchange(-100, b"folder", -100, b"bad", 2) == 0:
 
 @contextmanager
 def swapping(root: Path) -> Iterator[None]:
-    """A real process that swaps `folder` and `name` below the root for links to outside, and back."""
+    """A real process that swaps `directory` and `name` below the root for links to outside, and back."""
     process = start.Process([sys.executable, "-I", "-c", SWAPPER, str(root)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -61,12 +61,12 @@ def swapping(root: Path) -> Iterator[None]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A root with a folder and a file to fight over, and an outside of the same shape."""
+    """A root with a directory and a file to fight over, and an outside of the same shape."""
     for name, text in (("root", "inside"), ("outside", "outside")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text(text)
-    (tmp_path / "root" / "folder").mkdir()
-    (tmp_path / "root" / "folder" / "file").write_text("inside")
+    (tmp_path / "root" / "directory").mkdir()
+    (tmp_path / "root" / "directory" / "file").write_text("inside")
     (tmp_path / "root" / "name").write_text("inside")
     return tmp_path / "root"
 
@@ -81,7 +81,7 @@ def count(read: Callable[[str], str], tries: int, *, each: int = 0) -> dict[str,
         if number >= tries and min(seen["inside"], seen["refused"]) >= each:
             break
         try:
-            seen[read("folder/file" if number % 2 else "name")] += 1
+            seen[read("directory/file" if number % 2 else "name")] += 1
         except OSError:
             seen["refused"] += 1
     return seen
@@ -137,13 +137,13 @@ def test_no_write_lands_outside(root: Path, way: How) -> None:
             try:
                 match number % 4:
                     case 0:
-                        confined.mkdir(f"folder/deep{number}/deeper")
+                        confined.mkdir(f"directory/deep{number}/deeper")
                     case 1:
-                        confined.replace(f"folder/new{number}", b"inside")
+                        confined.replace(f"directory/new{number}", b"inside")
                     case 2:
                         confined.replace("name", b"inside")
                     case _:
-                        confined.rename(f"folder/new{number - 2}", "folder/moved", overwrite=True)
+                        confined.rename(f"directory/new{number - 2}", "directory/moved", overwrite=True)
                 seen["done"] += 1
             except OSError:
                 seen["refused"] += 1

@@ -19,11 +19,11 @@ GIT = shutil.which("git")
 needs_git = pytest.mark.skipif(GIT is None, reason="needs git")
 
 
-def git(folder: Path, *words: str) -> str:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
+def git(directory: Path, *words: str) -> str:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(directory), "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
     who = ("-c", "user.name=a", "-c", "user.email=a@b.example", "-c", "protocol.file.allow=always")
     done = subprocess.run(
-        [GIT or "git", *who, *words], cwd=folder, env=environment, capture_output=True, text=True, check=True
+        [GIT or "git", *who, *words], cwd=directory, env=environment, capture_output=True, text=True, check=True
     )
     return done.stdout
 
@@ -31,12 +31,12 @@ def git(folder: Path, *words: str) -> str:
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A repository made by hand, as far as its configuration goes."""
-    folder = tmp_path / "repository"
-    (folder / ".git" / "objects").mkdir(parents=True)
-    (folder / ".git" / "refs").mkdir()
-    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-    write(folder, "[core]\n\tbare = false\n")
-    return folder
+    directory = tmp_path / "repository"
+    (directory / ".git" / "objects").mkdir(parents=True)
+    (directory / ".git" / "refs").mkdir()
+    (directory / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    write(directory, "[core]\n\tbare = false\n")
+    return directory
 
 
 def write(repository: Path, text: str, name: str = "config") -> None:
@@ -56,8 +56,8 @@ def test_an_ordinary_repository_is_not_suspected(tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", str(one), str(two))
     git(two, "worktree", "add", "-q", str(three))
     git(two, "submodule", "--quiet", "add", str(one), "below/it")
-    folders = (one, two, three, two / "below" / "it", two / ".git", tmp_path)
-    assert [repository_runs(str(folder)) for folder in folders] == [""] * len(folders)
+    directories = (one, two, three, two / "below" / "it", two / ".git", tmp_path)
+    assert [repository_runs(str(directory)) for directory in directories] == [""] * len(directories)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_git_file_is_followed(repository: Path, tmp_path: Path) -> None:
     (other / ".git").write_text("gitdir: ../repository/.git\n")
     assert repository_runs(str(other)) == "diff.external"
     (other / ".git").write_text("something else\n")
-    assert "does not name a folder" in repository_runs(str(other))
+    assert "does not name a directory" in repository_runs(str(other))
 
 
 def test_the_configuration_of_a_worktree_and_of_what_it_belongs_to_count(repository: Path, tmp_path: Path) -> None:

@@ -29,27 +29,27 @@ PIECES = (
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folders three deep with awkward names, links to folders, to files and to nothing."""
+    """Directories three deep with awkward names, links to directories, to files and to nothing."""
     root = tmp_path_factory.mktemp("tree")
     for name in NAMES:
         (root / name).touch()
-    for folder in ("d", "da", ".d", "x", "d/dd", "d/.e", "x/.y", "da/é", "x/a c"):
-        (root / folder).mkdir()
+    for directory in ("d", "da", ".d", "x", "d/dd", "d/.e", "x/.y", "da/é", "x/a c"):
+        (root / directory).mkdir()
         for name in NAMES[:12]:
-            (root / folder / name).touch()
+            (root / directory / name).touch()
     (root / "link").symlink_to("d")
     (root / "gone").symlink_to("nowhere")
     (root / "filelink").symlink_to("a")
     return root
 
 
-def in_bash(patterns: list[str], folder: Path) -> list[list[str]]:
+def in_bash(patterns: list[str], directory: Path) -> list[list[str]]:
     """What bash passes to a program for each pattern, written so that nothing but the looking for files happens."""
     words = [re.sub(r"([^\w*?\[\]!^.:/\\-])", r"\\\1", pattern) for pattern in patterns]
     script = "".join(f'printf "%s\\0" {word}; printf "\\1\\0";' for word in words)
     done = subprocess.run(
         [BASH or "bash", "--noprofile", "--norc", "-c", script],
-        cwd=folder,
+        cwd=directory,
         env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"},
         capture_output=True,
         check=True,
@@ -76,7 +76,7 @@ def test_a_pattern_stands_for_what_bash_finds(tree: Path, patterns: list[str]) -
 
 def test_nothing_found_is_an_empty_list(tree: Path) -> None:
     assert expand("nothing*", str(tree)) == []
-    assert expand("*", str(tree / "no such folder")) == []
+    assert expand("*", str(tree / "no such directory")) == []
 
 
 def test_only_what_starts_with_a_dot_finds_names_that_do(tree: Path) -> None:

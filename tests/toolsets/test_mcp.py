@@ -37,12 +37,12 @@ CHANGE = [("comment", {"number": "17", "text": "hello"}), ("close_ticket", {"num
 @pytest.fixture
 def desk(project: Project) -> Project:
     for name in ("server.py", "tickets.json"):
-        shutil.copy(EXAMPLE / name, project.folder / name)
+        shutil.copy(EXAMPLE / name, project.directory / name)
     return project
 
 
 def tickets(desk: Project) -> dict[str, Any]:
-    return json.loads((desk.folder / "tickets.json").read_text())
+    return json.loads((desk.directory / "tickets.json").read_text())
 
 
 def stdio(desk: Project, more: str = "", rest: str = "") -> Catalog:
@@ -65,7 +65,7 @@ def served(desk: Project) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = start.Process([sys.executable, "server.py", "--http", str(port)], cwd=desk.folder)
+    server = start.Process([sys.executable, "server.py", "--http", str(port)], cwd=desk.directory)
     try:
         deadline = time.monotonic() + start.PATIENCE
         while not is_open(port):
@@ -85,7 +85,7 @@ def child_processes() -> list[bytes]:
     return [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids]
 
 
-async def test_a_server_over_its_pipes_is_started_in_the_projects_folder_and_ends_with_the_run(
+async def test_a_server_over_its_pipes_is_started_in_the_projects_directory_and_ends_with_the_run(
     desk: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TICKETS", "/nowhere")  # which it would read: it is given no variable that nobody named
@@ -136,8 +136,10 @@ async def test_what_reads_is_allowed_where_the_project_says_so(desk: Project) ->
 
 
 async def test_a_tool_about_which_nothing_is_said_counts_as_one_that_writes(desk: Project) -> None:
-    server = (desk.folder / "server.py").read_text()
-    (desk.folder / "server.py").write_text(server.replace("annotations=READS", "").replace("annotations=CHANGES", ""))
+    server = (desk.directory / "server.py").read_text()
+    (desk.directory / "server.py").write_text(
+        server.replace("annotations=READS", "").replace("annotations=CHANGES", "")
+    )
     rules = [{"deny": "data.write"}, {"allow": "*"}]
     with served(desk) as url:
         _, told = await run(at(url, desk).build("tickets"), READ, rules=rules)
@@ -265,5 +267,5 @@ async def test_w1_tools_of_an_mcp_server_are_gated_as_they_are(tmp_path: Path) -
     assert [one.name for one in listed(tmp_path)] == ["first"] and "once is enough" in done.output
 
 
-def listed(folder: Path) -> list[Path]:
-    return list(folder.iterdir())
+def listed(directory: Path) -> list[Path]:
+    return list(directory.iterdir())

@@ -82,9 +82,9 @@ def put_target(base: Path, path: str) -> None:
 def around(base: Path) -> dict[str, str]:
     """Everything outside of the root."""
     found = {}
-    for folder, _, names in os.walk(base):
-        if not Path(folder).is_relative_to(base / "ROOT"):
-            found |= {f"{folder}/{name}": Path(folder, name).read_text() for name in names}
+    for directory, _, names in os.walk(base):
+        if not Path(directory).is_relative_to(base / "ROOT"):
+            found |= {f"{directory}/{name}": Path(directory, name).read_text() for name in names}
     return found
 
 
@@ -96,9 +96,9 @@ def attempt(files: FilesToolset, row: dict[str, Any], path: str) -> str | None:
         try:
             return files.read_file(path)
         except ToolFailed as error:
-            if "is a folder" not in error.message:
+            if "is a directory" not in error.message:
                 raise
-            return f"folder: {files.list_files(path)}"
+            return f"directory: {files.list_files(path)}"
     except ToolFailed:
         return None
 
@@ -106,10 +106,10 @@ def attempt(files: FilesToolset, row: dict[str, Any], path: str) -> str | None:
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
     """A root, a neighbour whose name starts alike, and an outside with a secret."""
-    for folder in ("ROOT", "ROOT_evil", "outside"):
-        (tmp_path / folder).mkdir()
-    for folder in ("ROOT_evil", "outside"):
-        (tmp_path / folder / "secret").write_text("outside")
+    for directory in ("ROOT", "ROOT_evil", "outside"):
+        (tmp_path / directory).mkdir()
+    for directory in ("ROOT_evil", "outside"):
+        (tmp_path / directory / "secret").write_text("outside")
     return tmp_path
 
 
@@ -146,7 +146,7 @@ def test_paths_on_a_real_file_system(base: Path, row: dict[str, Any], way: How) 
     match row["expected"]:
         case "allow":
             assert said is not None
-            assert said == "inside" or said.startswith("folder: ")
+            assert said == "inside" or said.startswith("directory: ")
         case "deny" | "strict-deny":
             assert said is None
         case "deny-or-exact":
@@ -165,7 +165,7 @@ def test_paths_on_a_real_file_system(base: Path, row: dict[str, Any], way: How) 
 @needs_corpus
 @rows_and_ways(lexical=True)
 def test_absolute_paths_and_several_roots(tmp_path: Path, row: dict[str, Any], way: How) -> None:
-    """The whole tree of a row is moved below a folder of its own; a root that cannot be opened allows nothing."""
+    """The whole tree of a row is moved below a directory of its own; a root that cannot be opened allows nothing."""
     path = f"{tmp_path}{row['path']}"
     said = None
     for root in row["allowed_dirs"]:

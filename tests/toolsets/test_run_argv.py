@@ -21,7 +21,7 @@ BASH = shutil.which("bash")
 
 
 def word(text: str) -> Word:
-    """A word; what holds a star is a pattern, and `~` in front is the home folder."""
+    """A word; what holds a star is a pattern, and `~` in front is the home directory."""
     return Word(text, glob=text if "*" in text else "", tilde=text == "~" or text.startswith("~/"))
 
 
@@ -166,7 +166,7 @@ async def test_there_is_no_input_and_no_terminal(root: Path) -> None:
     assert (await run(root, piped(simple("cat /dev/tty", NO_ERRORS)))).code == 1
 
 
-async def test_patterns_and_the_home_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_patterns_and_the_home_directory(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(root / "sub"))
     assert (await run(root, "echo *.txt no*match")).out == "a.txt b.txt no*match\n"
     assert (await run(root, "echo ~ ~/*.txt ~/x*")).out == f"{root}/sub {root}/sub/c.txt {root}/sub/x*\n"
@@ -216,7 +216,7 @@ async def test_steps_add_words_and_variables(root: Path) -> None:
         await run(root, "true", "true", steps=[step])
 
 
-async def test_a_program_in_the_folder_is_never_taken(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_program_in_the_directory_is_never_taken(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither by its name, nor by way of our own PATH, nor as a path."""
     for name in ("ls", "mine"):
         (root / name).write_text("#!/bin/sh\necho fooled\n")

@@ -1,4 +1,4 @@
-"""What is allowed is also run for real, by the toolset's own runner: no file changes, inside or outside its folder."""
+"""What is allowed is also run for real, by the toolset's own runner: no file changes, inside its directory or out."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ OTHERS = (
 
 
 class World:
-    """The folders, and commands run in one of them as the toolset runs them."""
+    """The directories, and commands run in one of them as the toolset runs them."""
 
     def __init__(self, base: Path) -> None:
         self.base = base

@@ -22,7 +22,7 @@ HERE = find_program("bwrap")
 
 
 def binds(words: list[str]) -> list[tuple[str, str]]:
-    """How each folder is mounted, in order."""
+    """How each directory is mounted, in order."""
     kinds = ("--ro-bind", "--bind", "--tmpfs", "--dev", "--proc")
     return [(words[at], words[at + 1]) for at in range(len(words)) if words[at] in kinds]
 
@@ -96,8 +96,8 @@ async def test_a_real_sandbox_holds(sandbox: Sandbox, tmp_path: Path) -> None:
     assert "/etc/z" in outcome.err and "z" not in os.listdir("/etc")
 
 
-def test_a_sealed_folder_is_read_only_and_no_folder_above_it_can_be_moved_away() -> None:
-    """A folder that something is mounted on cannot be renamed, but the one above it could."""
+def test_a_sealed_directory_is_read_only_and_no_directory_above_it_can_be_moved_away() -> None:
+    """A directory that something is mounted on cannot be renamed, but the one above it could."""
     sealed = ("/r/project/a/b/bin", "/r/project/a/bin", "/r/project/tools", "/elsewhere/bin")
     words = Sandbox("/usr/bin/bwrap", "/r/project").words("/r/project", writable=True, sealed=sealed)
     mounted = binds(words)[binds(words).index(("--bind", "/r/project")) + 1 :]
@@ -109,10 +109,10 @@ def test_a_sealed_folder_is_read_only_and_no_folder_above_it_can_be_moved_away()
     assert "--bind" not in reading
 
 
-async def test_a_shell_seals_the_folders_of_other_shells_too(tmp_path: Path) -> None:
+async def test_a_shell_seals_the_directories_of_other_shells_too(tmp_path: Path) -> None:
     root, told = tmp_path / "project", tmp_path / "told"
-    for folder in ("own/bin", "other/bin"):
-        (root / folder).mkdir(parents=True)
+    for directory in ("own/bin", "other/bin"):
+        (root / directory).mkdir(parents=True)
     (tmp_path / "bwrap").write_text(f'#!/bin/sh\necho "$@" >> {told}\n')
     (tmp_path / "bwrap").chmod(0o755)
     tools = shell_file_ops(root, sandbox="off", programs=[root / "own" / "bin"])
@@ -121,5 +121,5 @@ async def test_a_shell_seals_the_folders_of_other_shells_too(tmp_path: Path) -> 
     rules = [{"allow": {"tool": "shell", "command": "touch *"}}]
     turns = [{"calls": [{"tool": "shell", "args": {"command": "touch x"}}]}, {"say": "done"}]
     await Agent(ScriptedModel(turns), toolsets=[tools], capabilities=[Signoff(policy=rules)]).run("go")
-    for folder in ("own/bin", "other/bin"):
-        assert f"--ro-bind {root / folder} {root / folder}" in told.read_text()
+    for directory in ("own/bin", "other/bin"):
+        assert f"--ro-bind {root / directory} {root / directory}" in told.read_text()

@@ -22,7 +22,7 @@ RULES = [
         },
     },
 ]
-START = "the folder that commands start in"
+START = "the directory that commands start in"
 CASES = {
     "pytest -q": ".",
     "cd . && pytest -q": ".",
@@ -55,10 +55,10 @@ CASES = {
     "cd leak && pytest -q": "`pytest` runs in `leak` after a `cd`, outside of " + START,
     "cd sub/leak && pytest -q": "`pytest` runs in `sub/leak` after a `cd`, outside of " + START,
     # nobody can tell
-    "cd - && pytest -q": "`pytest` runs in a folder that nobody can tell beforehand, after a `cd`",
-    "cd && pytest -q": "`pytest` runs in a folder that nobody can tell beforehand, after a `cd`",
-    "cd -P sub && pytest -q": "`pytest` runs in a folder that nobody can tell beforehand, after a `cd`",
-    "cd '' && pytest -q": "`pytest` runs in a folder that nobody can tell beforehand, after a `cd`",
+    "cd - && pytest -q": "`pytest` runs in a directory that nobody can tell beforehand, after a `cd`",
+    "cd && pytest -q": "`pytest` runs in a directory that nobody can tell beforehand, after a `cd`",
+    "cd -P sub && pytest -q": "`pytest` runs in a directory that nobody can tell beforehand, after a `cd`",
+    "cd '' && pytest -q": "`pytest` runs in a directory that nobody can tell beforehand, after a `cd`",
     'cd "$X" && pytest -q': "the command depends on a variable",
     "CDPATH=.. cd out && pytest -q": "the command",
     "cd s* && pytest -q": "`cd s*` may turn into several operands",
@@ -70,13 +70,13 @@ CASES = {
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with folders and links, and programs beside it that tell where they run."""
+    """A project with directories and links, and programs beside it that tell where they run."""
     above = tmp_path.joinpath(*"deep below a home as projects are".split())  # how deep makes no difference
     root = above / "project"
-    for folder in ("workers", "sub/build", "build", ".git", "node_modules/evil"):
-        (root / folder).mkdir(parents=True)
-    for folder in ("out", "bin"):
-        (above / folder).mkdir()
+    for directory in ("workers", "sub/build", "build", ".git", "node_modules/evil"):
+        (root / directory).mkdir(parents=True)
+    for directory in ("out", "bin"):
+        (above / directory).mkdir()
     (above / "linked").symlink_to(root)
     (root / "inner").symlink_to("sub")
     (root / "leak").symlink_to("../out")
@@ -115,8 +115,8 @@ def test_a_rule_covers_a_command_after_cd_only_where_it_means_the_same(project: 
     where = [CASES[one] for one, command in zip(CASES, commands, strict=True) if command not in asked]
     expected = [told for told in CASES.values() if told in (".", "sub", "sub sub")]
     assert where == expected
-    folders = " ".join(expected).split()
-    assert ran.read_text().split() == [os.path.normpath(project / folder) for folder in folders]
+    directories = " ".join(expected).split()
+    assert ran.read_text().split() == [os.path.normpath(project / directory) for directory in directories]
     store = ("--json", "--store", f"sqlite:{project.parent}/s.db")
     cards = several([("show", request, *store) for request in asked.values()], cwd=project)
     reasons = {command: json.loads(card)["card"]["why"] for command, card in zip(asked, cards, strict=True)}
@@ -137,7 +137,7 @@ def test_explain_says_the_same(project: Path, toolset: tuple[str, ...]) -> None:
         assert expected == "." or expected in told["reason"], command
 
 
-def test_rules_of_the_toolsets_own_entry_go_by_its_folder(project: Path) -> None:
+def test_rules_of_the_toolsets_own_entry_go_by_its_directory(project: Path) -> None:
     """A shell that starts in `sub`: `..` is outside although it is inside of the project, and so is a link there."""
     entry = {"use": "shell_file_ops", "config": {"root": "sub", "sandbox": "off"}, "policy": RULES}
     (project / "signoff.yaml").write_text(yaml.safe_dump({"toolsets": {"sh": entry}, "policy": []}))
@@ -167,7 +167,7 @@ def test_a_link_that_the_line_itself_makes_leads_no_command_elsewhere(project: P
         ("mkdir fresh && cd fresh && pytest 4", "cd inner && pytest 5"): ["fresh", "sub"],
     }
     ran = project.parent / "ran"
-    for commands, folders in runs.items():
+    for commands, directories in runs.items():
         turns = [{"calls": [{"tool": "shell", "args": {"command": command}}]} for command in commands]
         (project / "script.yaml").write_text(yaml.safe_dump([*turns, {"say": "done"}]))
         ran.write_text("")
@@ -177,5 +177,5 @@ def test_a_link_that_the_line_itself_makes_leads_no_command_elsewhere(project: P
             PATH=f"{project.parent / 'bin'}:{os.environ['PATH']}",
             RAN=str(ran),
         )
-        assert done.returncode == (0 if folders else 3), (commands, done.stdout, done.stderr)
-        assert ran.read_text().splitlines() == [str(project / folder) for folder in folders], commands
+        assert done.returncode == (0 if directories else 3), (commands, done.stdout, done.stderr)
+        assert ran.read_text().splitlines() == [str(project / directory) for directory in directories], commands

@@ -40,7 +40,7 @@ TRICKS = {
 
 @pytest.fixture
 def tricked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a trap in it, and an environment full of ways into the trap."""
+    """A directory with a trap in it, and an environment full of ways into the trap."""
     (tmp_path / "trap.sh").write_text("echo fooled\n")
     (tmp_path / "ls").write_text("#!/bin/sh\necho fooled\n")
     (tmp_path / "ls").chmod(0o755)
@@ -80,7 +80,7 @@ async def test_what_was_approved_gets_ours_without_the_tricks(tricked: Path) -> 
     assert "fooled" not in outcome.out + outcome.err and "trap.sh" in outcome.out
     assert {name: found[name] for name in TRICKS if name in found} == {"PAGER": "cat"}
     assert found["HARMLESS"] == "yes"
-    assert all(folder.startswith("/") for folder in found["PATH"].split(":"))
+    assert all(directory.startswith("/") for directory in found["PATH"].split(":"))
 
 
 async def test_a_named_variable_is_kept(tricked: Path) -> None:
@@ -113,7 +113,9 @@ def test_what_others_can_change_is_not_trusted(tmp_path: Path) -> None:
     assert others_change(str(program))
     program.chmod(0o755)
     parent = others_change(str(program))
-    assert parent and ("root" in parent or "others" in parent), "a folder above belongs to somebody, or is open to all"
+    assert parent and ("root" in parent or "others" in parent), (
+        "a directory above belongs to somebody, or is open to all"
+    )
     (tmp_path / "link").symlink_to("/bin/ls")
     assert "plain file" in others_change(str(tmp_path / "link"))
     assert others_change(find_program("ls").path) == ""

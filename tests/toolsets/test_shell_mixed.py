@@ -20,8 +20,8 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     root = tmp_path / "project"
-    for folder in ("workers", "sub", "calm"):
-        (root / folder).mkdir(parents=True)
+    for directory in ("workers", "sub", "calm"):
+        (root / directory).mkdir(parents=True)
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "tool"
     program.write_text("#!/bin/sh\necho tool ran\n")
@@ -48,7 +48,7 @@ def run(project: Path, *commands: str) -> tuple[list[str], str]:
     return [one["event"] for one in events if one.get("event") in ("allowed", "denied")], done.stdout
 
 
-def test_secrets_below_a_folder_are_asked_about_beside_an_allowed_command(project: Path) -> None:
+def test_secrets_below_a_directory_are_asked_about_beside_an_allowed_command(project: Path) -> None:
     reads = ["grep -r KEY sub", "cd sub && grep -r KEY .", "cat sub/.e*"]
     beside = [line for one in reads for line in (f"tool 1; {one}", f"tool 1 && {one}", f"{one}; tool 1")]
     became, told = run(project, *reads, *beside)

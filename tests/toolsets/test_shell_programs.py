@@ -1,4 +1,4 @@
-"""Programs of folders below the root, through the program: why one is not found, how to trust it, who may change it."""
+"""Programs of directories below the root, through the program: why one is not found, how to trust it, who edits it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ NARROW = [
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     root = tmp_path / "project"
-    for folder in ("workers", ".venv/bin", "tools/bin", "new", "src"):
-        (root / folder).mkdir(parents=True)
+    for directory in ("workers", ".venv/bin", "tools/bin", "new", "src"):
+        (root / directory).mkdir(parents=True)
     for file in (".venv/bin/mytest", "tools/bin/mytest", "new/mytest"):
         (root / file).write_text(f"#!/bin/sh\necho {file}\n")
         (root / file).chmod(0o755)
@@ -62,7 +62,7 @@ def test_a_program_that_is_left_out_is_named_with_the_way_to_trust_it(project: P
     written(project, NARROW)
     [*_, last] = events(project, [shell("mytest -q")], f"{project}/.venv/bin:" if in_path else "")
     assert (
-        "mytest: command not found. .venv/bin/mytest is there, but folders below the root are left out of PATH"
+        "mytest: command not found. .venv/bin/mytest is there, but directories below the root are left out of PATH"
         in (last["output"])
     )
     assert "programs: [.venv/bin]" in last["output"]
@@ -74,7 +74,7 @@ def test_a_program_that_is_nowhere_is_not_said_to_be_left_out(project: Path) -> 
     assert "left out of PATH" not in last["output"]
 
 
-def test_a_folder_that_the_file_names_is_searched_first(project: Path) -> None:
+def test_a_directory_that_the_file_names_is_searched_first(project: Path) -> None:
     written(project, NARROW, programs=[".venv/bin", "tools/bin"])
     assert events(project, [shell("mytest -q")])[-1]["output"] == ".venv/bin/mytest"
     assert events(project, [shell("cd src && command -v mytest")])[-1]["output"] == f"{project}/.venv/bin/mytest"
@@ -85,15 +85,15 @@ def test_a_folder_that_the_file_names_is_searched_first(project: Path) -> None:
 @pytest.mark.parametrize(
     ("programs", "told"),
     [
-        (["../bin"], "config.programs[0]: this should be a folder of the project"),
-        (["/usr/bin"], "config.programs[0]: this should be a folder of the project"),
-        ([".venv/bin", "nothing/bin"], "config.programs[1]: there is no folder `nothing/bin`"),
+        (["../bin"], "config.programs[0]: this should be a directory of the project"),
+        (["/usr/bin"], "config.programs[0]: this should be a directory of the project"),
+        ([".venv/bin", "nothing/bin"], "config.programs[1]: there is no directory `nothing/bin`"),
         (["."], "which is all that the shell works on"),
         (".venv/bin", "this should be a list, not a text"),
         ([3], "config.programs[0]"),
     ],
 )
-def test_folders_are_checked_when_the_file_is_read(project: Path, programs: Any, told: str) -> None:
+def test_directories_are_checked_when_the_file_is_read(project: Path, programs: Any, told: str) -> None:
     written(project, NARROW, programs=programs)
     done = signoff("toolsets", "show", "sh", cwd=project)
     assert done.returncode == 1
@@ -134,7 +134,7 @@ BROAD_ONLY = [
 
 
 @pytest.mark.parametrize("policy", [BROAD, NARROW], ids=["broad", "narrow"])
-def test_a_write_into_such_a_folder_asks_whatever_rules_allow(project: Path, policy: list[dict[str, Any]]) -> None:
+def test_a_write_into_such_a_directory_asks_whatever_rules_allow(project: Path, policy: list[dict[str, Any]]) -> None:
     before = (project / "tools/bin/mytest").read_text()
     calls = [*CHANGES, *BROAD_ONLY]
     written(project, policy, programs=["tools/bin"])
@@ -153,8 +153,8 @@ def test_a_write_into_such_a_folder_asks_whatever_rules_allow(project: Path, pol
     assert {one["event"] for one in events(project, plain) if one.get("event") in ("allowed", "denied")} == {"allowed"}
 
 
-def test_without_such_a_folder_the_same_rules_allow_the_same_writes(project: Path) -> None:
-    """So it is the folder that makes them ask."""
+def test_without_such_a_directory_the_same_rules_allow_the_same_writes(project: Path) -> None:
+    """So it is the directory that makes them ask."""
     written(project, BROAD)
     found = events(project, [CHANGES[0], CHANGES[9]])
     assert [one["event"] for one in found if one.get("event") in ("allowed", "denied")] == ["allowed", "allowed"]

@@ -108,10 +108,10 @@ def test_a_link_or_a_pattern_that_leads_to_a_secret_asks(root: Path) -> None:
     assert tools.plan("cat *.txt").line is not None
 
 
-def git(folder: Path, *words: str) -> None:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
+def git(directory: Path, *words: str) -> None:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(directory), "GIT_CONFIG_NOSYSTEM": "1"}
     who = ("-c", "user.name=a", "-c", "user.email=a@b.example")
-    subprocess.run([GIT or "git", *who, *words], cwd=folder, env=environment, capture_output=True, check=True)
+    subprocess.run([GIT or "git", *who, *words], cwd=directory, env=environment, capture_output=True, check=True)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ UV = Path(sys.executable).with_name("uv")
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that the package was installed into, from its own pyproject.toml."""
+    """A directory that the package was installed into, from its own pyproject.toml."""
     source, target = tmp_path_factory.mktemp("source") / "package", tmp_path_factory.mktemp("site")
     shutil.copytree(EXAMPLE, source)
     done = subprocess.run(

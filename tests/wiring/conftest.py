@@ -19,6 +19,6 @@ def fork_server() -> Iterator[ForkServer]:
 
 @pytest.fixture
 def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Town:
-    """A project with a worker that can be talked to; the test sits in its folder."""
+    """A project with a worker that can be talked to; the test sits in its directory."""
     monkeypatch.chdir(tmp_path)
     return Town(tmp_path).write()

@@ -43,14 +43,14 @@ def service() -> Iterator[Service]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> Path:
+def directory(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     write(tmp_path, service, f'{{discord: {{channel: "{service.channel.id}"}}}}')
     return tmp_path
 
 
-def write(folder: Path, service: Service, channels: str) -> None:
-    (folder / "signoff.yaml").write_text(
+def write(directory: Path, service: Service, channels: str) -> None:
+    (directory / "signoff.yaml").write_text(
         f'people: {{ana: {{roles: [ops], discord: "{service.person("ana").id}"}}}}\n'
         f'policy: [{{ask: "*"}}]\nstore: sqlite:s.db\nchannels: {channels}\n'
     )
@@ -93,7 +93,7 @@ def buttons(message: Message) -> list[Any]:
     return message.components
 
 
-@pytest.mark.usefixtures("folder")
+@pytest.mark.usefixtures("directory")
 async def test_a_bot_alone_takes_everything_from_the_project(service: Service) -> None:
     store = open_store("sqlite:s.db")
     broker = Broker(store)
@@ -126,7 +126,7 @@ class Talkative(Bot):
             await message.reply("Homar here.")
 
 
-@pytest.mark.usefixtures("folder")
+@pytest.mark.usefixtures("directory")
 async def test_what_is_said_to_a_bot_is_its_owners_business(service: Service) -> None:
     store = open_store("sqlite:s.db")
     broker = Broker(store)
@@ -159,12 +159,12 @@ def pay(to: str) -> str:
 
 @pytest.mark.mission("H12")
 async def test_h12_where_workers_are_listed_a_mention_starts_them_in_a_bot_of_ones_own(
-    folder: Path, service: Service, monkeypatch: pytest.MonkeyPatch
+    directory: Path, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "own_homar", raising=False)
-    (folder / "own_homar.py").write_text(AGENT)
-    write(folder, service, f'{{discord: {{channel: "{service.channel.id}", workers: ["own_homar:homar"]}}}}')
-    with (folder / "signoff.yaml").open("a") as file:
+    (directory / "own_homar.py").write_text(AGENT)
+    write(directory, service, f'{{discord: {{channel: "{service.channel.id}", workers: ["own_homar:homar"]}}}}')
+    with (directory / "signoff.yaml").open("a") as file:
         file.write("plugins: {allow: [own_homar]}\n")
     async with bot_of(service, Talkative):
         await service.asked("GET", "/applications/{}/guilds/{}/commands")  # it listens: before that it hears nothing
@@ -177,7 +177,7 @@ async def test_h12_where_workers_are_listed_a_mention_starts_them_in_a_bot_of_on
     assert DiscordApprovals(Bot(), signoff=gate)._startable() == (), "its store is another"
 
 
-@pytest.mark.usefixtures("folder")
+@pytest.mark.usefixtures("directory")
 async def test_what_was_deleted_between_two_sessions_is_shown_again(service: Service) -> None:
     store = open_store("sqlite:s.db")
     broker = Broker(store)
@@ -200,7 +200,7 @@ def replies(service: Service) -> list[Message]:
     return [one for one in service.messages(service.channel) if one.reference and one.kind != 18]
 
 
-@pytest.mark.usefixtures("folder")
+@pytest.mark.usefixtures("directory")
 async def test_with_a_gate_its_own_runs_wait_for_discord(service: Service) -> None:
     gate = Signoff([{"ask": "*"}])
     ran: list[str] = []
@@ -226,7 +226,7 @@ async def test_with_a_gate_its_own_runs_wait_for_discord(service: Service) -> No
     assert len(ran) == 1
 
 
-@pytest.mark.usefixtures("folder")
+@pytest.mark.usefixtures("directory")
 async def test_a_gate_that_names_an_approver_asks_there_as_well(service: Service) -> None:
     asked: list[ApprovalRequest] = []
 
@@ -249,7 +249,7 @@ async def test_a_gate_that_names_an_approver_asks_there_as_well(service: Service
     assert len(asked) == 1
 
 
-@pytest.mark.usefixtures("folder")
+@pytest.mark.usefixtures("directory")
 async def test_edited_arguments_are_checked_by_the_tool_itself(service: Service) -> None:
     gate = Signoff([{"deny": {"tool": "pay", "args": {"to": "mallory"}}}, {"ask": "*"}])
     ran: list[str] = []
@@ -275,7 +275,7 @@ async def test_edited_arguments_are_checked_by_the_tool_itself(service: Service)
     assert ran == ["ben"]
 
 
-@pytest.mark.usefixtures("folder")
+@pytest.mark.usefixtures("directory")
 async def test_it_can_be_stopped_and_started_and_leaves_nothing_behind(service: Service) -> None:
     store = open_store("sqlite:s.db")
     broker = Broker(store)
@@ -312,7 +312,7 @@ class DamagedRuns(MemoryStore):
     ],
     ids=["asking", "going on"],
 )
-@pytest.mark.usefixtures("folder")
+@pytest.mark.usefixtures("directory")
 async def test_what_goes_wrong_later_is_reported_at_once(service: Service, options: dict[str, Any], said: str) -> None:
     told: list[dict[str, Any]] = []
     heard = asyncio.Event()
@@ -328,22 +328,22 @@ async def test_what_goes_wrong_later_is_reported_at_once(service: Service, optio
     assert f"signoff discord: {said}" in told[0]["message"] and len(told) == 1
 
 
-def test_which_channel_is_meant(folder: Path, service: Service) -> None:
+def test_which_channel_is_meant(directory: Path, service: Service) -> None:
     bot: Any = object()
     two = '{a: {use: discord, channel: "112233445566778801"}, b: {use: discord, channel: "112233445566778802"}}'
-    write(folder, service, two)
+    write(directory, service, two)
     with pytest.raises(WrongUse, match="several Discord channels: name one, of `a`, `b`"):
         DiscordApprovals(bot)
     assert DiscordApprovals(bot, name="b").name == "b"
     assert DiscordApprovals(bot, channel=112233445566778803).name == "discord"
     with pytest.raises(WrongUse, match="no Discord channel `c`"):
         DiscordApprovals(bot, name="c")
-    write(folder, service, "{terminal: {}}")
+    write(directory, service, "{terminal: {}}")
     with pytest.raises(WrongUse, match=r"signoff.yaml has no Discord channel: add it, or say where to ask"):
         DiscordApprovals(bot)
 
 
-@pytest.mark.usefixtures("folder")
+@pytest.mark.usefixtures("directory")
 @pytest.mark.parametrize(("notify", "names"), [(None, ["ana"]), ("nobody", [])])
 async def test_who_is_notified_can_be_said(service: Service, notify: Any, names: list[str]) -> None:
     store = open_store("sqlite:s.db")
@@ -354,15 +354,15 @@ async def test_who_is_notified_can_be_said(service: Service, notify: Any, names:
     store.close()
 
 
-@pytest.mark.usefixtures("folder")
+@pytest.mark.usefixtures("directory")
 def test_who_is_notified_is_one_of_two() -> None:
     bot: Any = object()
     with pytest.raises(WrongUse, match=r"notify cannot be `approver`: did you mean `approvers`\?"):
         DiscordApprovals(bot, notify="approver")  # type: ignore[arg-type]
 
 
-def test_discord_may_not_be_installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = load_settings(folder / "signoff.yaml")
+def test_discord_may_not_be_installed(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = load_settings(directory / "signoff.yaml")
     monkeypatch.setenv("DISCORD_TOKEN", "MTA1.secret")
     channel_for(settings.channels["discord"], settings)
     monkeypatch.setitem(sys.modules, "discord", None)
@@ -370,9 +370,9 @@ def test_discord_may_not_be_installed(folder: Path, monkeypatch: pytest.MonkeyPa
         channel_for(settings.channels["discord"], settings)
 
 
-def test_nobody_to_ask_and_two_stores(folder: Path) -> None:
+def test_nobody_to_ask_and_two_stores(directory: Path) -> None:
     bot: Any = object()
-    (folder / "signoff.yaml").write_text('policy: []\nchannels: {discord: {channel: "112233445566778801"}}\n')
+    (directory / "signoff.yaml").write_text('policy: []\nchannels: {discord: {channel: "112233445566778801"}}\n')
     with pytest.raises(WrongUse, match="nobody could answer on Discord"):
         DiscordApprovals(bot)
     assert DiscordApprovals(bot, people={"ana": "112233445566778801"}).name == "discord"
@@ -384,8 +384,8 @@ def test_nobody_to_ask_and_two_stores(folder: Path) -> None:
         DiscordApprovals(bot, signoff=Signoff([]), store="sqlite:x.db")
 
 
-def test_whoever_says_everything_needs_no_file(folder: Path) -> None:
+def test_whoever_says_everything_needs_no_file(directory: Path) -> None:
     bot: Any = object()
-    (folder / "signoff.yaml").write_text("polcy: [\n")
+    (directory / "signoff.yaml").write_text("polcy: [\n")
     gate = Signoff([{"ask": "*"}])
     DiscordApprovals(bot, signoff=gate, channel=112233445566778801, people={"ana": 112233445566778802})

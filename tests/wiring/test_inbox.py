@@ -16,7 +16,7 @@ from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
 from signoff.core.notice import Notice
 from signoff.core.offer import offers
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import grant_line
@@ -30,8 +30,8 @@ from signoff.store.sqlite import SqliteStore
 from signoff.testing import FakeClock
 from signoff.wiring.inbox import project_inbox
 
-ANA = Answerer(name="ana", roles=frozenset({"ops", "dev"}), via="discord")
-BEN = Answerer(name="ben", roles=frozenset({"ops"}), via="discord")
+ANA = Actor(name="ana", roles=frozenset({"ops", "dev"}), via="discord")
+BEN = Actor(name="ben", roles=frozenset({"ops"}), via="discord")
 YES = ApprovalDecision(approved=True, by=ANA)
 NO = ApprovalDecision(approved=False, by=BEN, note="not today")
 
@@ -111,13 +111,11 @@ async def test_who_comes_late_is_told_what_happened(inbox: ProjectInbox) -> None
 async def test_only_the_right_people(inbox: ProjectInbox) -> None:
     [first] = await opened(inbox, asks(needs=Requirement(role="ops", quorum=2)))
     with pytest.raises(NotEntitled):
-        await inbox.answer(
-            first.id, ApprovalDecision(approved=True, by=Answerer(name="cleo", roles=frozenset({"ops"})))
-        )
+        await inbox.answer(first.id, ApprovalDecision(approved=True, by=Actor(name="cleo", roles=frozenset({"ops"}))))
     with pytest.raises(NotEntitled, match="nobody is known"):
         await inbox.answer(first.id, ApprovalDecision(approved=True))
     await inbox.answer(first.id, YES)
-    settled = await inbox.answer(first.id, ApprovalDecision(approved=True, by=Answerer(name="ben")))
+    settled = await inbox.answer(first.id, ApprovalDecision(approved=True, by=Actor(name="ben")))
     assert settled.state is State.APPROVED
     assert [vote.by.via for vote in settled.votes] == ["discord", "discord"], "where it came from is on record"
 

@@ -45,10 +45,10 @@ BASES = (
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("project")
+    directory = tmp_path_factory.mktemp("project")
     before = os.getcwd()
-    os.chdir(folder)
-    yield folder
+    os.chdir(directory)
+    yield directory
     os.chdir(before)
 
 
@@ -57,8 +57,8 @@ def loaded(text: str) -> Settings:
     return load_settings("signoff.yaml")
 
 
-def settings(folder: Path, text: str) -> Settings:
-    (folder / "signoff.yaml").write_text(text)
+def settings(directory: Path, text: str) -> Settings:
+    (directory / "signoff.yaml").write_text(text)
     return loaded(text)
 
 
@@ -80,7 +80,7 @@ def offers(found: Settings, request: ApprovalRequest, effect: Effect = Effect.AL
 def effect_of(found: Settings, call: Call) -> Effect:
     layers = (*found.layers, *found.toolset_layers(call.toolset))
     texts = [text for one in layers for text in one.paths_of(call)]
-    return compose(layers, call.changed(resolved=followed(call.start or found.folder, texts))).effect
+    return compose(layers, call.changed(resolved=followed(call.start or found.directory, texts))).effect
 
 
 def matches_sentence(name: str, a: Call, b: Call, root: str) -> bool:
@@ -104,10 +104,10 @@ def matches_sentence(name: str, a: Call, b: Call, root: str) -> bool:
 
 
 def _is_below(path: str, like: str, root: str) -> bool:
-    folder = normpath(f"{root}/{like}").rpartition("/")[0]
+    directory = normpath(f"{root}/{like}").rpartition("/")[0]
     whole = normpath(path if path.startswith("/") else f"{root}/{path}")
     odd = not path or path.startswith("~") or "$" in path or "\\" in path or not path.isprintable()
-    return whole.startswith(f"{folder}/") and not odd and not sensitive_place(whole, root)
+    return whole.startswith(f"{directory}/") and not odd and not sensitive_place(whole, root)
 
 
 # --- any calls ---
@@ -173,7 +173,7 @@ def test_what_the_sentence_says_is_exactly_what_is_let_through(
         assert effect_of(new, call) is Effect.ALLOW, "it lets the call through that it was made of"
         for other in others:
             was = effect_of(old, other)
-            meant = was is not Effect.DENY and matches_sentence(offer.proposal.name, call, other, old.folder)
+            meant = was is not Effect.DENY and matches_sentence(offer.proposal.name, call, other, old.directory)
             is_let = effect_of(new, other) is Effect.ALLOW
             assert is_let == (was is Effect.ALLOW or meant), (offer.proposal.text, other)
 
@@ -193,7 +193,7 @@ def test_a_rule_that_asks_or_denies_lets_nothing_through(
             was, now = effect_of(old, other), effect_of(new, other)
             assert now.strictness >= was.strictness or (was is Effect.DENY) == (now is Effect.DENY)
             assert now is not Effect.ALLOW or was is Effect.ALLOW
-            if matches_sentence("exact", call, other, old.folder):
+            if matches_sentence("exact", call, other, old.directory):
                 assert now.strictness >= effect.strictness
 
 
@@ -201,13 +201,13 @@ def test_a_rule_that_asks_or_denies_lets_nothing_through(
 
 
 needs_corpora = pytest.mark.skipif(
-    not corpora.FOLDER.is_dir(), reason="the corpora are not part of the project and do not stand beside it"
+    not corpora.DIRECTORY.is_dir(), reason="the corpora are not part of the project and do not stand beside it"
 )
 both = pytest.mark.parametrize("where", ["own", pytest.param("corpora", marks=needs_corpora)])
 
 
 def rows_of(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (corpora.FOLDER / f"{name}.jsonl").read_text("utf-8").splitlines()]
+    return [json.loads(line) for line in (corpora.DIRECTORY / f"{name}.jsonl").read_text("utf-8").splitlines()]
 
 
 @lru_cache
@@ -329,7 +329,7 @@ ESCAPES = (
 
 
 @both
-def test_no_path_gets_out_of_a_folder(home: Path, where: str) -> None:
+def test_no_path_gets_out_of_a_directory(home: Path, where: str) -> None:
     found = offers(
         settings(home, "policy: []\n"), asked(Call(tool="write_file", args={"path": "notes/a.txt", "content": "x"}))
     )
@@ -413,11 +413,11 @@ def test_a_tool_whose_name_would_be_a_pattern_makes_no_rule(home: Path, tool: st
 
 
 @pytest.mark.parametrize("name", ["a*b", "a?b", "[ab]"])
-def test_a_folder_whose_name_would_be_a_pattern_is_not_left_open(home: Path, name: str) -> None:
+def test_a_directory_whose_name_would_be_a_pattern_is_not_left_open(home: Path, name: str) -> None:
     call = Call(tool="write_file", args={"path": "notes/a.txt"}, start=f"/srv/{name}")
     found = offers(settings(home, "policy: []\n"), asked(call))
     assert [one.proposal.name for one in found.offered] == ["exact"]
-    assert found.refused == ("room for path: its folder would be read as a pattern",)
+    assert found.refused == ("room for path: its directory would be read as a pattern",)
 
 
 # --- what stands against it ---

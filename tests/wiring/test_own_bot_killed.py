@@ -109,9 +109,9 @@ def service() -> Iterator[Service]:
 class OwnBot:
     """A program that somebody wrote, over one store."""
 
-    def __init__(self, service: Service, folder: Path) -> None:
+    def __init__(self, service: Service, directory: Path) -> None:
         self._service = service
-        self._folder = folder
+        self._directory = directory
         self._process: start.Process | None = None
         self.listened = 0
         """How often a bot had begun to listen when the last one was killed."""
@@ -123,7 +123,7 @@ class OwnBot:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
         self._process = start.Process(
             [sys.executable, "-c", BOT, *given],
-            cwd=self._folder,
+            cwd=self._directory,
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -134,7 +134,7 @@ class OwnBot:
 
     async def noted(self) -> None:
         """Return once it is written down where the call stands: also where the thread was known before."""
-        store = open_store(f"sqlite:{self._folder / 'approvals.db'}")
+        store = open_store(f"sqlite:{self._directory / 'approvals.db'}")
         changed, loop = asyncio.Event(), asyncio.get_running_loop()
         stop = store.watch(lambda: loop.call_soon_threadsafe(changed.set) and None)
         try:

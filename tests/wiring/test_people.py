@@ -14,7 +14,7 @@ from tests.cli.desk import asks
 from signoff.broker import Broker
 from signoff.config import load_settings
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer, Delegation
+from signoff.core.people import Actor, Delegation
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Requirement
 from signoff.delivery.inbox import StoreInbox
@@ -30,8 +30,8 @@ BOTH = f'{{ana: {{roles: [ops], discord: "{ANA}"}}, ben: {{roles: [ops], discord
 ONLY_ANA = f'{{ana: {{roles: [ops], discord: "{ANA}"}}}}'
 
 
-def write(folder: Path, people: str, policy: str = "[]") -> Path:
-    file = folder / "signoff.yaml"
+def write(directory: Path, people: str, policy: str = "[]") -> Path:
+    file = directory / "signoff.yaml"
     file.write_text(f"policy: {policy}\npeople: {people}\n")
     return file
 
@@ -47,7 +47,7 @@ async def inbox(tmp_path: Path) -> AsyncIterator[StoreInbox]:
 
 
 async def yes(inbox: StoreInbox, request: ApprovalRequest, name: str) -> ApprovalRequest:
-    by = Answerer(name=name, roles=frozenset({"ops"}))
+    by = Actor(name=name, roles=frozenset({"ops"}))
     return await inbox.answer(request.id, ApprovalDecision(approved=True, by=by))
 
 
@@ -139,8 +139,8 @@ async def test_a_project_without_people_is_open_until_it_names_some(tmp_path: Pa
 def test_accounts_are_those_of_the_file_now(tmp_path: Path) -> None:
     accounts = Accounts(OnFile(load_settings(write(tmp_path, BOTH))), "discord")
     assert dict(accounts) == {
-        ANA: Answerer(name="ana", roles=frozenset({"ops"}), via="discord"),
-        BEN: Answerer(name="ben", roles=frozenset({"ops"}), via="discord"),
+        ANA: Actor(name="ana", roles=frozenset({"ops"}), via="discord"),
+        BEN: Actor(name="ben", roles=frozenset({"ops"}), via="discord"),
     }
     write(tmp_path, ONLY_ANA)
     assert accounts.get(BEN) is None and len(accounts) == 1

@@ -176,7 +176,7 @@ async def test_nobody_is_started_where_nobody_is_listed(town: Town) -> None:
 
 
 async def test_a_worker_that_is_gone_is_said_at_once(town: Town) -> None:
-    (town.folder / "workers" / "talker.yaml").unlink()
+    (town.directory / "workers" / "talker.yaml").unlink()
     with town.at_work():
         assert "there is no worker `talker`" in await town.says("hi")
         assert await town.runs() == []
@@ -184,7 +184,7 @@ async def test_a_worker_that_is_gone_is_said_at_once(town: Town) -> None:
 
 async def test_a_turn_that_cannot_begin_is_over_and_says_why(town: Town) -> None:
     async with working(town):
-        (town.folder / "workers" / "talker.turns").unlink()
+        (town.directory / "workers" / "talker.turns").unlink()
         await town.says("hi")
         told = await town.told()
         assert told.state is RunState.FAILED
@@ -199,12 +199,12 @@ async def test_a_turn_that_fails_is_told_and_the_next_follows_the_one_before_it(
     async with working(town):
         await town.says("hi")
         await town.told()
-        (town.folder / "workers" / "talker.turns").write_text("- say: Hello.\n")
+        (town.directory / "workers" / "talker.turns").write_text("- say: Hello.\n")
         await town.says("more")
         told = await town.told()
         assert told.state is RunState.FAILED
         assert "the agent asks for turn 2" in told.text
-        (town.folder / "workers" / "talker.turns").write_text("- say: Hello.\n- say: Second.\n")
+        (town.directory / "workers" / "talker.turns").write_text("- say: Hello.\n- say: Second.\n")
         await town.says("more")
         assert (await town.told()).text == "Second."
         runs = await town.runs()
@@ -226,12 +226,12 @@ async def test_while_halted_nothing_begins_or_goes_on(town: Town) -> None:
         assert (await town.told()).text == "You said: wrote 4 bytes to a.txt"
 
 
-async def test_a_run_of_another_folder_is_left_to_others_and_that_is_said_once(town: Town) -> None:
+async def test_a_run_of_another_directory_is_left_to_others_and_that_is_said_once(town: Town) -> None:
     town.write(talker=ASKS)
     async with working(town):
         await town.says("note the eggs")
         asked = await town.asked()
-    elsewhere = town.folder / "elsewhere"
+    elsewhere = town.directory / "elsewhere"
     elsewhere.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(elsewhere)
@@ -250,7 +250,7 @@ async def test_a_run_of_another_folder_is_left_to_others_and_that_is_said_once(t
 
 async def suspended(town: Town) -> str:
     """A run that was begun at a terminal, and suspended at its first question."""
-    store = f"sqlite:{town.folder / 'signoff.db'}"
+    store = f"sqlite:{town.directory / 'signoff.db'}"
     job = job_for("talker", RunOptions(store=store, unattended="park", wait=timedelta(0)))
     try:
         return (await job.run(Task(text="note the eggs"))).run
@@ -287,7 +287,7 @@ async def test_a_run_that_cannot_go_on_is_tried_again_later_and_said_once(town: 
     async with working(town):
         await town.says("note the eggs")
         asked = await town.asked()
-        worker = town.folder / "workers" / "talker.yaml"
+        worker = town.directory / "workers" / "talker.yaml"
         text = worker.read_text()
         worker.write_text("instructions: [wrong\n")
         await town.answer(asked)

@@ -32,7 +32,7 @@ LONG = "and so on " * 100 + "until the end"
 def test_whatever_was_in_hand_goes_on_and_the_tool_runs_once(
     fork_server: ForkServer, tmp_path: Path, event: str, stood: str
 ) -> None:
-    told = fork_server.call(f"{__name__}:killed_at", folder=str(tmp_path), event=event)
+    told = fork_server.call(f"{__name__}:killed_at", directory=str(tmp_path), event=event)
     assert told["stood"] == stood
     assert told["list"] == "eggs eggs", "edited once"
     assert told["said"][0][0] == "done"
@@ -41,25 +41,25 @@ def test_whatever_was_in_hand_goes_on_and_the_tool_runs_once(
 
 
 def test_a_turn_that_was_heard_and_no_more_is_begun_by_the_next(fork_server: ForkServer, tmp_path: Path) -> None:
-    told = fork_server.call(f"{__name__}:killed_at", folder=str(tmp_path), event="heard")
+    told = fork_server.call(f"{__name__}:killed_at", directory=str(tmp_path), event="heard")
     assert told["stood"] == "ready"
     assert (told["list"], told["claims"]) == ("eggs eggs", 1)
 
 
 def test_an_answer_that_was_given_and_not_yet_told_is_told_whole(fork_server: ForkServer, tmp_path: Path) -> None:
-    assert fork_server.call(f"{__name__}:killed_before_it_is_told", folder=str(tmp_path)) == LONG
+    assert fork_server.call(f"{__name__}:killed_before_it_is_told", directory=str(tmp_path)) == LONG
 
 
 # --- in processes of their own ---
 
 
-def killed_before_it_is_told(folder: str) -> str:
+def killed_before_it_is_told(directory: str) -> str:
     """A process dies as the run is over and nobody was told; what the next one shows of it at last."""
-    os.chdir(folder)
-    Town(Path(folder)).write(talker=f"- say: {LONG}\n")
+    os.chdir(directory)
+    Town(Path(directory)).write(talker=f"- say: {LONG}\n")
 
     async def dies() -> None:
-        town = Town(Path(folder))
+        town = Town(Path(directory))
 
         async def say(*told: Any, **more: Any) -> list[str]:
             _die()
@@ -72,7 +72,7 @@ def killed_before_it_is_told(folder: str) -> str:
         await town.running.idle()
 
     async def told() -> str:
-        async with working(Town(Path(folder))) as town:
+        async with working(Town(Path(directory))) as town:
             [run] = await town.runs()
             assert run.state is RunState.DONE
             while (told := await town.told()).text != LONG:
@@ -85,28 +85,28 @@ def killed_before_it_is_told(folder: str) -> str:
     return Child(lambda: asyncio.run(told())).wait()
 
 
-def killed_at(folder: str, event: str) -> dict[str, Any]:
+def killed_at(directory: str, event: str) -> dict[str, Any]:
     """A process begins a turn and dies there, or dies as it goes on with it; another one takes it up."""
-    os.chdir(folder)
-    Town(Path(folder)).write(talker=TURNS)
+    os.chdir(directory)
+    Town(Path(directory)).write(talker=TURNS)
     Path("notes/list.txt").write_text("eggs")
-    first = Child(_dies, folder, event)
+    first = Child(_dies, directory, event)
     first.wait()
     assert first.status == -signal.SIGKILL
-    return Child(_takes_up, folder).wait()
+    return Child(_takes_up, directory).wait()
 
 
 def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _dies(folder: str, event: str) -> None:
+def _dies(directory: str, event: str) -> None:
     def observe(step: CallEvent) -> None:
         if f"{step.what} {step.call.tool}" == event:
             _die()
 
     async def work() -> None:
-        town = Town(Path(folder))
+        town = Town(Path(directory))
         if event == "heard":
             with town.at_work():
                 await town.says("note more eggs")
@@ -119,9 +119,9 @@ def _dies(folder: str, event: str) -> None:
     asyncio.run(work())
 
 
-def _takes_up(folder: str) -> dict[str, Any]:
+def _takes_up(directory: str) -> dict[str, Any]:
     async def work() -> dict[str, Any]:
-        town = Town(Path(folder))
+        town = Town(Path(directory))
         with town.at_work():
             await town.broker.sweep()
             [status] = await town.broker.runs.list(going=True)

@@ -60,20 +60,20 @@ async def test_an_answer_that_comes_while_the_run_acts_on_another_is_not_its_end
 @pytest.fixture
 def fax(town: Town, monkeypatch: pytest.MonkeyPatch) -> Town:
     """A worker whose tool begins something that is done elsewhere."""
-    (town.folder / "faxkit.py").write_text(FAX)
-    monkeypatch.syspath_prepend(str(town.folder))
+    (town.directory / "faxkit.py").write_text(FAX)
+    monkeypatch.syspath_prepend(str(town.directory))
     project = PROJECT.replace("policy: []", "plugins: {allow: [faxkit]}\npolicy: [{allow: {tool: send_fax}}]")
     town.write(
         project.replace("toolsets: {files:", "toolsets: {fax: {use: 'faxkit:kit'}, files:"),
         talker="- calls: [{tool: send_fax, args: {to: bob}}]\n- say: Never.\n",
     )
-    worker = town.folder / "workers" / "talker.yaml"
+    worker = town.directory / "workers" / "talker.yaml"
     worker.write_text(worker.read_text().replace("[files]", "[fax]"))
     return town
 
 
 def sent(town: Town) -> str:
-    return (town.folder / "faxes").read_text()
+    return (town.directory / "faxes").read_text()
 
 
 async def test_what_is_done_elsewhere_is_begun_once_and_waited_for(fax: Town) -> None:
@@ -125,7 +125,7 @@ async def test_something_that_fails_after_the_end_is_not_the_answer(
 ) -> None:
     def fails(*about: Any) -> str:
         monkeypatch.undo()
-        monkeypatch.chdir(town.folder)
+        monkeypatch.chdir(town.directory)
         raise ValueError("cannot be written")
 
     monkeypatch.setattr("signoff.wiring.channel_runs.answer_text", fails)
@@ -152,7 +152,7 @@ async def test_a_turn_that_somebody_else_ends_is_told_whole(town: Town) -> None:
             patch.setattr("signoff.wiring.channel_runs.AT_ONCE", 0)
             await town.answer(asked)
             [run] = await town.runs()
-            job = job_of(run, RunOptions(store=f"sqlite:{town.folder / 'signoff.db'}", unattended="park"))
+            job = job_of(run, RunOptions(store=f"sqlite:{town.directory / 'signoff.db'}", unattended="park"))
             done = await job.resume(run)
             job.close()
             town.clock.advance(timedelta(minutes=1))

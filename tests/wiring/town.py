@@ -17,7 +17,7 @@ from signoff.config import load_settings
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import NEVER
 from signoff.core.notice import Asked, Notice, RunResult
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import SavedRun
 from signoff.delivery import Reconciler, Route
@@ -47,7 +47,7 @@ TURNS = """\
 - say: "You said: {{last}}"
 - say: That was the third.
 """
-ANA = Answerer(name="ana", roles=frozenset({"ops"}), via="discord")
+ANA = Actor(name="ana", roles=frozenset({"ops"}), via="discord")
 
 
 class Thread:
@@ -80,10 +80,10 @@ class Thread:
 
 
 class Town:
-    """A project in a folder, and one process that runs its channels. `restarted` gives the next one."""
+    """A project in a directory, and one process that runs its channels. `restarted` gives the next one."""
 
-    def __init__(self, folder: Path, clock: FakeClock | None = None) -> None:
-        self.folder = folder
+    def __init__(self, directory: Path, clock: FakeClock | None = None) -> None:
+        self.directory = directory
         self.clock = clock or FakeClock(datetime.now(UTC))
         self.lines: asyncio.Queue[str] = asyncio.Queue()
         """What whoever looks on was told."""
@@ -93,18 +93,18 @@ class Town:
 
     def write(self, project: str = PROJECT, **scripts: str) -> Town:
         """Write the project; `scripts` are turns by worker."""
-        (self.folder / "workers").mkdir(exist_ok=True)
-        (self.folder / "notes").mkdir(exist_ok=True)
-        (self.folder / "signoff.yaml").write_text(dedent(project))
+        (self.directory / "workers").mkdir(exist_ok=True)
+        (self.directory / "notes").mkdir(exist_ok=True)
+        (self.directory / "signoff.yaml").write_text(dedent(project))
         for name, turns in (scripts or {"talker": TURNS}).items():
-            (self.folder / "workers" / f"{name}.yaml").write_text(TALKER.replace("talker", name))
-            (self.folder / "workers" / f"{name}.turns").write_text(dedent(turns))
+            (self.directory / "workers" / f"{name}.yaml").write_text(TALKER.replace("talker", name))
+            (self.directory / "workers" / f"{name}.turns").write_text(dedent(turns))
         return self
 
     def open(self, **options: Any) -> None:
         """Start the process, as it were."""
-        self.store = opened(self.folder / "signoff.db")
-        self.settings = load_settings(self.folder / "signoff.yaml")
+        self.store = opened(self.directory / "signoff.db")
+        self.settings = load_settings(self.directory / "signoff.yaml")
         self.broker = Broker(self.store, self.clock, people={"ana": frozenset({"ops"})})
         self.thread = Thread()
         self.post = Reconciler(
@@ -112,7 +112,7 @@ class Town:
             [Route(self.thread, timeout=TIMEOUT)],
             inbox=lambda name: project_inbox(self.broker, self.settings, name),
         )
-        given = RunOptions(store=f"sqlite:{self.folder / 'signoff.db'}", **options)
+        given = RunOptions(store=f"sqlite:{self.directory / 'signoff.db'}", **options)
         self.running = Running(
             self.post, self.broker, self.settings, self.settings.channels, given, observe=self.lines.put_nowait
         )
@@ -189,7 +189,7 @@ class Town:
 
     def note(self, name: str = "a.txt") -> str:
         """What a note says; empty where there is none."""
-        file = self.folder / "notes" / name
+        file = self.directory / "notes" / name
         return file.read_text() if file.exists() else ""
 
 

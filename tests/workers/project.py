@@ -1,4 +1,4 @@
-"""A project in a folder: its file, its workers, and models that follow scripts."""
+"""A project in a directory: its file, its workers, and models that follow scripts."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ toolsets:
 
 
 def project(
-    folder: Path, workers: Mapping[str, str], *, file: str = FILES, scripts: Mapping[str, str] = {}
+    directory: Path, workers: Mapping[str, str], *, file: str = FILES, scripts: Mapping[str, str] = {}
 ) -> Settings:
     """Write the files and read the project. `scripts` are turns by worker, which its file names `script:NAME.turns`."""
-    (folder / "workers").mkdir(parents=True, exist_ok=True)
-    (folder / "notes").mkdir(exist_ok=True)
-    (folder / "signoff.yaml").write_text(dedent(file))
+    (directory / "workers").mkdir(parents=True, exist_ok=True)
+    (directory / "notes").mkdir(exist_ok=True)
+    (directory / "signoff.yaml").write_text(dedent(file))
     for name, text in workers.items():
         suffix = "" if name.endswith(".md") else ".yaml"
-        (folder / "workers" / f"{name}{suffix}").write_text(dedent(text))
+        (directory / "workers" / f"{name}{suffix}").write_text(dedent(text))
     for name, text in scripts.items():
-        (folder / "workers" / f"{name}.turns").write_text(dedent(text))
-    return load_settings(folder / "signoff.yaml")
+        (directory / "workers" / f"{name}.turns").write_text(dedent(text))
+    return load_settings(directory / "signoff.yaml")
 
 
 async def run(

@@ -235,8 +235,8 @@ def test_nothing_to_say_is_refused(tmp_path: Path) -> None:
 def test_variables_in_a_toolsets_config_are_secrets_of_the_gate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("NOTES_FOLDER", "notes")
-    file = "policy: []\ntoolsets: {files: {use: filesystem_rw, config: {root: '${NOTES_FOLDER}'}}}"
+    monkeypatch.setenv("NOTES_DIRECTORY", "notes")
+    file = "policy: []\ntoolsets: {files: {use: filesystem_rw, config: {root: '${NOTES_DIRECTORY}'}}}"
     worker = Workshop(project(tmp_path, {"r": "toolsets: [files]"}, file=file), model=saying("x")).worker("r")
     assert "notes" in tuple(worker.gate.secrets)
 

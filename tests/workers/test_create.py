@@ -60,8 +60,8 @@ class Asked:
         return self.decision
 
 
-def maker(folder: Path, *, creator: str = CREATOR, **workers: str) -> Settings:
-    return project(folder, {"maker": creator, "leaf": "description: Reads.", **workers}, file=FILE)
+def maker(directory: Path, *, creator: str = CREATOR, **workers: str) -> Settings:
+    return project(directory, {"maker": creator, "leaf": "description: Reads.", **workers}, file=FILE)
 
 
 def shop_of(settings: Settings, *turns: Any, **options: Any) -> Workshop:
@@ -70,27 +70,27 @@ def shop_of(settings: Settings, *turns: Any, **options: Any) -> Workshop:
 
 
 async def created(
-    folder: Path, file: str, *, name: str = "fresh", creator: str = CREATOR, **workers: str
+    directory: Path, file: str, *, name: str = "fresh", creator: str = CREATOR, **workers: str
 ) -> tuple[str, Asked]:
     """What the model is told about a new worker, and what a person saw."""
-    [answer], ui = await created_all(folder, {name: file}, creator=creator, **workers)
+    [answer], ui = await created_all(directory, {name: file}, creator=creator, **workers)
     return answer, ui
 
 
 async def created_all(
-    folder: Path, files: Mapping[str, str] | Sequence[tuple[str, str]], *, creator: str = CREATOR, **workers: str
+    directory: Path, files: Mapping[str, str] | Sequence[tuple[str, str]], *, creator: str = CREATOR, **workers: str
 ) -> tuple[list[str], Asked]:
     """The same of several, each with its name, which the model asks for at once."""
     ui = Asked()
     creator = creator.replace("approvers: [ops]\n", "")
-    settings = maker(folder, creator=creator, **workers)
+    settings = maker(directory, creator=creator, **workers)
     named = files.items() if isinstance(files, Mapping) else files
     calls = [calling("worker_create", name=name, file=file) for name, file in named]
     return told(await run(shop_of(settings, calls, "Done.", approver=ui), "maker"), "worker_create"), ui
 
 
-def written(folder: Path, name: str = "fresh") -> dict[str, Any]:
-    return yaml.safe_load((folder / "workers" / f"{name}.yaml").read_text())
+def written(directory: Path, name: str = "fresh") -> dict[str, Any]:
+    return yaml.safe_load((directory / "workers" / f"{name}.yaml").read_text())
 
 
 @pytest.mark.mission("P9")

@@ -50,8 +50,8 @@ class Picky(FunctionToolset[Any]):
         return ["money"] if args.get("amount") else []
 
 
-def real(folder: Path) -> str:
-    return os.path.realpath(folder)
+def real(directory: Path) -> str:
+    return os.path.realpath(directory)
 
 
 async def found(*toolsets: Any, **more: Any) -> AgentParts:
@@ -346,9 +346,9 @@ toolsets:
 
 
 async def surveyed(
-    folder: Path, workers: Mapping[str, str], file: str, **more: Any
+    directory: Path, workers: Mapping[str, str], file: str, **more: Any
 ) -> dict[tuple[str, ...], Reachable]:
-    settings = project(folder, workers, file=file)
+    settings = project(directory, workers, file=file)
     files = load_workers(settings)
     shop = Workshop(settings, workers=files, models=False)
 

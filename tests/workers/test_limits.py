@@ -107,9 +107,9 @@ TURNS = {
 """Seven requests: two, two and three."""
 
 
-def limited(folder: Path, **limits: str) -> Workshop:
+def limited(directory: Path, **limits: str) -> Workshop:
     workers = {name: f"{text}\nlimits: {limits[name]}" if name in limits else text for name, text in CHAIN.items()}
-    return Workshop(project(folder, workers, file=OPEN, scripts=TURNS))
+    return Workshop(project(directory, workers, file=OPEN, scripts=TURNS))
 
 
 @pytest.mark.mission("P9")
@@ -186,9 +186,9 @@ async def test_figures_outlive_the_process(tmp_path: Path) -> None:
     ):
         workers = {**CHAIN, "leaf": "toolsets: [files]\nmodel: script:leaf.turns"}
         workers[worker] += f"\nlimits: {{requests: {limit}}}"
-        folder = tmp_path / str(number)
-        settings = project(folder, workers, file=file, scripts=scripts)
-        store = f"sqlite:{folder}/store.db"
+        directory = tmp_path / str(number)
+        settings = project(directory, workers, file=file, scripts=scripts)
+        store = f"sqlite:{directory}/store.db"
         first = Workshop(settings, store=store, wait="suspend")
         assert isinstance((await run(first, "top")).output, DeferredToolRequests)
         [asked] = await first.worker("top").gate.pending()

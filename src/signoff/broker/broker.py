@@ -29,7 +29,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import NOWHERE
 from signoff.core.inbox import Item
 from signoff.core.lifecycle import OPEN, AskedAgain, Assigned, Cancelled, Claimed, Event, OutcomeReported, Voted
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import Process
 from signoff.errors import RunTaken
@@ -141,7 +141,7 @@ class Broker:
         request_id: str,
         decision: ApprovalDecision,
         *,
-        by: Answerer,
+        by: Actor,
         checked: bool = False,
         refuse: Callable[[ApprovalRequest, ApprovalDecision], None] | None = None,
     ) -> ApprovalRequest:
@@ -182,7 +182,7 @@ class Broker:
 
         return await ledger.write("vote", work)
 
-    async def assign(self, request_id: str, to: str, *, by: Answerer) -> ApprovalRequest:
+    async def assign(self, request_id: str, to: str, *, by: Actor) -> ApprovalRequest:
         """Say who works on a request, so that nobody else starts; an empty name frees it."""
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
@@ -192,7 +192,7 @@ class Broker:
 
         return await self.ledger.write("assign", work)
 
-    async def tell(self, request_id: str, *, happened: bool, by: Answerer, note: str = "") -> ApprovalRequest:
+    async def tell(self, request_id: str, *, happened: bool, by: Actor, note: str = "") -> ApprovalRequest:
         """Say what became of a call whose process is gone. If it did not happen, it may be asked about anew."""
         by, people, journal = self.people.known(by), self.people, self.ledger.journal
 

@@ -17,7 +17,7 @@ from signoff.core.card import safe_summary
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant, grant_for, places_of
 from signoff.core.offer import may_be_remembered, offers
-from signoff.core.people import Answerer, AnswererKind
+from signoff.core.people import Actor, ActorKind
 from signoff.core.record import EventDraft
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import ArgCondition, Fits, Scope, Terms, amount_of
@@ -135,7 +135,7 @@ def remember(tx: Transaction, journal: Journal, request: ApprovalRequest, now: d
     decision = request.decision
     if decision is None or decision.remember is Remember.NONE or request.call is None or decision.by is None:
         return ()
-    if not may_be_remembered(request) or decision.by.kind is AnswererKind.MODE or _lacks_role(request, decision.by):
+    if not may_be_remembered(request) or decision.by.kind is ActorKind.MODE or _lacks_role(request, decision.by):
         return ()
     call = request.call.changed(args=request.effective_args)
     summary = request.title
@@ -147,7 +147,7 @@ def remember(tx: Transaction, journal: Journal, request: ApprovalRequest, now: d
     return [journal.granted(grant, "granted", now, by=decision.by.name)]
 
 
-def check_role(request: ApprovalRequest, decision: ApprovalDecision, by: Answerer) -> None:
+def check_role(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> None:
     """Raise a `RequestError` where an answer is to be remembered for a role that whoever gives it stands in for."""
     if decision.remember is not Remember.NONE and may_be_remembered(request) and _lacks_role(request, by):
         role = request.requirement.role
@@ -157,7 +157,7 @@ def check_role(request: ApprovalRequest, decision: ApprovalDecision, by: Answere
         )
 
 
-def _lacks_role(request: ApprovalRequest, by: Answerer) -> bool:
+def _lacks_role(request: ApprovalRequest, by: Actor) -> bool:
     return request.requirement.role is not None and request.requirement.role not in by.roles
 
 

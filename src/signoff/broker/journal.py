@@ -11,7 +11,7 @@ from typing import Any, cast
 from signoff.core.call import Call
 from signoff.core.grant import Grant
 from signoff.core.loosening import Loosened
-from signoff.core.people import Answerer, Delegation
+from signoff.core.people import Actor, Delegation
 from signoff.core.quorum import who
 from signoff.core.record import EventDraft
 from signoff.core.redact import redact
@@ -88,7 +88,7 @@ class Journal:
         if not self.is_kept:
             return self.about(request, "voted", at)
         vote = request.votes[-1]
-        body = {"approved": vote.decision.approved, **_answerer(vote.by), "args_digest": vote.args_digest}
+        body = {"approved": vote.decision.approved, **_actor(vote.by), "args_digest": vote.args_digest}
         if vote.stands_for is not None:
             body["stands_for"] = vote.stands_for.name
         if vote.decision.note:
@@ -105,7 +105,7 @@ class Journal:
         if decision is not None:
             body["ending"] = str(decision.ending)
             if decision.by is not None:
-                body |= _answerer(decision.by)
+                body |= _actor(decision.by)
             if decision.note:
                 body["note"] = self.text(decision.note, secrets=request.secrets)
         return self.about(request, "settled", at, body)
@@ -172,7 +172,7 @@ class Journal:
         return EventDraft(kind=kind, at=at, request=request.id, run=request.run, body=body)
 
 
-def _answerer(by: Answerer) -> dict[str, Any]:
+def _actor(by: Actor) -> dict[str, Any]:
     body: dict[str, Any] = {"by": by.name, "kind": str(by.kind)}
     if by.via:
         body["via"] = by.via

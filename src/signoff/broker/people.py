@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from signoff.broker.ledger import Ledger
-from signoff.core.people import Answerer, AnswererKind, Delegation, person_key
+from signoff.core.people import Actor, ActorKind, Delegation, person_key
 from signoff.core.quorum import entitled_as, who, why_not_entitled
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import NotEntitled, WrongUse
@@ -25,7 +25,7 @@ class People:
         """Whether nobody but the people on file may answer, even where there is none any longer."""
 
     def follow(self, roles: Callable[[], Mapping[str, frozenset[str]]]) -> None:
-        """Have those be on file whom `roles` tells whenever somebody answers; what it raises, the answerer is told.
+        """Have those be on file whom `roles` tells whenever somebody answers; what it raises, the actor is told.
 
         Where anybody is or was on file, nobody else may answer, whatever a rule says: who is taken off it is out.
         """
@@ -62,7 +62,7 @@ class People:
         now = self._ledger.now()
         return await self._ledger.store.read(lambda tx: tx.delegations.current(now))
 
-    def known(self, by: Answerer) -> Answerer:
+    def known(self, by: Actor) -> Actor:
         """With the roles on file. Where people are on file, nobody else's word about roles counts."""
         people = self._people
         if not people and not self._is_closed:
@@ -78,26 +78,26 @@ class People:
         _, roles = people.get(person_key(name), ("", frozenset[str]()))
         return role in roles
 
-    def check(self, request: ApprovalRequest, by: Answerer) -> None:
+    def check(self, request: ApprovalRequest, by: Actor) -> None:
         """Raise `NotEntitled` where particular people are asked, and nobody on file is called so."""
         people = self._people
-        made_up = by.kind is AnswererKind.PERSON and by.key not in people
+        made_up = by.kind is ActorKind.PERSON and by.key not in people
         if made_up and self._is_closed:
             raise NotEntitled(f"{by.name} is not on file, or no longer, and only people on file may answer here")
         if made_up and people and request.requirement.is_strict:
             raise NotEntitled(f"nobody on file is called {by.name!r}, and this needs {who(request.requirement)}")
 
-    async def entitled(self, request_id: str, people: Sequence[Answerer]) -> Sequence[Answerer]:
+    async def entitled(self, request_id: str, people: Sequence[Actor]) -> Sequence[Actor]:
         """Those of these people who may answer a request now, be it with a no only, or in the place of another."""
         ledger, now = self._ledger, self._ledger.now()
 
-        def work(tx: Transaction) -> list[Answerer]:
+        def work(tx: Transaction) -> list[Actor]:
             request = tx.requests.get(request_id)
             return [one for one in people if request is not None and self._may_answer(tx, request, one, now)]
 
         return await ledger.store.read(work)
 
-    def _may_answer(self, tx: Transaction, request: ApprovalRequest, by: Answerer, now: datetime) -> bool:
+    def _may_answer(self, tx: Transaction, request: ApprovalRequest, by: Actor, now: datetime) -> bool:
         try:
             by = self.known(by)
             self.check(request, by)
@@ -109,10 +109,10 @@ class People:
         return not refusal
 
     def stands_in_for(
-        self, tx: Transaction, request: ApprovalRequest, by: Answerer, now: datetime, *, denies: bool
-    ) -> tuple[Answerer, ...]:
+        self, tx: Transaction, request: ApprovalRequest, by: Actor, now: datetime, *, denies: bool
+    ) -> tuple[Actor, ...]:
         """Whom a person stands in for now, if their own word would not do."""
-        if by.kind is not AnswererKind.PERSON or not why_not_entitled(
+        if by.kind is not ActorKind.PERSON or not why_not_entitled(
             request.requirement, by, request.parties, denies=denies
         ):
             return ()
@@ -122,9 +122,9 @@ class People:
             for one in tx.delegations.current(now)
             if person_key(one.deputy) == by.key and (not self._is_closed or person_key(one.absent) in people)
         ]
-        return tuple(self.known(Answerer(name=name)) for name in absent)
+        return tuple(self.known(Actor(name=name)) for name in absent)
 
-    def in_whose_place(self, request: ApprovalRequest, by: Answerer, absent: Sequence[Answerer]) -> dict[str, str]:
+    def in_whose_place(self, request: ApprovalRequest, by: Actor, absent: Sequence[Actor]) -> dict[str, str]:
         """For the record: whom somebody stood in for, whose own word would not have done."""
         one, _ = entitled_as(request.requirement, by, absent, request.parties)
         return {"stands_for": one.name} if one is not None else {}

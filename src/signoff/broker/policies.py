@@ -45,7 +45,7 @@ class BrokerPolicies:
             return beside
         from signoff.policy.written import layers_of, read_written
 
-        # Of several layers it covers their folders too; a single one is only looked for beside itself.
+        # Of several layers it covers their directories too; a single one is only looked for beside itself.
         text = await self._ledger.store.read(lambda tx: tx.policies.get(request.policy_revision))
         try:
             found = read_written(text) if text is not None else None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from signoff.broker.ledger import Ledger
 from signoff.broker.requests import found
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.ports import Transaction
 
 
-async def note_reader(ledger: Ledger, request_id: str, by: Answerer) -> None:
+async def note_reader(ledger: Ledger, request_id: str, by: Actor) -> None:
     """Note that somebody was given the whole of a call, with the arguments it has now."""
     now = ledger.now()
 
@@ -22,7 +22,7 @@ async def note_reader(ledger: Ledger, request_id: str, by: Answerer) -> None:
     await ledger.store.write("opened", work)
 
 
-async def has_read(ledger: Ledger, request_id: str, by: Answerer) -> bool:
+async def has_read(ledger: Ledger, request_id: str, by: Actor) -> bool:
     """Whether somebody was given the whole of a call, with the arguments it has now."""
 
     def work(tx: Transaction) -> bool:

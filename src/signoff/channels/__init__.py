@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from signoff.channels.script_approver import Answer, ScriptedUI
     from signoff.channels.terminal import TerminalApprover
     from signoff.channels.tui import TuiApprover
-    from signoff.core.people import Answerer
+    from signoff.core.people import Actor
 
 __all__ = ["headless_approver", "scripted_approver", "terminal_approver", "tui_approver"]
 
@@ -24,7 +24,7 @@ __all__ = ["headless_approver", "scripted_approver", "terminal_approver", "tui_a
 def terminal_approver(
     console: Console | None = None,
     *,
-    answerer: Answerer | None = None,
+    actor: Actor | None = None,
     headless: Literal["deny", "park"] = "deny",
     secrets: Iterable[str] = (),
     editor: str | None = None,
@@ -42,7 +42,7 @@ def terminal_approver(
 
     return TerminalApprover(
         console,
-        answerer=answerer,
+        actor=actor,
         headless=headless,
         secrets=secrets,
         editor=editor,
@@ -55,7 +55,7 @@ def terminal_approver(
 
 def tui_approver(
     *,
-    answerer: Answerer | None = None,
+    actor: Actor | None = None,
     headless: Literal["deny", "park"] = "deny",
     secrets: Iterable[str] = (),
     remember: bool = True,
@@ -66,7 +66,7 @@ def tui_approver(
     from signoff.channels.tui import TuiApprover
 
     return TuiApprover(
-        answerer=answerer,
+        actor=actor,
         headless=headless,
         secrets=secrets,
         remember=remember,
@@ -82,7 +82,7 @@ def headless_approver(otherwise: Literal["deny", "park"] = "deny") -> HeadlessAp
     return HeadlessApprover(otherwise)
 
 
-def scripted_approver(answers: Iterable[Answer], *, by: Answerer | None = None) -> ScriptedUI:
+def scripted_approver(answers: Iterable[Answer], *, by: Actor | None = None) -> ScriptedUI:
     """Answers from a list, as a script, or as `by` where it stands in for somebody. For tests and demos."""
     from signoff.channels.script_approver import ScriptedUI
 

@@ -1,7 +1,7 @@
 """Any approver as a channel: what is shown to it is asked there, and what it answers goes to the inbox.
 
 ```python
-ApproverChannel(terminal_approver(answerer=ana), name="terminal")
+ApproverChannel(terminal_approver(actor=ana), name="terminal")
 ```
 """
 
@@ -27,7 +27,7 @@ from signoff.core.lifecycle import settled_text
 from signoff.core.mode import ApprovalMode
 from signoff.core.moment import error_text
 from signoff.core.notice import Asked, Notice, RunResult, Together
-from signoff.core.people import Answerer, AnswererKind
+from signoff.core.people import Actor, ActorKind
 from signoff.core.quorum import why_excluded, why_not_entitled
 from signoff.core.redact import Redactor
 from signoff.core.request import ApprovalRequest, State
@@ -45,7 +45,7 @@ from signoff.errors import (
 )
 from signoff.ports import Approver, Inbox
 
-UNNAMED = Answerer(name="approver", kind=AnswererKind.SCRIPT)
+UNNAMED = Actor(name="approver", kind=ActorKind.SCRIPT)
 """Who answered, where the only approver of a run does not say. It never counts as a particular person."""
 
 _LEFT = "whoever was asked there has left"
@@ -102,7 +102,7 @@ class ApproverChannel:
         approver: Approver | Asks,
         *,
         name: str = "terminal",
-        by: Answerer | None = None,
+        by: Actor | None = None,
         in_place: bool = False,
         mode: ApprovalMode = ApprovalMode.INTERACTIVE,
         is_moot: Callable[[ApprovalRequest], Awaitable[bool]] | None = None,
@@ -290,8 +290,8 @@ class ApproverChannel:
 
         The inbox knows who has which role, and who stands in for whom; why it is so can be said from here.
         """
-        bar, by = getattr(self._approver, "bar", None), getattr(self._approver, "answerer", None)
-        if callable(bar) and isinstance(by, Answerer) and not await inbox.entitled(request.id, [by]):
+        bar, by = getattr(self._approver, "bar", None), getattr(self._approver, "actor", None)
+        if callable(bar) and isinstance(by, Actor) and not await inbox.entitled(request.id, [by]):
             why = why_excluded(request.requirement, by, request.parties) or why_not_entitled(
                 request.requirement, replace(by, roles=frozenset()), request.parties
             )

@@ -31,7 +31,7 @@ from signoff.channels.screen import Screen
 from signoff.core.card import APPROVING, Card, Choice, remember_text
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.offer import how_long, wider_terms
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.safe import spelled_out
 from signoff.core.visible import visible
@@ -54,7 +54,7 @@ class Dialog:
     request: ApprovalRequest
     card: Card
     screen: Screen
-    by: Answerer
+    by: Actor
     editor: str | None = None
     secrets: Iterable[str] = ()
     clock: Callable[[], datetime] = field(default=partial(datetime.now, UTC))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.mode import ApprovalMode
-from signoff.core.people import Answerer, AnswererKind
+from signoff.core.people import Actor, ActorKind
 from signoff.core.request import ApprovalRequest
 from signoff.errors import ScriptEnded, WrongUse
 
@@ -49,10 +49,10 @@ class ScriptedUI:
         self,
         answers: Iterable[Answer],
         *,
-        by: Answerer | None = None,
+        by: Actor | None = None,
     ) -> None:
         self._answers = list(answers)
-        self._by = by or Answerer(name="script", kind=AnswererKind.SCRIPT, via="script")
+        self._by = by or Actor(name="script", kind=ActorKind.SCRIPT, via="script")
         self.asked: list[ApprovalRequest] = []
 
     def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:

@@ -11,7 +11,7 @@ from signoff.channels.render import draw_list
 from signoff.channels.screen import Screen
 from signoff.core.card import Choice
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.visible import visible
 
 Stop = Callable[[NoLine], ApprovalDecision]
@@ -25,7 +25,7 @@ class Several:
         self,
         dialogs: Sequence[Dialog],
         screen: Screen,
-        by: Answerer,
+        by: Actor,
         *,
         stopped: Stop,
         say: Callable[[Dialog, ApprovalDecision], None],

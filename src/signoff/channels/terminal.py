@@ -27,7 +27,7 @@ from signoff.channels.turns import Outcome, Turns
 from signoff.core.card import Card, card_for, safe_summary, session_text
 from signoff.core.decision import ApprovalDecision, Ending, Keeps, Remember
 from signoff.core.mode import ApprovalMode
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.safe import redacted_text
 from signoff.core.visible import visible
@@ -52,7 +52,7 @@ class TerminalApprover:
         console: Console | None = None,
         *,
         stdin: IO[str] | None = None,
-        answerer: Answerer | None = None,
+        actor: Actor | None = None,
         headless: Literal["deny", "park"] = "deny",
         secrets: Iterable[str] = (),
         editor: str | None = None,
@@ -61,7 +61,7 @@ class TerminalApprover:
         can_stop: bool = False,
         draft_rules: DraftRules | None = None,
     ) -> None:
-        """By default it talks on standard error or output, and the answerer is `$SIGNOFF_AS` or the system's user.
+        """By default it talks on standard error or output, and the actor is `$SIGNOFF_AS` or the system's user.
 
         `secrets` are values to mask wherever they are shown. `editor` is a command, instead of `$VISUAL` and
         `$EDITOR`. `remember` and `keeps_always` say whether answers can be kept, and kept for good. `can_stop` offers a
@@ -70,7 +70,7 @@ class TerminalApprover:
         """
         self._console = console
         self._keyboard = Keyboard(stdin)
-        self._answerer = answerer
+        self._actor = actor
         self._headless = HeadlessApprover(headless)
         self._secrets = tuple(secrets)
         self._editor = editor
@@ -105,9 +105,9 @@ class TerminalApprover:
                 self._forget(key)
 
     @property
-    def answerer(self) -> Answerer:
+    def actor(self) -> Actor:
         """Who answers here, as far as is known here: which roles they have may be on file elsewhere."""
-        return self._answerer or Answerer(name=user_here(), via="terminal")
+        return self._actor or Actor(name=user_here(), via="terminal")
 
     def bar(self, request_id: str, why: str) -> None:
         """Say, before it is asked about, that whoever sits here cannot answer a request: no answers are offered."""
@@ -215,7 +215,7 @@ class TerminalApprover:
 
         try:
             if len(dialogs) != 1:
-                return Several(dialogs, screen, self.answerer, stopped=self._stopped, say=say).run()
+                return Several(dialogs, screen, self.actor, stopped=self._stopped, say=say).run()
             decision = dialogs[0].run()
             assert decision is not None
         except (NoLine, KeyboardInterrupt) as stop:
@@ -234,7 +234,7 @@ class TerminalApprover:
             remember=self._remember,
             keeps_always=self._keeps_always,
             now=datetime.now(UTC),
-            viewer=self.answerer.name,
+            viewer=self.actor.name,
         )
         if isinstance(card, ApprovalDecision):
             screen.say(f"denied: {visible(request.tool_name)}: {visible(card.note)}", "red")
@@ -243,7 +243,7 @@ class TerminalApprover:
             request,
             card,
             screen,
-            self.answerer,
+            self.actor,
             editor=self._editor,
             secrets=self._secrets,
             in_list=in_list,
@@ -257,7 +257,7 @@ class TerminalApprover:
         if isinstance(stop, Withdrawn | LeftOpen):
             note = LEFT if isinstance(stop, LeftOpen) else str(stop)
             return ApprovalDecision(approved=False, note=note, ending=Ending.CANCELLED)
-        return ApprovalDecision(approved=False, note=str(stop), by=self.answerer)
+        return ApprovalDecision(approved=False, note=str(stop), by=self.actor)
 
 
 def _is_left(decision: ApprovalDecision) -> bool:

@@ -33,7 +33,7 @@ from signoff.channels.tui_requests import LEFT, WaitingRequest, WaitingRequests
 from signoff.core.card import Card
 from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.mode import ApprovalMode
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.errors import NobodyHere
 
@@ -49,7 +49,7 @@ class TuiApprover:
     def __init__(
         self,
         *,
-        answerer: Answerer | None = None,
+        actor: Actor | None = None,
         headless: Literal["deny", "park"] = "deny",
         secrets: Iterable[str] = (),
         remember: bool = True,
@@ -57,12 +57,12 @@ class TuiApprover:
         draft_rules: DraftRules | None = None,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """By default the answerer is `$SIGNOFF_AS` or the system's user.
+        """By default the actor is `$SIGNOFF_AS` or the system's user.
 
         `secrets` are values to mask wherever they are shown. `remember` and `keeps_always` say whether answers can be
         kept, and kept for good. `draft_rules` offers a key that makes a rule of a call.
         """
-        self._answerer = answerer
+        self._actor = actor
         self._headless = HeadlessApprover(headless)
         self._secrets = tuple(secrets)
         self._remember = remember
@@ -157,7 +157,7 @@ class TuiApprover:
                 self._opening.wait_if_closing()  # what it leaves behind comes before the next one
             if not _has_screen():
                 return None
-            by = self._answerer or Answerer(name=user_here(), via="tui")
+            by = self._actor or Actor(name=user_here(), via="tui")
             waiting = WaitingRequests()
             waiting.add(entries)
             app = TuiApp(
@@ -179,7 +179,7 @@ class TuiApprover:
             self._secrets,
             remember=self._remember,
             keeps_always=self._keeps_always,
-            viewer=self._answerer.name if self._answerer is not None else user_here(),
+            viewer=self._actor.name if self._actor is not None else user_here(),
         )
         if isinstance(card, ApprovalDecision):
             return card

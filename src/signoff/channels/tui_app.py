@@ -19,7 +19,7 @@ from signoff.channels.tui_board import Board
 from signoff.channels.tui_driver import LOOK_AT_SIZE, TerminalGone, ThreadDriver
 from signoff.channels.tui_prompts import SHEETS
 from signoff.channels.tui_requests import WaitingRequests
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 
 _WIDTHS = [(0, "-narrow"), (72, "-wide"), (110, "-vast")]
 _STYLE = """
@@ -60,7 +60,7 @@ class TuiApp(App[None]):
     def __init__(
         self,
         waiting: WaitingRequests,
-        by: Answerer,
+        by: Actor,
         *,
         secrets: Iterable[str] = (),
         draft_rules: DraftRules | None = None,

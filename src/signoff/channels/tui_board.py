@@ -40,7 +40,7 @@ from signoff.channels.tui_prompts import (
 from signoff.channels.tui_requests import WaitingRequest, WaitingRequests, named
 from signoff.core.card import APPROVING, Card, Choice
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.safe import redacted_text
 from signoff.core.visible import visible
 from signoff.errors import SignoffError
@@ -77,7 +77,7 @@ class Board(Screen[None]):
     def __init__(
         self,
         waiting: WaitingRequests,
-        by: Answerer,
+        by: Actor,
         *,
         secrets: Iterable[str],
         draft_rules: DraftRules | None,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from signoff.cli.remember import RememberOptions
     from signoff.config import Settings
     from signoff.core.decision import ApprovalDecision
-    from signoff.core.people import Answerer
+    from signoff.core.people import Actor
     from signoff.core.request import ApprovalRequest
     from signoff.errors import RequestError
 
@@ -271,7 +271,7 @@ def _confirmed(ready: Sequence[Done], yes: bool) -> bool:
     return click.confirm("Is that meant?", err=True)
 
 
-async def _answered(broker: Broker, ready: Done, by: Answerer) -> Done:
+async def _answered(broker: Broker, ready: Done, by: Actor) -> Done:
     from signoff.cli.request_report import late_text
     from signoff.core.inbox import has_approved
     from signoff.core.request import State

@@ -78,10 +78,10 @@ def _assign(request_id: str, to: str | None, name: str | None, store: str | None
 
 async def _warned(broker: Broker, request: ApprovalRequest) -> str:
     """Where whoever has it now may not answer it: nobody else can, as long as they have it."""
-    from signoff.core.people import Answerer
+    from signoff.core.people import Actor
     from signoff.core.visible import visible
 
-    if not request.assigned or await broker.people.entitled(request.id, [Answerer(name=request.assigned)]):
+    if not request.assigned or await broker.people.entitled(request.id, [Actor(name=request.assigned)]):
         return ""
     return f"\n{visible(request.assigned)} may not answer it, and nobody else can now: signoff release {request.id}"
 

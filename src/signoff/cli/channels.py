@@ -198,9 +198,9 @@ def _wrong_workers(seen: ChannelStatus) -> str:
 
 def _who(seen: ChannelStatus) -> tuple[str, str, bool]:
     from signoff.cli.words import safe
-    from signoff.wiring.channels import answerers
+    from signoff.wiring.channels import actors
 
-    names = [safe(one.name) for one in answerers(seen.entry, seen.settings).values()]
+    names = [safe(one.name) for one in actors(seen.entry, seen.settings).values()]
     if names:
         return "asks", ", ".join(names), False
     if seen.entry.use == "discord":
@@ -225,14 +225,14 @@ def _has_secret(entry: ChannelEntry) -> bool:
 
 def _data(seen: ChannelStatus) -> Mapping[str, Any]:
     from signoff.cli.words import iso, safe
-    from signoff.wiring.channels import answerers
+    from signoff.wiring.channels import actors
 
     entry, down = seen.entry, seen.lease.down if seen.lease is not None else None
     return {
         "name": entry.name,
         "kind": entry.use,
         "channel": entry.channel or None,
-        "people": [one.name for one in answerers(entry, seen.settings).values()],
+        "people": [one.name for one in actors(entry, seen.settings).values()],
         "workers": list(entry.workers),
         "wrong": _wrong_workers(seen) or None,
         "timeout": entry.timeout.total_seconds() if entry.timeout is not None else None,

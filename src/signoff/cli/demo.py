@@ -1,4 +1,4 @@
-"""`signoff demo`: an agent with real files and a real shell, allowed, asked about and refused, in a scratch folder."""
+"""`signoff demo`: an agent with real files and a real shell, allowed, asked about, refused, in a scratch directory."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ ANSWERS_HELP = "Answer in advance, in order: approve, deny, deny:NOTE, edit, edi
 @click.command()
 @click.option("--answers", metavar="A,B,…", help=ANSWERS_HELP)
 @click.option(
-    "--dir", "folder", type=click.Path(path_type=Path, file_okay=False), help="Scratch folder. Default: a new one."
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Scratch directory. Default: a new one.",
 )
-def demo(answers: str | None, folder: Path | None) -> None:
+def demo(answers: str | None, directory: Path | None) -> None:
     """Watch an agent being allowed, asked about and refused.
 
-    A scripted model works on real files in a scratch folder, so nothing is needed: no key, no network. You are asked
+    A scripted model works on real files in a scratch directory, so nothing is needed: no key, no network. You are asked
     five times. Say what you like; the summary at the end shows what ran, what did not, and why.
 
     \b
@@ -48,7 +51,7 @@ def demo(answers: str | None, folder: Path | None) -> None:
 
     console = Console(stderr=True, highlight=False)
     approver = _approver(answers, console)
-    root, grants = _scratch(folder)
+    root, grants = _scratch(directory)
     click.echo(f"A scripted agent gets release notes ready in {root}", err=True)
     click.echo("Its policy: what only reads is allowed, changes are asked about, .env is denied.\n", err=True)
     events: list[CallEvent] = []
@@ -63,9 +66,7 @@ def demo(answers: str | None, folder: Path | None) -> None:
     click.secho("Next steps", bold=True)
     click.echo("  signoff init            a project of your own: a policy, a worker, a script to try it with")
     click.echo("  signoff doctor          what its workers can do unasked")
-    click.echo(
-        f"  rm -r {shlex.quote(str(root.parent if folder is None else root))}  when you have seen enough of these files"
-    )
+    click.echo(f"  rm -r {shlex.quote(str(root.parent if directory is None else root))}  removes these files")
 
 
 def _approver(answers: str | None, console: Console) -> Approver:
@@ -78,17 +79,17 @@ def _approver(answers: str | None, console: Console) -> Approver:
     return TerminalApprover()
 
 
-def _scratch(folder: Path | None) -> tuple[Path, Path]:
-    """The folder the agent works in, and a file beside it for what is remembered."""
-    if folder is None:
+def _scratch(directory: Path | None) -> tuple[Path, Path]:
+    """The directory the agent works in, and a file beside it for what is remembered."""
+    if directory is None:
         above = Path(tempfile.mkdtemp(prefix="signoff-demo-"))
         root = above / "work"
         root.mkdir()
         return root, above / "grants.json"
-    if folder.exists() and any(folder.iterdir()):
-        raise click.UsageError(f"{folder} is not empty; the demo wants a folder of its own.")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder, Path(tempfile.mkdtemp(prefix="signoff-demo-")) / "grants.json"
+    if directory.exists() and any(directory.iterdir()):
+        raise click.UsageError(f"{directory} is not empty; the demo wants a directory of its own.")
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory, Path(tempfile.mkdtemp(prefix="signoff-demo-")) / "grants.json"
 
 
 def split_answers(text: str) -> list[str]:
@@ -121,13 +122,13 @@ class PreparedAnswers:
         from signoff.channels.render import draw_card
         from signoff.channels.screen import Screen
         from signoff.core.card import card_for
-        from signoff.core.people import Answerer, AnswererKind
+        from signoff.core.people import Actor, ActorKind
 
         screen = Screen(self._console, Keyboard())
         screen.show(draw_card(card_for(request, zone=datetime.astimezone), screen.look, whole=True).lines)
         answer = self._answers.pop(0) if self._answers else "deny:no answer was left in --answers"
         screen.say(f"your answer > {answer}")
-        return replace(_decision(answer, request), by=Answerer(name="--answers", kind=AnswererKind.SCRIPT))
+        return replace(_decision(answer, request), by=Actor(name="--answers", kind=ActorKind.SCRIPT))
 
 
 def _decision(answer: str, request: ApprovalRequest) -> ApprovalDecision:

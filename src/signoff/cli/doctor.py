@@ -89,7 +89,7 @@ def _report(settings: Settings, only: Sequence[str], connect: bool, store: str |
 
     workers, wrong = _workers(settings)
     caller = Caller.here()
-    files = Files(settings, workers, caller.layers(settings.folder))
+    files = Files(settings, workers, caller.layers(settings.directory))
     names = _names(only, workers, wrong)
     survey = _survey(files, [name for name in names if name in workers], connect) if names else None
     if survey is not None:
@@ -121,7 +121,7 @@ def _agent_report(path: str, settings: Settings, connect: bool, store: str | Non
     from signoff.workers.agents import look_at
 
     caller = Caller.here()
-    layers = (*settings.layers, *caller.layers(settings.folder))
+    layers = (*settings.layers, *caller.layers(settings.directory))
     facts = asyncio.run(look_at(path, layers, connect=connect))
     return DoctorReport(
         settings=settings,
@@ -349,18 +349,18 @@ def _told(severity: Severity, check: str, before: str, error: SignoffError) -> F
 def _own_rules(files: Files, survey: WorkerSurvey, kept: StoreFacts) -> Iterator[Finding]:
     """Workers that can change the files they are bound by."""
     from signoff.cli.doctor_findings import ERROR, Finding
-    from signoff.config import PROJECT_FILE, workers_folder
+    from signoff.config import PROJECT_FILE, workers_directory
     from signoff.policy.phrases import shown
     from signoff.toolsets.catalog import Catalog
     from signoff.workers.survey import way_to_change
 
-    folder, workers = files.settings.folder, workers_folder(files.settings)
+    directory, workers = files.settings.directory, workers_directory(files.settings)
     bound_by = {
-        files.settings.file or os.path.join(folder, PROJECT_FILE): PROJECT_FILE,
+        files.settings.file or os.path.join(directory, PROJECT_FILE): PROJECT_FILE,
         os.path.join(workers, "new.yaml"): f"{os.path.basename(workers)}/",
-        os.path.join(folder, "toolsets.py"): "toolsets.py",
+        os.path.join(directory, "toolsets.py"): "toolsets.py",
         **({kept.file: "the store of approvals"} if kept.file else {}),
-        **{os.path.join(one, "new"): f"{os.path.relpath(one, folder)}/" for one in Catalog(files.settings).programs},
+        **{os.path.join(one, "new"): f"{os.path.relpath(one, directory)}/" for one in Catalog(files.settings).programs},
     }
     seen: set[tuple[str, str]] = set()
     for one in survey.tools:
@@ -385,10 +385,10 @@ def _programs(files: Files, survey: WorkerSurvey) -> Iterator[Finding]:
     seen: set[str] = set()
     for one in survey.tools:
         who, rules = " > ".join(one.chain), beyond_reading(one)
-        folders = [os.path.relpath(folder, files.settings.folder) for folder in unsealed(one.tool)]
-        if folders and rules and who not in seen:
+        directories = [os.path.relpath(directory, files.settings.directory) for directory in unsealed(one.tool)]
+        if directories and rules and who not in seen:
             seen.add(who)
-            what = f"commands that {who} may run unasked can change {listed(folders)}, whose programs run by name"
+            what = f"commands that {who} may run unasked can change {listed(directories)}, whose programs run by name"
             places = ", ".join(dict.fromkeys(str(rule.place) for rule in rules))
             fix = "allow only commands that you trust not to write there, or install bubblewrap: its sandbox seals them"
             yield Finding(severity=WARNING, check="programs", what=what, place=places, fix=fix)

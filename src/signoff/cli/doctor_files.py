@@ -41,18 +41,18 @@ def _rule_files(files: Files) -> Iterator[Path]:
     yield from (Path(one.file) for one in files.environment if os.path.isfile(one.file))
     for worker in files.workers.values():
         yield Path(worker.file)
-    if (code := Path(settings.folder) / "toolsets.py").exists():
+    if (code := Path(settings.directory) / "toolsets.py").exists():
         yield code
 
 
 def _secret_files(settings: Settings) -> Iterator[Path]:
-    from signoff.store.keys import keys_folder
+    from signoff.store.keys import keys_directory
 
-    folder = Path(settings.folder)
+    directory = Path(settings.directory)
     if settings.file and any(secret_findings(settings)):
         yield Path(settings.file)
-    yield from sorted(one for one in folder.glob(".env*") if one.is_file() and not _is_template(one.name))
-    keys = keys_folder()
+    yield from sorted(one for one in directory.glob(".env*") if one.is_file() and not _is_template(one.name))
+    keys = keys_directory()
     if keys is not None and (key := keys / "record.key").exists():
         yield key
 
@@ -64,8 +64,8 @@ def _is_template(name: str) -> bool:
 def who_else_can(path: str | os.PathLike[str], what: int) -> str:
     """Who besides the owner may read (4) or write (2) a file, as the system would let them; empty: nobody.
 
-    Whoever may write a folder on the way may exchange what is below it. Where nobody else gets through a folder on the
-    way, nobody else gets to the file.
+    Write access to a parent directory allows replacing what is below it. Where nobody else can pass a parent directory,
+    nobody else reaches the file.
     """
     try:
         target = Path(os.path.realpath(path))
@@ -79,15 +79,15 @@ def who_else_can(path: str | os.PathLike[str], what: int) -> str:
 
 
 def _may(modes: list[os.stat_result], what: int, *, everybody: bool) -> bool:
-    file, *folders = modes
-    if all(_bits(one, everybody) & 0o1 for one in folders) and _bits(file, everybody) & what:
+    file, *directories = modes
+    if all(_bits(one, everybody) & 0o1 for one in directories) and _bits(file, everybody) & what:
         return True
     if what != _WRITE:
         return False
-    for at, folder in enumerate(folders):
-        is_sticky = folder.st_mode & stat.S_ISVTX
-        reached = all(_bits(one, everybody) & 0o1 for one in folders[at:])
-        if reached and not is_sticky and _bits(folder, everybody) & _WRITE:
+    for at, directory in enumerate(directories):
+        is_sticky = directory.st_mode & stat.S_ISVTX
+        reached = all(_bits(one, everybody) & 0o1 for one in directories[at:])
+        if reached and not is_sticky and _bits(directory, everybody) & _WRITE:
             return True
     return False
 

@@ -12,7 +12,7 @@ import click
 from signoff.cli.words import clip, count, fold, iso, now, pad, safe
 from signoff.core.inbox import agreed, needs_of
 from signoff.core.moment import Zone, ago, ahead, in_utc
-from signoff.core.people import Answerer, person_key
+from signoff.core.people import Actor, person_key
 from signoff.core.quorum import entitled_as, why_not_entitled
 from signoff.core.request import State
 from signoff.core.visible import visible
@@ -39,9 +39,9 @@ class Me:
     name: str
     roles: frozenset[str]
 
-    def may(self, tx: Transaction, item: Item, absent: Sequence[Answerer]) -> bool:
+    def may(self, tx: Transaction, item: Item, absent: Sequence[Actor]) -> bool:
         """Whether it is for me, or I stand in for one of the absent whom it is for, and nobody else works on it."""
-        by = Answerer(name=self.name, roles=self.roles)
+        by = Actor(name=self.name, roles=self.roles)
         if item.role and not any(item.role in one.roles for one in (by, *absent)):
             return False
         if item.state is State.UNKNOWN:
@@ -77,7 +77,7 @@ def page_of(tx: Transaction, at: datetime, limit: int, me: Me | None, roles: Map
         items = [_counted(tx, one) for one in tx.queue.page(limit=limit + 1)]
     else:
         absent = [
-            Answerer(name=one.absent, roles=roles.get(person_key(one.absent), frozenset()))
+            Actor(name=one.absent, roles=roles.get(person_key(one.absent), frozenset()))
             for one in tx.delegations.current(at)
             if person_key(one.deputy) == person_key(me.name)
         ]
@@ -138,7 +138,7 @@ def _has_voted(tx: Transaction, item: Item, me: Me) -> bool:
     )
 
 
-def _mine(tx: Transaction, limit: int, me: Me, absent: Sequence[Answerer]) -> Iterator[Item]:
+def _mine(tx: Transaction, limit: int, me: Me, absent: Sequence[Actor]) -> Iterator[Item]:
     after: Item | None = None
     found = 0
     while batch := tx.queue.page(limit=200, after=after):

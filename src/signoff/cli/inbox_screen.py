@@ -15,7 +15,7 @@ from signoff.cli.open_broker import say_where, with_broker
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
-    from signoff.core.people import Answerer
+    from signoff.core.people import Actor
     from signoff.core.request import ApprovalRequest
     from signoff.errors import ChannelFailed
 
@@ -39,7 +39,7 @@ def answer_all(store: str | None, policy: str | None, name: str | None, *, mine:
 
 
 async def _answered(
-    broker: Broker, settings: Settings, store: str | None, me: Answerer, *, mine: bool
+    broker: Broker, settings: Settings, store: str | None, me: Actor, *, mine: bool
 ) -> ChannelFailed | None:
     """Have everything answered that waits, and what comes meanwhile; why nobody could be asked any longer."""
     from signoff.channels import tui_approver
@@ -48,7 +48,7 @@ async def _answered(
     from signoff.wiring.inbox import project_inbox
     from signoff.wiring.job import drafts_in
 
-    approver = tui_approver(answerer=me, draft_rules=drafts_in(store, settings))
+    approver = tui_approver(actor=me, draft_rules=drafts_in(store, settings))
     screen = ApproverChannel(approver, name="tui", by=me)
     async with Attended(broker, screen, project_inbox(broker, settings, "tui").take) as attended:
         with _watching(broker, attended.wake):
@@ -80,7 +80,7 @@ def _next_moment(waiting: Sequence[ApprovalRequest], looked_at: datetime) -> dat
     return min((moment for moment in moments if moment > looked_at), default=None)
 
 
-def _shown_to(me: Answerer, waiting: Sequence[ApprovalRequest], *, mine: bool) -> Sequence[ApprovalRequest]:
+def _shown_to(me: Actor, waiting: Sequence[ApprovalRequest], *, mine: bool) -> Sequence[ApprovalRequest]:
     from signoff.core.quorum import why_not_entitled
 
     return [one for one in waiting if not mine or not why_not_entitled(one.requirement, me, one.parties)]

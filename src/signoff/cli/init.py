@@ -18,9 +18,9 @@ SCHEMAS = ".signoff"
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
-def init(folder: Path) -> None:
-    """Write signoff.yaml, workers/notetaker.yaml and hello.yaml into FOLDER (default: here). Nothing is overwritten.
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=".")
+def init(directory: Path) -> None:
+    """Write signoff.yaml, workers/notetaker.yaml and hello.yaml into DIRECTORY (default: here). Nothing is overwritten.
 
     The schemas they name, for editors, go into .signoff; `signoff schema --write .signoff` brings them up to date.
 
@@ -29,19 +29,19 @@ def init(folder: Path) -> None:
       signoff init
       signoff run notetaker "Note the milk" --model script:hello.yaml
     """
-    texts = {folder / name: (TEMPLATES / name).read_text(encoding="utf-8") for name in FILES}
-    schemas = {folder / SCHEMAS / name: text for name, text in _schemas()}
+    texts = {directory / name: (TEMPLATES / name).read_text(encoding="utf-8") for name in FILES}
+    schemas = {directory / SCHEMAS / name: text for name, text in _schemas()}
     wanted = {**texts, **{file: text for file, text in schemas.items() if not _holds(file, text)}}
-    there = list(dict.fromkeys(str(one) for file in wanted for one in _in_the_way(file, folder)))
+    there = list(dict.fromkeys(str(one) for file in wanted for one in _in_the_way(file, directory)))
     if there:
         raise WrongUse(
             f"{', '.join(there)} already there; nothing was written.\n"
-            "  Move it away, or name another folder: signoff init FOLDER"
+            "  Move it away, or name another directory: signoff init DIRECTORY"
         )
-    _write_all(wanted, folder)
+    _write_all(wanted, directory)
     for file in wanted:
         click.echo(f"wrote {file}")
-    step = "" if folder == Path(".") else f"cd {folder} && "
+    step = "" if directory == Path(".") else f"cd {directory} && "
     click.echo(f'\nTry it:  {step}signoff run notetaker "Note the milk" --model script:hello.yaml')
     click.echo(f"Talk:    {step}signoff run notetaker --chat --model script:hello.yaml")
     click.echo("A real model needs its package and its key, and `signoff doctor` says what is missing:")
@@ -66,19 +66,19 @@ def _holds(file: Path, text: str) -> bool:
         return False
 
 
-def _in_the_way(file: Path, folder: Path) -> Iterator[Path]:
-    """What has a file's name already, also a link that leads nowhere, or stands where a folder on its way should."""
+def _in_the_way(file: Path, directory: Path) -> Iterator[Path]:
+    """What has a file's name already, also a link that leads nowhere, or stands where a directory on its way should."""
     if os.path.lexists(file):
         yield file
     for parent in (file.parent, *file.parent.parents):
         if os.path.lexists(parent) and not parent.is_dir():
             yield parent
-        if parent == folder:
+        if parent == directory:
             return
 
 
-def _write_all(texts: Mapping[Path, str], folder: Path) -> None:
-    """Write every file; where one cannot be written, none is left, nor a folder that was made for it."""
+def _write_all(texts: Mapping[Path, str], directory: Path) -> None:
+    """Write every file; where one cannot be written, none is left, nor a directory that was made for it."""
     made: list[Path] = []
     try:
         for file, text in texts.items():
@@ -91,9 +91,9 @@ def _write_all(texts: Mapping[Path, str], folder: Path) -> None:
                 out.write(text)
     except BaseException as error:
         for one in reversed(made):
-            with suppress(OSError):  # a folder that somebody else used meanwhile stays
+            with suppress(OSError):  # a directory that somebody else used meanwhile stays
                 one.rmdir() if one.is_dir() else one.unlink()
         if not isinstance(error, OSError):
             raise
-        where = error.filename or folder
+        where = error.filename or directory
         raise WrongUse(f"{where} cannot be written: {error.strerror}; nothing was left behind") from error

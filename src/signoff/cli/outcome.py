@@ -13,7 +13,7 @@ from signoff.cli.answer import VIA
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
-    from signoff.core.people import Answerer
+    from signoff.core.people import Actor
     from signoff.core.request import ApprovalRequest
 
 RISK = "Its process may be stopped rather than gone: if it was inside the tool and goes on, the call may still happen."
@@ -60,7 +60,7 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
     click.echo(with_broker(store, policy, work))
 
 
-async def _stop_run(broker: Broker, request: ApprovalRequest, by: Answerer, note: str) -> str:
+async def _stop_run(broker: Broker, request: ApprovalRequest, by: Actor, note: str) -> str:
     from signoff.cli.words import safe
     from signoff.core.lifecycle import settled_text
     from signoff.core.request import State

@@ -100,7 +100,7 @@ def _user(settings: Settings, user: Policy) -> Iterator[ShownPolicy]:
 def _environment(settings: Settings) -> Iterator[ShownPolicy]:
     from signoff.wiring import Caller
 
-    for policy in Caller.here().layers(settings.folder):
+    for policy in Caller.here().layers(settings.directory):
         yield ShownPolicy("environment", policy.file, _written(policy, cast("Sequence[Any]", policy.written)))
 
 
@@ -127,7 +127,7 @@ def _toolset(name: str, settings: Settings) -> Iterator[ShownPolicy]:
 def _builtin(name: str, made_of: str, entry: ToolsetEntry | None, settings: Settings) -> ShownPolicy:
     from signoff.policy.builtin import RULES, builtin_policy
 
-    policy = builtin_policy(made_of, settings.folder)
+    policy = builtin_policy(made_of, settings.directory)
     assert policy is not None, "it is one of the names that have rules"
     root = entry.config.get("root", ".") if entry is not None else "."
     what = f"built into {made_of}, relative to {root}; where it says nothing, it gives way to the layers above"

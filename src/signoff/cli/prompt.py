@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from signoff.channels.screen import Screen
 
 HISTORY = "chat_history"
-"""In the state folder of the user: what was typed in chats, for the arrow keys."""
+"""In the state directory of the user: what was typed in chats, for the arrow keys."""
 
 
 class Prompt(Protocol):

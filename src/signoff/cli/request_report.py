@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from signoff.core.card import Card
     from signoff.core.decision import ApprovalDecision
     from signoff.core.offer import Offer
-    from signoff.core.people import Answerer
+    from signoff.core.people import Actor
     from signoff.core.record import Entry
     from signoff.core.run import SavedRun
     from signoff.core.vote import Vote
@@ -267,12 +267,12 @@ def _decision_data(decision: ApprovalDecision, secrets: Sequence[str]) -> dict[s
         "note": masked(decision.note, secrets) or None,
         "edited_args": redact(edited, secrets=secrets).args if edited is not None else None,
         "remember": str(decision.remember),
-        "by": _answerer(decision.by),
+        "by": _actor(decision.by),
         "at": iso(decision.at),
     }
 
 
-def _answerer(by: Answerer | None) -> dict[str, Any] | None:
+def _actor(by: Actor | None) -> dict[str, Any] | None:
     return {"name": by.name, "kind": str(by.kind), "roles": sorted(by.roles), "via": by.via} if by is not None else None
 
 

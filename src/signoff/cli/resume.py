@@ -74,7 +74,7 @@ def resume(
     if chosen.named_by == OPTION or run is not None:
         check_there(chosen)
     going = Going(as_json=as_json, whole=False)
-    # The run goes on in the folder it began in; what is named here is meant from here.
+    # The run goes on in the directory it began in; what is named here is meant from here.
     policy = os.path.abspath(policy) if policy is not None else None
     options = RunOptions(
         policy=policy,

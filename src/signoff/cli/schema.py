@@ -16,12 +16,12 @@ _SCHEMAS = ("project", "worker", "script")
 @click.argument("name", type=click.Choice(_SCHEMAS), required=False)
 @click.option(
     "--write",
-    "folder",
-    metavar="FOLDER",
+    "directory",
+    metavar="DIRECTORY",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write them into FOLDER instead: signoff.schema.json, worker.schema.json, script.schema.json.",
+    help="Write them into DIRECTORY instead: signoff.schema.json, worker.schema.json, script.schema.json.",
 )
-def schema(name: str | None, folder: Path | None) -> None:
+def schema(name: str | None, directory: Path | None) -> None:
     """Print the JSON Schema of signoff.yaml (project), of worker files or of scripts.
 
     An editor with a YAML language server completes and checks a file that starts with the comment
@@ -34,17 +34,17 @@ def schema(name: str | None, folder: Path | None) -> None:
     """
     from signoff.config.schema import SCHEMA_FILES, schema_of
 
-    if folder is None:
+    if directory is None:
         click.echo(_text(schema_of(name or "project")), nl=False)
         return
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
         for one in (name,) if name is not None else _SCHEMAS:
-            file = folder / SCHEMA_FILES[one]
+            file = directory / SCHEMA_FILES[one]
             file.write_text(_text(schema_of(one)), encoding="utf-8")
             click.echo(f"wrote {file}")
     except OSError as error:
-        raise WrongUse(f"{folder} cannot be written to: {error.strerror}") from error
+        raise WrongUse(f"{directory} cannot be written to: {error.strerror}") from error
 
 
 def _text(value: object) -> str:

@@ -25,7 +25,7 @@ MANY = 1_000
 def stores(as_json: bool, store: str | None, policy: str | None) -> None:
     """The store that commands mean here, and the stores of all your projects that name none.
 
-    A store of a project that is gone stays: delete its folder once you need its record no longer. Stores that a
+    A store of a project that is gone stays: delete its directory once you need its record no longer. Stores that a
     project names itself, in `store:`, are not searched for.
 
     \b

@@ -284,14 +284,14 @@ class Whole:
 
     @property
     def programs(self) -> list[str]:
-        """The folders of the project that a shell runs programs from by name."""
+        """The directories of the project that a shell runs programs from by name."""
         import os
 
         from signoff.toolsets.builtin.shell.toolset import ShellToolset
 
         homes = [tool.home for tool in (self.found.tools if self.found is not None else ())]
-        folders = [folder for home in homes if isinstance(home, ShellToolset) for folder in home.programs]
-        return [os.path.relpath(folder, self.catalog.settings.folder) for folder in folders]
+        directories = [directory for home in homes if isinstance(home, ShellToolset) for directory in home.programs]
+        return [os.path.relpath(directory, self.catalog.settings.directory) for directory in directories]
 
     @property
     def rules(self) -> list[Rule]:
@@ -349,8 +349,8 @@ def _whole_lines(whole: Whole) -> Iterator[str]:
         yield click.style(f"  {visible(line.strip())}", fg="red")
     if whole.found is not None:
         yield from _tool_lines(whole.found, whole.words, whole.catalog.settings.layers, whole.connect)
-    if folders := whole.programs:
-        yield f"\nruns programs by name from {visible(', '.join(folders))}; writes there are asked about"
+    if directories := whole.programs:
+        yield f"\nruns programs by name from {visible(', '.join(directories))}; writes there are asked about"
     if whole.rules:
         yield "\nits rules, below those of the project:"
         yield from (f"  {rule.id}: {visible(rule.text)}" for rule in whole.rules)

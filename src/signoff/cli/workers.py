@@ -72,12 +72,12 @@ def _all(settings: Settings) -> tuple[dict[str, WorkerFile], dict[str, SignoffEr
 def _lines(settings: Settings, found: Mapping[str, WorkerFile], broken: Mapping[str, SignoffError]) -> Iterator[str]:
     from signoff.cli.main import told
     from signoff.cli.words import pad
-    from signoff.config import workers_folder
+    from signoff.config import workers_directory
     from signoff.core.visible import visible
 
     yield from _foreign(settings, {*found, *broken})
     if not found and not broken:
-        yield f"There are no workers in {visible(workers_folder(settings))}: write one as NAME.yaml or NAME.md there."
+        yield f"No workers in {visible(workers_directory(settings))}: write one as NAME.yaml or NAME.md there."
         return
     width = max(len(visible(name)) for name in (*found, *broken))
     for name in sorted((*found, *broken)):
@@ -93,16 +93,16 @@ def _lines(settings: Settings, found: Mapping[str, WorkerFile], broken: Mapping[
 
 def _foreign(settings: Settings, known: set[str]) -> Iterator[str]:
     """Worker files of llm-do that lie here and that nothing was made of yet."""
-    from signoff.config import workers_folder
+    from signoff.config import workers_directory
     from signoff.config.files import from_here
     from signoff.config.foreign import foreign_files
     from signoff.core.visible import visible
 
-    files = [*foreign_files(settings.folder, known), *foreign_files(workers_folder(settings), known)]
+    files = [*foreign_files(settings.directory, known), *foreign_files(workers_directory(settings), known)]
     if files:
         listed = ", ".join(visible(from_here(file)) for file in files)
         yield f"Not read, because these are worker files of llm-do: {listed}"
-        yield f"  `signoff import llm-do {visible(from_here(settings.folder))}` shows what they become here"
+        yield f"  `signoff import llm-do {visible(from_here(settings.directory))}` shows what they become here"
 
 
 def _facts(worker: WorkerFile, settings: Settings) -> Iterator[tuple[str, str]]:

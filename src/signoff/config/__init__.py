@@ -7,7 +7,7 @@ from signoff.config.entries import EVERY_WORKER, Limits, ToolsetEntry, WorkerFil
 from signoff.config.files import PROJECT_FILE, find_project, user_file
 from signoff.config.settings import Person, Settings, load_people, load_policy, load_settings, no_settings
 from signoff.config.variables import Filled, filled, filled_config
-from signoff.config.workers import load_worker, load_workers, parse_worker, worker_names, worker_text, workers_folder
+from signoff.config.workers import load_worker, load_workers, parse_worker, worker_names, worker_text, workers_directory
 
 __all__ = [
     "EVERY_WORKER",
@@ -32,5 +32,5 @@ __all__ = [
     "user_file",
     "worker_names",
     "worker_text",
-    "workers_folder",
+    "workers_directory",
 ]

@@ -76,10 +76,10 @@ def _check_same(file: str, target: str, before: str) -> None:
         raise WrongFile(what, place=Place(file), fix="look at it, and make the rule again")
 
 
-def _settle(folder: str) -> None:
+def _settle(directory: str) -> None:
     """Have the new name outlive a power cut, where the system can."""
     with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
+        handle = os.open(directory, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:

@@ -16,7 +16,7 @@ def find_project(start: str | None = None) -> str | None:
     """The nearest `signoff.yaml`, in `start` (default: the working directory) or above it; None where there is none.
 
     Raises `WrongFile` where it is no file that can be gone by, or belongs to somebody else: whoever can write into a
-    folder above could else decide what agents may do here.
+    directory above could else decide what agents may do here.
     """
     found = nearest_project(start)
     if found is not None:
@@ -27,11 +27,11 @@ def find_project(start: str | None = None) -> str | None:
 def nearest_project(start: str | None = None) -> str | None:
     """As `find_project`, whoever it belongs to."""
     first = Path(os.path.abspath(start if start is not None else "."))
-    for folder in (first, *first.parents):
-        file = str(folder / PROJECT_FILE)
+    for directory in (first, *first.parents):
+        file = str(directory / PROJECT_FILE)
         if _is_there(file):
             check_regular(file)
-            return PROJECT_FILE if start is None and folder == first else file
+            return PROJECT_FILE if start is None and directory == first else file
     return None
 
 
@@ -48,7 +48,7 @@ def _is_there(file: str) -> bool:
 
 
 def check_regular(file: str) -> None:
-    """Refuse a name that stands for no regular file: a folder, a pipe that never ends, a link that leads nowhere."""
+    """Refuse a name that stands for no regular file: a directory, a pipe that never ends, a link that leads nowhere."""
     try:
         mode = os.stat(file).st_mode
     except FileNotFoundError as error:
@@ -59,7 +59,7 @@ def check_regular(file: str) -> None:
         reason = error.strerror if isinstance(error, OSError) else error
         raise WrongFile(f"this cannot be read: {reason}", place=Place(file)) from error
     if not stat.S_ISREG(mode):
-        what = "a folder" if stat.S_ISDIR(mode) else "no regular file"
+        what = "a directory" if stat.S_ISDIR(mode) else "no regular file"
         raise WrongFile(f"this is {what}", place=Place(file), fix="remove it, or write a file in its place")
 
 
@@ -91,7 +91,7 @@ def from_here(path: str | os.PathLike[str]) -> str:
 
 
 def user_file() -> str | None:
-    """Where a user keeps rules that hold in every project; None where there is no home folder."""
+    """Where a user keeps rules that hold in every project; None where there is no home directory."""
     config = os.environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(config):  # as the standard says: a relative one is to be ignored
         config = os.path.join(os.path.expanduser("~"), ".config")

@@ -64,17 +64,17 @@ def foreign_hint(word: str) -> str:
 
 def import_hint(file: str) -> str:
     """What to do with a worker file of llm-do."""
-    folder = os.path.dirname(file) or "."
-    if os.path.basename(folder) == "workers":
-        folder = os.path.dirname(folder) or "."
-    return f"this is a worker file of llm-do; `signoff import llm-do {folder}` shows what it becomes here"
+    directory = os.path.dirname(file) or "."
+    if os.path.basename(directory) == "workers":
+        directory = os.path.dirname(directory) or "."
+    return f"this is a worker file of llm-do; `signoff import llm-do {directory}` shows what it becomes here"
 
 
-def foreign_files(folder: str, known: set[str]) -> list[str]:
+def foreign_files(directory: str, known: set[str]) -> list[str]:
     """Worker files of llm-do in a directory, but for those of a name that is known here."""
     try:
-        listed = sorted(os.listdir(folder))
+        listed = sorted(os.listdir(directory))
     except OSError:
         return []
     parts = [(name, *os.path.splitext(name)) for name in listed]
-    return [os.path.join(folder, name) for name, stem, suffix in parts if suffix in SUFFIXES and stem not in known]
+    return [os.path.join(directory, name) for name, stem, suffix in parts if suffix in SUFFIXES and stem not in known]

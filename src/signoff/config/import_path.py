@@ -8,18 +8,18 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def importable(folder: str) -> Generator[None]:
-    """While this lasts, modules are found in a project's folder, after everything that is installed.
+def importable(directory: str) -> Generator[None]:
+    """While this lasts, modules are found in a project's directory, after everything that is installed.
 
-    To be left as soon as the project's own code is imported. Agents may write into the folder, and many packages try
+    To be left as soon as the project's own code is imported. Agents may write into the directory, and many packages try
     to import another one that need not be there: from then on a file of that name would be run, unasked.
     """
-    if folder in sys.path:  # whoever started Python wants it there
+    if directory in sys.path:  # whoever started Python wants it there
         yield
         return
-    sys.path.append(folder)
+    sys.path.append(directory)
     try:
         yield
     finally:
-        if folder in sys.path:
-            sys.path.remove(folder)
+        if directory in sys.path:
+            sys.path.remove(directory)

@@ -46,7 +46,7 @@ class Added:
 def add_rule(text: str, rule: Mapping[str, Any], *, at: int, file: str, root: str | None) -> Added:
     """The text with `rule` (JSON values) before the rule number `at`, counted from 0; or at the end of the rules.
 
-    `root` is the folder that relative paths in rules start from. Raises `PolicyError` where the text itself
+    `root` is the directory that relative paths in rules start from. Raises `PolicyError` where the text itself
     is wrong, where the rule does not go with the others, and where it cannot be put there without touching anything
     else: then with the lines to paste by hand.
     """

@@ -70,8 +70,8 @@ class Settings:
     """The user's own rules, over those of every project. Where the project is locked, only those that tighten."""
     unheard: tuple[Rule, ...] = ()
     """The user's rules that do not count as they were written, because the project is locked."""
-    folder: str = field(default_factory=lambda: Path(os.path.realpath(".")).as_posix())
-    """The real path of the project folder; the working directory where there is no file."""
+    directory: str = field(default_factory=lambda: Path(os.path.realpath(".")).as_posix())
+    """The real path of the project directory; the working directory where there is no file."""
     defaults: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
     """What `defaults` holds for a `worker` and a `toolset`, as written; already merged into `toolsets`."""
     spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
@@ -142,7 +142,7 @@ class Settings:
 
 
 def load_policy(path: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None) -> Policy:
-    """The policy in a `signoff.yaml`. Relative paths in it start from `root`: the file's own folder, if not given."""
+    """The policy in a `signoff.yaml`. Its relative paths start from `root`, by default the directory of the file."""
     return _load(path, root).policy
 
 
@@ -172,7 +172,7 @@ def with_user(settings: Settings) -> Settings:
     top = ConfigValue.top(read_document(text, file=file))
     entries = top.entries(("policy",), what="a mapping with `policy`") if top.value is not None else {}
     rules = policy_in(top, entries)
-    user = read_policy(rules, name=USER, root=settings.folder)
+    user = read_policy(rules, name=USER, root=settings.directory)
     user, unheard = tightening(user, rules) if settings.locked else (user, ())
     return replace(settings, user=user, unheard=unheard, spots={**settings.spots, USER: rules})
 
@@ -189,23 +189,25 @@ def _load(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> 
             raise spot.wrong_key(f"unknown key {shown(key)}", foreign_hint(key) or did_you_mean(key, PROJECT_KEYS))
     # The real path, because links in arguments are followed too: both have to lead to the same place.
     start = Path(root) if root is not None else Path(file).parent
-    folder = Path(os.path.realpath(start)).as_posix()
+    directory = Path(os.path.realpath(start)).as_posix()
     defaults = _defaults(entries["defaults"]) if "defaults" in entries else {}
     # Toolsets bring rules of their own; a file with neither has lost something.
     has_rules = "policy" in entries or "toolsets" not in entries
     return Settings(
-        policy=read_policy(policy_in(top, entries), root=folder)
+        policy=read_policy(policy_in(top, entries), root=directory)
         if has_rules
-        else Policy(rules=(), file=file, root=folder),
+        else Policy(rules=(), file=file, root=directory),
         people=dict(_people(entries["people"])) if "people" in entries else {},
         model=entries["model"].text("the name of a model") if "model" in entries else None,
         store=_store(entries["store"]) if "store" in entries else None,
         file=file,
-        toolsets=read_toolsets(entries["toolsets"], defaults.get("toolset"), folder) if "toolsets" in entries else {},
+        toolsets=read_toolsets(entries["toolsets"], defaults.get("toolset"), directory)
+        if "toolsets" in entries
+        else {},
         plugins=tuple(_plugins(entries["plugins"])) if "plugins" in entries else (),
         channels=read_channels(entries["channels"]) if "channels" in entries else {},
         locked=entries["locked"].flag() if "locked" in entries else False,
-        folder=folder,
+        directory=directory,
         defaults=defaults,
         spots=entries,
     )

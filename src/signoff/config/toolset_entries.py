@@ -24,8 +24,8 @@ _CONFIG = "a mapping of what the toolset takes"
 _EXAMPLE = "a mapping such as {use: filesystem_rw, config: {root: .}}"
 
 
-def read_toolsets(spot: ConfigValue, defaults: ConfigValue | None, folder: str) -> dict[str, ToolsetEntry]:
-    """Every entry, with what it extends and the defaults merged in. `folder`: where relative paths start."""
+def read_toolsets(spot: ConfigValue, defaults: ConfigValue | None, directory: str) -> dict[str, ToolsetEntry]:
+    """Every entry, with what it extends and the defaults merged in. `directory`: where relative paths start."""
     written: dict[str, dict[str, ConfigValue]] = {}
     found = spot.entries(what="a mapping of names to toolsets") if spot.value is not None else {}
     for name, entry in found.items():
@@ -33,7 +33,7 @@ def read_toolsets(spot: ConfigValue, defaults: ConfigValue | None, folder: str) 
         _check_shape(entry)
         written[name] = entry.entries(ENTRY_KEYS)
     base = default_entries(defaults) if defaults is not None else {}
-    return {name: _entry(name, found[name], written, base, folder) for name in found}
+    return {name: _entry(name, found[name], written, base, directory) for name in found}
 
 
 def default_entries(spot: ConfigValue) -> dict[str, ConfigValue]:
@@ -90,7 +90,7 @@ def _entry(
     spot: ConfigValue,
     written: Mapping[str, Mapping[str, ConfigValue]],
     base: Mapping[str, ConfigValue],
-    folder: str,
+    directory: str,
 ) -> ToolsetEntry:
     line = lineage(name, lambda one: written[one].get("extends"), written, "toolset")
     layers = [base, *(written[one] for one in line)]
@@ -104,7 +104,7 @@ def _entry(
     config = merged(configs)
     policy = None
     if "policy" in keys:
-        policy = read_policy(keys["policy"], name=name, root=_root(config.value.get("root"), folder))
+        policy = read_policy(keys["policy"], name=name, root=_root(config.value.get("root"), directory))
     return ToolsetEntry(
         name=name,
         use=_use(keys["use"]),
@@ -137,12 +137,12 @@ def _use(spot: ConfigValue) -> str:
     return use
 
 
-def _root(root: object, folder: str) -> str:
+def _root(root: object, directory: str) -> str:
     """Where relative paths in the entry's rules start: where its tools do, as far as that is known here."""
     if isinstance(root, str) and root and not has_variables(root):
         with suppress(ValueError):  # characters that no file system takes: the toolset will say so
-            return Path(os.path.realpath(os.path.join(folder, root))).as_posix()
-    return folder
+            return Path(os.path.realpath(os.path.join(directory, root))).as_posix()
+    return directory
 
 
 def _labels(layers: Sequence[Mapping[str, ConfigValue]]) -> dict[str, tuple[str, ...]]:

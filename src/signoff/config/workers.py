@@ -1,4 +1,4 @@
-"""Worker files: `workers/NAME.yaml`, `.yml` or `.md` below the project folder, read with whatever they extend."""
+"""Worker files: `workers/NAME.yaml`, `.yml` or `.md` below the project directory, read with whatever they extend."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from signoff.policy.parse import with_naming
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.spot import ConfigValue
 
-FOLDER = "workers"
+DIRECTORY = "workers"
 
 _DEEP = ("model_settings", "metadata")
 """What is merged key by key with what it extends; everything else is replaced, and rules add up."""
@@ -55,7 +55,7 @@ def load_worker(settings: Settings, name: str) -> WorkerFile:
     """One worker. Of the others only what it extends must be right; `WrongUse` where there is none of that name."""
     desk = _Desk(settings)
     if name not in desk.files:
-        where = workers_folder(settings)
+        where = workers_directory(settings)
         if not name.strip():
             raise WrongUse(f"this names no worker: {shown(name)}\n  `signoff workers` lists those in {where}")
         for file in foreign_files(where, set(desk.files)):
@@ -85,27 +85,27 @@ def worker_text(file: str, *, missing: str = "") -> str:
     return own_text(file, missing=missing)
 
 
-def workers_folder(settings: Settings) -> str:
+def workers_directory(settings: Settings) -> str:
     """Where the worker files are, as short as it can be said from here."""
     beside = os.path.dirname(settings.file)
-    is_short = settings.file and os.path.realpath(beside or ".") == os.path.realpath(settings.folder)
-    return os.path.join(beside if is_short else settings.folder, FOLDER)
+    is_short = settings.file and os.path.realpath(beside or ".") == os.path.realpath(settings.directory)
+    return os.path.join(beside if is_short else settings.directory, DIRECTORY)
 
 
 def _files(settings: Settings) -> dict[str, list[str]]:
     """The files of every name; more than one is a mistake that is told when it is read."""
-    folder = workers_folder(settings)
+    directory = workers_directory(settings)
     found: dict[str, list[str]] = {}
     try:
-        listed = sorted(os.listdir(folder))
+        listed = sorted(os.listdir(directory))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
-        raise WrongFile(f"{folder} cannot be read: {error.strerror}") from error
+        raise WrongFile(f"{directory} cannot be read: {error.strerror}") from error
     for file in listed:
         name, suffix = os.path.splitext(file)
         if suffix in SUFFIXES and not name.startswith(".") and file.lower() != "readme.md":
-            found.setdefault(name, []).append(os.path.join(folder, file))
+            found.setdefault(name, []).append(os.path.join(directory, file))
     return found
 
 
@@ -194,8 +194,8 @@ class _Desk:
         """The rules of a worker and of all it extends: each keeps the name of the file it stands in."""
         if not written:
             return None, ()
-        folder = self.settings.folder
-        parts = [read_worker_policy(spot, owner, folder, self.project_file) for owner, spot in written]
+        directory = self.settings.directory
+        parts = [read_worker_policy(spot, owner, directory, self.project_file) for owner, spot in written]
         spots = tuple(spot.child(at) for _, spot in written for at in range(len(spot.value)))
         rules = tuple(rule for part in parts for rule in part.rules)
         seen: set[str] = set()
@@ -206,7 +206,7 @@ class _Desk:
         if any(rule.otherwise for rule in rules):  # one of a file also counts what the files it extends name
             rules = tuple(with_naming(rule, spot) for rule, spot in zip(rules, spots, strict=True))
         revision = parts[0].revision if len(parts) == 1 else digest([part.revision for part in parts])
-        return Policy(rules=rules, file=self.files[name][0], name=name, root=folder, revision=revision), spots
+        return Policy(rules=rules, file=self.files[name][0], name=name, root=directory, revision=revision), spots
 
     def _limits(self, written: list[ConfigValue]) -> dict[str, ConfigValue]:
         """Where each limit stands: of the worker's own and the project's for every worker, the lower one."""
@@ -247,14 +247,14 @@ class _Desk:
     def _attachments(self, spot: ConfigValue) -> list[ConfigValue]:
         """Files below the project only: what goes to a model with every prompt is nobody's private key."""
         items = names_in(spot, "files")
-        inside = os.path.realpath(self.settings.folder)
+        inside = os.path.realpath(self.settings.directory)
         for item in items:
             try:
                 path = os.path.realpath(os.path.join(os.path.dirname(item.document.file), item.value))
             except ValueError as error:  # characters that no file system takes
                 raise item.wrong(f"{shown(item.value)} is no path") from error
             if item.value.startswith("~") or os.path.commonpath((inside, path)) != inside:
-                fix = "write a path relative to the worker's file, inside of the project folder"
+                fix = "write a path relative to the worker's file, inside of the project directory"
                 raise item.wrong(f"{shown(item.value)} leads out of the project", fix)
         return items
 

@@ -40,11 +40,11 @@ class Call:
     deps: Any = field(default=None, compare=False, repr=False)
     """The run's own dependencies, for `deps` conditions."""
     start: str = ""
-    """The folder that relative paths in the arguments start from; empty: wherever a policy's own start."""
-    folder: str = ""
-    """That folder as remembered answers name it: from the project's own folder, where it is inside."""
+    """The directory that relative paths in the arguments start from; empty: wherever a policy's own start."""
+    directory: str = ""
+    """That directory as remembered answers name it: from the project's own directory, where it is inside."""
     also: str = ""
-    """Another folder that they may start from, where nobody said which: rules look at both."""
+    """Another directory that they may start from, where nobody said which: rules look at both."""
     resolved: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
     """For arguments that are paths: the text as written -> where it leads once links are followed."""
     prefix: str = field(default="", compare=False)
@@ -107,10 +107,11 @@ class Call:
 
     @cached
     def target_key(self) -> str:
-        """As `memory_key` for one tool in one folder, whatever is written: the arguments in `free` are left out."""
+        """As `memory_key` for one tool in one directory, whatever is written: the arguments in `free` are left out."""
         free = self.free
         fixed = {name: value for name, value in self.args.items() if name not in free}
-        whose = {"toolset": self.toolset, "agent": self.agent, "folder": self.folder}
+        # "folder" is part of keys that stores hold
+        whose = {"toolset": self.toolset, "agent": self.agent, "folder": self.directory}
         return digest(same_form({"args": fixed, "tool": self.tool, **whose}))
 
     @property

@@ -18,7 +18,7 @@ from signoff.core.grant import Grant
 from signoff.core.json_text import read, writer
 from signoff.core.loosening import Loosened
 from signoff.core.mode import ApprovalMode
-from signoff.core.people import Answerer, AnswererKind, Delegation
+from signoff.core.people import Actor, ActorKind, Delegation
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import EnteredCall, Process, RunSetup, RunState, SavedRun
 from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
@@ -151,7 +151,7 @@ _TUPLE = (list, tuple)
 _SET = (_sorted, frozenset)
 _NUMBER = (str, Decimal)
 
-_ANSWERER = _Shape(Answerer, {"kind": _choice(AnswererKind), "roles": _SET})
+_ACTOR = _Shape(Actor, {"kind": _choice(ActorKind), "roles": _SET})
 _BUDGET = _Shape(Budget, {"limit": _NUMBER})
 _CONDITION = _Shape(ArgCondition, {"fits": _choice(Fits)})
 
@@ -172,14 +172,12 @@ _DECISION = _Shape(
         "remember": _choice(Remember),
         "terms": _part(_TERMS),
         "ending": _choice(Ending),
-        "by": _part(_ANSWERER),
+        "by": _part(_ACTOR),
         "at": _TIME,
     },
     veils="edited_args",
 )
-_VOTE = _Shape(
-    Vote, {"by": _part(_ANSWERER), "at": _TIME, "decision": _part(_DECISION), "stands_for": _part(_ANSWERER)}
-)
+_VOTE = _Shape(Vote, {"by": _part(_ACTOR), "at": _TIME, "decision": _part(_DECISION), "stands_for": _part(_ACTOR)})
 _CLAIM = _Shape(Claim, {"at": _TIME, "ended_at": _TIME})
 _GRANT = _Shape(
     Grant,

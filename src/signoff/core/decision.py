@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.terms import Terms
 from signoff.core.values import Changeable
 
@@ -58,7 +58,7 @@ class ApprovalDecision(Changeable):
     """How far to remember it, where more is to be said than `session` or `always`. Needs a durable store."""
     ending: Ending = Ending.DENIED
     """Follows from `approved` unless the request expired or was cancelled."""
-    by: Answerer | None = None
+    by: Actor | None = None
     at: datetime | None = None
 
     def __post_init__(self) -> None:

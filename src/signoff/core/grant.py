@@ -37,8 +37,8 @@ class Grant:
     id: str = ""
     where: str = ""
     """The run, the session or the worker it is limited to, by `scope`."""
-    folder: str = ""
-    """`Call.folder` of that call: the same path in another folder is another file."""
+    directory: str = ""
+    """`Call.directory` of that call: the same path in another directory is another file."""
     agent: str = ""
     """`Call.agent` of that call."""
     pattern: tuple[ArgCondition, ...] | None = None
@@ -79,8 +79,8 @@ class Grant:
         )
 
     def _is_at_home(self, call: Call) -> bool:
-        """Whether a call is made in the folder, and with the tool of the agent, that the answer was given for."""
-        return (not self.folder or call.folder == self.folder) and (not self.agent or call.agent == self.agent)
+        """Whether a call is made in the directory, and with the tool of the agent, that the answer was given for."""
+        return (not self.directory or call.directory == self.directory) and (not self.agent or call.agent == self.agent)
 
     @property
     def speaks_of(self) -> str:
@@ -154,7 +154,7 @@ class Grant:
             approved=decision.approved,
             scope=terms.scope,
             where=(where or {}).get(terms.scope, ""),
-            folder=call.folder if decision.approved else "",  # a no is meant wherever it is
+            directory=call.directory if decision.approved else "",  # a no is meant wherever it is
             agent=call.agent if decision.approved else "",
             pattern=terms.pattern,
             asked_by=asked_by if terms.pattern is not None else (),
@@ -225,8 +225,8 @@ def grant_text(grant: Grant, zone: Zone = in_utc) -> str:
         parts.append(f"as the toolset {named(grant.toolset)} has it")
     if grant.agent:
         parts.append(f"as the agent {named(grant.agent)} has it")
-    if grant.folder:
-        start = "the project's folder" if grant.folder == "." else canonical(grant.folder)
+    if grant.directory:
+        start = "the project's directory" if grant.directory == "." else canonical(grant.directory)
         parts.append(f"paths starting from {start}")
     if grant.asked_by:
         parts.append(f"asked about by the same rules ({', '.join(grant.asked_by)})")

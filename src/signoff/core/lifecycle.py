@@ -27,7 +27,7 @@ from signoff.core.canonical import digest
 from signoff.core.claim import Claim
 from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.moment import Zone, in_utc, moment_text
-from signoff.core.people import Answerer, AnswererKind, person_key
+from signoff.core.people import Actor, ActorKind, person_key
 from signoff.core.quorum import approvals, entitled_as
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import OnTimeout, Requirement
@@ -40,10 +40,10 @@ from signoff.errors import AlreadySettled, AlreadySpent, NotEntitled, RequestErr
 class Voted:
     """Somebody answered, in their own name or in the place of somebody absent."""
 
-    by: Answerer
+    by: Actor
     decision: ApprovalDecision
-    absent: tuple[Answerer, ...] = ()
-    """Whom the answerer stands in for."""
+    absent: tuple[Actor, ...] = ()
+    """Whom the actor stands in for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +133,10 @@ class HandedOver:
 class OutcomeReported:
     """A person knows what became of a call whose process is gone."""
 
-    by: Answerer
+    by: Actor
     happened: bool
     note: str = ""
-    absent: tuple[Answerer, ...] = ()
+    absent: tuple[Actor, ...] = ()
 
 
 Event: TypeAlias = (
@@ -162,7 +162,7 @@ OPEN = frozenset({State.PENDING, State.UNKNOWN})
 """A person has to say something: whether it may run, or whether it did."""
 SPENT = frozenset({State.CLAIMED, State.SUCCEEDED, State.FAILED, State.UNKNOWN})
 """The right to run was taken, whatever became of it."""
-SILENCE = Answerer(name="nobody in time", kind=AnswererKind.MODE)
+SILENCE = Actor(name="nobody in time", kind=ActorKind.MODE)
 
 
 def advance(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
@@ -252,8 +252,8 @@ def _vote(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
 
 
 def _entitled(
-    request: ApprovalRequest, by: Answerer, absent: tuple[Answerer, ...], *, denies: bool
-) -> tuple[Answerer | None, str]:
+    request: ApprovalRequest, by: Actor, absent: tuple[Actor, ...], *, denies: bool
+) -> tuple[Actor | None, str]:
     return entitled_as(request.requirement, by, absent, request.parties, denies=denies)
 
 
@@ -344,7 +344,7 @@ def _tell(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
     _, refusal = _entitled(request, event.by, event.absent, denies=False)
     if refusal:
         raise NotEntitled(refusal)
-    if event.by.kind is not AnswererKind.PERSON:
+    if event.by.kind is not ActorKind.PERSON:
         raise NotEntitled(f"{event.by.name} is not a person, and only a person can know what became of the call")
     claim = _claim_of(request).changed(ended_at=now, told_by=event.by.name, preview=event.note)
     if event.happened:

@@ -12,7 +12,7 @@ class Loosened:
     auto_approve: bool = False
     """`--mode auto_approve`: calls that the policy asks about run unasked, where it wants nobody in particular."""
     policies: tuple[str, ...] = ()
-    """`--policy`: files that took the place of the project's own, each named from the project's folder if inside."""
+    """`--policy`: files that took the place of the project's own, each named from the project's directory if inside."""
 
     def __bool__(self) -> bool:
         return self.auto_approve or bool(self.policies)

@@ -23,7 +23,7 @@ _RUNS = frozenset(
 )
 """What is run as a program: a pattern over it would let a whole interpreter through."""
 _RUNNERS = frozenset("bash eval exec execute interpreter lua perl python ruby run shell sql terminal".split())
-"""Tools that run what they are pointed at: any file in a folder would be any program."""
+"""Tools that run what they are pointed at: any file in a directory would be any program."""
 _TELLS = frozenset("answer comment email mail message notify post reply respond send tell".split())
 _TO = frozenset("address channel conversation email issue number pr recipient recipients room thread ticket to".split())
 """Tools that tell somebody something, and who that is. For any other tool a text may say what is done, or to what."""
@@ -127,8 +127,8 @@ def _patterns(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
         return
     yield from _free_texts(call, args)
     for name, value in args.items():
-        if isinstance(value, str) and _is_path(call, name, value) and (folder := _folder(value)):
-            wide = ArgCondition(arg=name, fits=Fits.UNDER, value=folder)
+        if isinstance(value, str) and _is_path(call, name, value) and (directory := _directory(value)):
+            wide = ArgCondition(arg=name, fits=Fits.UNDER, value=directory)
             if wide.holds(value, call):
                 yield _offer(call, args, wide, leaves_texts=_writes(call))
 
@@ -200,11 +200,11 @@ def _is_below(path: str) -> bool:
     return is_plain and all(step.strip() not in ("", ".", "..") for step in path.split("/")) and path[:1] != "~"
 
 
-def _folder(value: str) -> str:
-    """The folder of a path that is written plainly; empty where there is none, or where it is the top of everything."""
-    folder, _, name = value.rpartition("/")
-    steps = folder.lstrip("/").split("/")
+def _directory(value: str) -> str:
+    """The directory of a plainly written path; empty where there is none, or where it is the root of all."""
+    directory, _, name = value.rpartition("/")
+    steps = directory.lstrip("/").split("/")
     if not name or any(step.strip() in ("", ".", "..") for step in (*steps, name)) or value.startswith("//"):
         return ""
     too_broad = value.startswith(("/", "~")) and len(steps) < 3
-    return "" if too_broad or not value.isprintable() or _ODD & set(value) else folder
+    return "" if too_broad or not value.isprintable() or _ODD & set(value) else directory

@@ -15,8 +15,8 @@ def person_key(name: str) -> str:
     return unicodedata.normalize("NFKC", name).strip().casefold()
 
 
-class AnswererKind(StrEnum):
-    """What kind of answerer gave a vote."""
+class ActorKind(StrEnum):
+    """What kind of actor gave a vote."""
 
     PERSON = "person"
     SCRIPT = "script"
@@ -25,11 +25,11 @@ class AnswererKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answerer:
+class Actor:
     """Somebody or something that answers a request."""
 
     name: str
-    kind: AnswererKind = AnswererKind.PERSON
+    kind: ActorKind = ActorKind.PERSON
     roles: frozenset[str] = frozenset()
     via: str = ""
     """The channel the answer came through: `terminal`, `web`, `api` …"""
@@ -40,7 +40,7 @@ class Answerer:
         return person_key(self.name)
 
     def __str__(self) -> str:
-        return self.name if self.kind is AnswererKind.PERSON else f"{self.name} ({self.kind})"
+        return self.name if self.kind is ActorKind.PERSON else f"{self.name} ({self.kind})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

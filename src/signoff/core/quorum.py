@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from signoff.core.people import NOBODY, Answerer, AnswererKind, Parties, person_key
+from signoff.core.people import NOBODY, Actor, ActorKind, Parties, person_key
 from signoff.core.terms import is_plain
 from signoff.core.verdict import Requirement
 from signoff.core.visible import quoted
 from signoff.core.vote import Vote
 
 
-def why_not_entitled(requirement: Requirement, by: Answerer, parties: Parties = NOBODY, *, denies: bool = False) -> str:
-    """Why this answerer's vote would not count, or an empty text when it does. A veto role may only deny."""
-    if by.kind is AnswererKind.MODEL:
+def why_not_entitled(requirement: Requirement, by: Actor, parties: Parties = NOBODY, *, denies: bool = False) -> str:
+    """Why this actor's vote would not count, or an empty text when it does. A veto role may only deny."""
+    if by.kind is ActorKind.MODEL:
         return f"{by.name} is a model; a person has to answer"
-    if requirement.is_strict and by.kind is not AnswererKind.PERSON:
+    if requirement.is_strict and by.kind is not ActorKind.PERSON:
         return f"{by.name} is not a person, and this needs {who(requirement)}"
     vetoes = denies and requirement.veto is not None and requirement.veto in by.roles
     if requirement.role is not None and requirement.role not in by.roles and not vetoes:
@@ -23,7 +23,7 @@ def why_not_entitled(requirement: Requirement, by: Answerer, parties: Parties = 
     return why_excluded(requirement, by, parties)
 
 
-def why_excluded(requirement: Requirement, by: Answerer, parties: Parties) -> str:
+def why_excluded(requirement: Requirement, by: Actor, parties: Parties) -> str:
     """Why the rule keeps this very person from answering, or an empty text."""
     excluded = {"requester": (parties.requester,) if parties.requester else (), "owner": parties.owners}
     for part in sorted(requirement.not_by):
@@ -36,13 +36,13 @@ def why_excluded(requirement: Requirement, by: Answerer, parties: Parties) -> st
 
 def entitled_as(
     requirement: Requirement,
-    by: Answerer,
-    absent: Sequence[Answerer],
+    by: Actor,
+    absent: Sequence[Actor],
     parties: Parties = NOBODY,
     *,
     denies: bool = False,
-) -> tuple[Answerer | None, str]:
-    """In whose place an answer counts: None for the answerer's own, or one of the `absent` they stand in for.
+) -> tuple[Actor | None, str]:
+    """In whose place an answer counts: None for the actor's own, or one of the `absent` they stand in for.
 
     The text says why it does not count, and is empty where it does. Whoever is excluded cannot stand in for somebody
     who is not, nor the other way round.
@@ -50,7 +50,7 @@ def entitled_as(
     refusal = why_not_entitled(requirement, by, parties, denies=denies)
     if not refusal:
         return None, ""
-    if by.kind is AnswererKind.PERSON and not why_excluded(requirement, by, parties):
+    if by.kind is ActorKind.PERSON and not why_excluded(requirement, by, parties):
         for one in absent:
             if not why_not_entitled(requirement, one, parties, denies=denies):
                 return one, ""

@@ -13,7 +13,7 @@ from signoff.core.canonical import digest
 from signoff.core.claim import Claim
 from signoff.core.context import NO_CONTEXT, RequestContext
 from signoff.core.decision import ApprovalDecision, Ending, Keeps
-from signoff.core.people import AnswererKind, Parties
+from signoff.core.people import ActorKind, Parties
 from signoff.core.values import cached
 from signoff.core.verdict import ANYONE, Requirement, Verdict
 from signoff.core.vote import Vote
@@ -45,7 +45,7 @@ class Binding:
     policy_revision: str = ""
     toolset: str | None = None
     root: str = ""
-    """The folder that relative paths start from."""
+    """The directory that relative paths start from."""
     leads: str = ""
     """Digest of where the paths in it lead, once links are followed."""
 
@@ -65,7 +65,7 @@ class Binding:
         if self.toolset != then.toolset:
             changed.append(f"the toolset (it was {then.toolset or 'another'})")
         if self.root != then.root:
-            changed.append("the folder its paths start from")
+            changed.append("the directory its paths start from")
         elif self.leads and then.leads and self.leads != then.leads:
             changed.append("where its paths lead")
         return tuple(changed)
@@ -106,7 +106,7 @@ class ApprovalRequest:
     keeps: Keeps = Keeps.ALWAYS
     """How long the answer can be remembered at most, where whoever asks keeps it."""
     root: str = ""
-    """The folder that relative paths in it start from."""
+    """The directory that relative paths in it start from."""
     secrets: tuple[str, ...] = ()
     """Values among all of this that are masked wherever it is shown, as the program that asks declared them."""
     requester: str = ""
@@ -171,7 +171,7 @@ class ApprovalRequest:
     def answer(self) -> Literal["", "approved", "edited", "denied"]:
         """What people settled it with; empty where it is open, or where anything else settled or withdrew it."""
         decision = self.decision
-        if decision is None or decision.by is None or decision.by.kind is not AnswererKind.PERSON:
+        if decision is None or decision.by is None or decision.by.kind is not ActorKind.PERSON:
             return ""
         if decision.ending is Ending.APPROVED:
             return "approved" if decision.edited_args is None else "edited"

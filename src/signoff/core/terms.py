@@ -23,7 +23,7 @@ _WORDS = frozenset({"any", "false", "null", "true"})
 COMMAND = "command"
 """The argument that is a command line, if any is."""
 _CALM = "(no files known to hold secrets or settings, or to be run by tools)"
-_NAMES = "names and paths below the folder it runs in, of the kind it is for, no options"
+_NAMES = "names and paths below the directory it runs in, of the kind it is for, no options"
 
 
 class Scope(StrEnum):
@@ -40,7 +40,7 @@ class Fits(StrEnum):
 
     IS = "is"
     UNDER = "under"
-    """A path inside a folder, written plainly, that no link leads out of."""
+    """A path inside a directory, written plainly, that no link leads out of."""
     AT_MOST = "at most"
     """A number from 0 up to a limit."""
     COMMAND = "command"
@@ -73,12 +73,12 @@ class ArgCondition:
                 return True
 
     def may_hold(self, value: object, call: Call) -> bool:
-        """As `holds`, for a no: however a path is spelled, and whatever it holds, it is in the folder or it is not."""
+        """As `holds`, for a no: however a path is spelled, it is in the directory or it is not."""
         if self.fits is not Fits.UNDER or not isinstance(value, str):
             return self.holds(value, call)
-        folder = _spelled_out(str(self.value), call.start)
+        directory = _spelled_out(str(self.value), call.start)
         return any(
-            where == folder or where.startswith(f"{folder.rstrip('/')}/")
+            where == directory or where.startswith(f"{directory.rstrip('/')}/")
             for where in (_spelled_out(value, call.start), call.resolved.get(value, ""))
         )
 
@@ -159,15 +159,15 @@ def amount_of(value: object) -> Decimal | None:
 
 
 def _spelled_out(path: str, start: str) -> str:
-    """A path without what means nothing, from the folder it starts from, as far as that is known."""
+    """A path without what means nothing, from the directory it starts from, as far as that is known."""
     plain = unquote(path).replace("\\", "/")
     steps = "/".join("".join(filter(str.isprintable, step)).strip() for step in plain.split("/"))
     return posixpath.normpath(posixpath.join(start, steps))
 
 
-def _is_under(value: str, folder: str, resolved: Mapping[str, str]) -> bool:
+def _is_under(value: str, directory: str, resolved: Mapping[str, str]) -> bool:
     steps = value.split("/")
     # Blanks around a step count for nothing with some tools, nor do characters that cannot be seen; some read `%2e`.
     odd = any(step.strip() in ("", ".", "..") for step in steps[value.startswith("/") :]) or _ESCAPES.search(value)
-    inside = value.startswith(folder.rstrip("/") + "/")
+    inside = value.startswith(directory.rstrip("/") + "/")
     return inside and not odd and value.isprintable() and resolved.get(value, value) == value

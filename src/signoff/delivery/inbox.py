@@ -21,13 +21,13 @@ from signoff.errors import AlreadySettled, NotEntitled, RequestError
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.core.decision import ApprovalDecision
-    from signoff.core.people import Answerer
+    from signoff.core.people import Actor
 
 TEST = "signoff_test"
 """The tool of a question about nothing."""
 TEST_WAITS = timedelta(minutes=2)
 
-Take: TypeAlias = "Callable[[ApprovalRequest, ApprovalDecision, Answerer], Awaitable[ApprovalRequest]]"
+Take: TypeAlias = "Callable[[ApprovalRequest, ApprovalDecision, Actor], Awaitable[ApprovalRequest]]"
 """Checks an answer and has the broker take it. Raises a `RequestError` where it cannot be accepted."""
 
 
@@ -48,7 +48,7 @@ class StoreInbox:
         except AlreadySettled as late:
             raise self._safe(late, await self.broker.get(request_id)) from late
 
-    async def tell(self, request_id: str, *, happened: bool, by: Answerer, note: str = "") -> ApprovalRequest:
+    async def tell(self, request_id: str, *, happened: bool, by: Actor, note: str = "") -> ApprovalRequest:
         """Say what became of a call whose process died."""
         try:
             return await self.broker.tell(request_id, happened=happened, by=self._who(by), note=note)
@@ -77,16 +77,16 @@ class StoreInbox:
     async def gone(self, request_id: str) -> None:
         await show_again(self.broker.ledger, self.channel, Subject.parse(request_id))
 
-    async def opened(self, request_id: str, by: Answerer) -> None:
+    async def opened(self, request_id: str, by: Actor) -> None:
         await note_reader(self.broker.ledger, request_id, by)
 
-    async def has_opened(self, request_id: str, by: Answerer) -> bool:
+    async def has_opened(self, request_id: str, by: Actor) -> bool:
         return await has_read(self.broker.ledger, request_id, by)
 
-    async def entitled(self, request_id: str, people: Sequence[Answerer]) -> Sequence[Answerer]:
+    async def entitled(self, request_id: str, people: Sequence[Actor]) -> Sequence[Actor]:
         return await self.broker.people.entitled(request_id, people)
 
-    async def try_out(self, by: Answerer, at: str = "") -> ApprovalRequest:
+    async def try_out(self, by: Actor, at: str = "") -> ApprovalRequest:
         """Ask a question about nothing, as `ports.Inbox.try_out` says. It waits for two minutes."""
         asked = ApprovalRequest(
             tool_call_id=TEST,
@@ -114,7 +114,7 @@ class StoreInbox:
         check_terms(request, decision)
         return spelled_out(request, decision)
 
-    def _who(self, by: Answerer | None) -> Answerer:
+    def _who(self, by: Actor | None) -> Actor:
         if by is None:
             raise NotEntitled("nobody is known to have given this answer")
         return by if by.via else replace(by, via=self.channel)

@@ -11,7 +11,7 @@ from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant
 from signoff.core.offer import may_be_remembered
-from signoff.core.people import Answerer, AnswererKind
+from signoff.core.people import Actor, ActorKind
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import AlreadySettled, EditRefused
 from signoff.gate.memory import Memory
@@ -32,19 +32,19 @@ class GateAnswers:
     edits: dict[str, CheckEdit] = field(default_factory=dict[str, CheckEdit])
     """How to check edited arguments, by the id of a pending request."""
 
-    async def take(self, request: ApprovalRequest, decision: ApprovalDecision, by: Answerer) -> ApprovalRequest:
+    async def take(self, request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
         """Take one answer: check edits, vote, remember. Raises a `RequestError` where it cannot be accepted."""
         if request.state is State.PENDING and decision.edited_args is not None:
             decision = replace(decision, edited_args=await self._checked(request, decision.edited_args))
         return await self._voted(request.id, decision, by)
 
-    async def take_by_id(self, request_id: str, decision: ApprovalDecision, by: Answerer) -> ApprovalRequest:
+    async def take_by_id(self, request_id: str, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
         """As `take`, where nobody has read the request: that is done only to check edited arguments."""
         if decision.edited_args is not None:
             return await self.take(await self.broker.get(request_id), decision, by)
         return await self._voted(request_id, decision, by)
 
-    async def _voted(self, request_id: str, decision: ApprovalDecision, by: Answerer) -> ApprovalRequest:
+    async def _voted(self, request_id: str, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
         self.memory.check(decision)
         settled = await self.broker.answer(request_id, decision, by=by, checked=True, refuse=_refuse_unreadable)
         if settled.state is not State.PENDING:
@@ -67,7 +67,7 @@ class GateAnswers:
         """Whether an answer to an identical call, remembered since this one was asked, has settled it."""
         if (grant := await self.recall(request)) is None:
             return False
-        by = Answerer(name=f"{grant.by or 'somebody'}, remembered", kind=AnswererKind.MODE, via="memory")
+        by = Actor(name=f"{grant.by or 'somebody'}, remembered", kind=ActorKind.MODE, via="memory")
         with suppress(AlreadySettled):
             await self.take(request, ApprovalDecision(approved=grant.approved, note=grant.note, by=by), by)
         return True
@@ -82,7 +82,7 @@ class GateAnswers:
         decision = request.decision
         if decision is None or decision.remember is Remember.NONE or not may_be_remembered(request):
             return
-        if decision.by is not None and decision.by.kind is not AnswererKind.MODE:
+        if decision.by is not None and decision.by.kind is not ActorKind.MODE:
             self.memory.remember(request, decision)
 
 

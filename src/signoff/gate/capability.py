@@ -31,7 +31,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallEvent
 from signoff.core.grant import Grant
 from signoff.core.mode import ApprovalMode
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Requirement
 from signoff.errors import PolicyError, WrongUse
@@ -76,7 +76,7 @@ class Signoff(AbstractCapability[Any]):
     A number of seconds: it waits that long, then suspends."""
     mode: ApprovalMode | str = ApprovalMode.INTERACTIVE
     memory: GrantStore | None = None
-    """Where answers are remembered; by default, *always* goes to a file per project in your home folder."""
+    """Where answers are remembered; by default, *always* goes to a file per project in your home directory."""
     on_denied: Literal["tell", "raise"] = "tell"
     """A denial is told to the model as JSON, or raised as `ApprovalDenied` / `ApprovalBlocked`."""
     judge: Judge | None = None
@@ -118,7 +118,7 @@ class Signoff(AbstractCapability[Any]):
         """Raises `WrongUse` for an option that is not what it should be, `PolicyError` for the rules."""
         check_options({one.name: getattr(self, one.name) for one in fields(self) if one.init})
         policy, people = read_rules(self.policy)
-        # Links in arguments are followed, so what they are held against has to be a real folder too.
+        # Links in arguments are followed, so what they are held against has to be a real directory too.
         policy = rooted(policy)
         if self.tools is not None and (problems := policy.unknown_tools(self.tools)):
             raise PolicyError("\n".join(str(problem) for problem in problems))
@@ -153,7 +153,7 @@ class Signoff(AbstractCapability[Any]):
             owner=self.owner,
             owners=(self.owner,) if isinstance(self.owner, str) and self.owner else (),
             requester=self.requester,
-            answerers=Requirement(role=self.by) if self.by else None,
+            actors=Requirement(role=self.by) if self.by else None,
         )
 
     def _memory(self, broker: Broker) -> Memory:
@@ -192,13 +192,13 @@ class Signoff(AbstractCapability[Any]):
         """Requests waiting for an answer, oldest first."""
         return await self._gate.broker.pending()
 
-    async def answer(self, request_id: str, decision: ApprovalDecision, *, by: Answerer | str) -> ApprovalRequest:
+    async def answer(self, request_id: str, decision: ApprovalDecision, *, by: Actor | str) -> ApprovalRequest:
         """Answer a request from outside the run: a web handler, a bot, a test.
 
         Raises `AlreadySettled` if somebody was faster, `NotEntitled` if this answer does not count, `EditRefused`
         if edited arguments do not fit.
         """
-        who = Answerer(name=by, via="api") if isinstance(by, str) else by
+        who = Actor(name=by, via="api") if isinstance(by, str) else by
         return await self._gate.answers.take_by_id(request_id, decision, who)
 
     def reached_through(self, channel: str) -> None:

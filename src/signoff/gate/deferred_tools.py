@@ -28,7 +28,7 @@ from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Keeps
 from signoff.core.grant import grant_from
 from signoff.core.mode import ApprovalMode
-from signoff.core.people import Answerer, AnswererKind
+from signoff.core.people import Actor, ActorKind
 from signoff.core.request import ApprovalRequest
 from signoff.core.summary import summary_of
 from signoff.core.terms import Scope
@@ -204,13 +204,13 @@ async def _collected(
     return results
 
 
-_MODE = Answerer(name="mode", kind=AnswererKind.MODE)
+_MODE = Actor(name="mode", kind=ActorKind.MODE)
 
 
 def _without_person(request: ApprovalRequest, how: _Asking) -> ApprovalDecision | None:
     grant = how.kept.memory.lookup(request.call) if request.call is not None else None
     if grant is not None:
-        by = Answerer(name=grant.by) if grant.by else None
+        by = Actor(name=grant.by) if grant.by else None
         return ApprovalDecision(approved=grant.approved, note=grant.note, by=by)
     if how.mode is ApprovalMode.AUTO_APPROVE:
         return ApprovalDecision(approved=True, by=_MODE)

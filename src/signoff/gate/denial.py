@@ -7,14 +7,14 @@ import json
 from pydantic_ai.tools import ToolDenied
 
 from signoff.core.decision import ApprovalDecision, Ending
-from signoff.core.people import AnswererKind
+from signoff.core.people import ActorKind
 from signoff.errors import ApprovalBlocked, ApprovalDenied, ApprovalError
 
 POLICY = "policy"
 SIGNOFF = "signoff"
 TOOL = "tool"
 """The tool itself refused, by a `PermissionError`."""
-SOMEBODY = str(AnswererKind.PERSON)
+SOMEBODY = str(ActorKind.PERSON)
 """A person whose name nobody told."""
 
 
@@ -36,7 +36,7 @@ def decided_by(decision: ApprovalDecision) -> str:
         return "timeout"
     if decision.by is None:
         return SIGNOFF if decision.ending is Ending.CANCELLED else SOMEBODY
-    return decision.by.name if decision.by.kind is AnswererKind.PERSON else str(decision.by.kind)
+    return decision.by.name if decision.by.kind is ActorKind.PERSON else str(decision.by.kind)
 
 
 def decided_why(decision: ApprovalDecision) -> str:
@@ -48,7 +48,7 @@ def decided_why(decision: ApprovalDecision) -> str:
             return "nobody answered in time"
         case Ending.CANCELLED:
             return "the request was withdrawn"
-        case _ if decision.by is None or decision.by.kind is AnswererKind.PERSON:
+        case _ if decision.by is None or decision.by.kind is ActorKind.PERSON:
             return "a person looked at this call and said no"
         case _:
             return "the answer was no"

@@ -91,7 +91,7 @@ class Gate:
     """Who the agents of a run belong to: this one and those around it."""
     requester: Who = ""
     """Who runs are for, for rules with `not_by: requester`; for a run, a name."""
-    answerers: Requirement | None = None
+    actors: Requirement | None = None
     """What every question needs besides what the rules say."""
     checked_names: bool = False
     """Whether the rules' tool names were held against an agent's tools."""
@@ -138,7 +138,7 @@ class Gate:
             paths_of=policy.paths_of if policy.wants_paths else None,
             several_roots=len({one.root for one in policy.policies}) > 1,
         )
-        asked = tuple(one for one in (outer.answerers, self.answerers) if one is not None)
+        asked = tuple(one for one in (outer.actors, self.actors) if one is not None)
         kinds = {*outer.native, *self.native}
         return replace(
             self,
@@ -153,7 +153,7 @@ class Gate:
             reviewers=outer.reviewers and self.reviewers,
             judges=(*outer.judges, *self.judges),
             native={kind: (*outer.native.get(kind, ()), *self.native.get(kind, ())) for kind in kinds},
-            answerers=together(asked) if asked else None,
+            actors=together(asked) if asked else None,
             owners=tuple(dict.fromkeys((*outer.owners, *self.owners))),
             requester=outer.requester,
             wait=outer.wait if pauses else self.wait,
@@ -207,9 +207,9 @@ class Gate:
         return replace(silent, reason=f"{NOT_MATCHED.reason}: {why}") if why else silent
 
     def _asked_of(self, verdict: Verdict) -> Verdict:
-        if self.answerers is None or verdict.effect is not Effect.ASK:
+        if self.actors is None or verdict.effect is not Effect.ASK:
             return verdict
-        return replace(verdict, requirement=together((verdict.requirement, self.answerers)))
+        return replace(verdict, requirement=together((verdict.requirement, self.actors)))
 
     async def allows_native(self, ctx: RunContext[Any], tool: AbstractNativeTool, workers: tuple[str, ...]) -> bool:
         """Whether a provider-executed tool may be offered, inside calls of these workers.

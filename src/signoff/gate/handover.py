@@ -51,14 +51,14 @@ class Handover:
     answers: GateAnswers
     reader: CallReader
     secrets: tuple[str, ...] = ()
-    answerers: Requirement | None = None
+    actors: Requirement | None = None
     """What every question needs besides what the rules say."""
 
     @classmethod
     def under(cls, signoff: Signoff) -> Handover:
         """Under the rules of a gate, for agents that have none."""
         gate = signoff.gate
-        return cls(answers=gate.answers, reader=gate.reader, secrets=gate.secrets, answerers=gate.answerers)
+        return cls(answers=gate.answers, reader=gate.reader, secrets=gate.secrets, actors=gate.actors)
 
     @classmethod
     def over(cls, broker: Broker, policies: Sequence[Policy]) -> Handover:
@@ -138,9 +138,9 @@ class Handover:
     def _verdict(self, found: Verdict | None) -> Verdict:
         """What policy says, and the tool itself, which asks."""
         verdict = strictest([TOOL_ASKS] if found is None else [found, TOOL_ASKS]) or TOOL_ASKS
-        if self.answerers is None or verdict.effect is not Effect.ASK:
+        if self.actors is None or verdict.effect is not Effect.ASK:
             return verdict
-        return replace(verdict, requirement=together((verdict.requirement, self.answerers)))
+        return replace(verdict, requirement=together((verdict.requirement, self.actors)))
 
     def _refused(self, request: ApprovalRequest) -> ToolDenied | None:
         """What is told where policy denies it: nobody is asked."""

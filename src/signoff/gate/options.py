@@ -215,7 +215,7 @@ def read_rules(rules: Rules) -> tuple[Policy | Layers, dict[str, frozenset[str]]
 
 
 def rooted(policy: Policy | Layers) -> Policy | Layers:
-    """The policy with a real folder to start from: links in arguments are followed, and held against it."""
+    """The policy with a real directory to start from: links in arguments are followed, and held against it."""
     root = os.path.realpath(policy.root or os.getcwd())
     if isinstance(policy, Policy):
         return replace(policy, root=root)

@@ -154,7 +154,7 @@ class CallReader:
                 "claimed": claimed,
                 "deps": ctx.deps,
                 "start": origin.start,
-                "folder": _from(self.root, origin.start),
+                "directory": _from(self.root, origin.start),
                 "also": self.root if self.several_roots and self.paths_of is not None and not origin.start else "",
                 "resolved": _NOTHING_RESOLVED,
                 "unreadable": unreadable,
@@ -191,7 +191,7 @@ class CallReader:
     def with_likeness(self, call: Call) -> Call:
         """The call with what it has in common with others: the prefix of its command; and what it has not.
 
-        A command has a prefix only where its toolset says which folder it starts in, and no name in it leads elsewhere.
+        A command has a prefix only where its toolset says in which directory it starts and no name leads elsewhere.
         """
         root = call.start or self.root
         if sensitive := tuple(name for name, value in call.args.items() if _is_sensitive(name, value, root)):
@@ -220,15 +220,15 @@ class CallReader:
         return _declared(origin.claimed_labels, args, ctx).union(*by_name)
 
 
-def _from(root: str, folder: str) -> str:
-    """The name of a folder: from the root where it is inside, so that it stays the same where all of it is moved."""
-    if not folder or not root:
-        return folder
-    return "." if folder == root else folder.removeprefix(f"{root.rstrip('/')}/")
+def _from(root: str, directory: str) -> str:
+    """The name of a directory: from the root where it is inside, so that it stays the same where all of it is moved."""
+    if not directory or not root:
+        return directory
+    return "." if directory == root else directory.removeprefix(f"{root.rstrip('/')}/")
 
 
 def _is_sensitive(name: str, value: object, root: str) -> bool:
-    """Whether no folder may stand for an argument: as a path it is sensitive, or longer than any path."""
+    """Whether no directory may stand for an argument: as a path it is sensitive, or longer than any path."""
     if not isinstance(value, str) or is_free(name, value):
         return False
     return len(value) > LONGEST_PATH or bool(sensitive_place(value, root))

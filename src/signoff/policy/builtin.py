@@ -15,7 +15,7 @@ from signoff.policy.engine import Policy
 READ_TOOLS = ("list_files", "read_file", "search_files")
 WRITE_TOOLS = ("write_file", "edit_file", "move_file", "delete_file")
 
-_OUTSIDE = "refused: it leads outside of the root folder"
+_OUTSIDE = "refused: it leads outside of the root directory"
 _READS = list(READ_TOOLS)
 _WRITES = list(WRITE_TOOLS)
 
@@ -54,7 +54,7 @@ RULES: Mapping[str, Sequence[Mapping[str, Any]]] = {
 def builtin_policy(name: str, root: str | None = None, dialect: str = "") -> Policy | None:
     """The policy of a built-in toolset; None where there is no toolset of that name.
 
-    `root` is the folder the toolset works in; `dialect` the database that SQL is written for.
+    `root` is the directory the toolset works in; `dialect` the database that SQL is written for.
     """
     if name not in RULES:
         return None

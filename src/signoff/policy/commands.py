@@ -13,11 +13,11 @@ from signoff.policy.phrases import listed, shown
 from signoff.policy.places import runs_later
 from signoff.policy.secret import secret_place
 from signoff.policy.shell.facts import PLAIN, ShellFacts, read_shell
-from signoff.policy.shell.folders import Folder, is_cd
 from signoff.policy.shell.line import Simple
 from signoff.policy.shell.patterns import READ_ONLY, CommandPattern
 from signoff.policy.shell.programs import Concern, ReadOnlyCommand
 from signoff.policy.shell.unknown_programs import may_start
+from signoff.policy.shell.working_directories import Directory, is_cd
 
 ARGUMENT = "command"
 LONGEST_PATH = 4096
@@ -74,7 +74,7 @@ class CommandCondition:
             facts.note(shell.why)
             return MatchResult.no(shell.why)
         allowed = False
-        for simple, judged, folders in zip(shell.line.commands, shell.judged, shell.folders, strict=True):
+        for simple, judged, directories in zip(shell.line.commands, shell.judged, shell.directories, strict=True):
             if isinstance(judged, ReadOnlyCommand) and is_cd(simple):
                 continue  # it does nothing but to lead those that follow elsewhere, where they are judged
             if not (self.read_only and isinstance(judged, ReadOnlyCommand)):
@@ -82,7 +82,7 @@ class CommandCondition:
                 unfit = (
                     judged.sentence if isinstance(judged, Concern) else f"no pattern covers `{simple.words[0].text}`"
                 )
-                why = _moved(simple, fitting, folders, facts) if fitting else unfit
+                why = _moved(simple, fitting, directories, facts) if fitting else unfit
                 if why:
                     facts.note(why, close=bool(fitting))
                     return MatchResult.no(why)
@@ -137,24 +137,22 @@ class CommandCondition:
         return ""
 
 
-def _moved(simple: Simple, fitting: Sequence[CommandPattern], folders: Iterable[Folder], facts: Facts) -> str:
+def _moved(simple: Simple, fitting: Sequence[CommandPattern], directories: Iterable[Directory], facts: Facts) -> str:
     """Why a rule that allows the command does not allow it where a `cd` may have led; empty where it does."""
     name = shown(simple.words[0].text)
-    for folder in folders:
-        below = facts.below_start(folder) if folder is not None else None
-        if folder is None:
-            return f"{name} runs in a folder that nobody can tell beforehand, after a `cd`"
+    for directory in directories:
+        below = facts.below_start(directory) if directory is not None else None
+        if directory is None:
+            return f"{name} runs in a directory that nobody can tell beforehand, after a `cd`"
         if below is None:
-            return f"{name} runs in {shown(folder)} after a `cd`, outside of the folder that commands start in"
+            return f"{name} runs in {shown(directory)} after a `cd`, outside of the directory that commands start in"
         if below and (why := runs_later(f"{below}/x")):
-            return f"{name} runs in {shown(folder)} after a `cd`, and {why}"
+            return f"{name} runs in {shown(directory)} after a `cd`, and {why}"
         if below and (why := secret_place(f"{below}/x")):
-            return f"{name} runs in {shown(folder)} after a `cd`, which {why}"
+            return f"{name} runs in {shown(directory)} after a `cd`, which {why}"
         if below and not any(pattern.follows for pattern in fitting):
             rules = listed(pattern.text for pattern in fitting)
-            return (
-                f"{name} runs in {shown(folder)} after a `cd`, and {rules} is about the folder that commands start in"
-            )
+            return f"{name} runs in {shown(directory)} after a `cd`, and {rules} is about where commands start"
     return ""
 
 

@@ -41,7 +41,7 @@ class Policy:
     name: str = ""
     """Tells layers apart: ids made for rules without one start with it."""
     root: str | None = None
-    """The absolute folder that relative paths start from."""
+    """The absolute directory that relative paths start from."""
     revision: str = ""
     """Digest of what the rules say: changes with their content and order, not with comments or layout."""
     written: object = field(default=None, repr=False, compare=False)

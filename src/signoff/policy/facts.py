@@ -109,17 +109,17 @@ class Facts:
         if not self.remark or (close and not self.close):
             self.remark, self.close = remark, close
 
-    def below_start(self, folder: str) -> str | None:
-        """A folder that a command goes to, links followed, seen from where commands start; None where it is outside.
+    def below_start(self, directory: str) -> str | None:
+        """A directory that a command goes to, links followed, seen from where commands start; None where it is outside.
 
         Empty is the start itself. Where nobody knows the start, only that is inside.
         """
-        if not folder:
-            return folder
-        leads = self.call.resolved.get(folder)
-        if leads is None and (folder.startswith("~") or self.call.also or self._floats(folder)):
+        if not directory:
+            return directory
+        leads = self.call.resolved.get(directory)
+        if leads is None and (directory.startswith("~") or self.call.also or self._floats(directory)):
             return None
-        path = self.lexical(folder) if leads is None else normal(leads)
+        path = self.lexical(directory) if leads is None else normal(leads)
         return path[len(self._start) :] if f"{path}/".startswith(self._start) else None
 
     def shell(self, command: str) -> ShellFacts:
@@ -174,7 +174,7 @@ class Facts:
         elif not is_visible(text):
             doubt = "holds control characters"
         elif "\\" in text:
-            doubt = "holds a backslash, which may or may not separate folders"
+            doubt = "holds a backslash, which may or may not separate directories"
         elif _SCHEME.match(text):
             doubt = "starts with a scheme or a drive"
         forms = self._forms(text)
@@ -195,7 +195,7 @@ class Facts:
         return PathText(argument, forms, _expansion(text), self.root is None and self._floats(text))
 
     def _forms(self, text: str) -> tuple[str, ...]:
-        """Where the text leads, from every folder that it may start from."""
+        """Where the text leads, from every directory that it may start from."""
         also = self.call.also
         if not also or self.call.start or text.startswith("/"):
             return (self.lexical(text),)

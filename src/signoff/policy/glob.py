@@ -1,8 +1,9 @@
 """Globs over names, values and paths: case-sensitive, whole text, matched in time linear in the text.
 
-Over values and paths `*` is any run of characters without `/`, `**` any run, `**/` any number of whole folders (also
-none), `?` one character but `/`, `[a-z]` and `[!a-z]` one of a set. Over names, which have no folders, `*` is any run.
-A wildcard never covers a control character: a text that would need it is neither matched nor unmatched, but unknown.
+Over values and paths `*` is any run of characters without `/`, `**` any run, `**/` any number of whole directories
+(also none), `?` one character but `/`, `[a-z]` and `[!a-z]` one of a set. Over names, which have no directories, `*` is
+any run. A wildcard never covers a control character: a text that would need it is neither matched nor unmatched, but
+unknown.
 
 A pattern is cut at `**` into parts and each part at `*` into chunks of fixed length. Taking the earliest place for
 each in turn never loses a match, so nothing is ever tried twice, however hostile the text.
@@ -35,7 +36,7 @@ class Leap(Enum):
 
     START = "nothing"
     RUN = "any run of characters"
-    FOLDERS = "any number of whole folders"
+    DIRECTORIES = "any number of whole directories"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class GlobPart:
-    """Chunks with runs that stay within a folder between them."""
+    """Chunks with runs that stay within a directory between them."""
 
     leap: Leap
     chunks: tuple[Chunk, ...]
@@ -96,10 +97,10 @@ class GlobPart:
         if len(self.chunks) == 1 and self.leap is Leap.RUN:
             begin = len(text) - self.chunks[0].length
             return begin >= start and self.chunks[0].stands_at(text, begin)
-        folder = self._last_folder(text)
-        if self.leap is Leap.FOLDERS:
-            return folder >= start and self._closes(text, folder)
-        begin = self.chunks[0].first(text, max(start, folder), len(text))
+        directory = self._last_directory(text)
+        if self.leap is Leap.DIRECTORIES:
+            return directory >= start and self._closes(text, directory)
+        begin = self.chunks[0].first(text, max(start, directory), len(text))
         return begin >= 0 and self._closes(text, begin)
 
     def _run(self, text: str, start: int) -> int:
@@ -127,13 +128,13 @@ class GlobPart:
         return position <= begin and text.find("/", position, begin) < 0 and last.stands_at(text, begin)
 
     def _after(self, chunk: Chunk, text: str, position: int) -> int:
-        """The earliest end of `chunk` if a run within one folder leads up to it, or -1."""
+        """The earliest end of `chunk` if a run within one directory leads up to it, or -1."""
         slash = text.find("/", position)
         found = chunk.first(text, position, len(text) if slash < 0 else slash)
         return -1 if found < 0 else found + chunk.length
 
-    def _last_folder(self, text: str) -> int:
-        """Where the folder begins in which the part must start, as it crosses a known number of folders."""
+    def _last_directory(self, text: str) -> int:
+        """Where the directory begins in which the part must start, as it crosses a known number of directories."""
         slash = len(text)
         for _ in range(self.slashes + 1):
             slash = text.rfind("/", 0, slash)
@@ -205,7 +206,7 @@ def any_glob(globs: Iterable[Glob], text: str) -> Truth:
 
 
 _TOKEN = re.compile(
-    r"(?P<folders>(?:^|(?<=/))\*\*+/) | (?P<run>\*\*+) | (?P<star>\*) | (?P<one>\?)"
+    r"(?P<directories>(?:^|(?<=/))\*\*+/) | (?P<run>\*\*+) | (?P<star>\*) | (?P<one>\?)"
     r"| \[(?P<negated>[!^]?)(?P<set>\]?[^\]]*)\] | (?P<open>\[) | (?P<plain>[^*?\[]+)",
     re.VERBOSE,
 )
@@ -242,13 +243,13 @@ def _parts(pattern: str, over_names: bool) -> Iterator[GlobPart]:
     leap, drafts = Leap.START, [_Draft()]
     for token in _TOKEN.finditer(pattern):
         match token.lastgroup:
-            case "folders" if not over_names:
+            case "directories" if not over_names:
                 yield _part(leap, drafts)
-                leap, drafts = Leap.FOLDERS, [_Draft()]
-            case "folders" | "run" | "star" if over_names or token.lastgroup == "run":
+                leap, drafts = Leap.DIRECTORIES, [_Draft()]
+            case "directories" | "run" | "star" if over_names or token.lastgroup == "run":
                 yield _part(leap, drafts)
                 leap, drafts = Leap.RUN, [_Draft()]
-                drafts[0].add_text("/" if token.lastgroup == "folders" else "")
+                drafts[0].add_text("/" if token.lastgroup == "directories" else "")
             case "star":
                 drafts.append(_Draft())
             case "one":

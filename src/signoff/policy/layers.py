@@ -67,7 +67,7 @@ class Layers:
 
     @property
     def root(self) -> str | None:
-        """The folder that relative paths start from, by the first layer that says so."""
+        """The directory that relative paths start from, by the first layer that says so."""
         return next((policy.root for policy in self.policies if policy.root is not None), None)
 
     @cached_property

@@ -43,7 +43,7 @@ class ParsedRules(NamedTuple):
 def parse_rules(value: object, *, file: str = "<rules>", name: str = "", root: str | None = None) -> ParsedRules:
     """Rules from a list of them, from a mapping or a `Document` with `policy`, or from YAML text.
 
-    `root` is the absolute folder that relative paths start from. Raises `PolicyError` with the place and the fix.
+    `root` is the absolute directory that relative paths start from. Raises `PolicyError` with the place and the fix.
     """
     if isinstance(value, Document):
         document = value

@@ -11,7 +11,7 @@ from signoff.policy.keypath import BadKey, KeyPath
 from signoff.policy.match import Condition
 from signoff.policy.operators import SIGNS
 from signoff.policy.parse_value import read_globs
-from signoff.policy.paths import BadPath, read_folder
+from signoff.policy.paths import BadPath, read_directory
 from signoff.policy.phrases import shown
 from signoff.policy.spot import ConfigValue
 
@@ -168,13 +168,13 @@ def read_places(entries: dict[str, ConfigValue], wary: bool) -> Iterator[Conditi
         if kind in entries:
             yield PlaceCondition(kind=kind, wanted=entries[kind].flag(), every=wary)
     if "outside" in entries:
-        folders = [_folder(item) for item in entries["outside"].one_or_more("a list of folders")]
-        yield PlaceCondition(outside=tuple(folders), every=wary)
+        directories = [_directory(item) for item in entries["outside"].one_or_more("a list of directories")]
+        yield PlaceCondition(outside=tuple(directories), every=wary)
 
 
-def _folder(spot: ConfigValue) -> str:
+def _directory(spot: ConfigValue) -> str:
     try:
-        return read_folder(spot.text("a folder"))
+        return read_directory(spot.text("a directory"))
     except (BadGlob, BadPath) as error:
         raise spot.wrong(f"bad path {shown(spot.value)}", str(error)) from error
 

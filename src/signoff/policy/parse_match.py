@@ -136,15 +136,15 @@ def _path(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     else:
         entries = {"matches": spot}
     patterns = tuple(entries["matches"].one_or_more("a list of patterns")) if "matches" in entries else ()
-    folders = tuple(entries["inside"].one_or_more("a list of folders")) if "inside" in entries else ()
+    directories = tuple(entries["inside"].one_or_more("a list of directories")) if "inside" in entries else ()
     for item in patterns:
         _check_path(item, lambda text: PathCondition(patterns=(text,)))
-    for item in folders:
-        _check_path(item, lambda text: PathCondition(folders=(text,)))
-    if patterns or folders:
+    for item in directories:
+        _check_path(item, lambda text: PathCondition(directories=(text,)))
+    if patterns or directories:
         yield PathCondition(
             patterns=tuple(item.value for item in patterns),
-            folders=tuple(item.value for item in folders),
+            directories=tuple(item.value for item in directories),
             every=wary,
         )
 

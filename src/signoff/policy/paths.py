@@ -1,4 +1,4 @@
-"""Conditions on paths: what they are like, and which folder they are inside.
+"""Conditions on paths: what they are like, and which directory they are inside.
 
 An allow rule must be sure: every path in the call has to match, as written and where its links lead. A rule that asks
 or denies must not be talked out of it: any text of the call that matches in any reading is enough.
@@ -20,43 +20,43 @@ _FREE = ("/", "**")
 
 
 class BadPath(ValueError):
-    """A path pattern or folder that cannot be used; the message says why and what to write."""
+    """A path pattern or directory that cannot be used; the message says why and what to write."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathCondition:
-    """Paths of the call are like one of the patterns, and inside one of the folders, where these are given."""
+    """Paths of the call are like one of the patterns, and inside one of the directories, where these are given."""
 
     patterns: tuple[str, ...] = ()
-    folders: tuple[str, ...] = ()
-    """The folder itself counts as inside."""
+    directories: tuple[str, ...] = ()
+    """The directory itself counts as inside."""
     every: bool = False
     """Whether all paths must match (allow) or one is enough (ask, deny)."""
     absolute: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
     relative: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
     """Globs over absolute paths, and globs over what follows the policy's root."""
     needles: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    """Texts of which every match holds one; none where folders or bare wildcards leave nothing to look for."""
+    """Texts of which every match holds one; none where directories or bare wildcards leave nothing to look for."""
     anchored: bool = field(init=False, repr=False, compare=False)
     needs_root: bool = field(init=False, repr=False, compare=False)
     text: str = field(init=False, compare=False)
     no: MatchResult = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Raises `BadGlob` or `BadPath` where a pattern or folder cannot be used."""
+        """Raises `BadGlob` or `BadPath` where a pattern or directory cannot be used."""
         patterns = [_pattern(written) for written in self.patterns]
-        folders = tuple(read_folder(written) for written in self.folders)
+        directories = tuple(read_directory(written) for written in self.directories)
         if not self.every:
-            patterns += [itself for pattern in patterns if (itself := _folder_itself(pattern))]
+            patterns += [itself for pattern in patterns if (itself := _directory_itself(pattern))]
         relative = [pattern for pattern in patterns if not pattern.startswith(_FREE)]
-        object.__setattr__(self, "folders", folders)
+        object.__setattr__(self, "directories", directories)
         object.__setattr__(self, "absolute", tuple(Glob(one) for one in patterns if one not in relative))
         object.__setattr__(self, "relative", tuple(Glob(one) for one in relative))
         needles = tuple(glob.needle for glob in (*self.absolute, *self.relative))
-        object.__setattr__(self, "needles", needles if all(needles) and not folders else ())
-        anchored = bool(folders) or not all(pattern.startswith("**") for pattern in patterns)
+        object.__setattr__(self, "needles", needles if all(needles) and not directories else ())
+        anchored = bool(directories) or not all(pattern.startswith("**") for pattern in patterns)
         object.__setattr__(self, "anchored", anchored)
-        object.__setattr__(self, "needs_root", bool(relative) or not all(one.startswith("/") for one in folders))
+        object.__setattr__(self, "needs_root", bool(relative) or not all(one.startswith("/") for one in directories))
         object.__setattr__(self, "text", f"on a path {self._words()}")
         object.__setattr__(self, "no", MatchResult.no(f"no argument is a path {self._words()}"))
 
@@ -106,9 +106,9 @@ class PathCondition:
         return unknown or self.no
 
     def _holds(self, form: str, root: str | None) -> Truth:
-        if not (self.folders or self.relative):
+        if not (self.directories or self.relative):
             return any_glob(self.absolute, form)
-        if self.folders and not any(is_inside(form, folder, root) for folder in self.folders):
+        if self.directories and not any(is_inside(form, directory, root) for directory in self.directories):
             return Truth.UNKNOWN if self.needs_root and root is None else Truth.NO
         if not self.patterns:
             return Truth.YES
@@ -130,39 +130,39 @@ class PathCondition:
 
     def _words(self) -> str:
         like = f"like {listed(self.patterns)}" if self.patterns else ""
-        inside = f"inside {listed(self.folders)}" if self.folders else ""
+        inside = f"inside {listed(self.directories)}" if self.directories else ""
         return " and ".join(filter(None, (like, inside)))
 
 
 def _pattern(written: str) -> str:
     plain = normpath(_check(written))
     if plain == ".":
-        raise BadPath("`.` is a folder, not a pattern; write `inside: .`")
+        raise BadPath("`.` is a directory, not a pattern; write `inside: .`")
     return plain.replace("//", "/")
 
 
-def _folder_itself(pattern: str) -> str | None:
-    """For `secrets/**`: `secrets`, as moving or deleting the folder touches what is inside."""
-    folder = pattern.removesuffix("/**")
-    return None if folder in ("", "**", pattern) else folder
+def _directory_itself(pattern: str) -> str | None:
+    """For `secrets/**`: `secrets`, as moving or deleting the directory touches what is inside."""
+    directory = pattern.removesuffix("/**")
+    return None if directory in ("", "**", pattern) else directory
 
 
-def read_folder(written: str) -> str:
+def read_directory(written: str) -> str:
     if "*" in written or "?" in written:
-        raise BadPath("`inside` takes a folder, not a pattern; use `matches` for patterns")
+        raise BadPath("`inside` takes a directory, not a pattern; use `matches` for patterns")
     plain = normpath(_check(written.rstrip("/") or written[:1]))
     return plain.replace("//", "/")
 
 
 def _check(pattern: str) -> str:
     if not pattern:
-        raise BadPath("an empty path matches nothing; `.` is the policy's own folder")
+        raise BadPath("an empty path matches nothing; `.` is the policy's own directory")
     if not is_visible(pattern):
         raise BadGlob("a path cannot hold control characters or line breaks")
     if pattern.startswith("~") or "$" in pattern:
         raise BadPath("`~` and `$` are not expanded; write an absolute path, or `**/name` for a name anywhere")
     if "\\" in pattern:
-        raise BadPath("folders are separated by `/`")
+        raise BadPath("directories are separated by `/`")
     if len(pattern) > 1 and pattern.endswith("/"):
         raise BadPath(f"a path does not end in `/`; write `{pattern}**` for what is inside")
     if ".." in pattern.split("/") or "." in pattern.split("/")[1:]:
@@ -170,10 +170,10 @@ def _check(pattern: str) -> str:
     return pattern
 
 
-def is_inside(path: str, folder: str, root: str | None) -> bool:
-    """Whether an absolute path is a folder or inside it; a relative folder starts from the root."""
-    if not folder.startswith("/"):
+def is_inside(path: str, directory: str, root: str | None) -> bool:
+    """Whether an absolute path is a directory or inside it; a relative directory starts from the root."""
+    if not directory.startswith("/"):
         if root is None:
             return False
-        folder = root if folder == "." else f"{root.rstrip('/')}/{folder}"
-    return path == folder or path.startswith(folder if folder == "/" else folder + "/")
+        directory = root if directory == "." else f"{root.rstrip('/')}/{directory}"
+    return path == directory or path.startswith(directory if directory == "/" else directory + "/")

@@ -1,4 +1,4 @@
-"""Conditions on what kind of place a path is: secret, hidden, sensitive, outside a folder, or one that gets run."""
+"""Conditions on what kind of place a path is: secret, hidden, sensitive, outside a directory, or one that gets run."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ KINDS = ("secret", "hidden", "code", "sensitive")
 
 @dataclass(frozen=True, slots=True)
 class PlaceCondition:
-    """Paths of the call are of a kind, or outside of all the folders: for rules that allow all of them, else one.
+    """Paths of the call are of a kind, or outside of all the directories: for rules that allow all of them, else one.
 
     It looks at the arguments that are named as paths, as written and where links lead; each form counts.
     """
 
     kind: str = ""
     """`secret` (keys, passwords, tokens are kept there), `hidden` (a step starts with a dot), `code` (what is written
-    there gets run later), `sensitive` (either, or of a kind that often is: no folder stands for it)."""
+    there gets run later), `sensitive` (either, or of a kind that often is: no directory stands for it)."""
     wanted: bool = True
     outside: tuple[str, ...] = ()
     every: bool = False

@@ -38,9 +38,9 @@ def path_trouble(path: str, *, windows: bool = False) -> str:
     if not is_visible(path) or any(unicodedata.category(char) in ("Cc", "Cf", "Cs") for char in set(path)):
         return "it holds control or unseen characters"
     if path.startswith("~"):
-        return "it starts with `~`, and home folders are not looked up"
+        return "it starts with `~`, and home directories are not looked up"
     if "\\" in path:
-        return "it holds a backslash; folders are separated by `/`"
+        return "it holds a backslash; directories are separated by `/`"
     if path.startswith("//"):
         return "it starts with `//`, which names another machine on some systems"
     if is_kernel_place(path):
@@ -94,7 +94,7 @@ def runs_later(path: str) -> str:
     names = [plain for step in path.split("/") if step not in ("", ".", "..") and (plain := folded(step))]
     for at, name in enumerate(names):
         last = at == len(names) - 1
-        why = _FOLDERS.get(name) or (not last and _hidden_folder(name)) or ""
+        why = _DIRECTORIES.get(name) or (not last and _hidden_directory(name)) or ""
         if not why and last:
             why = _file_runs(name, names[at - 1] if at else "")
         if why:
@@ -102,24 +102,24 @@ def runs_later(path: str) -> str:
     return ""
 
 
-def _hidden_folder(name: str) -> str:
-    if name.startswith(".") and name not in _CALM_FOLDERS:
-        return "hidden folders hold settings of tools, and settings name programs to run"
+def _hidden_directory(name: str) -> str:
+    if name.startswith(".") and name not in _CALM_DIRECTORIES:
+        return "hidden directories hold settings of tools, and settings name programs to run"
     return ""
 
 
-def _file_runs(name: str, folder: str) -> str:
-    """Why a file of this name, in a folder of that name, is run later."""
+def _file_runs(name: str, directory: str) -> str:
+    """Why a file of this name, in a directory of that name, is run later."""
     if why := _FILES.get(name):
         return why
     for expression, why in _LIKE:
         if expression.fullmatch(name):
             return why
     if name in ("hooks", "workers"):
-        return "what is below a folder of this name may be run or obeyed"
-    if folder == "hooks" and name in HOOKS:
+        return "what is below a directory of this name may be run or obeyed"
+    if directory == "hooks" and name in HOOKS:
         return "git runs it as a hook"
-    if folder == "workers" and name.endswith((".yaml", ".yml", ".md", ".toml", ".json")):
+    if directory == "workers" and name.endswith((".yaml", ".yml", ".md", ".toml", ".json")):
         return "it describes a worker, and with it what an agent may do"
     if name.startswith(".") and name not in _CALM_FILES and not name.endswith(("ignore", ".example", ".sample")):
         return "hidden files are settings of tools, and settings name programs to run"
@@ -130,7 +130,7 @@ def _table(*rows: tuple[str, str]) -> dict[str, str]:
     return {name: why for names, why in rows for name in names.split()}
 
 
-_FOLDERS = _table(
+_DIRECTORIES = _table(
     (".git .hg .svn .jj .githooks .husky", "version control runs hooks and programs that are named there"),
     (".github .gitlab .circleci .buildkite .gitea .forgejo .woodpecker .drone", "build servers run what it says"),
     (".vscode .idea .fleet .zed .devcontainer .vs", "editors run tasks that are described there"),
@@ -141,9 +141,9 @@ _FOLDERS = _table(
     ("cron.d cron.hourly cron.daily cron.weekly cron.monthly crontabs", "it is run at set times"),
     ("profile.d init.d systemd launchagents launchdaemons autostart sudoers.d", "it is run when somebody logs in"),
 )
-"""Folders everything below which is run, loaded or obeyed."""
+"""Directories everything below which is run, loaded or obeyed."""
 
-_CALM_FOLDERS = frozenset({".well-known", ".changeset", ".cache"})
+_CALM_DIRECTORIES = frozenset({".well-known", ".changeset", ".cache"})
 _CALM_FILES = frozenset({".gitkeep", ".keep", ".nojekyll", ".editorconfig", ".mailmap", ".ds_store", ".codespellrc"})
 
 _BUILD = "building, testing or installing the project runs it"

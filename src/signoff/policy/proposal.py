@@ -65,7 +65,7 @@ class Proposals:
 
 
 def proposals(request: ApprovalRequest, effect: Effect, *, root: str | None, reason: str = "") -> Proposals:
-    """The rules that may be made of a request's call. `root` is the folder that relative paths in rules start from."""
+    """The rules that may be made of a request's call. Relative paths in rules start from `root`."""
     call = request.call
     if call is None:
         return Proposals(refused=("the call is not on record, so no rule can be made of it",))
@@ -191,18 +191,18 @@ def _by_arguments(name: str, pattern: Sequence[ArgCondition], call: Call, effect
                 trouble = "its first words alone cannot be said in a rule"
             case Fits.UNDER:
                 args[key] = {"matches": "**"}  # one text, and no `..` in it
-                folder, path = _places(one, call, root)
-                # A pattern, because `inside` takes the folder itself, too: whoever may delete files in it need not
+                directory, path = _places(one, call, root)
+                # A pattern, because `inside` takes the directory itself, too: whoever may delete files in it need not
                 # be let delete all of them at once.
-                below = _below(folder, root)
-                trouble = "" if _is_literal(below.removesuffix("/**")) else "its folder would be read as a pattern"
+                below = _below(directory, root)
+                trouble = "" if _is_literal(below.removesuffix("/**")) else "its directory would be read as a pattern"
                 conditions["path"] = {"matches": below, "sensitive": False}
                 said[-1] = (
-                    f"{named(one.arg)} any path inside {canonical(folder)}, written without `..` and links followed, "
-                    "but not the folder itself, and none known to hold secrets or settings, or to be run by tools"
+                    f"{named(one.arg)} any path inside {canonical(directory)}, written without `..`, links followed, "
+                    "but  not the directory itself, and none known to hold secrets or settings, or to be run by tools"
                 )
                 match[one.arg] = path
-                miss = {**match, one.arg: f"{folder}-{path.rpartition('/')[2]}"}
+                miss = {**match, one.arg: f"{directory}-{path.rpartition('/')[2]}"}
     if miss is not None:
         miss = {**miss, **{one.arg: ANY_TEXT for one in pattern if one.fits is Fits.ANY}}
     conditions["args"] = {**args, OTHERS: {"exists": False}}
@@ -211,16 +211,16 @@ def _by_arguments(name: str, pattern: Sequence[ArgCondition], call: Call, effect
 
 
 def _places(wide: ArgCondition, call: Call, root: str | None) -> tuple[str, str]:
-    """The folder, and the path of this call, as they are written in a policy: from its root, or whole."""
+    """The directory, and the path of this call, as they are written in a policy: from its root, or whole."""
     start = call.start or root
     if start is None or root is None:
         return str(wide.value), str(call.args[wide.arg])
     return _from(root, start, str(wide.value)), _from(root, start, str(call.args[wide.arg]))
 
 
-def _below(folder: str, root: str | None) -> str:
-    """Everything in a folder as a pattern of paths. One that starts with `**` would mean any folder there is."""
-    return f"{folder if folder != '.' else root or ''}/**"
+def _below(directory: str, root: str | None) -> str:
+    """Everything in a directory as a pattern of paths. One that starts with `**` would mean any directory there is."""
+    return f"{directory if directory != '.' else root or ''}/**"
 
 
 def _from(root: str, start: str, text: str) -> str:
@@ -312,9 +312,9 @@ def _tightened(pattern: Sequence[ArgCondition], call: Call, root: str | None) ->
             text = f"with {named(one.arg)} {canonical(one.value)} or more, whatever else is given"
             yield _Wish(name=one.arg, conditions=conditions, text=text, match={one.arg: one.value})
         elif one.fits is Fits.UNDER:
-            folder, path = _places(one, call, root)
-            conditions = {"path": {"inside": folder}}
-            text = f"where anything it is given is a path inside {canonical(folder)}, or leads there"
+            directory, path = _places(one, call, root)
+            conditions = {"path": {"inside": directory}}
+            text = f"where anything it is given is a path inside {canonical(directory)}, or leads there"
             yield _Wish(name=one.arg, conditions=conditions, text=text, match={one.arg: path})
 
 

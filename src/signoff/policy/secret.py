@@ -54,18 +54,18 @@ def may_match_secret(pattern: str) -> str:
     return _may_match_secret(pattern) if len(pattern) <= _LONGEST else _TOO_LONG
 
 
-def holds_secrets(folder: str) -> str:
-    """Why reading everything below this folder is likely to read a secret place; empty where nothing is known."""
-    return _holds_secrets(folder) if len(folder) <= _LONGEST else _TOO_LONG
+def holds_secrets(directory: str) -> str:
+    """Why reading everything below this directory is likely to read a secret place; empty where nothing is known."""
+    return _holds_secrets(directory) if len(directory) <= _LONGEST else _TOO_LONG
 
 
 class _Places(NamedTuple):
     """The list, ready for looking up."""
 
     below: Mapping[str, Sequence[tuple[tuple[str, ...], str]]]
-    """The last part of a folder -> the parts before it, and the reason."""
+    """The last part of a directory -> the parts before it, and the reason."""
     ends: Mapping[str, Sequence[tuple[tuple[str, ...], str]]]
-    """The same for files: the name -> the folders it has to lie in."""
+    """The same for files: the name -> the directories it has to lie in."""
     suffixes: Mapping[str, Sequence[tuple[str, str]]]
     """The extension of patterns such as `*.tar.key` -> all that follows the star, and the reason."""
     names: re.Pattern[str]
@@ -97,11 +97,11 @@ def _places() -> _Places:
     of = {key: [(fold(one), group["reason"]) for group in groups for one in group.get(key, ())] for key in _LISTS}
     words, extensions = frozenset[str](data["words"]), frozenset[str](data["extensions"])
     spoken = [f"{word}.{end}".rstrip(".") for word in sorted(words) for end in sorted(extensions)]
-    known = [name for key in ("folders", "files", "home") for path, _ in of[key] for name in path.split("/")]
+    known = [name for key in ("directories", "files", "home") for path, _ in of[key] for name in path.split("/")]
     known += [pattern.replace("*", filler) for pattern, _ in of["patterns"] for filler in ("", "x")]
     roots = {name.replace("*", "x") for path, _ in of["absolute"] for name in path.split("/")[1:]}
     return _Places(
-        below=_by_last(of["folders"]),
+        below=_by_last(of["directories"]),
         ends=_by_last(of["files"]),
         suffixes=_by_suffix(of["patterns"]),
         names=re.compile("|".join(f"({_as_regex(one)})" for one, _ in of["patterns"] if one[:2] != "*."), re.DOTALL),
@@ -121,7 +121,7 @@ def _places() -> _Places:
     )
 
 
-_LISTS = ("folders", "files", "patterns", "home", "absolute")
+_LISTS = ("directories", "files", "patterns", "home", "absolute")
 
 
 def _by_last(paths: Iterable[tuple[str, str]]) -> dict[str, list[tuple[tuple[str, ...], str]]]:
@@ -268,16 +268,16 @@ def _of_process(path: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _holds_secrets(folder: str) -> str:
-    if why := _secret_place(folder):
+def _holds_secrets(directory: str) -> str:
+    if why := _secret_place(directory):
         return why
-    folded = fold(folder)
+    folded = fold(directory)
     parts = _without_dots(_parts(folded))
     path = "/".join(parts)
     if folded.startswith("/"):
         path = "/" + "/".join(part for part in parts if part != "..")
     elif parts and parts[-1] == "..":
-        return "leads above the working folder, and may have places below it that hold secrets"
+        return "leads above the working directory, and may have places below it that hold secrets"
     if path in _FULL_OF_SECRETS or path in _ABOVE_SECRETS or _HOME.fullmatch(path) or path.startswith("/proc/"):
         return "has places below it that hold secrets"
     return "has places below it that hold secrets" if parts and parts[-1] in (".config", ".docker", ".kube") else ""

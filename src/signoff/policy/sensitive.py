@@ -1,4 +1,4 @@
-"""Files that no folder stands for: whoever says *always inside this folder* has not said it about these.
+"""Files that no directory stands for: whoever says *always inside this directory* has not said it about these.
 
 Stricter than `runs_later` and `secret_place`, by which people are asked about single files: there a wrong guess is a
 question too many each time, here it is one question. So whole kinds of files are in it: settings, scripts, backups.
@@ -17,9 +17,9 @@ from signoff.policy.secret import secret_place
 
 @lru_cache(1024)
 def sensitive_place(path: str, root: str = "") -> str:
-    """Why no folder stands for this path, as words that follow it; empty where nothing is known against it.
+    """Why no directory stands for this path, as words that follow it; empty where nothing is known against it.
 
-    Where the path is below `root`, names of folders count from there on: a project may lie in a folder called `bin`.
+    Below `root`, names of directories count from there on: a project may lie in a directory called `bin`.
     """
     if why := secret_place(path):
         return why
@@ -27,17 +27,17 @@ def sensitive_place(path: str, root: str = "") -> str:
         return _RUN
     inside = path.removeprefix(f"{root}/") if root else path
     names = [plain for step in inside.split("/") if step not in ("", ".", "..") and (plain := folded(step))]
-    if len(names) > 1 and not _FOLDERS.isdisjoint(names):
+    if len(names) > 1 and not _DIRECTORIES.isdisjoint(names):
         return _RUN
     return _by_name(names[-1], names[:-1]) if names else ""
 
 
-def _by_name(name: str, folders: list[str]) -> str:
+def _by_name(name: str, directories: list[str]) -> str:
     plain = _COPY.sub("", name)
     stem, _, suffix = plain.rpartition(".")
     if suffix in _SUFFIXES and stem:
         return _SUFFIXES[suffix]
-    if suffix in _PROSE and not _PROMPTS.isdisjoint(folders):
+    if suffix in _PROSE and not _PROMPTS.isdisjoint(directories):
         return "may tell an agent what to do"
     for expression, why in _NAMES:
         if expression.fullmatch(plain):
@@ -51,11 +51,11 @@ _SETTINGS = "may hold settings, and settings hold secrets and name programs to r
 _BACKUP = "may be a backup or a database, with whatever was in it"
 _SEALED = "looks like something that is kept sealed"
 
-_FOLDERS = frozenset(
+_DIRECTORIES = frozenset(
     "bin sbin libexec cgi-bin script scripts hooks workers ci cron docker-entrypoint-initdb.d initdb.d".split()
 )
-"""Folders that hold little else than what is run. One that is moved to such a name is run from then on; a single word
-that is no path is not taken for one."""
+"""Directories that hold little else than what is run. One that is moved to such a name is run from then on; a single
+word that is no path is not taken for one."""
 _PROMPTS = frozenset("agents commands instructions prompts rules skills".split())
 _PROSE = frozenset("md mdc txt".split())
 

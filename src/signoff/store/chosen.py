@@ -24,7 +24,7 @@ class ChosenStore:
     named_by: str = ""
     """`--store`, `SIGNOFF_STORE` or the project's file; empty: nobody named it, and it is the project's own place."""
     project: str | None = None
-    """The folder of the project; empty: there is none; None: nobody looked."""
+    """The directory of the project; empty: there is none; None: nobody looked."""
     home: Home | None = None
     """The project's own place, where that is meant."""
 
@@ -40,7 +40,7 @@ class ChosenStore:
 
     @property
     def address(self) -> str:
-        """Good in any folder."""
+        """Good in any directory."""
         return f"sqlite:{self.file}" if self.file else self.url
 
     @property

@@ -28,13 +28,13 @@ from signoff.store.place import home_of
 VERSION = 1
 
 _Key: TypeAlias = tuple[str, str, str | None, str, str, bool]
-"""What tells grants apart: the call, the schema, the toolset, the folder and the agent of a yes, and yes or no."""
+"""What tells grants apart: the call, the schema, the toolset, the directory and the agent of a yes, and yes or no."""
 
 
 def default_file() -> Path | None:
     """The file for the *always* of the project in the working directory. None: nowhere."""
     home = home_of(os.getcwd())
-    return home.folder / "grants.json" if home is not None else None
+    return home.directory / "grants.json" if home is not None else None
 
 
 PROJECT = object()
@@ -45,7 +45,7 @@ class ApprovalMemory:
     """Looked at before anyone is asked; holds only what a person asked to have remembered.
 
     `session` grants live as long as this object, `always` grants in `file`: by default one for the project you are in,
-    under your home folder. With `file=None` nothing outlives the process and `always` is not offered.
+    under your home directory. With `file=None` nothing outlives the process and `always` is not offered.
     """
 
     def __init__(self, file: str | os.PathLike[str] | None | object = PROJECT) -> None:
@@ -69,8 +69,10 @@ class ApprovalMemory:
             # First a no, which is for all forms of the text and wherever it is; then a yes to the very text, here.
             tool = call.schema_hash, call.toolset
             keys: list[_Key] = [(call.memory_key, *tool, "", "", False)]
-            homes = dict.fromkeys(((call.folder, call.agent), ("", "")))  # older ones do not say where they were given
-            keys += [(call.fingerprint, *tool, folder, agent, True) for folder, agent in homes]
+            homes = dict.fromkeys(
+                ((call.directory, call.agent), ("", ""))
+            )  # older ones do not say where they were given
+            keys += [(call.fingerprint, *tool, directory, agent, True) for directory, agent in homes]
         except CannotCanonicalise:
             return None
         with self._lock:
@@ -155,8 +157,8 @@ def _stamp(file: Path) -> tuple[int, int, int] | None:
 
 @contextmanager
 def _exclusive(file: Path) -> Generator[None]:
-    for folder in (file.parent.parent, file.parent):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for directory in (file.parent.parent, file.parent):
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle = os.open(file.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
     try:
         try:
@@ -193,7 +195,7 @@ def _parse(file: Path) -> Iterator[Grant]:
 def _key(grant: Grant) -> _Key:
     if not grant.approved:
         return grant.memory_key, grant.schema_hash, grant.toolset, "", "", False
-    return grant.speaks_of, grant.schema_hash, grant.toolset, grant.folder, grant.agent, True
+    return grant.speaks_of, grant.schema_hash, grant.toolset, grant.directory, grant.agent, True
 
 
 def _as_json(grant: Grant) -> dict[str, Any]:
@@ -203,7 +205,7 @@ def _as_json(grant: Grant) -> dict[str, Any]:
         **({"exact": grant.exact} if grant.exact else {}),
         "schema": grant.schema_hash,
         "toolset": grant.toolset,
-        **({"folder": grant.folder} if grant.folder else {}),
+        **({"directory": grant.directory} if grant.directory else {}),
         **({"agent": grant.agent} if grant.agent else {}),
         "approved": grant.approved,
         "by": grant.by,
@@ -222,7 +224,7 @@ def _from_json(entry: Mapping[str, Any]) -> Grant:
         exact=entry.get("exact", ""),
         schema_hash=entry["schema"],
         toolset=entry["toolset"],
-        folder=entry.get("folder", ""),
+        directory=entry.get("directory", entry.get("folder", "")),
         agent=entry.get("agent", ""),
         approved=entry["approved"],
         scope=Scope.PROJECT,

@@ -1,7 +1,7 @@
 """The key this machine signs the record with, and beside it the newest checkpoint of every store it signed.
 
 The copies are what a database cannot be made to forget: one whose end was cut off, together with its own checkpoints,
-does not fit the copy. All of it is in the user's state folder, away from the project and its agents.
+does not fit the copy. All of it is in the user's state directory, away from the project and its agents.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _HEX_KEY = re.compile(r"[0-9a-f]{64}")
 _HEX_SIGNATURE = re.compile(r"[0-9a-f]{128}")
 
 
-def keys_folder() -> Path | None:
-    """Where keys are kept: `$XDG_STATE_HOME/signoff/keys`, else below the home folder. None: there is no home."""
+def keys_directory() -> Path | None:
+    """Where keys are kept: `$XDG_STATE_HOME/signoff/keys`, else below the home directory. None: there is no home."""
     state = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(state):  # as the standard says: a relative one is to be ignored
         state = os.path.join(os.path.expanduser("~"), ".local", "state")
@@ -78,11 +78,11 @@ def read_public_key(given: str) -> str:
 class Keys:
     """This machine's key. It is made when it is first needed to sign, and only then."""
 
-    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
-        found = Path(folder) if folder is not None else keys_folder()
+    def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
+        found = Path(directory) if directory is not None else keys_directory()
         if found is None:
-            raise StoreError("there is no folder for the key that signs the record\n  set HOME or XDG_STATE_HOME")
-        self.folder = found
+            raise StoreError("there is no directory for the key that signs the record\n  set HOME or XDG_STATE_HOME")
+        self.directory = found
         self._private: Ed25519PrivateKey | None = None
         self._copies: dict[str, Path] = {}
         """The files that hold copies, by store."""
@@ -105,7 +105,7 @@ class Keys:
     def keep(self, store: str, checkpoint: Checkpoint) -> None:
         """Keep a copy of a checkpoint, unless there is a newer one."""
         file = self.copy_of(store)
-        with self._ready(), _locked(self.folder):
+        with self._ready(), _locked(self.directory):
             kept = _read_copy(file)
             if kept is None or kept.seq < checkpoint.seq:
                 fields = {name: getattr(checkpoint, name) for name in _FIELDS}
@@ -117,12 +117,12 @@ class Keys:
         if (file := self._copies.get(store)) is None:
             plain = _PLAIN_NAME.fullmatch(store)
             name = store if plain else sha256(store.encode("utf-8", "backslashreplace")).hexdigest()
-            file = self._copies[store] = self.folder / f"seen-{name}.json"
+            file = self._copies[store] = self.directory / f"seen-{name}.json"
         return file
 
     @property
     def _file(self) -> Path:
-        return self.folder / _KEY_FILE
+        return self.directory / _KEY_FILE
 
     def _loaded(self) -> Ed25519PrivateKey:
         if self._private is None:
@@ -135,22 +135,22 @@ class Keys:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-        with self._ready(), _locked(self.folder):
+        with self._ready(), _locked(self.directory):
             if _status(self._file) is not None:  # another process was faster
                 return
             key = Ed25519PrivateKey.generate()
-            _write(self.folder / _PUBLIC_FILE, f"{key.public_key().public_bytes_raw().hex()}\n".encode())
+            _write(self.directory / _PUBLIC_FILE, f"{key.public_key().public_bytes_raw().hex()}\n".encode())
             _write(self._file, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 
     @contextmanager
     def _ready(self) -> Generator[None]:
         try:
-            for folder in (self.folder.parent, self.folder):
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for directory in (self.directory.parent, self.directory):
+                directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             yield
         except OSError as error:
             raise StoreError(
-                f"{self.folder} cannot be written: {error.strerror}\n"
+                f"{self.directory} cannot be written: {error.strerror}\n"
                 "  the key that signs the record lives there; XDG_STATE_HOME names another place"
             ) from error
 
@@ -218,16 +218,16 @@ def _write(file: Path, content: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    folder = os.open(file.parent, os.O_RDONLY)
+    directory = os.open(file.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(directory)
     finally:
-        os.close(folder)
+        os.close(directory)
 
 
 @contextmanager
-def _locked(folder: Path) -> Generator[None]:
-    handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+def _locked(directory: Path) -> Generator[None]:
+    handle = os.open(directory / "lock", os.O_CREAT | os.O_RDWR, 0o600)
     try:
         try:
             import fcntl

@@ -1,7 +1,7 @@
 """Where a project's state is kept, when nobody says where: outside of it, where its agents have no business.
 
-A project carries an id, in `.signoff/project`, and its state folder says whose it is: the id, and where the project
-was. So a project whose folder was renamed or moved finds its state again, and a copy of it does not take that away.
+A project carries an id, in `.signoff/project`, and its state directory says whose it is: the id, and where the project
+was. So a project whose directory was renamed or moved finds its state again, and a copy of it does not take that away.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from signoff.errors import StoreError, WrongUse
 ID_FILE = Path(".signoff") / "project"
 """In a project: its id. Agents do not write there unasked."""
 LABEL = "project.json"
-"""In a state folder: whose it is."""
+"""In a state directory: whose it is."""
 STORE = "signoff.db"
 PROJECT_FILE = "signoff.yaml"
 
@@ -35,9 +35,9 @@ _LONGEST = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The state folder of a project, which need not exist yet."""
+    """The state directory of a project, which need not exist yet."""
 
-    folder: Path
+    directory: Path
     project: str
     id: str = ""
     """What the project carries; empty: nothing yet."""
@@ -46,11 +46,11 @@ class Home:
     copy_of: str = ""
     """Another place that still holds a project with this id; empty: there is none."""
     former: Path | None = None
-    """The state folder of a project that was here before, with another id."""
+    """The state directory of a project that was here before, with another id."""
 
     @property
     def store(self) -> Path:
-        return self.folder / STORE
+        return self.directory / STORE
 
     def settle(self) -> None:
         """Write down whose state this is, so that it is found again when the project moves.
@@ -58,25 +58,25 @@ class Home:
         Where the project cannot be written to, it is found only as long as it stays where it is.
         """
         own = self.id or give_id(self.project)
-        if _label(self.folder) == (wanted := Label(self.folder, own, self.project)):
+        if _label(self.directory) == (wanted := Label(self.directory, own, self.project)):
             return
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            temporary = self.folder / f"{LABEL}.{secrets.token_hex(8)}"
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            temporary = self.directory / f"{LABEL}.{secrets.token_hex(8)}"
             temporary.write_text(json.dumps({"id": wanted.id, "project": wanted.project}) + "\n", "utf-8")
-            temporary.replace(self.folder / LABEL)
+            temporary.replace(self.directory / LABEL)
         except OSError as error:
             raise StoreError(
                 f"the store {self.store} cannot be made ({error.strerror}): "
-                "make its folder writable for you, or name another with --store sqlite:FILE"
+                "make its directory writable for you, or name another with --store sqlite:FILE"
             ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a state folder says about whose it is."""
+    """What a state directory says about whose it is."""
 
-    folder: Path
+    directory: Path
     id: str
     project: str
 
@@ -122,7 +122,7 @@ def state_root() -> Path | None:
 
 
 def home_of(project: str | os.PathLike[str]) -> Home | None:
-    """Where the state of a project is kept. None: there is no home folder. Changes nothing.
+    """Where the state of a project is kept. None: there is no home directory. Changes nothing.
 
     Raises `WrongUse` where several states could be meant.
     """
@@ -137,7 +137,7 @@ def home_of(project: str | os.PathLike[str]) -> Home | None:
         return Home(usual, path, own)
     known = [one for one in labels(root) if (one.id == own if own else one.project == path)]
     if here := next((one for one in known if one.project == path), None):
-        return Home(here.folder, path, own)
+        return Home(here.directory, path, own)
     moved = [one for one in known if not one.is_there]
     if len(moved) > 1:
         raise WrongUse(
@@ -146,34 +146,34 @@ def home_of(project: str | os.PathLike[str]) -> Home | None:
             "  Name one of those that signoff stores lists: --store sqlite:FILE"
         )
     if moved:
-        return Home(moved[0].folder, path, own, moved_from=moved[0].project)
-    folder, number = usual, 1
-    while (label := _label(folder)) is not None:
+        return Home(moved[0].directory, path, own, moved_from=moved[0].project)
+    directory, number = usual, 1
+    while (label := _label(directory)) is not None:
         number += 1
-        folder = usual.with_name(f"{usual.name}-{number}")
-    former = next((one.folder for one in labels(root) if one.project == path), None)
-    return Home(folder, path, own, copy_of=known[0].project if known else "", former=former)
+        directory = usual.with_name(f"{usual.name}-{number}")
+    former = next((one.directory for one in labels(root) if one.project == path), None)
+    return Home(directory, path, own, copy_of=known[0].project if known else "", former=former)
 
 
 def labels(root: Path) -> Iterator[Label]:
-    """The state folders that say whose they are."""
+    """The state directories that say whose they are."""
     with suppress(OSError):
-        for folder in sorted(root.iterdir()):
-            label = _label(folder)
+        for directory in sorted(root.iterdir()):
+            label = _label(directory)
             if label is not None:
                 yield label
 
 
 def unlabelled(root: Path) -> Iterator[Path]:
-    """The state folders that do not: of an older signoff, or of a program without a project."""
+    """The state directories that do not: of an older signoff, or of a program without a project."""
     with suppress(OSError):
-        for folder in sorted(root.iterdir()):
-            if _label(folder) is None and any((folder / name).exists() for name in _IN_USE):
-                yield folder
+        for directory in sorted(root.iterdir()):
+            if _label(directory) is None and any((directory / name).exists() for name in _IN_USE):
+                yield directory
 
 
-def _label(folder: Path) -> Label | None:
-    text = _text(folder / LABEL)
+def _label(directory: Path) -> Label | None:
+    text = _text(directory / LABEL)
     try:
         found = json.loads(text)
     except ValueError:
@@ -184,7 +184,7 @@ def _label(folder: Path) -> Label | None:
     own, project = told.get("id"), told.get("project")
     if not isinstance(own, str) or not isinstance(project, str) or (own and not _ID.fullmatch(own)):
         return None
-    return Label(folder, own, project)
+    return Label(directory, own, project)
 
 
 def id_of(project: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from signoff.errors import SchemaError
 from signoff.store.queries import Dialect, told
 
-FOLDER = Path(__file__).parent / "migrations"
+DIRECTORY = Path(__file__).parent / "migrations"
 _NOTE = re.compile(r"^\s*--.*$", re.MULTILINE)
 
 TABLE = (
@@ -33,12 +33,12 @@ class Migration:
 
 def migrations(dialect: Dialect, schema: str = "") -> Sequence[Migration]:
     """Every step there is, first to last."""
-    return [_migration(path, dialect, schema) for path in sorted(FOLDER.glob(f"*.{dialect}.sql"))]
+    return [_migration(path, dialect, schema) for path in sorted(DIRECTORY.glob(f"*.{dialect}.sql"))]
 
 
 def latest(dialect: Dialect) -> int:
     """The version this program knows."""
-    return max(int(path.name[:4]) for path in FOLDER.glob(f"*.{dialect}.sql"))
+    return max(int(path.name[:4]) for path in DIRECTORY.glob(f"*.{dialect}.sql"))
 
 
 def missing(dialect: Dialect, version: int, schema: str = "") -> Iterator[Migration]:

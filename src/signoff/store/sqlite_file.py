@@ -207,7 +207,7 @@ def copy(path: Path, to: Path) -> None:
     except FileExistsError as error:
         raise StoreError(f"{to} is there already, and a backup overwrites nothing; name another file") from error
     except OSError as error:
-        raise StoreError(f"{to} cannot be written ({error.strerror}); name a file in a folder of yours") from error
+        raise StoreError(f"{to} cannot be written ({error.strerror}); name a file in a directory of yours") from error
     try:
         with closing(connect(path, reads_only=True)) as source, closing(sqlite3.connect(to)) as target:
             source.backup(target)
@@ -234,15 +234,15 @@ def told(path: Path) -> Generator[None]:
     except OSError as error:
         raise StoreError(
             f"the store {path} cannot be opened ({error.strerror}); "
-            "its folder has to be there and writable for you, or name another file in `store:`"
+            "its directory has to be there and writable for you, or name another file in `store:`"
         ) from error
 
 
 def _create(path: Path) -> None:
     """An empty file that only its owner can read. SQLite gives the files beside it the same mode."""
     try:
-        for folder in reversed([one for one in path.parents if not one.exists()]):
-            folder.mkdir(mode=0o700, exist_ok=True)
+        for directory in reversed([one for one in path.parents if not one.exists()]):
+            directory.mkdir(mode=0o700, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         if not path.is_file():
@@ -270,7 +270,7 @@ def store_error(error: sqlite3.Error, path: Path, patience: float = PATIENCE) ->
         )
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
         return StoreError(
-            f"the store {path} cannot be written ({error}); the file and its folder have to be writable for you"
+            f"the store {path} cannot be written ({error}); the file and its directory have to be writable for you"
         )
     if name.startswith("SQLITE_IOERR"):
         return StoreError(

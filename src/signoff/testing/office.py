@@ -14,7 +14,7 @@ from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.notice import Asked, Notice, RunResult
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import RequestError
@@ -23,9 +23,9 @@ from signoff.ports import Channel, Inbox, Store, Transaction
 from signoff.store.memory import MemoryStore
 from signoff.testing.clock import FakeClock
 
-ANA = Answerer(name="ana", roles=frozenset({"ops"}))
+ANA = Actor(name="ana", roles=frozenset({"ops"}))
 """Who sits at the channel."""
-BEN = Answerer(name="ben", roles=frozenset({"ops", "boss"}), via="elsewhere")
+BEN = Actor(name="ben", roles=frozenset({"ops", "boss"}), via="elsewhere")
 """Who answers elsewhere."""
 
 PATIENCE = 20.0
@@ -60,7 +60,7 @@ class WatchedInbox:
         self.taken.append((request_id, decision))
         return request
 
-    async def tell(self, request_id: str, *, happened: bool, by: Answerer, note: str = "") -> ApprovalRequest:
+    async def tell(self, request_id: str, *, happened: bool, by: Actor, note: str = "") -> ApprovalRequest:
         return await self.inbox.tell(request_id, happened=happened, by=by, note=note)
 
     async def request(self, prefix: str) -> ApprovalRequest:
@@ -81,16 +81,16 @@ class WatchedInbox:
     async def gone(self, request_id: str) -> None:
         await self.inbox.gone(request_id)
 
-    async def opened(self, request_id: str, by: Answerer) -> None:
+    async def opened(self, request_id: str, by: Actor) -> None:
         await self.inbox.opened(request_id, by)
 
-    async def try_out(self, by: Answerer, at: str = "") -> ApprovalRequest:
+    async def try_out(self, by: Actor, at: str = "") -> ApprovalRequest:
         return await self.inbox.try_out(by, at)
 
-    async def has_opened(self, request_id: str, by: Answerer) -> bool:
+    async def has_opened(self, request_id: str, by: Actor) -> bool:
         return await self.inbox.has_opened(request_id, by)
 
-    async def entitled(self, request_id: str, people: Sequence[Answerer]) -> Sequence[Answerer]:
+    async def entitled(self, request_id: str, people: Sequence[Actor]) -> Sequence[Actor]:
         return await self.inbox.entitled(request_id, people)
 
     async def grant_text(self, request_id: str, decision: ApprovalDecision) -> str:

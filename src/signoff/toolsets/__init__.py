@@ -30,7 +30,7 @@ __all__ = [
     "with_approval",
 ]
 
-Folder = str | os.PathLike[str]
+Directory = str | os.PathLike[str]
 Sandbox = Literal["auto", "on", "off"]
 
 
@@ -52,7 +52,7 @@ def __getattr__(name: str) -> Any:
 
 
 def filesystem_rw(
-    root: Folder = ".",
+    root: Directory = ".",
     *,
     id: str = "filesystem_rw",
     max_bytes: int = 10_000_000,
@@ -70,7 +70,7 @@ def filesystem_rw(
 
 
 def filesystem_ro(
-    root: Folder = ".",
+    root: Directory = ".",
     *,
     id: str = "filesystem_ro",
     max_bytes: int = 10_000_000,
@@ -84,7 +84,7 @@ def filesystem_ro(
 
 
 def shell_readonly(
-    root: Folder = ".",
+    root: Directory = ".",
     *,
     id: str = "shell_readonly",
     timeout: float = 60.0,
@@ -92,14 +92,14 @@ def shell_readonly(
     sandbox: Sandbox = "auto",
     network: bool = False,
     keep: Iterable[str] = (),
-    programs: Iterable[Folder] = (),
+    programs: Iterable[Directory] = (),
 ) -> ShellToolset:
     """A shell that starts in `root`: what is known to only read is allowed, what is known to write is denied.
 
     `timeout` in seconds and `max_output` in bytes limit each call. `sandbox` is `auto` (bubblewrap where it works),
     `on` (an error where it does not) or `off`; inside, approved commands reach the network only with `network`. `keep`
     names variables of the environment that approved commands get although they are named like secrets. `programs` names
-    folders, such as `.venv/bin`, whose programs are run by name although they are below `root`.
+    directories, such as `.venv/bin`, whose programs are run by name although they are below `root`.
     """
     from signoff.toolsets.builtin.shell.toolset import ShellToolset
 
@@ -116,7 +116,7 @@ def shell_readonly(
 
 
 def shell_file_ops(
-    root: Folder = ".",
+    root: Directory = ".",
     *,
     id: str = "shell_file_ops",
     timeout: float = 60.0,
@@ -124,7 +124,7 @@ def shell_file_ops(
     sandbox: Sandbox = "auto",
     network: bool = False,
     keep: Iterable[str] = (),
-    programs: Iterable[Folder] = (),
+    programs: Iterable[Directory] = (),
 ) -> ShellToolset:
     """As `shell_readonly`, but what writes is asked about like everything else that is not known to only read."""
     from signoff.toolsets.builtin.shell.toolset import ShellToolset

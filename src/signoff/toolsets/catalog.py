@@ -23,7 +23,7 @@ from signoff.policy.engine import Policy
 from signoff.policy.phrases import did_you_mean, nearest, shown
 from signoff.policy.spot import ConfigValue
 from signoff.toolset_wrappers import parts_of
-from signoff.toolsets import Folder, filesystem_ro, filesystem_rw, shell_file_ops, shell_readonly, sql
+from signoff.toolsets import Directory, filesystem_ro, filesystem_rw, shell_file_ops, shell_readonly, sql
 from signoff.toolsets.builtin.files.toolset import FilesToolset
 from signoff.toolsets.builtin.shell.toolset import ShellToolset
 from signoff.toolsets.code_loader import (
@@ -47,7 +47,7 @@ INNER = "inner_class"
 
 
 def filesystem(
-    root: Folder = ".",
+    root: Directory = ".",
     *,
     read_only: bool = False,
     id: str = "filesystem",
@@ -70,7 +70,7 @@ BUILTINS: Mapping[str, Callable[..., AbstractToolset[Any]]] = {
 """The names that are always there."""
 _SHELLS = (shell_readonly, shell_file_ops)
 PROGRAMS = "programs"
-"""The key of a shell's config that names folders of programs."""
+"""The key of a shell's config that names directories of programs."""
 ALIASES: Mapping[str, Callable[..., Any]] = {**BUILTINS, "filesystem": filesystem, MCP: mcp_server}
 
 
@@ -131,10 +131,10 @@ class Catalog:
 
     @cached_property
     def programs(self) -> tuple[str, ...]:
-        """The folders that entries of the project's file let shells run programs from by name, as real paths."""
+        """The directories that entries of the project's file let shells run programs from by name, as real paths."""
         entries = [entry for entry in self.settings.toolsets.values() if ALIASES.get(entry.use) in _SHELLS]
         named = [one for entry in entries for one in cast("Any", entry.config.get(PROGRAMS) or ())]
-        paths = (os.path.realpath(os.path.join(self.settings.folder, one)) for one in named if isinstance(one, str))
+        paths = (os.path.realpath(os.path.join(self.settings.directory, one)) for one in named if isinstance(one, str))
         return tuple(dict.fromkeys(path for path in paths if os.path.isdir(path)))
 
     @property
@@ -145,7 +145,7 @@ class Catalog:
     def _code(self) -> ProjectCode:
         taken = dict.fromkeys((*ALIASES, NATIVE), "a built-in")
         taken |= dict.fromkeys(self.settings.toolsets, f"an entry of {self.settings.file}")
-        return load_project(self.settings.folder, taken, beside=self.settings.file)
+        return load_project(self.settings.directory, taken, beside=self.settings.file)
 
     @cached_property
     def _offered(self) -> Mapping[str, Sequence[EntryPoint]]:
@@ -269,11 +269,11 @@ class Catalog:
         if use in ALIASES:
             return ALIASES[use]
         if ":" in use:
-            return load_path(use, self.settings.plugins, self.settings.folder, wrong)
+            return load_path(use, self.settings.plugins, self.settings.directory, wrong)
         if use in self._project:
             return self._project[use]
         if use in self._offered:
-            return load_offered(self._offered[use], self.settings.plugins, self.settings.folder, wrong)
+            return load_offered(self._offered[use], self.settings.plugins, self.settings.directory, wrong)
         known = {*ALIASES, NATIVE, *self._project, *self._offered}
         raise wrong(f"there is no toolset {shown(use)}", self._suggested(use, known))
 
@@ -302,7 +302,7 @@ class Catalog:
                 what, fix = "the class that the variable names cannot be used", "write package.module:Class here"
             return given.wrong(what, at=(INNER,), fix=fix)
 
-        inner = load_path(path, self.settings.plugins, self.settings.folder, wrong)
+        inner = load_path(path, self.settings.plugins, self.settings.directory, wrong)
         if not isinstance(inner, type) or not issubclass(inner, AbstractToolset):
             raise wrong(f"{shown(path)} is no toolset class", "a toolset is a pydantic_ai.toolsets.AbstractToolset")
         if callable(target) and INNER in shape_of(target).parameters:
@@ -312,36 +312,36 @@ class Catalog:
         )
 
     def _from_project(self, target: object, given: ToolsetValues) -> ToolsetValues:
-        """Paths of built-ins start from the project's folder, wherever the program was started."""
-        values, folder = dict(given.values), self.settings.folder
+        """Paths of built-ins start from the project's directory, wherever the program was started."""
+        values, directory = dict(given.values), self.settings.directory
         if target is not BUILTINS["sql"] and target is not mcp_server:
             root = values.get("root", ".")
-            values["root"] = os.path.join(folder, os.path.expanduser(root)) if isinstance(root, str) else root
+            values["root"] = os.path.join(directory, os.path.expanduser(root)) if isinstance(root, str) else root
         if target in _SHELLS and isinstance(programs := values.get(PROGRAMS), list):
-            values[PROGRAMS] = [self._folder(one, at, given) for at, one in enumerate(cast("list[Any]", programs))]
+            values[PROGRAMS] = [self._directory(one, at, given) for at, one in enumerate(cast("list[Any]", programs))]
         url = values.get("url")
         if target is BUILTINS["sql"] and isinstance(url, str) and url.startswith("sqlite:"):
-            values["url"] = f"sqlite:{os.path.join(folder, url.removeprefix('sqlite:'))}"
+            values["url"] = f"sqlite:{os.path.join(directory, url.removeprefix('sqlite:'))}"
         return given.with_values(values)
 
-    def _folder(self, named: Any, at: int, given: ToolsetValues) -> Any:
-        """A folder of programs: one of the project's own, which is there."""
+    def _directory(self, named: Any, at: int, given: ToolsetValues) -> Any:
+        """A directory of programs: one of the project's own, which is there."""
         if not isinstance(named, str):
             return named
         place = (PROGRAMS, at)
         if not named or named.startswith(("/", "~")) or os.pardir in named.split("/"):
-            raise given.wrong("this should be a folder of the project", at=place, fix="write it as in .venv/bin")
-        path = os.path.join(self.settings.folder, named)
+            raise given.wrong("this should be a directory of the project", at=place, fix="write it as in .venv/bin")
+        path = os.path.join(self.settings.directory, named)
         if not os.path.isdir(path):
-            fix = "make it, or take it out; folders start from the project's"
-            raise given.wrong(f"there is no folder {given.shown(named)}", at=place, fix=fix)
+            fix = "make it, or take it out; directories start from the project's"
+            raise given.wrong(f"there is no directory {given.shown(named)}", at=place, fix=fix)
         return path
 
     def _context(self, context: ToolsetContext | None) -> ToolsetContext:
         found = context if context is not None else Context()
         if not isinstance(found, Context):
             return found
-        return replace(found, catalog=found.catalog or self, workspace=found.workspace or self.settings.folder)
+        return replace(found, catalog=found.catalog or self, workspace=found.workspace or self.settings.directory)
 
 
 def _offer(one: EntryPoint) -> str:

@@ -52,11 +52,11 @@ def check_allowed(path: str, patterns: Sequence[str], wrong: Wrong) -> None:
         raise wrong(f"importing {shown(module)} is not allowed", f"to allow it, write: plugins: {{allow: [{line}]}}")
 
 
-def load_path(path: str, patterns: Sequence[str], folder: str, wrong: Wrong) -> object:
+def load_path(path: str, patterns: Sequence[str], directory: str, wrong: Wrong) -> object:
     """What stands at `package.module:Class`. It has to be at home in what is allowed: what a module imports is not."""
     module, _, attribute = path.partition(":")
     check_allowed(path, patterns, wrong)
-    found: object = _imported(module, folder, wrong)
+    found: object = _imported(module, directory, wrong)
     for number, part in enumerate(attribute.split(".")):
         names = [name for name in dir(found) if not name.startswith("_")]
         if not hasattr(found, part):
@@ -80,9 +80,9 @@ def _home(found: object) -> str | None:
     return told if isinstance(told, str) else None
 
 
-def _imported(module: str, folder: str, wrong: Wrong) -> Any:
+def _imported(module: str, directory: str, wrong: Wrong) -> Any:
     try:
-        with importable(folder):
+        with importable(directory):
             return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
@@ -103,14 +103,14 @@ def offered() -> Mapping[str, Sequence[EntryPoint]]:
     return {name: list(several.values()) for name, several in found.items()}
 
 
-def load_offered(several: Sequence[EntryPoint], patterns: Sequence[str], folder: str, wrong: Wrong) -> object:
+def load_offered(several: Sequence[EntryPoint], patterns: Sequence[str], directory: str, wrong: Wrong) -> object:
     """What the entry points of one name stand for. Of several, one has to be allowed and no other."""
     paths = [one.value.partition("[")[0].replace(" ", "") for one in several]
     allowed = [path for path in paths if is_allowed(path, patterns)]
     if len(allowed) > 1:
         what = f"several packages offer {shown(several[0].name)}: {listed(allowed)}"
         raise wrong(what, f'write the one you mean, as in use: "{allowed[0]}"')
-    return load_path((allowed or paths)[0], patterns, folder, wrong)
+    return load_path((allowed or paths)[0], patterns, directory, wrong)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +124,18 @@ class ProjectCode:
     place: Place = field(default_factory=lambda: Place(PROJECT_CODE))
 
 
-def load_project(folder: str, taken: Mapping[str, str], *, beside: str = "") -> ProjectCode:
+def load_project(directory: str, taken: Mapping[str, str], *, beside: str = "") -> ProjectCode:
     """What the project's toolsets.py holds; nothing where there is no such file.
 
     `taken` holds names that stand for something else, with what that is. `beside` is the project's file, as messages
     call it.
     """
-    file = os.path.join(folder, PROJECT_CODE)
+    file = os.path.join(directory, PROJECT_CODE)
     place = Place(os.path.join(os.path.dirname(beside), PROJECT_CODE))
     if not os.path.isfile(file):
         return ProjectCode()
     check_owner(file)
-    with importable(folder):
+    with importable(directory):
         module = _executed(file, place)
     _check_names(file, module, place)
     toolsets = getattr(module, TOOLSETS, None)

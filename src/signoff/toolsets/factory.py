@@ -101,8 +101,8 @@ def instance_in(target: object) -> AbstractToolset[Any] | None:
 
 def _failed(given: ToolsetValues, error: Exception) -> SignoffError:
     if isinstance(error, OSError) and error.strerror and "root" in given.values:
-        fix = "relative folders start from the project's"
-        return given.wrong(f"this folder cannot be used: {error.strerror}", at=("root",), fix=fix)
+        fix = "relative directories start from the project's"
+        return given.wrong(f"this directory cannot be used: {error.strerror}", at=("root",), fix=fix)
     return given.wrong(f"making it failed with {type(error).__name__}: {error}")
 
 

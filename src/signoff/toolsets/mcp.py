@@ -39,7 +39,7 @@ class McpConfig(BaseModel):
         description="Variables for the program, which otherwise gets little more than PATH and HOME.",
     )
     cwd: str | None = Field(
-        default=None, description="Where the program is started; by default, in the project's folder."
+        default=None, description="Where the program is started; by default, in the project's directory."
     )
     url: str | None = None
     headers: dict[str, str] = Field(default_factory=dict, description="Sent with every request to `url`.")
@@ -80,7 +80,7 @@ def mcp_server(config: McpConfig, context: ToolsetContext | None, id: str = "mcp
         from pydantic_ai.mcp import MCPToolset
     except ImportError as error:
         raise MissingExtra("An MCP server", "mcp") from error
-    folder = (context.workspace if context is not None else None) or os.getcwd()
+    directory = (context.workspace if context is not None else None) or os.getcwd()
     said = ServerStderr()
     # A tool that fails is an answer to the model; as a retry it would soon end the run.
     options: dict[str, Any] = {"id": id, "tool_error_behavior": "failed"}
@@ -92,7 +92,7 @@ def mcp_server(config: McpConfig, context: ToolsetContext | None, id: str = "mcp
         from fastmcp.client.transports import StdioTransport
 
         program, *arguments = config.words
-        cwd = os.path.join(folder, config.cwd or "")
+        cwd = os.path.join(directory, config.cwd or "")
         log: Any = said
         source = StdioTransport(program, arguments, env=dict(config.env), cwd=cwd, keep_alive=False, log_file=log)
     server: AbstractToolset[Any] = MCPToolset(source, **options)
@@ -167,7 +167,7 @@ class McpServer(WrapperToolset[Any]):
         if last := hide(self.said.last_line(), hidden):  # before it is cut: half a secret is not recognised
             why = f"it said: {last if len(last) <= 300 else f'{last[:300]}…'}"
         command = hide(shlex.join(self.config.words), hidden)
-        return f"did not start: {why}\n  try its command yourself, in its folder: {command}"
+        return f"did not start: {why}\n  try its command yourself, in its directory: {command}"
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         tools = await self.wrapped.get_tools(ctx)

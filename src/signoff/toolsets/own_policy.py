@@ -25,11 +25,11 @@ class AttachedToolset(FunctionToolset[Any]):
 
     @property
     def starts_from(self) -> str:
-        """The folder that relative paths in its calls start from."""
+        """The directory that relative paths in its calls start from."""
         return os.path.realpath(self.policy.root or os.curdir)
 
     def call_of(self, name: str, args: Mapping[str, Any]) -> Call:
-        """The call as the toolset's own policy sees it, with links followed from the toolset's folder."""
+        """The call as the toolset's own policy sees it, with links followed from the toolset's directory."""
         made = Call(tool=name, args=args, toolset=self.policy.name, start=self.starts_from)
         return made.changed(resolved=followed(self.starts_from, self.policy.paths_of(made)))
 

@@ -50,15 +50,15 @@ class Caller:
             ask=_once(self.ask, other.ask), deny=_once(self.deny, other.deny), files=_once(self.files, other.files)
         )
 
-    def layers(self, folder: str) -> tuple[Policy, ...]:
-        """Layers below all others. Relative paths in a file's rules start from `folder`, the project's."""
+    def layers(self, directory: str) -> tuple[Policy, ...]:
+        """Layers below all others. Relative paths in a file's rules start from `directory`, the project's."""
         rules = [
             {effect: {"tool": tool}, "reason": f"whoever started the run said so: --{effect} {tool}"}
             for effect, tools in (("deny", self.deny), ("ask", self.ask))
             for tool in tools
         ]
-        own = (Policy.from_rules(rules, file="--ask and --deny", name=LAYER, root=folder),) if rules else ()
-        return (*own, *(_rules_in(file, folder) for file in self.files))
+        own = (Policy.from_rules(rules, file="--ask and --deny", name=LAYER, root=directory),) if rules else ()
+        return (*own, *(_rules_in(file, directory) for file in self.files))
 
     @property
     def told(self) -> str:
@@ -70,14 +70,14 @@ class Caller:
         return bool(self.ask or self.deny or self.files)
 
 
-def _rules_in(file: str, folder: str) -> Policy:
+def _rules_in(file: str, directory: str) -> Policy:
     """A file that holds rules that tighten and nothing else: whatever else it said would be left out."""
     name = from_here(file)
     top = ConfigValue.top(read_document(text_of(name, fix="SIGNOFF_POLICY names a file that is not there"), file=name))
     entries = top.entries(("policy",), what="a mapping with `policy`") if top.value is not None else {}
     rules = policy_in(top, entries)
     return refuse_loosening(
-        read_policy(rules, name=FILE_LAYER, root=folder),
+        read_policy(rules, name=FILE_LAYER, root=directory),
         rules,
         whose="the rules that SIGNOFF_POLICY names",
         more="let more run",

@@ -62,7 +62,7 @@ class Telling(Protocol):
 
 
 class Running:
-    """Begins turns, and goes on with the runs of this folder that were begun or asked about on these channels."""
+    """Begins turns, and goes on with the runs of this directory that were begun or asked about on these channels."""
 
     def __init__(
         self,

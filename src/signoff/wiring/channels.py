@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from signoff.config import ChannelEntry, Settings
 from signoff.core.address import spoken_name
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.errors import MissingExtra, SignoffError, WrongUse
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.wiring.people import Accounts, OnFile, by_account
@@ -36,11 +36,11 @@ def channel_named(name: str, settings: Settings) -> ChannelEntry:
     raise WrongUse(f"{settings.file} has no channel {shown(name)}\n  {did_you_mean(name, settings.channels)}")
 
 
-def answerers(entry: ChannelEntry, settings: Settings) -> dict[str, Answerer]:
+def actors(entry: ChannelEntry, settings: Settings) -> dict[str, Actor]:
     """Who could answer in a channel, by what they are known as there. Empty: nobody."""
     if entry.use == "discord":
         return by_account(settings.people, entry.name)
-    return {name: Answerer(name=name, roles=person.roles, via=entry.name) for name, person in settings.people.items()}
+    return {name: Actor(name=name, roles=person.roles, via=entry.name) for name, person in settings.people.items()}
 
 
 def channel_for(
@@ -83,9 +83,9 @@ def need_discord() -> None:
         raise MissingExtra("The Discord channel", "discord") from error
 
 
-def discord_people(entry: ChannelEntry, settings: Settings) -> dict[str, Answerer]:
+def discord_people(entry: ChannelEntry, settings: Settings) -> dict[str, Actor]:
     """Who could answer on Discord, by account; raises `WrongUse` where nobody could."""
-    if people := answerers(entry, settings):
+    if people := actors(entry, settings):
         return people
     raise WrongUse(
         f"nobody could answer in {entry.name}: {settings.file or POLICY_FILE} knows nobody's Discord account\n"
@@ -137,7 +137,7 @@ def check_agent(path: str, settings: Settings, spot: ConfigValue) -> None:
     if not _AGENT.fullmatch(path):
         raise spot.wrong(f"{shown(path)} does not say where an agent is", "write package.module:agent")
     check_allowed(path, settings.plugins, wrong)
-    found = load_path(path, settings.plugins, settings.folder, wrong)
+    found = load_path(path, settings.plugins, settings.directory, wrong)
     from signoff.workers.load import why_no_plain_agent
 
     if (problem := why_no_plain_agent(found)) is not None:
@@ -150,4 +150,4 @@ def _terminal(entry: ChannelEntry, settings: Settings) -> Channel:
     from signoff.channels.approver import ApproverChannel
 
     me = whoami(None, settings, via=entry.name)
-    return ApproverChannel(terminal_approver(answerer=me, headless="park"), name=entry.name, by=me)
+    return ApproverChannel(terminal_approver(actor=me, headless="park"), name=entry.name, by=me)

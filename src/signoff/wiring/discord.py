@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from signoff.channels.headless import ELSEWHERE
 from signoff.config import ChannelEntry, Settings
 from signoff.config.channels import NOTIFIED, TIMEOUTS, is_discord_id
-from signoff.core.people import Answerer, person_key
+from signoff.core.people import Actor, person_key
 from signoff.core.visible import visible
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
@@ -96,7 +96,7 @@ class DiscordApprovals:
         self._entry = entry
         self.name = entry.name if entry is not None else name or NAME
         self._channel = str(channel) if channel is not None else entry.channel if entry is not None else ""
-        self._people: Mapping[str, Answerer] = _people(people, self._settings, self.name)
+        self._people: Mapping[str, Actor] = _people(people, self._settings, self.name)
         self._on_file = OnFile(self._settings) if people is None else None
         if self._on_file is not None:
             self._people = Accounts(self._on_file, self.name)
@@ -338,19 +338,19 @@ def _entry(settings: Settings, name: str | None, *, needed: bool) -> ChannelEntr
     return None
 
 
-def _people(given: Mapping[str, str | int] | None, settings: Settings, channel: str) -> dict[str, Answerer]:
+def _people(given: Mapping[str, str | int] | None, settings: Settings, channel: str) -> dict[str, Actor]:
     """Who may answer, by account."""
     known = {person_key(person.name): person for person in settings.people.values()}
     if given is None:
         given = {person.name: person.discord for person in settings.people.values() if person.discord}
-    people: dict[str, Answerer] = {}
+    people: dict[str, Actor] = {}
     for name, account in ((name, str(account)) for name, account in given.items()):
         if not is_discord_id(account):
             raise WrongUse(f'{shown(account)} is no Discord id of {name}: people={{"ana": "102938475610293847"}}')
         if account in people:
             raise WrongUse(f"{name} and {people[account].name} have the same Discord account {account}")
         person = known.get(person_key(name))
-        people[account] = Answerer(name=name, roles=person.roles if person is not None else frozenset(), via=channel)
+        people[account] = Actor(name=name, roles=person.roles if person is not None else frozenset(), via=channel)
     if not people:
         raise WrongUse(
             f"nobody could answer on Discord: {settings.file or 'signoff.yaml'} knows nobody's Discord account\n"

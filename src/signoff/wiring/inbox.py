@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
     from signoff.core.decision import ApprovalDecision
-    from signoff.core.people import Answerer
+    from signoff.core.people import Actor
     from signoff.gate.capability import Signoff
 
 
 def project_inbox(broker: Broker, settings: Settings, channel: str) -> StoreInbox:
     """The inbox of a channel under a project's rules."""
 
-    async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Answerer) -> ApprovalRequest:
+    async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
         if request.state is State.PENDING:  # whoever comes late is told that, not what is wrong with their answer
             if decision.approved:
                 refuse_unseen(request)
@@ -34,7 +34,7 @@ def project_inbox(broker: Broker, settings: Settings, channel: str) -> StoreInbo
 def gate_inbox(signoff: Signoff, channel: str) -> StoreInbox:
     """The inbox of a channel before a gate in this process, which checks edited arguments as the tool itself would."""
 
-    async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Answerer) -> ApprovalRequest:
+    async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
         if request.state is State.PENDING and decision.approved:
             refuse_unseen(request)
         if decision.edited_args is not None:

@@ -192,7 +192,7 @@ def job_for(what: str, options: RunOptions) -> Job:
 
 
 def job_of(run: SavedRun, options: RunOptions) -> Job:
-    """As it was when the run began: in its folder, with its policy and model. What tightened it then still does."""
+    """As it was when the run began: in its directory, with its policy and model. What tightened it then still does."""
     if not run.agent:
         raise WrongUse(
             f"run {run.id} was begun by a program of yours, and only that knows its agent.\n"
@@ -290,7 +290,7 @@ def _worker_job(what: str, options: RunOptions, run: SavedRun | None) -> Job:
         wait="inline" if options.wait is None else options.wait,
         observe=options.observe,
         message=options.message,
-        caller=options.caller.layers(settings.folder),
+        caller=options.caller.layers(settings.directory),
     )
     try:
         worker = shop.worker(name)
@@ -367,7 +367,7 @@ def _agent_job(path: str, options: RunOptions, run: SavedRun | None) -> Job:
         _refuse_second_policy(path, options, resumes=run is not None)
     else:
         settings = _settings(options)
-        layers = (*settings.layers, *options.caller.layers(settings.folder))
+        layers = (*settings.layers, *options.caller.layers(settings.directory))
         opened = store_for(options.store, settings)
         gate = Signoff(
             layers[0] if len(layers) == 1 else Layers(layers),

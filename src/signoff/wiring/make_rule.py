@@ -103,7 +103,7 @@ async def rule_offers(
     recorded = await _recorded(broker, request)
     call = request.call.changed(args=request.effective_args) if request.call is not None else None
     if call is not None:
-        call = _followed(call, settings.folder, _path_texts(call))
+        call = _followed(call, settings.directory, _path_texts(call))
         request = request.changed_to(call=call)
     found = proposals(request, effect, root=settings.policy.root, reason=reason)
     offered: list[RuleOffer] = []
@@ -115,7 +115,7 @@ async def rule_offers(
             asked_by = ()  # under rules that are others by now, and may have other names
         others = _others(settings, call, recorded)
         nevers = await broker.grants.nevers(call) if effect is Effect.ALLOW else ()
-        made = _Making(policy, settings.folder, request, call, effect, file, text, others, asked_by, tuple(nevers))
+        made = _Making(policy, settings.directory, request, call, effect, file, text, others, asked_by, tuple(nevers))
         if found.offered and (why := made.forbidden() or made.pointless()):
             return RuleOffers(request=request, effect=effect, file=file, refused=(why,))
         for one in found.offered:
@@ -178,7 +178,7 @@ class _Making:
 
     policy: Policy
     """The project's own, as the file has it now."""
-    folder: str
+    directory: str
     request: ApprovalRequest
     call: Call
     effect: Effect
@@ -249,7 +249,7 @@ class _Making:
     def _verdict(self, policy: Policy) -> Verdict:
         layers = (policy, *self.others)
         texts = [text for one in layers for text in one.paths_of(self.call)]
-        return compose(layers, _followed(self.call, self.folder, texts))
+        return compose(layers, _followed(self.call, self.directory, texts))
 
     def _against(self, verdict: Verdict, added: Added) -> str:
         """Which rule has the last word, by the name and the place that it has now, without the new one."""
@@ -285,6 +285,6 @@ def _path_texts(call: Call) -> Iterator[str]:
             yield text
 
 
-def _followed(call: Call, folder: str, texts: Iterable[str]) -> Call:
+def _followed(call: Call, directory: str, texts: Iterable[str]) -> Call:
     """The call with where its paths lead now."""
-    return call.changed(resolved=followed(os.path.realpath(call.start or folder), texts))
+    return call.changed(resolved=followed(os.path.realpath(call.start or directory), texts))

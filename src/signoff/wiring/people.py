@@ -14,7 +14,7 @@ from threading import Lock
 
 from signoff.config import Person, Settings, load_people
 from signoff.config.files import from_here
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.errors import NotEntitled, SignoffError
 
 
@@ -55,14 +55,14 @@ class OnFile:
             warnings.warn(told, RuntimeWarning, stacklevel=3)
 
 
-class Accounts(Mapping[str, Answerer]):
+class Accounts(Mapping[str, Actor]):
     """Who stands behind the accounts of Discord's, as the file says now."""
 
     def __init__(self, on_file: OnFile, via: str) -> None:
         self._on_file = on_file
         self._via = via
 
-    def __getitem__(self, account: str) -> Answerer:
+    def __getitem__(self, account: str) -> Actor:
         return self._now()[account]
 
     def __iter__(self) -> Iterator[str]:
@@ -71,14 +71,14 @@ class Accounts(Mapping[str, Answerer]):
     def __len__(self) -> int:
         return len(self._now())
 
-    def _now(self) -> dict[str, Answerer]:
+    def _now(self) -> dict[str, Actor]:
         return by_account(self._on_file.people(), self._via)
 
 
-def by_account(people: Mapping[str, Person], via: str) -> dict[str, Answerer]:
+def by_account(people: Mapping[str, Person], via: str) -> dict[str, Actor]:
     """Who could answer on Discord, by account."""
     return {
-        person.discord: Answerer(name=person.name, roles=person.roles, via=via)
+        person.discord: Actor(name=person.name, roles=person.roles, via=via)
         for person in people.values()
         if person.discord
     }

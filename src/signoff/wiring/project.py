@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from signoff.config import Settings, find_project, load_settings, no_settings
 from signoff.config.files import check_owner, from_here, nearest_project, text_of
-from signoff.core.people import Answerer, person_key
+from signoff.core.people import Actor, person_key
 from signoff.errors import Place, WrongFile, WrongUse
 from signoff.policy.phrases import did_you_mean
 
@@ -34,7 +34,7 @@ def settings_for(file: str | os.PathLike[str] | None, *, worker: str | None = No
 
 
 def other_policy(file: str | os.PathLike[str] | None, *, worker: str | None = None) -> str:
-    """The name of a file that takes the place of a project's own, from the project's folder if inside; else empty.
+    """The name of a file that takes the place of a project's own, from the project's directory if inside; else empty.
 
     With the same arguments as for `settings_for`. Where there is no project, it takes nobody's place.
     """
@@ -100,17 +100,17 @@ def roles_of(settings: Settings) -> dict[str, frozenset[str]]:
     return {name: person.roles for name, person in settings.people.items()}
 
 
-def whoami(name: str | None, settings: Settings, *, via: str) -> Answerer:
+def whoami(name: str | None, settings: Settings, *, via: str) -> Actor:
     """Who answers: the name given, `SIGNOFF_AS`, or whoever is logged in. Where people are on file, one of them."""
     who = name or _user()
     people = {person_key(one): person for one, person in settings.people.items()}
     if not people:
-        return Answerer(name=who, via=via)
+        return Actor(name=who, via=via)
     person = people.get(person_key(who))
     if person is None:
         hint = did_you_mean(who, settings.people) or f"there are: {', '.join(settings.people)}"
         raise WrongUse(f"{settings.file} knows nobody called {who!r}\n  Say who you are with --as NAME; {hint}")
-    return Answerer(name=person.name, roles=person.roles, via=via)
+    return Actor(name=person.name, roles=person.roles, via=via)
 
 
 def requester_of(name: str | None, settings: Settings) -> str:

@@ -170,8 +170,8 @@ def elsewhere(run: SavedRun) -> str:
     return f"Answered. To go on: signoff resume {run.id}"
 
 
-def _is_here(folder: str) -> bool:
+def _is_here(directory: str) -> bool:
     try:
-        return os.path.samefile(folder, os.getcwd())
+        return os.path.samefile(directory, os.getcwd())
     except OSError:
         return False

@@ -27,22 +27,22 @@ def chosen_store(option: str | None, settings: Settings) -> ChosenStore:
     The default is outside of the project, where its agents have no business: an agent that may write files here must
     not be able to write approvals. Warns where the project has moved since it was last used, or has become another.
     """
-    folder = Path(os.path.realpath(Path(settings.file).parent if settings.file else "."))
-    project = str(folder) if settings.file else ""
+    directory = Path(os.path.realpath(Path(settings.file).parent if settings.file else "."))
+    project = str(directory) if settings.file else ""
     if named := named_store(option):
         return replace(named, project=project)
     if settings.store is not None:
-        return ChosenStore(settings.store, folder, os.path.basename(settings.file), project)
-    home = home_of(folder)
+        return ChosenStore(settings.store, directory, os.path.basename(settings.file), project)
+    home = home_of(directory)
     if home is None:
-        raise WrongUse("there is no home folder to keep approvals in: name a store with --store sqlite:FILE")
+        raise WrongUse("there is no home directory to keep approvals in: name a store with --store sqlite:FILE")
     if home.moved_from and project:
         _heal(home)
     if home.former is not None and project:
         told = f"{home.project} carries another id than the project that was here before"
         told += f": the runs and grants of that, in {home.former}, do not count"
         warnings.warn(told, RuntimeWarning, stacklevel=2)
-    return ChosenStore(f"sqlite:{home.store}", folder, "", project, home)
+    return ChosenStore(f"sqlite:{home.store}", directory, "", project, home)
 
 
 def _heal(home: Home) -> None:
@@ -53,7 +53,7 @@ def _heal(home: Home) -> None:
 
 
 def absolute_store(option: str | None, policy: str | os.PathLike[str] | None = None) -> str:
-    """The address of the store that a command means, good in any folder."""
+    """The address of the store that a command means, good in any directory."""
     return chosen_store(option, settings_for(policy)).address
 
 
@@ -94,8 +94,8 @@ def store_for(option: str | None, settings: Settings | None = None) -> Store:
 def _check_not_halted(home: Home) -> None:
     root = state_root()
     for label in labels(root) if root is not None else ():
-        former = Home(label.folder, label.project)
-        if label.project == home.project and label.folder != home.folder and (said := _halted(former)):
+        former = Home(label.directory, label.project)
+        if label.project == home.project and label.directory != home.directory and (said := _halted(former)):
             raise Halted(
                 f"{home.project} was {said}\n  It had another id then: signoff unhalt --store sqlite:{former.store}"
             )
@@ -140,10 +140,10 @@ def kept_stores() -> Iterator[KeptStore]:
     if root is None:
         return
     for label in sorted(labels(root), key=lambda one: one.project):
-        store = Home(label.folder, label.project).store
+        store = Home(label.directory, label.project).store
         if store.exists():
             yield KeptStore(store, label.project, label.is_there)
-    for folder in unlabelled(root):
-        store = Home(folder, "").store
+    for directory in unlabelled(root):
+        store = Home(directory, "").store
         if store.exists():
             yield KeptStore(store)

@@ -14,7 +14,7 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
 from signoff.core.decision import ApprovalDecision, Remember
-from signoff.core.people import Answerer, AnswererKind
+from signoff.core.people import Actor, ActorKind
 from signoff.core.verdict import Verdict
 from signoff.errors import WrongUse
 from signoff.gate.calls import GatedCall, running_call
@@ -58,7 +58,7 @@ class ToolsetApprovals:
         grant = await recall(ctx, self._question(ctx, question, args, ""), question, args)
         if grant is None:
             return None
-        by = Answerer(name=grant.by) if grant.by else None
+        by = Actor(name=grant.by) if grant.by else None
         return ApprovalDecision(approved=grant.approved, note=grant.note, by=by, remember=Remember.ALWAYS)
 
     def _question(self, ctx: RunContext[Any], question: str, args: Mapping[str, Any], summary: str) -> QuestionTool:
@@ -120,12 +120,12 @@ class QuestionTool(AbstractToolset[Any]):
         call = running_call()
         assert isinstance(call, GatedCall), "the gate let it through"
         settled = call.request.decision if call.request is not None else None
-        yes: dict[str, Any] = {"approved": True, "by": POLICY, "kind": AnswererKind.MODE.value, "note": ""}
+        yes: dict[str, Any] = {"approved": True, "by": POLICY, "kind": ActorKind.MODE.value, "note": ""}
         if settled is not None and settled.by is not None:
             edited = dict(settled.edited_args) if settled.edited_args is not None else None
             yes |= {"by": settled.by.name, "kind": settled.by.kind.value, "note": settled.note, "edited": edited}
         elif call.grant is not None:
-            yes |= {"by": call.grant.by, "kind": AnswererKind.PERSON.value, "note": call.grant.note}
+            yes |= {"by": call.grant.by, "kind": ActorKind.PERSON.value, "note": call.grant.note}
         return yes
 
 
@@ -135,7 +135,7 @@ def _unnoticed(content: Any) -> Mapping[str, Any]:
 
 
 def _decision(told: Mapping[str, Any]) -> ApprovalDecision:
-    by = Answerer(name=told["by"], kind=AnswererKind(told["kind"])) if told["by"] else None
+    by = Actor(name=told["by"], kind=ActorKind(told["kind"])) if told["by"] else None
     edited: Mapping[str, Any] | None = told.get("edited")
     return ApprovalDecision(approved=told["approved"], note=told["note"], edited_args=edited, by=by)
 
@@ -147,5 +147,5 @@ def _refusal(content: Any) -> Mapping[str, Any]:
         by, note = str(payload["by"]), str(payload["reason"])
     except (TypeError, ValueError, LookupError):
         by, note = "", str(content)
-    kind = by if by in set(AnswererKind) else "mode" if by in _NO_PERSON else "person"
+    kind = by if by in set(ActorKind) else "mode" if by in _NO_PERSON else "person"
     return {"approved": False, "by": by, "kind": kind, "note": note}

@@ -154,7 +154,7 @@ def rules_for(settings: Settings, layers: Sequence[WorkerBound], creator: Worker
             if not isinstance(written, list):
                 raise WrongUse(f"{rule.id} is about {creator.name}, and cannot be written down for a new worker")
             raw = cast("list[Any]", written)[number]
-            found.append(_about(rule, raw, binding, whole=False, layer=layer, folder=settings.folder))
+            found.append(_about(rule, raw, binding, whole=False, layer=layer, directory=settings.directory))
     return found
 
 
@@ -166,7 +166,7 @@ def _binding(rule: Rule, creator: str, name: str) -> list[bool]:
 
 
 def _about(
-    rule: Rule, raw: Any, named: Sequence[bool], *, whole: bool, layer: WorkerBound | None = None, folder: str = ""
+    rule: Rule, raw: Any, named: Sequence[bool], *, whole: bool, layer: WorkerBound | None = None, directory: str = ""
 ) -> dict[str, Any] | None:
     """A rule without the condition that its creator makes the call; with `whole`, its other alternatives too."""
     written = cast("dict[str, Any]", raw)
@@ -175,7 +175,7 @@ def _about(
     effect = str(rule.effect)
     items: list[Any] = written[effect] if isinstance(written[effect], list) else [written[effect]]
     kept = [
-        _anywhere(item, layer, folder) if is_named else item
+        _anywhere(item, layer, directory) if is_named else item
         for item, is_named in zip(items, named, strict=True)
         if is_named or whole
     ]
@@ -186,11 +186,11 @@ def _about(
     return {effect: kept[0] if len(kept) == 1 else kept, **rest}
 
 
-def _anywhere(item: Mapping[str, Any], layer: WorkerBound | None, folder: str) -> dict[str, Any]:
+def _anywhere(item: Mapping[str, Any], layer: WorkerBound | None, directory: str) -> dict[str, Any]:
     found = {key: value for key, value in item.items() if key != "worker"}
     if layer is None or not layer.toolset:
         return found
-    if layer.policy.root not in (None, folder):  # its paths start elsewhere: without them the rule holds for more
+    if layer.policy.root not in (None, directory):  # its paths start elsewhere: without them the rule holds for more
         found.pop("path", None)
     tools: Any = found.get("tool")
     if layer.prefix and tools is not None:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import yaml
 
-from signoff.config import Settings, WorkerFile, parse_worker, worker_names, workers_folder
+from signoff.config import Settings, WorkerFile, parse_worker, worker_names, workers_directory
 from signoff.core.canonical import digest
 from signoff.errors import WrongFile, WrongUse
 from signoff.policy.phrases import shown
@@ -114,10 +114,10 @@ def write(made: NewWorker) -> None:
     """Put the file there, whole or not at all, and never over another. One that is the same already is left alone."""
     if _is_written(made):
         return
-    folder, temporary = os.path.dirname(made.path), ""
+    directory, temporary = os.path.dirname(made.path), ""
     try:
-        os.makedirs(folder, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
+        os.makedirs(directory, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=".", suffix=".part", dir=directory)
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(made.text)
             stream.flush()
@@ -149,10 +149,10 @@ def _place(temporary: str, path: str) -> None:
 def _path(settings: Settings, name: str) -> str:
     if not re.fullmatch(NAME, name):
         raise WrongUse(f"bad name {shown(name)} for a worker: use small letters, digits, `_` and `-`")
-    folder = workers_folder(settings)
-    if os.path.realpath(folder) != os.path.join(os.path.realpath(settings.folder), os.path.basename(folder)):
-        raise WrongUse(f"{folder} is a link to somewhere else, and no worker is written through it")
-    return os.path.join(folder, f"{name}.yaml")
+    directory = workers_directory(settings)
+    if os.path.realpath(directory) != os.path.join(os.path.realpath(settings.directory), os.path.basename(directory)):
+        raise WrongUse(f"{directory} is a link to somewhere else, and no worker is written through it")
+    return os.path.join(directory, f"{name}.yaml")
 
 
 def _is_written(made: NewWorker) -> bool:

@@ -186,7 +186,7 @@ class DelegationToolset(Delegating):
             called = self.others.delegate(worker)
             files = [self._attachable(one) for one in attachments]
             options = called.run_options(given, caller=caller, path=running_call().path, attachments=files)
-            words = called.prompt(prompt, given, files, within=self.others.settings.folder)
+            words = called.prompt(prompt, given, files, within=self.others.settings.directory)
             for one in caller.line:
                 check_price(one.file, called.model, for_worker=worker)
         except (WrongFile, WrongUse) as error:
@@ -232,7 +232,7 @@ class DelegationToolset(Delegating):
 
     def _attachable(self, name: str) -> str:
         """The real path of a file that a model names to go with a call; raises `WrongUse` for what may not."""
-        project = os.path.realpath(self.others.settings.folder)
+        project = os.path.realpath(self.others.settings.directory)
         path = os.path.normpath(os.path.join(project, name))
         if not name or os.path.commonpath((project, path)) != project:
             raise WrongUse(f"{shown(name)} cannot go with the call: it is outside of the workspace")

@@ -46,7 +46,7 @@ def _module(name: str, path: str) -> Any:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise WrongUse(
                 f"{path!r}: there is no module {error.name!r} here or among the installed packages.\n"
-                "  Run the command from the folder that holds it, or install the package."
+                "  Run the command from the directory that holds it, or install the package."
             ) from error
         raise WrongUse(f"{path!r}: {name} needs a module that is not installed: {error.name!r}") from error
     except Exception as error:

@@ -19,14 +19,14 @@ NO_MODEL = (
 """What to say where nobody names a model; `who` lacks one."""
 
 
-def model_named(name: str, folder: str | os.PathLike[str] | None = None) -> Model:
+def model_named(name: str, directory: str | os.PathLike[str] | None = None) -> Model:
     """The model; raises `WrongUse` where there is none of that name, or its provider is not set up.
 
-    A script's file is looked for in `folder`: that of the file that names it. Default: the working folder.
+    A script's file is looked for in `directory`: that of the file that names it. Default: the working directory.
     """
     if name.startswith(SCRIPT):
         file = name.removeprefix(SCRIPT)
-        return ScriptedModel.from_file(os.path.join(folder, file) if folder is not None else file)
+        return ScriptedModel.from_file(os.path.join(directory, file) if directory is not None else file)
     try:
         return infer_model(name)
     except Exception as error:  # each provider fails in its own way when a package or a key is missing

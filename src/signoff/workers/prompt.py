@@ -161,22 +161,22 @@ def prompt_of(
 
 
 def _own(file: WorkerFile) -> Iterator[tuple[str, ConfigValue | None]]:
-    folder = os.path.dirname(file.file)
+    directory = os.path.dirname(file.file)
     for number, name in enumerate(file.attachments):
         spot = _spot(file, "attachments", number)
         # What was approved may be a link by now, also for a worker that extends the one it was approved for.
         if (writer := writer_of(spot)) and (why := why_private(file.file, name)):
             raise spot.wrong(f"{shown(name)} {why}, and {writer} wrote this file", "take it out")
-        yield os.path.join(folder, name), spot
+        yield os.path.join(directory, name), spot
 
 
 def why_private(file: str, name: str) -> str:
     """Why a model may not choose this file to be attached, as words that follow its name; empty where it may.
 
-    `file` is the worker's file, from whose folder the name starts.
+    `file` is the worker's file, from whose directory the name starts.
     """
-    folder = os.path.realpath(os.path.dirname(file))
-    return why_private_in(os.path.dirname(folder), os.path.join(folder, name))
+    directory = os.path.realpath(os.path.dirname(file))
+    return why_private_in(os.path.dirname(directory), os.path.join(directory, name))
 
 
 def why_private_in(project: str, path: str) -> str:

@@ -145,7 +145,7 @@ def _only_reads(match: Match) -> bool:
 
 
 def unsealed(tool: FoundTool) -> tuple[str, ...]:
-    """The folders of programs that commands of a shell can write in: a sandbox seals them. None for other tools."""
+    """The directories of programs that commands of a shell can write in: a sandbox seals them. None for other tools."""
     home = tool.home
     return home.guarded if isinstance(home, ShellToolset) and home.sandbox is None else ()
 

@@ -62,7 +62,7 @@ class Workshop(_Options):
 
     settings: Settings
     workers: Mapping[str, WorkerFile] | None = None
-    """The workers there are; None: those in the project's folder."""
+    """The workers there are; None: those in the project's directory."""
     store: Store | str | None = None
     """One for all: requests of a worker and of those it calls belong together."""
     model: str | Model | None = None
@@ -147,7 +147,7 @@ class Workshop(_Options):
             catalog=self.catalog,
             worker=file.name,
             approvals=approvals,
-            workspace=self.settings.folder,
+            workspace=self.settings.directory,
             attachments=RunAttachments(),
             delegation=others.delegation if others is not None else None,
             create=others.creation if others is not None and file.creates else None,
@@ -221,7 +221,7 @@ class Workshop(_Options):
             except WrongUse as error:
                 raise file.spots.get("model", file.spot).wrong(str(error)) from error
         if self.settings.model is not None:
-            return model_named(self.settings.model, self.settings.folder)
+            return model_named(self.settings.model, self.settings.directory)
         if named := os.environ.get("SIGNOFF_MODEL"):
             return model_named(named)
         raise WrongUse(NO_MODEL.format(who=file.name))

@@ -19,7 +19,7 @@ from signoff.channels.outcome import outcome_text, result_text
 from signoff.core.card import APPROVING, Card, card_for
 from signoff.core.decision import ApprovalDecision
 from signoff.core.notice import Asked, Notice, RunResult, Together
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import AlreadySettled, ChannelFailed, EditRefused, NotEntitled, RequestError
 from signoff.ports import Inbox
@@ -50,7 +50,7 @@ def lines_of(card: Card) -> list[str]:
 class _Sketch:
     """Over HTTP: posts there, and listens for what is posted back."""
 
-    def __init__(self, url: str, secret: bytes, people: Mapping[str, Answerer], port: int, *, name: str) -> None:
+    def __init__(self, url: str, secret: bytes, people: Mapping[str, Actor], port: int, *, name: str) -> None:
         self.name = name
         self.url = url
         self.secret = secret
@@ -182,7 +182,7 @@ class SlackLikeChannel(_Sketch):
         except RequestError as refusal:
             return await self._tell(body, str(refusal))
 
-    async def _press(self, verb: str, request: ApprovalRequest, by: Answerer, body: Any) -> web.Response:
+    async def _press(self, verb: str, request: ApprovalRequest, by: Actor, body: Any) -> web.Response:
         value = body.get("value")
         if verb in ("deny_note", "edit") and value is None:
             start = json.dumps(dict(request.args)) if verb == "edit" else ""

@@ -159,10 +159,10 @@ class TerminalCase(ChannelCase):
 
     lacks: ClassVar[Mapping[Skill, str]] = NO_CONNECTION
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, directory: Path) -> None:
         self.pty = Pty()
-        self._edited = folder / "edited.json"
-        script = folder / "editor.py"
+        self._edited = directory / "edited.json"
+        script = directory / "editor.py"
         script.write_text(EDITOR)
         self._editor = f"{sys.executable} {script} {self._edited}"
         self._read = 0
@@ -170,7 +170,7 @@ class TerminalCase(ChannelCase):
     def make(self) -> Channel:
         # Another program that was killed has let go of the terminal, and of the question on it.
         console = Console(file=self.pty.output, width=100, height=30, _environ={"TERM": "xterm-256color"})
-        approver = TerminalApprover(console, stdin=self.pty.input, answerer=ANA, editor=self._editor)
+        approver = TerminalApprover(console, stdin=self.pty.input, actor=ANA, editor=self._editor)
         return ApproverChannel(approver)
 
     async def seen(self, notice: Notice) -> str:
@@ -236,8 +236,8 @@ def raw_characters(text: str) -> list[str]:
 
 
 @asynccontextmanager
-async def terminal_case(folder: Path) -> AsyncIterator[TerminalCase]:
-    case = TerminalCase(folder)
+async def terminal_case(directory: Path) -> AsyncIterator[TerminalCase]:
+    case = TerminalCase(directory)
     try:
         yield case
     finally:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from signoff.policy.shell.table import CommandOption, OperandKind, Program, TakesValue, known_programs, program
 
 FILES = ("file.txt", "other.txt", "src/main.py", "data.json", "table.csv", "page.xml", "a b.txt", "./file.txt")
-FOLDERS = (".", "src", "src/deep", "./src")
+DIRECTORIES = (".", "src", "src/deep", "./src")
 ARCHIVES = ("pack.tar", "pack.tar.gz", "pack.zip", "text.gz", "text.bz2", "text.xz")
 REFS = ("HEAD", "HEAD~1", "master", "HEAD:file.txt", "file.txt", "src")
 TEXTS = (
@@ -129,7 +129,7 @@ def values(kind: OperandKind) -> st.SearchStrategy[str]:
     """Words of a kind, and now and then one that is not."""
     chosen: dict[str, Sequence[str]] = {
         "path": FILES + ARCHIVES,
-        "name": FILES + FOLDERS + ARCHIVES,
+        "name": FILES + DIRECTORIES + ARCHIVES,
         "ref": REFS,
         "number": ("1", "3", "20"),
         "awk": AWK,
@@ -164,7 +164,7 @@ def argvs(draw: st.DrawFn, files_only: bool = False) -> Argv:
     """The words of one command. Most of them are allowed; those with a risky option or a script that writes are not."""
     words, known = draw(_choice(files_only))
     if known.language:
-        return (*words, draw(st.sampled_from(FOLDERS)), *draw(st.lists(st.sampled_from(FIND), max_size=5)))
+        return (*words, draw(st.sampled_from(DIRECTORIES)), *draw(st.lists(st.sampled_from(FIND), max_size=5)))
     said: list[str] = []
     if needed := sorted((known.needs or known.operands_need) & known.options.keys()):
         said.append(draw(st.sampled_from(needed)))

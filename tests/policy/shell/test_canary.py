@@ -22,7 +22,7 @@ from signoff.policy.shell.programs import ReadOnlyCommand
 from signoff.policy.shell.table import TakesValue
 
 SECRET = "CaNaRy77"
-FOLDERS = "/usr/bin:/bin:/usr/sbin:/sbin"
+DIRECTORIES = "/usr/bin:/bin:/usr/sbin:/sbin"
 ONE_OF = {
     "sed": "p",
     "awk": "1",
@@ -101,7 +101,7 @@ def test_holes_that_were_found_stay_closed(command: str) -> None:
 
 
 class Canary:
-    """Folders with a secret in the home among them."""
+    """Directories with a secret in the home among them."""
 
     def __init__(self, base: Path) -> None:
         self.base, self.work = base, lay_out(base)
@@ -127,14 +127,14 @@ class Canary:
         return ("thin.a", "names.deb", "entity.xml", "dtd.xml", "include.xml", "list", "options")
 
     def _link_the_secret(self) -> Path:
-        """A folder in which files that programs look for by themselves are links to the secret."""
-        folder = self.base / "linked"
-        (folder / "src").mkdir(parents=True)
-        (folder / SECRET[:4]).write_text("x\n")
-        (folder / "src" / "a.txt").write_text("x\n")
+        """A directory in which files that programs look for by themselves are links to the secret."""
+        directory = self.base / "linked"
+        (directory / "src").mkdir(parents=True)
+        (directory / SECRET[:4]).write_text("x\n")
+        (directory / "src" / "a.txt").write_text("x\n")
         for name in (".ignore", ".rgignore", ".agignore", ".fdignore", ".gitignore", ".info", ".ackrc", ".jq"):
-            (folder / name).symlink_to(self.secret)
-        return folder
+            (directory / name).symlink_to(self.secret)
+        return directory
 
     def sings(self, argv: Argv, cwd: Path | None = None) -> bool:
         """Whether the words are allowed, and print the secret when they are run as they would be."""
@@ -145,7 +145,7 @@ class Canary:
         argv = (*argv[: reading.at], *reading.program.adds, *argv[reading.at :])
         where = {
             **reading.program.environment,
-            "PATH": FOLDERS,
+            "PATH": DIRECTORIES,
             "HOME": str(self.base / "home"),
             "LC_ALL": "C",
             "GIT_OPTIONAL_LOCKS": "0",
@@ -184,7 +184,7 @@ def test_a_secret_that_is_printed_is_seen(canary: Canary) -> None:
 @examples(3_000, daily=25, suppress=CHECKS, database=None)
 @given(argv=argvs(files_only=True), data=st.data())
 def test_what_is_allowed_prints_no_secret(canary: Canary, argv: Argv, data: st.DataObject) -> None:
-    assume(shutil.which(argv[0], path=FOLDERS))
+    assume(shutil.which(argv[0], path=DIRECTORIES))
     words = list(argv)
     at = data.draw(st.integers(1, len(words)))
     place = data.draw(
@@ -199,7 +199,7 @@ def test_no_option_of_any_program_prints_a_secret(canary: Canary) -> None:
     sung = [
         shlex.join(argv)
         for words, known in readers()
-        if looks_at_files(known) and shutil.which(words[0], path=FOLDERS)
+        if looks_at_files(known) and shutil.which(words[0], path=DIRECTORIES)
         for argv in placed(words, known, str(canary.secret))
         if canary.sings(argv)
     ]
@@ -217,7 +217,7 @@ def test_what_a_file_names_is_not_printed(canary: Canary) -> None:
 def test_no_option_prints_what_a_file_names(canary: Canary) -> None:
     sung: list[str] = []
     for words, known in readers():
-        if not looks_at_files(known) or not shutil.which(words[0], path=FOLDERS):
+        if not looks_at_files(known) or not shutil.which(words[0], path=DIRECTORIES):
             continue
         start = (*words, *sorted((known.needs or known.operands_need) & known.options.keys())[:1])
         first = ("x",) if known.operands[:1] and known.operands[0].name in SCRIPTS else ()
@@ -241,7 +241,7 @@ FOLLOWS = frozenset({
 @pytest.mark.parametrize("program", IGNORING)
 def test_a_link_in_the_place_of_a_file_that_is_looked_for_is_not_printed(canary: Canary, program: str) -> None:
     """Links that a program is told to follow are seen before it runs; these nobody tells it of."""
-    if shutil.which(program, path=FOLDERS) is None:
+    if shutil.which(program, path=DIRECTORIES) is None:
         pytest.skip(f"needs {program}")
     known = next(known for words, known in readers() if words == (program,))
     options = [name for name, one in known.options.items() if not one.trouble and one.takes is TakesValue.NOTHING]

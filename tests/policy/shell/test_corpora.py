@@ -6,7 +6,7 @@ import pytest
 from benchmarks import corpora
 
 pytestmark = pytest.mark.skipif(
-    not corpora.FOLDER.is_dir(), reason="the corpora are not part of the project and do not stand beside it"
+    not corpora.DIRECTORY.is_dir(), reason="the corpora are not part of the project and do not stand beside it"
 )
 
 MOST_ASKED = 0.002

@@ -177,7 +177,7 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "variables": lambda n: "${x:-" * (n // 5),
     "stars": lambda n: "cat " + "*" * n,
     "stars and letters": lambda n: "cat " + "*a" * (n // 2),
-    "folders of stars": lambda n: "cat " + "*/" * (n // 2),
+    "directories of stars": lambda n: "cat " + "*/" * (n // 2),
     "question marks": lambda n: "cat " + "?" * n,
     "brackets": lambda n: "cat " + "[" * n,
     "closed brackets": lambda n: "cat " + "[a]" * (n // 3),
@@ -282,7 +282,7 @@ def efforts(make: Callable[[int], str], size: int) -> Iterator[float]:
 
 
 class Bash:
-    """A folder with things to read, in which bash runs lines that were allowed."""
+    """A directory with things to read, in which bash runs lines that were allowed."""
 
     def __init__(self, base: Path) -> None:
         self.base, self.count = base, 0

@@ -196,9 +196,9 @@ def test_no_prefix_for_names_that_may_be_found_elsewhere(line: str) -> None:
 
 def test_pytest_runs_nothing_but_tests_behind_a_prefix(tmp_path: Path) -> None:
     """Files that leave a mark when they are run, given to the real program."""
-    folders, stems = ("", "docs/", "scripts/"), ("deploy", "notes", "latest", "test_a", "b_test")
+    directories, stems = ("", "docs/", "scripts/"), ("deploy", "notes", "latest", "test_a", "b_test")
     names = [
-        f"{at}{stem}{end}" for at in folders for stem in stems for end in ("", ".py", ".txt", ".rst", ".PY", ".md")
+        f"{at}{stem}{end}" for at in directories for stem in stems for end in ("", ".py", ".txt", ".rst", ".PY", ".md")
     ]
     for number, name in enumerate(names):
         mark = f"open({os.fspath(tmp_path / f'{number}.ran')!r}, 'w')"
@@ -216,8 +216,8 @@ def test_pytest_runs_nothing_but_tests_behind_a_prefix(tmp_path: Path) -> None:
         return {name for number, name in enumerate(names) if (tmp_path / f"{number}.ran").exists()}
 
     like = [name for name in [*names, *(f"{name}/" for name in names)] if prefix_of(f"pytest {name}")]
-    assert ran([name for name in like if "." not in name]) == set(), "a file that looks like a folder is not run"
-    tests = {f"{at}{stem}.py" for at in folders for stem in ("test_a", "b_test")}
+    assert ran([name for name in like if "." not in name]) == set(), "a file that looks like a directory is not run"
+    tests = {f"{at}{stem}.py" for at in directories for stem in ("test_a", "b_test")}
     assert ran([name for name in like if "." in name]) == tests
     others = {"deploy.py", "scripts/latest.py", "notes.txt", "docs/notes.rst"}
     assert others.isdisjoint(like) and ran(sorted(others)) == tests | others, "which it would have run"
@@ -293,8 +293,8 @@ def test_two_lines_with_one_prefix_differ_in_names_only(one: str, other: str) ->
         assert words[0][: -len(first.names) or None] == words[1][: -len(second.names) or None]
 
 
-@pytest.mark.skipif(not corpora.FOLDER.is_dir(), reason="the corpora are not part of the project")
+@pytest.mark.skipif(not corpora.DIRECTORY.is_dir(), reason="the corpora are not part of the project")
 def test_no_dangerous_command_is_like_one_that_anybody_would_approve() -> None:
-    """Those that have a prefix only make folders: no harmful line hides behind a test or a check."""
+    """Those that have a prefix only make directories: no harmful line hides behind a test or a check."""
     found = {prefix.text for case in corpora.shell_cases() if case.dangerous and (prefix := prefix_of(case.text))}
     assert all(text.startswith("mkdir") for text in found), found

@@ -87,7 +87,7 @@ def test_patterns(text: str, plain: str, glob: str) -> None:
     assert (word.text, word.glob) == (plain, glob)
 
 
-def test_the_home_folder() -> None:
+def test_the_home_directory() -> None:
     assert [only(text).tilde for text in ("~", "~/a", "~/*")] == [True] * 3
     assert [only(text).tilde for text in ("'~'", r"\~", "a~", '"~"/a')] == [False] * 4
     assert only("~/*.py")[:3] == ("~/*.py", "~/*.py", True)

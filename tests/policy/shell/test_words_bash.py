@@ -47,8 +47,8 @@ function . { say . "$@"; }
 function [ { say [ "$@"; }
 command_not_found_handle() { say "$@"; return 127; }
 printf '%s\0' "${BASH_VERSINFO[0]}" "${BASH_VERSINFO[1]}" >&9
-while IFS= builtin read -r -d '' folder <&8 && IFS= builtin read -r -d '' text <&8; do
-    ( cd "$folder"; eval -- "$text" )
+while IFS= builtin read -r -d '' directory <&8 && IFS= builtin read -r -d '' text <&8; do
+    ( cd "$directory"; eval -- "$text" )
     printf 'end\0' >&9
 done
 """
@@ -75,8 +75,8 @@ class Shell:
 
     def __init__(self, room: Path) -> None:
         self.home, self.empty, self.full = room / "home", room / "empty", room / "full"
-        for folder in (self.home, self.empty, self.full, room / "bin"):
-            folder.mkdir()
+        for directory in (self.home, self.empty, self.full, room / "bin"):
+            directory.mkdir()
         for name in FILES:
             file = self.full / name
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -102,9 +102,9 @@ class Shell:
         piece, _, self.buffer = self.buffer.partition(b"\0")
         return piece.decode().replace("\2", "\n")
 
-    def run(self, folder: Path, text: str) -> list[Ran]:
+    def run(self, directory: Path, text: str) -> list[Ran]:
         assert self.process.stdin
-        self.process.stdin.write(f"{folder}\0{text}\0".encode())
+        self.process.stdin.write(f"{directory}\0{text}\0".encode())
         self.process.stdin.flush()
         ran: list[Ran] = []
         while (streams := self.next()) != "end":
@@ -123,10 +123,10 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 
 class Model:
-    """What a line has to do in a folder, by our reading of it."""
+    """What a line has to do in a directory, by our reading of it."""
 
-    def __init__(self, shell: Shell, folder: Path) -> None:
-        self.shell, self.folder = shell, folder
+    def __init__(self, shell: Shell, directory: Path) -> None:
+        self.shell, self.directory = shell, directory
 
     def run(self, line: CommandLine) -> list[list[Ran]]:
         """The programs that run, pipeline by pipeline; inside one they run side by side and are sorted."""
@@ -150,10 +150,10 @@ class Model:
             if redirect.source is not None:
                 name = self.home(redirect.source.text, redirect.source.tilde)
                 if name == "" or not os.path.exists(
-                    os.path.join(self.folder, name)
+                    os.path.join(self.directory, name)
                 ):  # `Path` knows no slash at the end
                     return False, []
-                streams[0] = {"/dev/null": "n", str(self.shell.home / "in"): "i"}.get(str(self.folder / name), "?")
+                streams[0] = {"/dev/null": "n", str(self.shell.home / "in"): "i"}.get(str(self.directory / name), "?")
             else:
                 streams[redirect.fd] = "n" if redirect.onto is None else streams[redirect.onto]
         if "/" in argv[0]:
@@ -173,24 +173,24 @@ class Model:
         """The files that match, with `before` in front. bash takes a path apart at its slashes first of all, and
         writes one slash for several after a part that was looked up."""
         part, slashes, rest = re.fullmatch(r"([^/]*)(/*)(.*)", pattern, re.DOTALL).groups()  # type: ignore[union-attr]
-        folder = self.folder / before
+        directory = self.directory / before
         if ACTIVE.search(part):
-            names, squeeze = self.names(folder, part), True
+            names, squeeze = self.names(directory, part), True
         else:
             plain = re.sub(r"\\(.)", r"\1", part, flags=re.DOTALL)
-            names = [plain] if plain == "" or os.path.lexists(folder / plain) else []
+            names = [plain] if plain == "" or os.path.lexists(directory / plain) else []
         if not slashes:
             return [before + name for name in names]
         slashes = "/" if squeeze else slashes
         return [
             found
             for name in names
-            if name == "" or (folder / name).is_dir()
+            if name == "" or (directory / name).is_dir()
             for found in self.found(before + name + slashes, rest, squeeze)
         ]
 
-    def names(self, folder: Path, pattern: str) -> list[str]:
-        there = os.listdir(folder) if folder.is_dir() else []
+    def names(self, directory: Path, pattern: str) -> list[str]:
+        there = os.listdir(directory) if directory.is_dir() else []
         if not self.shell.skips_dots:
             there += [".", ".."]
         hidden = pattern.startswith((".", "\\."))
@@ -242,16 +242,16 @@ def compare(shell: Shell, text: str) -> bool:
         return False
     globs = [word.glob for command in line.commands for word in command.words]
     if any(glob.startswith("/") or ".." in glob for glob in globs):
-        return False  # looks outside our folders, where nobody knows what there is
-    for folder in (shell.empty, shell.full):
-        due = Model(shell, folder).run(line)
-        ran = shell.run(folder, text)
+        return False  # looks outside our directories, where nobody knows what there is
+    for directory in (shell.empty, shell.full):
+        due = Model(shell, directory).run(line)
+        ran = shell.run(directory, text)
         got: list[list[Ran]] = []
         start = 0
         for group in due:
             got.append(sorted(ran[start : start + len(group)]))
             start += len(group)
-        assert (got, ran[start:]) == (due, []), (text, folder.name, line)
+        assert (got, ran[start:]) == (due, []), (text, directory.name, line)
     return True
 
 

@@ -18,14 +18,14 @@ from typing import Any
 
 from tests.store.stores.shop import shop
 
-from signoff import Answerer, ApprovalDecision, open_store, resume_run
+from signoff import Actor, ApprovalDecision, open_store, resume_run
 from signoff.broker.post import Post, Route
 from signoff.broker.veil import veil_key
 from signoff.core.decision import Remember
 from signoff.core.run import SavedRun, RunState
 from signoff.errors import ChannelFailed
 
-ANA, BEN = Answerer(name="ana", roles=frozenset({"ops"})), Answerer(name="ben")
+ANA, BEN = Actor(name="ana", roles=frozenset({"ops"})), Actor(name="ben")
 
 
 class Board:

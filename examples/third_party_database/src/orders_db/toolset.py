@@ -21,7 +21,7 @@ class DatabaseConfig(BaseModel):
     """What the project's file may say under `config`."""
 
     dsn: str = Field(pattern=r"^(sqlite:.+|postgres(ql)?://.+)$")
-    """`sqlite:FILE`, from the project's folder, or `postgresql://…`."""
+    """`sqlite:FILE`, from the project's directory, or `postgresql://…`."""
     readonly: bool = False
     """Refuse whatever is not known to only read."""
     max_rows: int = Field(default=100, ge=1)
@@ -31,8 +31,8 @@ def toolset(
     config: DatabaseConfig, context: ToolsetContext | None = None, id: str = "orders_db"
 ) -> AbstractToolset[Any]:
     """What the entry point stands for: the tools, and the policy that belongs to them."""
-    folder = (context.workspace if context is not None else None) or "."
-    database = DatabaseToolset(config, folder, id=id)
+    directory = (context.workspace if context is not None else None) or "."
+    database = DatabaseToolset(config, directory, id=id)
     return with_approval(database, rules(config, database.dialect), name=id)
 
 
@@ -48,9 +48,9 @@ def rules(config: DatabaseConfig, dialect: str) -> list[dict[str, Any]]:
 class DatabaseToolset(FunctionToolset[Any]):
     """`run_sql` on one database."""
 
-    def __init__(self, config: DatabaseConfig, folder: str = ".", *, id: str = "orders_db") -> None:
+    def __init__(self, config: DatabaseConfig, directory: str = ".", *, id: str = "orders_db") -> None:
         self.config = config
-        self.folder = folder
+        self.directory = directory
         self.dialect = "sqlite" if config.dsn.startswith("sqlite:") else "postgres"
         super().__init__([self.run_sql], id=id)
 
@@ -74,7 +74,7 @@ class DatabaseToolset(FunctionToolset[Any]):
     def _connected(self) -> Iterator[Any]:
         """A connection and a transaction. Read-only, the database itself refuses what the parser let through."""
         if self.dialect == "sqlite":
-            file = Path(self.folder, self.config.dsn.removeprefix("sqlite:")).resolve()
+            file = Path(self.directory, self.config.dsn.removeprefix("sqlite:")).resolve()
             address = f"{file.as_uri()}?mode={'ro' if self.config.readonly else 'rw'}"
             with closing(sqlite3.connect(address, uri=True)) as connection, connection:
                 yield connection

@@ -20,7 +20,7 @@ from signoff.channels.discord.replies import fields_of
 from signoff.channels.discord.sheet import Button, Form, MessageSheet, Style
 from signoff.channels.discord.words import short_span
 from signoff.core.decision import ApprovalDecision
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.quorum import approvals
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.visible import visible
@@ -103,13 +103,13 @@ class DiscordAnswers:
             if await reply.tell(MessageSheet(content=text, rows=rows, paper=paper)):
                 await self._inbox.opened(request.id, pressed.by)
 
-    async def _is_locked(self, request: ApprovalRequest, by: Answerer) -> bool:
+    async def _is_locked(self, request: ApprovalRequest, by: Actor) -> bool:
         if await self._drawing.shows_whole(request):
             return False
         async with self._hand(request, by):
             return not await self._inbox.has_opened(request.id, by)
 
-    def _hand(self, request: ApprovalRequest, by: Answerer) -> asyncio.Lock:
+    def _hand(self, request: ApprovalRequest, by: Actor) -> asyncio.Lock:
         """Held while somebody is given a file: they may press before it is written down that they have it."""
         return self._hands.setdefault((by.key, request.id), asyncio.Lock())
 
@@ -186,7 +186,7 @@ class DiscordAnswers:
         number = self._cards.number(request.id)
         return f"{f'**{number}** ' if number else ''}{short_span(visible(request.tool_name), _NAME)}: "
 
-    async def _one_of_all(self, request: ApprovalRequest, by: Answerer, approved: bool, seen: set[str] | None) -> str:
+    async def _one_of_all(self, request: ApprovalRequest, by: Actor, approved: bool, seen: set[str] | None) -> str:
         if approved and seen is None:
             return "not approved. Discord does not say whether it is shown here; press again, or answer it there."
         if approved and seen is not None and request.id not in seen:
@@ -203,7 +203,7 @@ class DiscordAnswers:
         return "approved." if approved else "denied."
 
 
-def _by(decision: ApprovalDecision, by: Answerer) -> ApprovalDecision:
+def _by(decision: ApprovalDecision, by: Actor) -> ApprovalDecision:
     return ApprovalDecision(approved=True, remember=decision.remember, terms=decision.terms, by=by)
 
 
@@ -211,7 +211,7 @@ def _whose(pressed: Pressed) -> tuple[str, str]:
     return pressed.by.key, pressed.request.id
 
 
-def _missing(request: ApprovalRequest, by: Answerer) -> str:
+def _missing(request: ApprovalRequest, by: Actor) -> str:
     """How many more have to agree with what this person approved."""
     mine = next(vote.args_digest for vote in reversed(request.votes) if vote.by.key == by.key)
     requirement = request.requirement

@@ -16,7 +16,7 @@ from signoff.channels.discord.payloads import SILENT
 from signoff.channels.discord.permissions import NEEDED, missing, text_channel
 from signoff.channels.discord.problems import OUTSIDE, failed, place_of, refused_token
 from signoff.core.notice import Notice, Reminder
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.errors import ChannelFailed, SignoffError, WrongUse
 from signoff.ports import Begin, Channel, Inbox
 
@@ -64,7 +64,7 @@ def discord_channel(
     token: str,
     *,
     channel: str,
-    people: Mapping[str, Answerer],
+    people: Mapping[str, Actor],
     name: str = "discord",
     begin: Begin | None = None,
     workers: Sequence[str] = (),
@@ -94,7 +94,7 @@ class _OwnBot:
         token: str,
         secret: str,
         channel: str,
-        people: Mapping[str, Answerer],
+        people: Mapping[str, Actor],
         name: str,
         begin: Begin | None,
         workers: Sequence[str],

@@ -36,7 +36,7 @@ from signoff.channels.discord.waiting_cards import WaitingCards
 from signoff.channels.outcome import step_text
 from signoff.core.lifecycle import OPEN
 from signoff.core.notice import Asked, Notice, Reminder, RunResult, Together
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.visible import visible
 from signoff.errors import ChannelFailed, WrongUse
@@ -63,7 +63,7 @@ class DiscordChannel:
         client: discord.Client,
         *,
         channel: str,
-        people: Mapping[str, Answerer],
+        people: Mapping[str, Actor],
         name: str = "discord",
         begin: Begin | None = None,
         workers: Sequence[str] = (),

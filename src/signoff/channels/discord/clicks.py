@@ -28,7 +28,7 @@ from signoff.channels.discord.users import Users
 from signoff.channels.discord.words import span
 from signoff.core.lifecycle import OPEN
 from signoff.core.notice import trail_of
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.visible import visible
 from signoff.errors import SignoffError, StoreError, UnknownRequest
@@ -158,7 +158,7 @@ class Clicks:
         await asyncio.sleep(until - asyncio.get_running_loop().time())
         await reply.tell_first(why)
 
-    async def _form(self, reply: Reply, press: Press, by: Answerer, request: ApprovalRequest, until: float) -> None:
+    async def _form(self, reply: Reply, press: Press, by: Actor, request: ApprovalRequest, until: float) -> None:
         try:
             async with asyncio.timeout_at(until):
                 pressed = await self._looked_into(reply, press, by, request)
@@ -191,7 +191,7 @@ class Clicks:
             raise _NotOurs(f"This can be answered only where it was asked: {link}")
         return request
 
-    async def _looked_into(self, reply: Reply, press: Press, by: Answerer, request: ApprovalRequest) -> Pressed:
+    async def _looked_into(self, reply: Reply, press: Press, by: Actor, request: ApprovalRequest) -> Pressed:
         """The press with the requests it is about; raises what keeps it from being an answer."""
         requests = (request,)
         if press.verb in TOGETHER:

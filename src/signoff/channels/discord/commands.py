@@ -25,7 +25,7 @@ from signoff.channels.discord.replies import Reply
 from signoff.channels.discord.sheet import MessageSheet
 from signoff.channels.discord.threads import link_to, place, read_place
 from signoff.channels.discord.users import Users
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.visible import visible
 from signoff.errors import ChannelFailed, SignoffError
 from signoff.ports import Inbox
@@ -196,7 +196,7 @@ class Commands:
             _log.error("a command could not be handled: %s", place_of(error))
             await reply.tell("Something is wrong with signoff itself; its log says more.")
 
-    async def _tried(self, interaction: discord.Interaction, by: Answerer) -> str:
+    async def _tried(self, interaction: discord.Interaction, by: Actor) -> str:
         """Ask about nothing, in the thread that the command was typed in, or else in one of its own."""
         where = interaction.channel
         at = place(where.id) if isinstance(where, discord.Thread) else ""

@@ -13,7 +13,7 @@ from signoff.channels.discord.press import Press
 from signoff.channels.discord.replies import Reply
 from signoff.channels.discord.words import plain
 from signoff.core.lifecycle import settled_text
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.redact import redact_text
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import redacted_text, safe_text
@@ -28,7 +28,7 @@ class Pressed:
 
     reply: Reply
     press: Press
-    by: Answerer
+    by: Actor
     requests: tuple[ApprovalRequest, ...]
     """The one it is about; or all those asked together with it that still wait."""
 

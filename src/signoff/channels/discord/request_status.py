@@ -12,7 +12,7 @@ from signoff.core.canonical import canonical
 from signoff.core.card import Card, without_answer
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.lifecycle import SILENCE
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 from signoff.core.preview import Preview, unified_diff
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
@@ -178,7 +178,7 @@ def _is_silence(decision: ApprovalDecision) -> bool:
     return decision.approved and decision.by == SILENCE
 
 
-def _by(request: ApprovalRequest, by: Answerer | None) -> str:
+def _by(request: ApprovalRequest, by: Actor | None) -> str:
     if by is None:
         return ""
     last = request.votes[-1] if request.votes else None

@@ -49,7 +49,7 @@ def said_sheet(said: RunResult) -> MessageSheet:
     with_text, without = ("says:", "says nothing.") if said.line else _HEADS[said.state]
     text = redacted_text(said.text.strip(), lines=True)  # a model may write a mask itself: it covers nothing
     if said.state is not RunState.DONE:  # a program's words, not an agent's
-        text = without_folders(text)
+        text = without_directories(text)
     if not text:
         return MessageSheet(content=f"{name} {without}")
     head = f"{name} {with_text}\n"
@@ -67,7 +67,7 @@ def said_sheet(said: RunResult) -> MessageSheet:
     return MessageSheet(content=short, paper=AttachedFile(name=FILE, text=f"{text}\n"))
 
 
-def without_folders(text: str) -> str:
+def without_directories(text: str) -> str:
     """A text in which files of this machine have their names only: where they are is for those who look after it."""
     return _PATH.sub(lambda found: found["name"], text)
 

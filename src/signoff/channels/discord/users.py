@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import discord
 
-from signoff.core.people import Answerer
+from signoff.core.people import Actor
 
 VIA = "discord"
 
@@ -15,14 +15,14 @@ VIA = "discord"
 class Users:
     """The people on file, by the ids of their accounts."""
 
-    def __init__(self, people: Mapping[str, Answerer]) -> None:
+    def __init__(self, people: Mapping[str, Actor]) -> None:
         self._people = people
 
-    def accounts(self) -> Mapping[str, Answerer]:
+    def accounts(self) -> Mapping[str, Actor]:
         """Everybody on file, by account."""
         return dict(self._people)
 
-    def known(self, user: discord.abc.User) -> Answerer | None:
+    def known(self, user: discord.abc.User) -> Actor | None:
         """The person with this account."""
         found = self._people.get(str(user.id))
         return None if found is None or user.bot else replace(found, via=found.via or VIA)

@@ -22,7 +22,7 @@ from signoff.config.llm_do.sources import Source, Sources, text_inside
 from signoff.config.llm_do.written import project_text, worker_text
 from signoff.config.merge import NAME
 from signoff.config.settings import load_settings
-from signoff.config.workers import FOLDER, load_worker
+from signoff.config.workers import DIRECTORY, load_worker
 from signoff.errors import Place, PolicyError, WrongFile
 from signoff.policy.builtin import READ_TOOLS, WRITE_TOOLS
 from signoff.policy.phrases import shown
@@ -76,15 +76,15 @@ def convert(sources: Sources) -> Imported:
     for file in sources.unlisted:
         what = "project.json does not name this file, so llm-do does not read it"
         result.notes.append(Note(NoteKind.LEFT, Place(file), what, "name it there, and import again, if it is needed"))
-    for folder in sources.others:
+    for directory in sources.others:
         what = "this directory has a project of its own"
-        result.notes.append(Note(NoteKind.LEFT, Place(folder), what, f"signoff import llm-do {folder}"))
+        result.notes.append(Note(NoteKind.LEFT, Place(directory), what, f"signoff import llm-do {directory}"))
     _break_circles(result.drafts)
     for draft in result.drafts:
         _instructions(draft, sources)
         draft.text = worker_text(draft)
     result.files = {PROJECT_FILE: project_text(result)}
-    result.files |= {f"{FOLDER}/{draft.name}.md": draft.text for draft in result.drafts}
+    result.files |= {f"{DIRECTORY}/{draft.name}.md": draft.text for draft in result.drafts}
     _check(result)
     return result
 
@@ -503,8 +503,8 @@ def _included(found: re.Match[str], draft: WorkerDraft, sources: Sources) -> str
 
 def _prompt_file(draft: WorkerDraft, sources: Sources) -> str:
     """Where the file holds no instructions: `prompts/NAME.txt` and the like, as llm-do looks for them."""
-    folder = os.path.dirname(draft.source.file)
-    for base in dict.fromkeys((folder, os.path.dirname(folder), sources.directory)):
+    directory = os.path.dirname(draft.source.file)
+    for base in dict.fromkeys((directory, os.path.dirname(directory), sources.directory)):
         for suffix in (".txt", ".jinja2", ".j2", ".md"):
             file = os.path.join(base, "prompts", draft.name + suffix)
             if os.path.lexists(file):
@@ -538,12 +538,12 @@ def _reached(start: str, by_name: dict[str, WorkerDraft]) -> set[str]:
 
 def _check(result: Imported) -> None:
     """Read what would be written as our own files; what is wrong with a worker refuses its file."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.mkdir(os.path.join(folder, FOLDER))
+    with tempfile.TemporaryDirectory() as directory:
+        os.mkdir(os.path.join(directory, DIRECTORY))
         for name, text in result.files.items():
-            with open(os.path.join(folder, *name.split("/")), "w", encoding="utf-8") as out:
+            with open(os.path.join(directory, *name.split("/")), "w", encoding="utf-8") as out:
                 out.write(text)
-        settings = load_settings(os.path.join(folder, PROJECT_FILE))
+        settings = load_settings(os.path.join(directory, PROJECT_FILE))
         for draft in list(result.drafts):
             try:
                 load_worker(settings, draft.name)
@@ -552,7 +552,7 @@ def _check(result: Imported) -> None:
                     f"what it becomes cannot be read: {error.what}", place=Place(draft.source.file), fix=error.fix
                 )
                 result.drafts.remove(draft)
-                del result.files[f"{FOLDER}/{draft.name}.md"]
+                del result.files[f"{DIRECTORY}/{draft.name}.md"]
 
 
 def all_notes(result: Imported) -> Iterator[Note]:

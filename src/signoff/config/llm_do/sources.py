@@ -107,17 +107,17 @@ def _walk(found: Sources) -> Iterator[str]:
     def fail(error: OSError) -> None:
         raise WrongUse(f"{from_here(error.filename or top)} cannot be read: {error.strerror}") from error
 
-    for folder, below, files in os.walk(top, onerror=fail):
+    for directory, below, files in os.walk(top, onerror=fail):
         below[:] = sorted(name for name in below if not name.startswith(".") and name not in _SKIPPED)
         for name in list(below):
-            if os.path.lexists(os.path.join(folder, name, PROJECT_JSON)):
-                found.others.append(os.path.join(folder, name))
+            if os.path.lexists(os.path.join(directory, name, PROJECT_JSON)):
+                found.others.append(os.path.join(directory, name))
                 below.remove(name)
-        in_workers = "workers" in os.path.relpath(folder, top).split(os.sep)
+        in_workers = "workers" in os.path.relpath(directory, top).split(os.sep)
         for name in sorted(files):
             suffix = os.path.splitext(name)[1]
             if suffix in SUFFIXES or (suffix in _OLD_SUFFIXES and in_workers and not ours):
-                yield os.path.normpath(os.path.join(folder, name))
+                yield os.path.normpath(os.path.join(directory, name))
 
 
 def _listed(found: Sources, there: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from signoff.config.files import text_of
 from signoff.config.worker_text import SUFFIXES
-from signoff.config.workers import FOLDER
+from signoff.config.workers import DIRECTORY
 from signoff.errors import WrongFile, WrongUse
 
 
@@ -43,7 +43,7 @@ def plan(into: str, files: Mapping[str, str]) -> list[ImportedFile]:
     for one in planned:
         stem, suffix = os.path.splitext(one.path)
         for other in SUFFIXES:
-            if other != suffix and one.name.startswith(f"{FOLDER}/") and os.path.lexists(stem + other):
+            if other != suffix and one.name.startswith(f"{DIRECTORY}/") and os.path.lexists(stem + other):
                 what = f"{stem}{other} describes a worker of the same name as {one.path}; nothing was written"
                 raise WrongUse(f"{what}\n  move it away, or name another directory with --into")
     return planned
@@ -62,15 +62,15 @@ def write(planned: list[ImportedFile], into: str, *, overwrite: bool) -> None:
             if _before(one.path) != one.before:
                 raise WrongUse(f"{one.path} changed meanwhile; everything is as it was\n  try again")
             if one.change is not Change.SAME:
-                made += _folders(os.path.dirname(one.path))
+                made += _directories(os.path.dirname(one.path))
                 _put(one.path, one.text, new=one.change is Change.NEW)
                 done.append(one)
     except BaseException as error:
         for one in reversed(done):
             _undo(one)
-        for folder in reversed(made):
+        for directory in reversed(made):
             with suppress(OSError):  # somebody else may use it by now
-                os.rmdir(folder)
+                os.rmdir(directory)
         if isinstance(error, OSError):
             what = f"{error.filename or into} cannot be written: {error.strerror}; everything is as it was"
             raise WrongUse(what) from error
@@ -83,11 +83,11 @@ def _path(into: str, name: str) -> str:
 
 def _before(path: str) -> str | None:
     """What a file holds now; None where there is none. A link, or anything but a file, is never written to."""
-    folder = os.path.dirname(path)
-    if os.path.basename(folder) == FOLDER and os.path.islink(folder):
-        raise WrongUse(f"{folder} is a link; nothing was written\n  name another directory with --into")
-    if os.path.lexists(folder) and not os.path.isdir(folder):
-        raise WrongUse(f"{folder} is no directory; nothing was written\n  move it away, or use --into")
+    directory = os.path.dirname(path)
+    if os.path.basename(directory) == DIRECTORY and os.path.islink(directory):
+        raise WrongUse(f"{directory} is a link; nothing was written\n  name another directory with --into")
+    if os.path.lexists(directory) and not os.path.isdir(directory):
+        raise WrongUse(f"{directory} is no directory; nothing was written\n  move it away, or use --into")
     if not os.path.lexists(path):
         return None
     if os.path.islink(path) or not os.path.isfile(path):
@@ -98,12 +98,12 @@ def _before(path: str) -> str | None:
         raise WrongUse(f"{error}; nothing was written") from error
 
 
-def _folders(folder: str) -> Iterator[str]:
+def _directories(directory: str) -> Iterator[str]:
     """Make a directory and those above it; says which were made."""
     missing: list[str] = []
-    while folder and not os.path.isdir(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder)
+    while directory and not os.path.isdir(directory):
+        missing.append(directory)
+        directory = os.path.dirname(directory)
     for one in reversed(missing):
         os.mkdir(one)
         yield one

@@ -12,14 +12,14 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 from signoff.policy.phrases import shown
-from signoff.policy.shell.folders import Folders, folders_of, named
 from signoff.policy.shell.line import CommandLine, Pipeline, Simple, Word
 from signoff.policy.shell.network import Contact, contact
 from signoff.policy.shell.programs import Concern, ReadOnlyCommand, Where, judge_words
 from signoff.policy.shell.tree import Command, Tree, parse_tree
 from signoff.policy.shell.words import Refused, read_line
+from signoff.policy.shell.working_directories import Directories, directories_of, named
 
-MOST_FOLDERS = 8
+MOST_DIRECTORIES = 8
 LABEL_OF = {
     "writes": "fs.write",
     "runs": "proc.exec",
@@ -90,7 +90,7 @@ class ShellFacts:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The files it reads and the folders it goes to: the keys that `resolved` may have."""
+        """The files it reads and the directories it goes to: the keys that `resolved` may have."""
         gone = named(self.line) if self.line is not None else ()
         return tuple(dict.fromkeys((*self.paths, *gone)))
 
@@ -102,9 +102,9 @@ class ShellFacts:
         )
 
     @cached_property
-    def folders(self) -> tuple[Folders, ...]:
-        """The folders that each simple command of `line` may run in."""
-        return folders_of(self.line) if self.line is not None else ()
+    def directories(self) -> tuple[Directories, ...]:
+        """The directories that each simple command of `line` may run in."""
+        return directories_of(self.line) if self.line is not None else ()
 
     @cached_property
     def tree(self) -> Tree:
@@ -194,18 +194,18 @@ def _read_line(text: str) -> CommandLine | Refused:
 
 
 def _judge(line: CommandLine, resolved: Mapping[str, str]) -> Iterator[ReadOnlyCommand | Concern]:
-    """Each simple command, seen from every folder that a `cd` before it may have led to."""
-    folders: tuple[str, ...] = ("",)
+    """Each simple command, seen from every directory that a `cd` before it may have led to."""
+    directories: tuple[str, ...] = ("",)
     for pipeline in line.pipelines:
-        where = Where(folders, resolved)
-        lost = len(folders) > MOST_FOLDERS
+        where = Where(directories, resolved)
+        lost = len(directories) > MOST_DIRECTORIES
         for stage in pipeline.stages:
             if lost:
-                yield Concern(stage.words[0].text, "", "unknown", "runs in a folder that too many `cd` lead to")
+                yield Concern(stage.words[0].text, "", "unknown", "runs in a directory that too many `cd` lead to")
             else:
                 yield _redirects(stage, where) or judge_words(stage.words, where)
         if not lost:
-            folders = tuple(dict.fromkeys((*folders, *_after(pipeline, folders))))
+            directories = tuple(dict.fromkeys((*directories, *_after(pipeline, directories))))
 
 
 def _refused(refused: Refused) -> Concern:
@@ -222,15 +222,15 @@ def _redirects(stage: Simple, where: Where) -> Concern | None:
     return None
 
 
-def _after(pipeline: Pipeline, folders: tuple[str, ...]) -> Iterator[str]:
+def _after(pipeline: Pipeline, directories: tuple[str, ...]) -> Iterator[str]:
     """Where the rest of the line may run once this pipeline is through: a `cd` may also have failed."""
     first, *more = pipeline.stages
     if more or first.words[0].text != "cd":
         return
     operands = [word.text for word in first.words[1:] if not word.text.startswith("-")]
     target = operands[0] if operands else "~"
-    for folder in folders:
-        yield target if target.startswith(("/", "~")) or not folder else f"{folder}/{target}"
+    for directory in directories:
+        yield target if target.startswith(("/", "~")) or not directory else f"{directory}/{target}"
 
 
 def _effect(command: Command) -> str:

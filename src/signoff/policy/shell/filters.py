@@ -25,8 +25,8 @@ class Filter(NamedTuple):
 
     lets_in: bool
     pattern: str
-    folders: bool = False
-    """Whether it is held against folders, with all that is below them."""
+    directories: bool = False
+    """Whether it is held against directories, with all that is below them."""
 
 
 def names_secret(pattern: str) -> str:
@@ -59,9 +59,9 @@ def regex_names_secret(regex: str) -> str:
 def keeps_out(filters: Sequence[Filter], path: str) -> bool:
     """Whether these filters surely keep a file from being read; where programs differ, they do not."""
     parts = path.split("/")
-    if any(one.folders and any(_matches(one.pattern, part) for part in parts[:-1]) for one in filters):
+    if any(one.directories and any(_matches(one.pattern, part) for part in parts[:-1]) for one in filters):
         return True
-    files = [one for one in filters if not one.folders]
+    files = [one for one in filters if not one.directories]
     out = bool(files) and files[0].lets_in
     for one in files:
         if one.lets_in:
@@ -83,16 +83,16 @@ def _choices(pattern: str) -> Iterator[str]:
 
 def _hidden(pattern: str) -> Iterator[str]:
     """The pattern with a dot where its last part has a wildcard in front."""
-    folder, slash, name = pattern.rpartition("/")
+    directory, slash, name = pattern.rpartition("/")
     found = _FIRST.match(name)
     if found is None or _SAYS_NOTHING.fullmatch(name):
         return
     rest = name[found.end() :]
-    yield f"{folder}{slash}.{rest}"
+    yield f"{directory}{slash}.{rest}"
     if found[0].startswith("*"):
-        yield f"{folder}{slash}.*{rest}"
+        yield f"{directory}{slash}.*{rest}"
         if (second := _FIRST.match(rest)) is not None:
-            yield f"{folder}{slash}.{rest[second.end() :]}"
+            yield f"{directory}{slash}.{rest[second.end() :]}"
 
 
 def _plain(pattern: str) -> bool:

@@ -15,7 +15,7 @@ class Word(NamedTuple):
     """The word as a pattern, where an unquoted `*`, `?` or `[` makes the shell look for files: literal characters that
     mean something in patterns have a backslash. Empty where nothing is looked for."""
     tilde: bool = False
-    """Whether it starts with an unquoted `~`, alone or before a slash: the home folder stands in its place."""
+    """Whether it starts with an unquoted `~`, alone or before a slash: the home directory stands in its place."""
     at: int = 0
     end: int = 0
     """Where it stands in the line."""

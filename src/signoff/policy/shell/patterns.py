@@ -80,10 +80,10 @@ class CommandPattern:
 
     @property
     def follows(self) -> bool:
-        """Whether a rule that allows it allows the command in a folder below, too.
+        """Whether a rule that allows it allows the command in a directory below, too.
 
-        Its last `*` must stand for words that take the program to any folder (`make -C sub`) anyway, and no other word
-        of it may be a path, which would start from there.
+        Its last `*` must stand for words that take the program to any directory (`make -C sub`) anyway, and no other
+        word of it may be a path, which would start from there.
         """
         name = self.words[0].literal
         known = program(name) if self.open and name is not None else None
@@ -168,10 +168,10 @@ class CommandPattern:
         plain = name.lower().removesuffix(".exe")
         if plain != name and any(glob.find(plain) is not Truth.NO for glob in (wanted, *known.names)):
             return Truth.UNKNOWN  # some systems do not tell `RM` and `rm.exe` from `rm`
-        folder, slash, last = wanted.pattern.rpartition("/")
+        directory, slash, last = wanted.pattern.rpartition("/")
         if not slash or Glob(last or "*", over_names=True).find(name) is Truth.NO:
             return Truth.NO
-        return Truth.YES if folder in PATH and program.rpartition("/")[0] in ("", *PATH) else Truth.UNKNOWN
+        return Truth.YES if directory in PATH and program.rpartition("/")[0] in ("", *PATH) else Truth.UNKNOWN
 
 
 def _covered(glob: Glob, word: str) -> Truth:

@@ -1,8 +1,8 @@
 """What may be remembered of a command line besides all of it: its first words, with names that may vary behind them.
 
 Only a line that is one simple command of a program in `prefixes.toml` has a prefix. Whoever approves `pytest -x *`
-approves those words with names and paths below the folder, and nothing that a shell or the program could take for more:
-no further option, no variable, no pattern for files, no place elsewhere, no secret, no file that is none of its kind.
+approves those words with names and paths below the directory, and nothing that a shell or the program could take for
+more: no further option, no variable, no pattern for files, no place elsewhere, no secret, no file of another kind.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _fixed(argv: Sequence[str], command: _Command) -> int:
 
 
 def _is_plain(word: str) -> bool:
-    """Whether a word is nothing but a name or a path below the folder."""
+    """Whether a word is nothing but a name or a path below the directory."""
     steps = word.split("/")
     below = not word.startswith("/") and ".." not in steps and "" not in steps[:-1] and word not in (".", "./")
     return below and bool(_PLAIN.fullmatch(word)) and not runs_later(word) and not secret_place(word)

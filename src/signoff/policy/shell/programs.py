@@ -31,7 +31,7 @@ _ALWAYS = {
 ALWAYS = "always"
 PAIR = "pair"
 _SOCKETS = ("/inet/", "/inet4/", "/inet6/")
-_FILTERS = frozenset({"glob", "skip", "skip_folder", "pattern"})
+_FILTERS = frozenset({"glob", "skip", "skip_directory", "pattern"})
 _SCRIPTS = {"awk": check_awk, "sed": partial(check_sed, separate=True), "jq": check_jq}
 
 
@@ -67,7 +67,7 @@ class ReadOnlyCommand(NamedTuple):
 
     program: Program
     paths: tuple[str, ...] = ()
-    """The files whose content it reads, seen from where the line starts; `~/` stands for the home folder."""
+    """The files whose content it reads, seen from where the line starts; `~/` stands for the home directory."""
     at: int = 1
     """How many words name the program and its sub-command; `Program.adds` goes right behind them."""
     deep: tuple[Word, ...] = ()
@@ -79,9 +79,9 @@ class ReadOnlyCommand(NamedTuple):
 
 
 class Where(NamedTuple):
-    """Where a command runs, as far as a line tells: each folder it may be in, and what links are known to lead to."""
+    """Where a command runs, as far as a line tells: each directory it may be in, and where known links lead."""
 
-    folders: tuple[str, ...] = ("",)
+    directories: tuple[str, ...] = ("",)
     """Relative to where the line starts, absolute, or from `~`; several where a `cd` may have failed."""
     resolved: Mapping[str, str] = MappingProxyType({})
     """A path as in `ReadOnlyCommand.paths` -> where it leads once links are followed."""
@@ -97,8 +97,8 @@ def judge_words(words: Sequence[Word], where: Where = START) -> ReadOnlyCommand 
     if first.glob or first.tilde or not name:
         return Concern(name, name, "unknown", "is not a plain program name")
     if "/" in name:
-        folder, _, name = name.rpartition("/")
-        if folder not in PATH:
+        directory, _, name = name.rpartition("/")
+        if directory not in PATH:
             return Concern(first.text, first.text, "runs", f"a program that is not in {', '.join(PATH)}")
     known = program(name)
     if known is None:
@@ -242,8 +242,8 @@ class _Judge:
 
     def _value(self, option: CommandOption, name: str, value: Word) -> Concern | None:
         concern = self._check(option.kind, value)
-        if concern is None and name in self.program.folder:
-            self.where = self.where._replace(folders=tuple(self._seen_from(value.text)))
+        if concern is None and name in self.program.directory:
+            self.where = self.where._replace(directories=tuple(self._seen_from(value.text)))
         return concern
 
     def _no_option(self, name: str) -> Concern:
@@ -287,10 +287,10 @@ class _Judge:
         return None
 
     def _seen_from(self, path: str) -> Iterator[str]:
-        return (seen for folder in self.where.folders for seen in _from(folder, path))
+        return (seen for directory in self.where.directories for seen in _from(directory, path))
 
     def _below_here(self, operands: list[tuple[Word, bool]], kinds: tuple[OperandKind, ...]) -> Concern | None:
-        """For a recursive command without a folder: it starts where it is run."""
+        """For a recursive command without a directory: it starts where it is run."""
         if len(operands) >= len(kinds):
             return None
         return self._check(OperandKind("path"), Word("."), deep=True)
@@ -339,7 +339,7 @@ class _Judge:
             self.filters.append(Filter(True, pattern))
         else:
             why = ""
-            self.filters.append(Filter(False, text.removeprefix("!"), folders=kind == "skip_folder"))
+            self.filters.append(Filter(False, text.removeprefix("!"), directories=kind == "skip_directory"))
         return self.concern(text, f"discloses: {text} {why}") if why else None
 
     def _ref(self, word: Word, deep: bool) -> Concern | None:
@@ -356,9 +356,9 @@ class _Judge:
             return self.concern(word.text, "unknown: may be read as a list of options and files")
         if word.text.startswith(_SOCKETS):
             return self.concern(word.text, "sends: some programs open a connection for such a name")
-        for folder in self.where.folders:
-            globs = _from(folder, word.glob) if word.glob else ()
-            for path in _from(folder, word.text):
+        for directory in self.where.directories:
+            globs = _from(directory, word.glob) if word.glob else ()
+            for path in _from(directory, word.text):
                 for named in (path, *(path + suffix for suffix in self.program.suffixes)):
                     if why := self._secret(named, deep):
                         return self.concern(word.text, f"discloses: {word.text} {why}")
@@ -399,15 +399,15 @@ class _Judge:
         return Concern(self.program.name, word, effect, why)
 
 
-def _from(folder: str, path: str) -> tuple[str, ...]:
+def _from(directory: str, path: str) -> tuple[str, ...]:
     """A path as seen from where the line starts.
 
     `..` behind a link leads elsewhere than the text says, so it stays; but `cd` takes it by the text, so there are two.
     """
-    if not folder or path.startswith(("/", "~/")) or path == "~":
+    if not directory or path.startswith(("/", "~/")) or path == "~":
         return (path,)
     return (
-        tuple(dict.fromkeys((join(folder, path), join(normal(folder), path))))
-        if ".." in folder
-        else (join(folder, path),)
+        tuple(dict.fromkeys((join(directory, path), join(normal(directory), path))))
+        if ".." in directory
+        else (join(directory, path),)
     )

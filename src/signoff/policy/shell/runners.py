@@ -216,7 +216,7 @@ def _sed(name: str, args: Args, out: Out) -> None:
 
 
 def is_own_command(command: str) -> bool:
-    """Whether git knows the command itself; any other is an alias or a program in a folder of the search path."""
+    """Whether git knows the command itself; any other is an alias or a program in a directory of the search path."""
     known = program("git")
     return known is not None and (command in known.commands or command in _GIT_INNER)
 

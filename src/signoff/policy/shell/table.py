@@ -20,7 +20,7 @@ EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits", "unknown"
 
 _PLAIN_KINDS = frozenset({
     "text", "number", "path", "name", "ref", "command", "output", "url", "host", "awk", "sed", "jq",
-    "glob", "skip", "skip_folder", "pattern",
+    "glob", "skip", "skip_directory", "pattern",
 })  # fmt: skip
 _STYLES = frozenset({"gnu", "posix", "single", "none"})
 _LANGUAGES = frozenset({"find", "ps"})
@@ -82,7 +82,7 @@ class Program:
     """Set where it leaves hidden files out: the options that make it read them, too."""
     suffixes: tuple[str, ...] = ()
     """What it puts behind a path that is not there."""
-    folder: frozenset[str] = frozenset()
+    directory: frozenset[str] = frozenset()
     old_style: bool = False
     language: str = ""
     commands: Mapping[str, Program]
@@ -90,7 +90,7 @@ class Program:
     modules: frozenset[str] = frozenset()
     """What `-m` may start that runs the project's own tests: the words behind it carry no code."""
     elsewhere: frozenset[str] = frozenset()
-    """Options that make it work in another folder, as if it had been started there."""
+    """Options that make it work in another directory, as if it had been started there."""
     verbs: bool = False
     """Whether the word behind its name is a sub-command, and no file."""
     environment: Mapping[str, str]
@@ -147,8 +147,8 @@ def _entry(name: str, seen: tuple[str, ...] = ()) -> Mapping[str, Any] | None:
 
 _KEYS = frozenset({
     "does", "effect", "why", "style", "flags", "values", "maybe", "asks", "digits", "operands", "no_first", "needs",
-    "needs_why", "operands_need", "operands_why", "recursive", "hidden", "suffixes", "folder", "old_style", "language",
-    "commands", "alone", "modules", "elsewhere", "verbs", "environment", "adds",
+    "needs_why", "operands_need", "operands_why", "recursive", "hidden", "suffixes", "directory", "old_style",
+    "language", "commands", "alone", "modules", "elsewhere", "verbs", "environment", "adds",
 })  # fmt: skip
 
 
@@ -181,7 +181,7 @@ def _build(name: str, entry: Mapping[str, Any]) -> Program:
         recursive=_names(entry, "recursive"),
         hidden=_names(entry, "hidden"),
         suffixes=tuple(str(entry.get("suffixes", "")).split()),
-        folder=_names(entry, "folder"),
+        directory=_names(entry, "directory"),
         old_style=bool(entry.get("old_style")),
         language=language,
         commands=_Commands(name, entry),

@@ -248,7 +248,7 @@ def _word(text: str, start: int) -> Word | Refused:
             content = _KEPT_BACKSLASH.sub(r"\1", content)
         elif kind == _P_TILDE and at > start and text[at - 1] in "=:":
             return Refused(
-                f"has `~` after `{text[at - 1]}`, which may mean the home folder", text[start : at + 1], start
+                f"has `~` after `{text[at - 1]}`, which may mean the home directory", text[start : at + 1], start
             )
         seen |= 1 << kind
         pieces.append((content, quoted))
@@ -259,7 +259,7 @@ def _word(text: str, start: int) -> Word | Refused:
         return _blame(text, at)
     tilde = raw[0] == "~"
     if tilde and raw[1:2] not in ("", "/"):
-        return Refused("names the home folder of another user, or something like it", raw, start)
+        return Refused("names the home directory of another user, or something like it", raw, start)
     if seen >> _P_BRACE & 1 and (refused := _expands_braces(text, start, at)):
         return refused
     whole = "".join([content for content, _ in pieces])

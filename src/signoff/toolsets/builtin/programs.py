@@ -1,4 +1,4 @@
-"""Folders of programs below a root: run by name because a person named them, and so not to be changed unasked."""
+"""Directories of programs below a root: run by name because a person named them, and so not to be changed unasked."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from signoff.errors import WrongUse
 from signoff.policy.phrases import shown
 from signoff.policy.places import folded
 
-FIX = "name folders such as .venv/bin"
+FIX = "name directories such as .venv/bin"
 
 
-def program_folders(given: Iterable[str | os.PathLike[str]], root: str) -> tuple[str, ...]:
-    """The folders as real paths. Raises `WrongUse` for what is no folder, goes up, or is the root or above it."""
+def program_directories(given: Iterable[str | os.PathLike[str]], root: str) -> tuple[str, ...]:
+    """The directories as real paths. Raises `WrongUse` for what is no directory, goes up, or holds the root."""
     if isinstance(given, str):
-        raise WrongUse(f"`programs` is a list of folders, not a text: write [{given}]")
+        raise WrongUse(f"`programs` is a list of directories, not a text: write [{given}]")
     found: list[str] = []
     for one in given:
         text = os.fspath(one)
@@ -23,7 +23,7 @@ def program_folders(given: Iterable[str | os.PathLike[str]], root: str) -> tuple
             raise WrongUse(f"`programs` has {shown(text)}, which goes up; {FIX}")
         real = os.path.realpath(text)
         if not os.path.isdir(real):
-            raise WrongUse(f"`programs` has {shown(text)}, and there is no such folder; make it, or take it out")
+            raise WrongUse(f"`programs` has {shown(text)}, and there is no such directory; make it, or take it out")
         if f"{root.rstrip('/')}/".startswith(f"{real.rstrip('/')}/"):
             raise WrongUse(f"`programs` has {shown(text)}, which is all that the shell works on; {FIX}")
         found.append(real)
@@ -31,17 +31,17 @@ def program_folders(given: Iterable[str | os.PathLike[str]], root: str) -> tuple
 
 
 def changed_by(path: str, programs: Iterable[str], root: str) -> str:
-    """The folder of programs that a write to a path changes: one it is in, or one below what it replaces.
+    """The directory of programs that a write to a path changes: one it is in, or one below what it replaces.
 
     Paths are absolute. The root and what is above it do not count, or no file could be written.
     """
     if root != path and f"{root.rstrip('/')}/".startswith(f"{path.rstrip('/')}/"):
         return ""
     names = _names(path)
-    for folder in programs if names != _names(root) else ():
-        own = _names(folder)
+    for directory in programs if names != _names(root) else ():
+        own = _names(directory)
         if names[: len(own)] == own or own[: len(names)] == names:
-            return folder
+            return directory
     return ""
 
 

@@ -30,7 +30,7 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
 
 
 def lay_out(root: Path) -> None:
-    """Put the demo's files into an empty folder."""
+    """Put the demo's files into an empty directory."""
     for name, text in FILES.items():
         file = root / name
         file.parent.mkdir(parents=True, exist_ok=True)

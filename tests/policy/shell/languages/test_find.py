@@ -1,4 +1,4 @@
-"""find expressions: what passes changes nothing when find runs it, in a folder whose files have the worst of names."""
+"""find expressions: what passes changes nothing when find runs it, in a directory of files with the worst of names."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ CASES_GIT: list[tuple[str, str]] = [
     ("git -v", "read"),
     ("git --no-pager log -3", "read"),
     ("git -P diff", "read"),
-    ("git -C sub/folder status -s", "read"),
+    ("git -C sub/directory status -s", "read"),
     ("git --no-optional-locks status", "read"),
     ("git --literal-pathspecs ls-files", "read"),
     ("git version", "read"),

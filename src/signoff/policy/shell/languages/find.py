@@ -40,7 +40,7 @@ _ASKS = {
     "-fprint0": "writes: its result into a file",
     "-fprintf": "writes: its result into a file",
     "-fls": "writes: its result into a file",
-    "-files0-from": "discloses: reads start folders from a file",
+    "-files0-from": "discloses: reads start directories from a file",
 }
 _OPTION = re.compile(r"-[EHLPXdsx]+|-O[0-9]+")
 _DEPTH = re.compile(r"[-+]?[0-9]+")
@@ -70,7 +70,7 @@ def read_find(words: Sequence[Word]) -> FindResult | Trouble:
 
 
 def _options(words: Sequence[Word], paths: list[Word]) -> int | Trouble:
-    """Where the start folders begin. BSD may name some of them with `-f`."""
+    """Where the start directories begin. BSD may name some of them with `-f`."""
     at = 0
     while at < len(words) and not words[at].glob:
         text = words[at].text
@@ -117,7 +117,7 @@ def _primary(words: Sequence[Word], at: int, files: list[Word]) -> int | Trouble
 def _expansion(word: Word) -> Trouble | None:
     """Trouble with a pattern that may become several words, one of them a primary.
 
-    A word that begins like none, or holds a character that none has, can only be a start folder or a syntax error,
+    A word that begins like none, or holds a character that none has, can only be a start directory or a syntax error,
     and find reads its whole expression before it does anything.
     """
     if not word.glob or _literals(word.glob):

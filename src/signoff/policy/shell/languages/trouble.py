@@ -20,6 +20,6 @@ class FindResult(NamedTuple):
     """What a harmless find looks at. Only names and metadata are shown, never what is in a file."""
 
     paths: tuple[Word, ...]
-    """The start folders; none means the working folder."""
+    """The start directories; none means the working directory."""
     files: tuple[Word, ...]
     """Files whose times or identity are compared with: `-newer FILE`, `-samefile FILE`."""

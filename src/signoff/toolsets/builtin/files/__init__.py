@@ -1,1 +1,1 @@
-"""The file tools, and how they stay below one folder."""
+"""The file tools, and how they stay below one directory."""

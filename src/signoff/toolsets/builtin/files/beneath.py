@@ -1,4 +1,4 @@
-"""Files below one folder, and none above: what is checked is what is used, because both are the same open file.
+"""Files below one directory, and none above: what is checked is what is used, because both are the same open file.
 
 `Root` opens with `openat2` where the kernel has it, and walks step by step where it has not. Links are followed as long
 as they stay below the root. A link that is absolute, and a path that leaves the root and comes back, are refused even
@@ -19,7 +19,7 @@ from typing import Literal
 
 from signoff.toolsets.builtin.files.calls import has_open_beneath, open_beneath
 from signoff.toolsets.builtin.files.spot import SAFELY, DirectoryEntry, Opened, Spot, entry_of, plain
-from signoff.toolsets.builtin.files.walk import FOLDER, MOST_LINKS, walk_beneath
+from signoff.toolsets.builtin.files.walk import DIRECTORY, MOST_LINKS, walk_beneath
 
 How = Literal["auto", "openat2", "walk"]
 _DELETED = " (deleted)"
@@ -29,14 +29,14 @@ class Outside(PermissionError):
     """The path leads out of the root."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(errno.EXDEV, "leads outside of the root folder", path)
+        super().__init__(errno.EXDEV, "leads outside of the root directory", path)
 
 
 class Root:
-    """One folder, held open. Paths are relative to it; absolute ones have to start with it."""
+    """One directory, held open. Paths are relative to it; absolute ones have to start with it."""
 
     def __init__(self, path: str | os.PathLike[str], *, how: How = "auto") -> None:
-        """Raises `OSError` where there is no such folder. `how` is for tests: which way to open."""
+        """Raises `OSError` where there is no such directory. `how` is for tests: which way to open."""
         given = os.path.abspath(str(path))
         self._fd = os.open(given, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._closing = weakref.finalize(self, os.close, self._fd)
@@ -48,7 +48,7 @@ class Root:
         self.how: Literal["openat2", "walk"] = "openat2" if works else "walk"
 
     def close(self) -> None:
-        """Let go of the folder; nothing can be opened afterwards."""
+        """Let go of the directory; nothing can be opened afterwards."""
         self._closing()
 
     def relative(self, path: str) -> str:
@@ -64,19 +64,21 @@ class Root:
                 return f"{rest}/" if rest and path.endswith("/") else rest or "."
         raise Outside(path)
 
-    def open(self, path: str, flags: int = os.O_RDONLY, mode: int = 0o666, *, folder: bool = False) -> int:
-        """Open a regular file, or with `folder` a folder, and return its descriptor."""
-        return self.reach(path, flags, mode, folder=folder).fd
+    def open(self, path: str, flags: int = os.O_RDONLY, mode: int = 0o666, *, directory: bool = False) -> int:
+        """Open a regular file, or with `directory` a directory, and return its descriptor."""
+        return self.reach(path, flags, mode, directory=directory).fd
 
-    def reach(self, path: str, flags: int = os.O_RDONLY, mode: int = 0o666, *, folder: bool | None = False) -> Opened:
-        """As `open`, with where it really is. Either will do where `folder` is None.
+    def reach(
+        self, path: str, flags: int = os.O_RDONLY, mode: int = 0o666, *, directory: bool | None = False
+    ) -> Opened:
+        """As `open`, with where it really is. Either will do where `directory` is None.
 
         Raises `Outside`, `NotPlain`, or what the system says.
         """
         empty = flags & os.O_TRUNC
-        flags = (flags & ~os.O_TRUNC) | (os.O_DIRECTORY if folder else 0)
+        flags = (flags & ~os.O_TRUNC) | (os.O_DIRECTORY if directory else 0)
         fd, where = self._open(path, flags, mode)
-        opened = plain(fd, path, where, folder=folder)
+        opened = plain(fd, path, where, directory=directory)
         if empty:
             os.ftruncate(fd, 0)
         return opened
@@ -111,16 +113,16 @@ class Root:
 
     @contextmanager
     def spot(self, path: str, *, follow: bool = True, parents: bool = False) -> Generator[Spot]:
-        """The name a path ends in, in its open folder. Links that the name itself is are followed with `follow`.
+        """The name a path ends in, in its open directory. Links that the name itself is are followed with `follow`.
 
-        Folders that are missing are made with `parents`. Raises `IsADirectoryError` where the path ends in no name.
+        Directories that are missing are made with `parents`. Raises `IsADirectoryError` where the path ends in no name.
         """
         inside = self.relative(path)
         for _ in range(MOST_LINKS):
             head, name = _split(inside, path)
             if parents:
                 self.mkdir(head)
-            fd, where = self._open(head, FOLDER & ~os.O_NOFOLLOW)
+            fd, where = self._open(head, DIRECTORY & ~os.O_NOFOLLOW)
             try:
                 target = _link(fd, name) if follow else None
                 if target is None:
@@ -141,8 +143,8 @@ class Root:
         inside = self.relative(path)
         if not follow:
             head, name = _split(inside, path)
-            folder = self.where(head)
-            return name if folder == "." else f"{folder}/{name}"
+            directory = self.where(head)
+            return name if directory == "." else f"{directory}/{name}"
         names = _names(inside)
         for end in range(len(names), -1, -1):
             if ".." in names[end:]:
@@ -158,7 +160,7 @@ class Root:
             if inside.rpartition("/")[2] not in (".", ".."):
                 with self.spot(inside) as spot:
                     return spot.where
-            fd, where = self._open(inside, FOLDER & ~os.O_NOFOLLOW)
+            fd, where = self._open(inside, DIRECTORY & ~os.O_NOFOLLOW)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except Outside:
@@ -167,51 +169,51 @@ class Root:
         return where
 
     def stat(self, path: str) -> os.stat_result:
-        """What is there, links followed; regular files and folders only."""
-        with self.reach(path, folder=None) as opened:
+        """What is there, links followed; regular files and directories only."""
+        with self.reach(path, directory=None) as opened:
             return opened.stat
 
     def scandir(self, path: str, *, most: int = 100_000) -> list[DirectoryEntry]:
-        """What a folder holds, by name."""
-        with self.reach(path, folder=True) as opened, os.scandir(opened.fd) as found:
+        """What a directory holds, by name."""
+        with self.reach(path, directory=True) as opened, os.scandir(opened.fd) as found:
             entries = [entry_of(item) for item, _ in zip(found, range(most), strict=False)]
         return sorted(entries, key=lambda entry: entry.name)
 
     def mkdir(self, path: str) -> None:
-        """Make a folder and those above it, where they are missing."""
+        """Make a directory and those above it, where they are missing."""
         names = _names(self.relative(path))
         for end in range(1, len(names) + 1):
             inside = "/".join(names[:end])
             with suppress(FileNotFoundError):
-                os.close(self._open(inside, FOLDER & ~os.O_NOFOLLOW)[0])
+                os.close(self._open(inside, DIRECTORY & ~os.O_NOFOLLOW)[0])
                 continue
             if ".." in names[end:]:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-            fd, _ = self._open("/".join(names[: end - 1]) or ".", FOLDER & ~os.O_NOFOLLOW)
+            fd, _ = self._open("/".join(names[: end - 1]) or ".", DIRECTORY & ~os.O_NOFOLLOW)
             try:
-                with suppress(FileExistsError):  # somebody was quicker; whether it is a folder inside, comes next
+                with suppress(FileExistsError):  # somebody was quicker; whether it is a directory inside, comes next
                     os.mkdir(names[end - 1], dir_fd=fd)
             finally:
                 os.close(fd)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write a file all at once; folders above it are made."""
+        """Write a file all at once; directories above it are made."""
         with self.spot(path, parents=True) as spot:
             spot.write(data)
 
     def unlink(self, path: str) -> None:
-        """Remove a file, a link itself, or an empty folder."""
+        """Remove a file, a link itself, or an empty directory."""
         with self.spot(path, follow=False) as spot:
             spot.remove()
 
     def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
-        """Move what is at one path to another; folders above that are made."""
+        """Move what is at one path to another; directories above that are made."""
         with self.spot(source, follow=False) as old, self.spot(target, follow=False, parents=True) as new:
             old.move(new, overwrite=overwrite)
 
 
 def _safe_with(flags: int) -> int:
-    """The same, but for a mere look at a folder, with which `openat2` takes no other flag."""
+    """The same, but for a mere look at a directory, with which `openat2` takes no other flag."""
     return os.O_CLOEXEC if flags & getattr(os, "O_PATH", 0) else SAFELY
 
 
@@ -220,15 +222,15 @@ def _names(path: str) -> list[str]:
 
 
 def _split(inside: str, path: str) -> tuple[str, str]:
-    """The folder and the last name of a path."""
+    """The directory and the last name of a path."""
     head, _, name = inside.rpartition("/")
     if name in ("", ".", ".."):
-        raise IsADirectoryError(errno.EISDIR, "names a folder, not a file", path)
+        raise IsADirectoryError(errno.EISDIR, "names a directory, not a file", path)
     return head or ".", name
 
 
-def _link(folder: int, name: str) -> str | None:
+def _link(directory: int, name: str) -> str | None:
     try:
-        return os.readlink(name, dir_fd=folder)
+        return os.readlink(name, dir_fd=directory)
     except OSError:
         return None

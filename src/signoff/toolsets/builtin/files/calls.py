@@ -17,7 +17,7 @@ _OPENAT2 = 437
 """The same on every architecture that Python runs on, but for alpha."""
 _NO_REPLACE = 1
 _TRIES = 1000
-"""How often a look at `..` is repeated while somebody renames folders under it."""
+"""How often a look at `..` is repeated while somebody renames directories under it."""
 
 
 class _How(ctypes.Structure):
@@ -29,13 +29,13 @@ def _libc() -> Any:
     return ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
-def open_beneath(folder: int, path: bytes, flags: int, mode: int) -> int:
-    """Open what is below a folder, every link on the way included; raises `OSError` with EXDEV where it is not."""
+def open_beneath(directory: int, path: bytes, flags: int, mode: int) -> int:
+    """Open what is below a directory, every link on the way included; raises `OSError` with EXDEV where it is not."""
     how = _How(flags, mode if flags & os.O_CREAT else 0, BENEATH | NO_MAGIC_LINKS)
     for _ in range(_TRIES):
         opened = _libc().syscall(
             ctypes.c_long(_OPENAT2),
-            ctypes.c_int(folder),
+            ctypes.c_int(directory),
             ctypes.c_char_p(path),
             ctypes.byref(how),
             ctypes.c_size_t(ctypes.sizeof(how)),
@@ -48,12 +48,12 @@ def open_beneath(folder: int, path: bytes, flags: int, mode: int) -> int:
     raise OSError(number, os.strerror(number))
 
 
-def has_open_beneath(folder: int) -> bool:
+def has_open_beneath(directory: int) -> bool:
     """Whether `open_beneath` works here, and whether what it opened can be asked for its name."""
     if _libc() is None or platform.machine() == "alpha":
         return False
     try:
-        probe = open_beneath(folder, b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, 0)
+        probe = open_beneath(directory, b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, 0)
     except OSError:  # an old kernel, or a sandbox that forbids it
         return False
     try:
@@ -65,22 +65,22 @@ def has_open_beneath(folder: int) -> bool:
     return True
 
 
-def rename_new(source_folder: int, source: str, target_folder: int, target: str) -> None:
+def rename_new(source_directory: int, source: str, target_directory: int, target: str) -> None:
     """Rename where nothing has the new name yet; raises `FileExistsError` otherwise.
 
     Where the system cannot do both at once, somebody who creates the name in the moment between loses it.
     """
     call = getattr(_libc(), "renameat2", None)
     if call is not None:
-        done = call(source_folder, os.fsencode(source), target_folder, os.fsencode(target), _NO_REPLACE)
+        done = call(source_directory, os.fsencode(source), target_directory, os.fsencode(target), _NO_REPLACE)
         if done == 0:
             return
         number = ctypes.get_errno()
         if number not in (errno.ENOSYS, errno.EINVAL, errno.EPERM):
             raise OSError(number, os.strerror(number))
     try:
-        os.stat(target, dir_fd=target_folder, follow_symlinks=False)
+        os.stat(target, dir_fd=target_directory, follow_symlinks=False)
     except FileNotFoundError:
-        os.rename(source, target, src_dir_fd=source_folder, dst_dir_fd=target_folder)
+        os.rename(source, target, src_dir_fd=source_directory, dst_dir_fd=target_directory)
     else:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))

@@ -11,7 +11,7 @@ from signoff.policy.secret import secret_place
 from signoff.toolsets.builtin.files.beneath import Outside, Root
 from signoff.toolsets.builtin.programs import changed_by
 
-OUTSIDE = "it leads outside of the root folder"
+OUTSIDE = "it leads outside of the root directory"
 RUN_BY_NAME = "a shell of this project runs programs from there by name"
 
 
@@ -46,7 +46,7 @@ class Judge:
     def __init__(self, root: Root) -> None:
         self._root = root
         self.guarded: tuple[str, ...] = ()
-        """Folders whose programs a shell runs by name, as real paths."""
+        """Directories whose programs a shell runs by name, as real paths."""
         self._own = secret_place(root.path)
         self._start = f"{root.path.rstrip('/')}/"
         self._is_above_kernel = not is_kernel_place(self._start)

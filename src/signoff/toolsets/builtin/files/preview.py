@@ -81,7 +81,7 @@ def _change(
 
 
 def _before(root: Root, name: str, path: str, most: int) -> bytes | None:
-    """What a file holds before it changes; None where there is none, be it that its folder has yet to be made."""
+    """What a file holds before it changes; None where there is none, be it that its directory has yet to be made."""
     try:
         return _content(root, path, most, follow=name in ("write_file", "edit_file"))
     except FileNotFoundError:

@@ -19,12 +19,12 @@ SECONDS = 10.0
 _MOST_LINE = 20_000
 _MOST_SHOWN = 300
 _NOT_LOOKED_INTO = frozenset({".git", ".hg", ".svn", ".jj", ".signoff"})
-"""Folders that tools keep for themselves; whoever names one looks into it all the same."""
+"""Directories that tools keep for themselves; whoever names one looks into it all the same."""
 
 
 @dataclass(slots=True)
 class FileSearch:
-    """One look through a folder: how much of it is left to look at, and what was left out so far."""
+    """One look through a directory: how much of it is left to look at, and what was left out so far."""
 
     root: Root
     most: int
@@ -57,34 +57,34 @@ class FileSearch:
         return [f"[{'; '.join([*([self.cut] if self.cut else []), *notes])}]"] if self.cut or notes else []
 
     def walk(self, path: str, *, recursive: bool) -> Iterator[tuple[str, DirectoryEntry]]:
-        """What is in a folder, as paths from the root on, in order; with `recursive` what is in its folders, too.
+        """What is in a directory, as paths from the root on, in order; with `recursive` also what is further below.
 
-        Raises `OSError` where the folder itself cannot be listed; others below it are left out.
+        Raises `OSError` where the directory itself cannot be listed; others below it are left out.
         """
         waiting = [path]
         while waiting:
-            folder = waiting.pop()
+            directory = waiting.pop()
             try:
-                entries = self.root.scandir(folder)
+                entries = self.root.scandir(directory)
             except OSError:
-                if folder == path:
+                if directory == path:
                     raise
-                self.left_out["unreadable folders"] += 1
+                self.left_out["unreadable directories"] += 1
                 continue
             below: list[str] = []
             for entry in entries:
                 if self.is_spent():
                     return
                 self.entries += 1
-                inside = entry.name if folder in (".", "./") else f"{folder.rstrip('/')}/{entry.name}"
+                inside = entry.name if directory in (".", "./") else f"{directory.rstrip('/')}/{entry.name}"
                 yield inside, entry
-                if recursive and entry.kind == "folder" and entry.name not in _NOT_LOOKED_INTO:
+                if recursive and entry.kind == "directory" and entry.name not in _NOT_LOOKED_INTO:
                     below.append(inside)
             waiting.extend(reversed(below))
 
 
 def name_filter(pattern: str) -> Callable[[str, str], bool]:
-    """A test of (path below the folder, name): globs with a `/` are about the path, others about the name.
+    """A test of (path below the directory, name): globs with a `/` are about the path, others about the name.
 
     Raises `BadGlob`.
     """
@@ -97,7 +97,7 @@ def name_filter(pattern: str) -> Callable[[str, str], bool]:
 
 
 def listed_names(looking: FileSearch, path: str, *, recursive: bool, pattern: str) -> list[str]:
-    """Names for a model to read: folders end in `/`, what is neither file nor folder says so."""
+    """Names for a model to read: directories end in `/`, what is neither file nor directory says so."""
     fits = name_filter(pattern)
     start = "" if path in (".", "./") else f"{path.rstrip('/')}/"
     lines: list[str] = []
@@ -107,7 +107,7 @@ def listed_names(looking: FileSearch, path: str, *, recursive: bool, pattern: st
             continue
         if looking.is_over(len(lines)):
             break
-        end = {"folder": "/", "link": " (a link)", "other": " (not a file)"}.get(entry.kind, "")
+        end = {"directory": "/", "link": " (a link)", "other": " (not a file)"}.get(entry.kind, "")
         lines.append(f"{visible(inside)}{end}")
     return lines
 

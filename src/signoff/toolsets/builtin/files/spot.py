@@ -1,4 +1,4 @@
-"""A name in an open folder, and an open file: the two things that are read, written, moved and removed."""
+"""A name in an open directory, and an open file: the two things that are read, written, moved and removed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAFELY = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class NotPlain(PermissionError):
-    """What is there is neither a regular file nor a folder, or not the one of them that is needed."""
+    """What is there is neither a regular file nor a directory, or not the one of them that is needed."""
 
     def __init__(self, path: str, what: str) -> None:
         super().__init__(errno.EINVAL, what, path)
@@ -25,16 +25,16 @@ class NotPlain(PermissionError):
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEntry:
-    """One name in a folder. What it is, is not followed through links."""
+    """One name in a directory. What it is, is not followed through links."""
 
     name: str
-    kind: Literal["file", "folder", "link", "other"]
+    kind: Literal["file", "directory", "link", "other"]
     size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An open file or folder, and where below the root it really is."""
+    """An open file or directory, and where below the root it really is."""
 
     fd: int
     where: str
@@ -57,9 +57,9 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A name in an open folder, whether or not anything has that name."""
+    """A name in an open directory, whether or not anything has that name."""
 
-    folder: int
+    directory: int
     name: str
     where: str
     """Where it really is, below the root."""
@@ -67,17 +67,17 @@ class Spot:
     def stat(self) -> os.stat_result | None:
         """What has the name, itself, not what it links to; None where nothing has."""
         try:
-            return os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
+            return os.stat(self.name, dir_fd=self.directory, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
     def open(self) -> Opened | None:
         """The regular file of that name, for reading; None where nothing has the name."""
         try:
-            opened = os.open(self.name, SAFELY | os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self.folder)
+            opened = os.open(self.name, SAFELY | os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self.directory)
         except FileNotFoundError:
             return None
-        return plain(opened, self.where, self.where, folder=False)
+        return plain(opened, self.where, self.where, directory=False)
 
     def write(self, data: bytes) -> None:
         """Give the name to a new file with these bytes, all at once. Mode and owner of one that was there are kept.
@@ -86,7 +86,7 @@ class Spot:
         """
         before = self._before()
         temporary = f".signoff-{secrets.token_hex(8)}.tmp"
-        file = os.open(temporary, SAFELY | os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=self.folder)
+        file = os.open(temporary, SAFELY | os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=self.directory)
         try:
             try:
                 _write_all(file, data)
@@ -97,10 +97,10 @@ class Spot:
                 os.fsync(file)
             finally:
                 os.close(file)
-            os.replace(temporary, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
+            os.replace(temporary, self.name, src_dir_fd=self.directory, dst_dir_fd=self.directory)
         except BaseException:
             with suppress(OSError):
-                os.unlink(temporary, dir_fd=self.folder)
+                os.unlink(temporary, dir_fd=self.directory)
             raise
         self._sync()
 
@@ -113,45 +113,45 @@ class Spot:
             raise NotPlain(self.where, _kind_words(there.st_mode))
         if not there.st_mode & 0o222:  # the superuser, who may, is held to it as well
             raise PermissionError(errno.EACCES, "is read-only", self.where)
-        file = os.open(self.name, SAFELY | os.O_WRONLY | os.O_NOFOLLOW, dir_fd=self.folder)
-        with plain(file, self.where, self.where, folder=False) as opened:
+        file = os.open(self.name, SAFELY | os.O_WRONLY | os.O_NOFOLLOW, dir_fd=self.directory)
+        with plain(file, self.where, self.where, directory=False) as opened:
             return opened.stat
 
     def remove(self) -> None:
-        """Take the name away: of anything but a folder, or of a folder with nothing in it."""
+        """Take the name away: of anything but a directory, or of a directory with nothing in it."""
         there = self.stat()
         if there is not None and stat.S_ISDIR(there.st_mode):
-            os.rmdir(self.name, dir_fd=self.folder)
+            os.rmdir(self.name, dir_fd=self.directory)
         else:
-            os.unlink(self.name, dir_fd=self.folder)
+            os.unlink(self.name, dir_fd=self.directory)
         self._sync()
 
     def move(self, target: Spot, *, overwrite: bool) -> None:
         """Give the name up for another. Without `overwrite` raises `FileExistsError` where that is taken."""
         if overwrite:
-            os.replace(self.name, target.name, src_dir_fd=self.folder, dst_dir_fd=target.folder)
+            os.replace(self.name, target.name, src_dir_fd=self.directory, dst_dir_fd=target.directory)
         else:
-            rename_new(self.folder, self.name, target.folder, target.name)
+            rename_new(self.directory, self.name, target.directory, target.name)
         self._sync()
         target._sync()
 
     def _sync(self) -> None:
-        """Have the folder itself on disk; some file systems cannot."""
+        """Have the directory itself on disk; some file systems cannot."""
         with suppress(OSError):
-            folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.folder)
+            directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.directory)
             try:
-                os.fsync(folder)
+                os.fsync(directory)
             finally:
-                os.close(folder)
+                os.close(directory)
 
 
-def plain(fd: int, path: str, where: str, *, folder: bool | None) -> Opened:
+def plain(fd: int, path: str, where: str, *, directory: bool | None) -> Opened:
     """The open file, if it is of the kind that is wanted; it is closed otherwise."""
     try:
         found = os.fstat(fd)
-        is_file, is_folder = stat.S_ISREG(found.st_mode), stat.S_ISDIR(found.st_mode)
-        if not (is_folder if folder else is_file or (folder is None and is_folder)):
-            if is_folder:
+        is_file, is_directory = stat.S_ISREG(found.st_mode), stat.S_ISDIR(found.st_mode)
+        if not (is_directory if directory else is_file or (directory is None and is_directory)):
+            if is_directory:
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
             raise NotPlain(path, _kind_words(found.st_mode))
     except BaseException:
@@ -161,7 +161,7 @@ def plain(fd: int, path: str, where: str, *, folder: bool | None) -> Opened:
 
 
 def _kind_words(mode: int) -> str:
-    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link"}
+    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a directory", stat.S_IFLNK: "a link"}
     kind = "a regular file" if stat.S_ISREG(mode) else kinds.get(stat.S_IFMT(mode), "a device")
     return f"is {kind}"
 
@@ -170,7 +170,7 @@ def entry_of(item: os.DirEntry[str]) -> DirectoryEntry:
     if item.is_symlink():
         return DirectoryEntry(item.name, "link")
     if item.is_dir(follow_symlinks=False):
-        return DirectoryEntry(item.name, "folder")
+        return DirectoryEntry(item.name, "directory")
     try:
         found = item.stat(follow_symlinks=False)
     except OSError:

@@ -1,4 +1,4 @@
-"""The file tools: list, read, search, write, edit, move and delete, below one folder and nowhere else.
+"""The file tools: list, read, search, write, edit, move and delete, below one directory and nowhere else.
 
 How paths are kept inside is told in `beneath`. A failure is a `ToolFailed`: the model sees what was wrong and goes on,
 and no retry is used up, which by default would end the run at the second missing file.
@@ -47,10 +47,10 @@ def filesystem(
     max_results: int = 500,
     id: str = "filesystem",
 ) -> FilesToolset:
-    """File tools for the folder `root`.
+    """File tools for the directory `root`.
 
     Files over `max_bytes` are neither read nor written, an answer has at most `max_chars` characters, and a list or a
-    search at most `max_results` lines. Raises `OSError` where there is no such folder.
+    search at most `max_results` lines. Raises `OSError` where there is no such directory.
     """
     return FilesToolset(
         Root(root), read_only=read_only, max_bytes=max_bytes, max_chars=max_chars, max_results=max_results, id=id
@@ -76,9 +76,9 @@ class FilesToolset(AttachedToolset):
         names = READS if read_only else (*READS, *WRITES)
         super().__init__([getattr(self, name) for name in names], id=id)
 
-    def guard(self, folders: Iterable[str]) -> None:
-        """Ask about every write into folders, given as real paths, whose programs a shell runs by name."""
-        self._judge.guarded = tuple(folders)
+    def guard(self, directories: Iterable[str]) -> None:
+        """Ask about every write into directories, given as real paths, whose programs a shell runs by name."""
+        self._judge.guarded = tuple(directories)
 
     # what the toolset declares about its calls
 
@@ -127,12 +127,12 @@ class FilesToolset(AttachedToolset):
     # the tools
 
     def list_files(self, path: str = ".", recursive: bool = False, pattern: str = "") -> str:
-        """List files and folders. Folders end in `/`.
+        """List files and directories. Directories end in `/`.
 
         Args:
-            path: The folder to list.
-            recursive: Whether to list what is in its folders, too.
-            pattern: A glob such as `*.py` for names, or `src/**/*.py` for paths below the folder.
+            path: The directory to list.
+            recursive: Whether to list what is in its directories, too.
+            pattern: A glob such as `*.py` for names, or `src/**/*.py` for paths below the directory.
         """
         with telling(path):
             inside = self._inside(path)
@@ -165,7 +165,7 @@ class FilesToolset(AttachedToolset):
 
         Args:
             pattern: The text to look for.
-            path: The folder, or the one file, to search.
+            path: The directory, or the one file, to search.
             glob: Which files, such as `*.py`; all where empty.
             regex: Whether the pattern is a regular expression; groups that look ahead or back are not supported.
             ignore_case: Whether upper and lower case are the same.
@@ -185,7 +185,7 @@ class FilesToolset(AttachedToolset):
         return self._answer(lines or ["[nothing found]"], looking)
 
     def write_file(self, path: str, content: str) -> str:
-        """Write a text file, replacing all it holds. Folders that are missing are made.
+        """Write a text file, replacing all it holds. Directories that are missing are made.
 
         Args:
             path: The file to write.
@@ -221,11 +221,11 @@ class FilesToolset(AttachedToolset):
         return f"edited {path}"
 
     def move_file(self, source: str, target: str, overwrite: bool = False) -> str:
-        """Move or rename a file or a folder.
+        """Move or rename a file or a directory.
 
         Args:
             source: What to move.
-            target: Where to, the new name included. Folders that are missing are made.
+            target: Where to, the new name included. Directories that are missing are made.
             overwrite: Whether to replace a file that is there.
         """
         with telling(source), self._changing(source, follow=False) as old:
@@ -236,7 +236,7 @@ class FilesToolset(AttachedToolset):
         return f"moved {source} to {target}"
 
     def delete_file(self, path: str) -> str:
-        """Delete a file, or a folder with nothing in it.
+        """Delete a file, or a directory with nothing in it.
 
         Args:
             path: What to delete.
@@ -278,7 +278,7 @@ class FilesToolset(AttachedToolset):
 
     def _files(self, looking: FileSearch, inside: str, glob: str) -> Iterator[str]:
         fits = name_filter(glob)
-        with self.root.reach(inside, folder=None) as opened:
+        with self.root.reach(inside, directory=None) as opened:
             single = stat.S_ISREG(opened.stat.st_mode)
         if single:
             yield inside

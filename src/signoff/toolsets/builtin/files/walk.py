@@ -1,4 +1,4 @@
-"""Opening beneath a folder step by step, where the kernel does not do it for us: no link is followed but by hand."""
+"""Opening beneath a directory step by step, where the kernel does not do it for us: no link is followed but by hand."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections import deque
 
 MOST_LINKS = 40
 """As many links as Linux follows in one path."""
-FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""To go through a folder, without leave to list it where the system knows the difference."""
+DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""To go through a directory, without leave to list it where the system knows the difference."""
 _IS_LINK = (errno.ELOOP, errno.ENOTDIR, getattr(errno, "EMLINK", errno.ELOOP))
 """How systems refuse to open a link."""
 
@@ -17,7 +17,7 @@ _IS_LINK = (errno.ELOOP, errno.ENOTDIR, getattr(errno, "EMLINK", errno.ELOOP))
 def walk_beneath(root: int, path: str, flags: int, mode: int) -> tuple[int, str]:
     """Open what is below `root`; returns it, and the names that led there. EXDEV where it would lead out.
 
-    `..` goes back to the folder the walk came from, which is held open: renaming folders meanwhile moves nobody out.
+    `..` goes back to the directory the walk came from, which is held open: a rename meanwhile moves nobody out.
     """
     walk = _DirectoryWalk(root, path)
     try:
@@ -30,17 +30,17 @@ class _DirectoryWalk:
     def __init__(self, root: int, path: str) -> None:
         self.root = root
         self.steps = deque(_steps(path))
-        self.folders: list[int] = []
+        self.directories: list[int] = []
         self.names: list[str] = []
         self.links = 0
 
     @property
     def here(self) -> int:
-        return self.folders[-1] if self.folders else self.root
+        return self.directories[-1] if self.directories else self.root
 
     def close(self) -> None:
-        for folder in self.folders:
-            os.close(folder)
+        for directory in self.directories:
+            os.close(directory)
 
     def open_last(self, flags: int, mode: int) -> int:
         """Go through all steps and open the last."""
@@ -54,16 +54,16 @@ class _DirectoryWalk:
                     self.names.append(step)
                     return opened
             elif step != ".":
-                folder = self._try(step, FOLDER, 0)
-                if folder is not None:
-                    self.folders.append(folder)
+                directory = self._try(step, DIRECTORY, 0)
+                if directory is not None:
+                    self.directories.append(directory)
                     self.names.append(step)
         return os.open(".", flags & ~(os.O_CREAT | os.O_EXCL), dir_fd=self.here)
 
     def _back(self) -> None:
-        if not self.folders:
+        if not self.directories:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
-        os.close(self.folders.pop())
+        os.close(self.directories.pop())
         self.names.pop()
 
     def _try(self, step: str, flags: int, mode: int) -> int | None:
@@ -97,6 +97,6 @@ def _is_link(opened: int) -> bool:
 
 
 def _steps(path: str) -> list[str]:
-    """The names on a path; one that has to be a folder, by a slash at its end, is followed by `.`."""
+    """The names on a path; one that has to be a directory, by a slash at its end, is followed by `.`."""
     steps = [step for step in path.split("/") if step]
     return [*steps, "."] if path.endswith("/") else steps

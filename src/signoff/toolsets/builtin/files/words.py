@@ -20,9 +20,9 @@ LONGEST_PATTERN = 500
 _WORDS = {
     errno.ENOENT: "does not exist",
     errno.EEXIST: "exists already; use another name, or overwrite",
-    errno.EISDIR: "is a folder",
-    errno.ENOTDIR: "goes through something that is not a folder",
-    errno.ENOTEMPTY: "is a folder that is not empty",
+    errno.EISDIR: "is a directory",
+    errno.ENOTDIR: "goes through something that is not a directory",
+    errno.ENOTEMPTY: "is a directory that is not empty",
     errno.EACCES: "may not be used: permission denied",
     errno.EPERM: "may not be used: permission denied",
     errno.EROFS: "is on a disk that cannot be written",

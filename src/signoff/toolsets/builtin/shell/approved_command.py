@@ -27,10 +27,10 @@ async def run_approved(
     keep: Iterable[str] = (),
     programs: Sequence[str] = (),
 ) -> CommandResult:
-    """Run `command` in a shell in the folder `root`. Whatever it started has ended when this returns.
+    """Run `command` in a shell in the directory `root`. Whatever it started has ended when this returns.
 
-    `keep` names variables of ours that it gets although they are named like secrets; `programs` are folders that come
-    first in its PATH.
+    `keep` names variables of ours that it gets although they are named like secrets; `programs` are directories that
+    come first in its PATH.
     """
 
     def work(call: CallProcesses) -> subprocess.Popen[bytes] | None:
@@ -38,7 +38,7 @@ async def run_approved(
         try:
             child = call.spawn(
                 [*call.limit_words(), *words],
-                folder=root,
+                directory=root,
                 environment=approved_environment(os.environ, keep=keep, programs=programs),
                 stdin=subprocess.DEVNULL,
                 stdout=call.out,

@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 from signoff.policy.secret import secret_place
 from signoff.policy.shell.line import CommandLine, Join, Pipeline, Redirect, Simple, Word
-from signoff.toolsets.builtin.shell.builtins import BUILTINS, BuiltinResult, Folders, run_builtin
+from signoff.toolsets.builtin.shell.builtins import BUILTINS, BuiltinResult, Directories, run_builtin
 from signoff.toolsets.builtin.shell.environment import (
     approved_environment,
     bare_environment,
     find_program,
     find_trusted,
-    home_folder,
+    home_directory,
 )
 from signoff.toolsets.builtin.shell.globs import Unclear, escaped, expand
 from signoff.toolsets.builtin.shell.processes import (
@@ -52,8 +52,8 @@ class Step(NamedTuple):
     """How many words stand before them."""
     trusted: bool = False
     """Whether a rule of the user's names it, so that it is looked for and run as the user would."""
-    folders: frozenset[str] = frozenset()
-    """The folders that it was judged in, with no links on the way; empty: any."""
+    directories: frozenset[str] = frozenset()
+    """The directories that it was judged in, with no links on the way; empty: any."""
 
 
 async def run_line(
@@ -67,10 +67,10 @@ async def run_line(
     programs: tuple[str, ...] = (),
     sealed: Sequence[str] = (),
 ) -> CommandResult:
-    """Run a line in the folder `cwd`, which is `root` unless given. `steps` are those of `line.commands`, in order.
+    """Run a line in the directory `cwd`, which is `root` unless given. `steps` are those of `line.commands`, in order.
 
-    `programs` are folders that trusted commands are looked for in before the user's own PATH; `sealed` are those that
-    nothing in a sandbox can write.
+    `programs` are directories that trusted commands are looked for in before the user's own PATH; `sealed` are those
+    that nothing in a sandbox can write.
     """
     plan = tuple(steps) or (Step(),) * len(line.commands)
     if len(plan) != len(line.commands):
@@ -85,17 +85,17 @@ async def run_line(
     return await in_thread(limits, work, finish)
 
 
-def path_doubt(path: str, folder: str, start: str, *, written: bool = False) -> str:
+def path_doubt(path: str, directory: str, start: str, *, written: bool = False) -> str:
     """Why a word must not be read unasked, should it be a path: it leads to a secret. Empty where it may.
 
     What is `written` in the line has been judged as it stands; then only what links make of it counts. Paths below
     `start`, where the line begins, are looked at from there: the way to it tells nothing about them.
     """
-    absolute = os.path.normpath(os.path.join(folder, path))
+    absolute = os.path.normpath(os.path.join(directory, path))
     if not written and (why := secret_place(_below(start, absolute))):
         return f"{path} {why}"
     try:
-        leads = os.path.realpath(os.path.join(folder, path))  # `..` behind a link leads elsewhere than the text says
+        leads = os.path.realpath(os.path.join(directory, path))  # `..` behind a link leads elsewhere than the text says
     except (OSError, ValueError):
         return f"{path} cannot be followed"
     if leads != absolute and (why := secret_place(_below(os.path.realpath(start), leads))):
@@ -104,10 +104,10 @@ def path_doubt(path: str, folder: str, start: str, *, written: bool = False) -> 
 
 
 def _below(start: str, path: str) -> str:
-    """A path as the list of secret places has it: from the start, from the home folder, or absolute."""
-    for folder, short in ((start, ""), (home_folder(), "~/")):
-        if folder != "/" and path.startswith(f"{folder}/"):
-            return short + os.path.relpath(path, folder)
+    """A path as the list of secret places has it: from the start, from the home directory, or absolute."""
+    for directory, short in ((start, ""), (home_directory(), "~/")):
+        if directory != "/" and path.startswith(f"{directory}/"):
+            return short + os.path.relpath(path, directory)
     return path
 
 
@@ -115,9 +115,9 @@ class Expander:
     """Makes the words of a command into what its program is given."""
 
     def __init__(
-        self, folder: str, start: str, *, most: int = 10_000, stop: Callable[[], bool] = lambda: False
+        self, directory: str, start: str, *, most: int = 10_000, stop: Callable[[], bool] = lambda: False
     ) -> None:
-        self._folder = folder
+        self._directory = directory
         self._start = start
         self._most = most
         self._stop = stop
@@ -135,14 +135,14 @@ class Expander:
 
     def word(self, word: Word) -> list[str]:
         """What one word becomes: itself, or the files it stands for."""
-        home = home_folder() if word.tilde else ""
+        home = home_directory() if word.tilde else ""
         text = home + word.text[1:] if word.tilde else word.text
         if not word.glob:
             self._check(word, text, written=True)
             return [text]
         pattern = escaped(home) + word.glob[1:] if word.tilde else word.glob
         try:
-            files = expand(pattern, self._folder, most=self._most, stop=self._stop)
+            files = expand(pattern, self._directory, most=self._most, stop=self._stop)
         except Unclear as unclear:
             raise Unclear(f"`{word.text}` {unclear}") from None
         for file in files:
@@ -154,7 +154,7 @@ class Expander:
     def _check(self, word: Word, text: str, *, written: bool) -> None:
         options = text.startswith("-") and "=" in text
         path = text.partition("=")[2] if options else text
-        if why := path_doubt(path, self._folder, self._start, written=written):
+        if why := path_doubt(path, self._directory, self._start, written=written):
             raise Unclear(f"`{word.text}`: {why}")
 
 
@@ -172,14 +172,14 @@ class _Runner:
     def __init__(
         self,
         call: CallProcesses,
-        folder: str,
+        directory: str,
         sandbox: Sandbox | None,
         programs: tuple[str, ...],
         sealed: Sequence[str],
     ) -> None:
         self._call = call
-        self._start_folder = folder
-        self._folders = Folders(folder, programs=programs)
+        self._start_directory = directory
+        self._directories = Directories(directory, programs=programs)
         self._sandbox = sandbox
         self._sealed = sealed
 
@@ -202,8 +202,8 @@ class _Runner:
 
     def _pipeline(self, pipeline: Pipeline, steps: Sequence[Step]) -> int:
         """Start all commands, each reading from the one before; the status of the last."""
-        limits, now = self._call.limits, self._folders.now
-        expander = Expander(now, self._start_folder, most=limits.matches, stop=self._call.over)
+        limits, now = self._call.limits, self._directories.now
+        expander = Expander(now, self._start_directory, most=limits.matches, stop=self._call.over)
         ready = [_argv(expander, stage, step) for stage, step in zip(pipeline.stages, steps, strict=True)]
         started: list[subprocess.Popen[bytes] | int] = []
         with ExitStack() as last_reader:
@@ -243,7 +243,7 @@ class _Runner:
                 found = expander.word(redirect.source)
                 if len(found) != 1:
                     raise _Trouble(f"{redirect.source.text}: ambiguous redirect")
-                streams[redirect.fd] = _opened(os.path.join(self._folders.now, found[0]), files)
+                streams[redirect.fd] = _opened(os.path.join(self._directories.now, found[0]), files)
 
     def _start(
         self, argv: list[str], step: Step, streams: Mapping[int, int], *, alone: bool
@@ -251,13 +251,15 @@ class _Runner:
         """Start a program, or do what a shell does itself."""
         argv = unwrapped(argv)
         if argv[0] in BUILTINS:
-            said = run_builtin(argv, self._folders if alone else replace(self._folders))
+            said = run_builtin(argv, self._directories if alone else replace(self._directories))
             self._print(said, streams)
             return said.code
-        folder, programs = self._folders.now, self._folders.programs
-        if step.folders and (real := os.path.realpath(folder)) not in step.folders:
-            raise Unclear(f"`{argv[0]}`: {folder} leads to {real} by now")
-        found = find_trusted(argv[0], self._start_folder, folder, programs) if step.trusted else find_program(argv[0])
+        directory, programs = self._directories.now, self._directories.programs
+        if step.directories and (real := os.path.realpath(directory)) not in step.directories:
+            raise Unclear(f"`{argv[0]}`: {directory} leads to {real} by now")
+        found = (
+            find_trusted(argv[0], self._start_directory, directory, programs) if step.trusted else find_program(argv[0])
+        )
         if not found.path:
             raise _Trouble(f"{argv[0]}: {found.why}", 127)
         sandbox = self._sandbox
@@ -265,14 +267,14 @@ class _Runner:
         words = (
             argv
             if sandbox is None
-            else [*sandbox.words(folder, writable=step.trusted, sealed=self._sealed), found.name, *argv[1:]]
+            else [*sandbox.words(directory, writable=step.trusted, sealed=self._sealed), found.name, *argv[1:]]
         )
         try:
             return self._call.spawn(
                 words,
                 program="" if inside else found.path,
-                folder=folder,
-                environment=_environment(step, folder, programs),
+                directory=directory,
+                environment=_environment(step, directory, programs),
                 stdin=streams[0],
                 stdout=streams[1],
                 stderr=streams[2],
@@ -293,10 +295,10 @@ class _Runner:
                 os.write(streams[fd], data)
 
 
-def _environment(step: Step, folder: str, programs: tuple[str, ...]) -> dict[str, str]:
+def _environment(step: Step, directory: str, programs: tuple[str, ...]) -> dict[str, str]:
     if step.trusted:
-        return {**approved_environment(os.environ, programs=programs), "PWD": folder}
-    return bare_environment(step.environment, folder=folder)
+        return {**approved_environment(os.environ, programs=programs), "PWD": directory}
+    return bare_environment(step.environment, directory=directory)
 
 
 def unwrapped(argv: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What lies below folders that a command reads as a whole: files whose hidden names say that they hold secrets."""
+"""What lies below directories that a command reads as a whole: files whose hidden names say that they hold secrets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from signoff.policy.secret import holds_secrets, secret_place
 from signoff.policy.shell.filters import keeps_out
 from signoff.policy.shell.programs import ReadOnlyCommand
 from signoff.toolsets.builtin.shell.argv import Expander
-from signoff.toolsets.builtin.shell.environment import home_folder
+from signoff.toolsets.builtin.shell.environment import home_directory
 
 _MOST = 20_000
 """Entries that are looked at; beyond them, nobody looks."""
@@ -19,7 +19,7 @@ _LEFT_OUT = frozenset({".git", "node_modules", "site-packages"})  # what others 
 
 def leads_to(path: str, root: str) -> str:
     """Where a path leads once links are followed, as the list of secret places has it: below `~`, or absolute."""
-    home = home_folder()
+    home = home_directory()
     written = home + path[1:] if path == "~" or path.startswith("~/") else path
     real, home = os.path.realpath(os.path.join(root, written)), os.path.realpath(home)
     inside = real == home or real.startswith(f"{home.rstrip('/')}/")
@@ -27,36 +27,36 @@ def leads_to(path: str, root: str) -> str:
 
 
 def secret_below(reading: ReadOnlyCommand, root: str) -> str:
-    """Why everything below the folders that a command reads is not for reading unasked; empty where it may be."""
+    """Why everything below the directories that a command reads is not for reading unasked; empty where it may be."""
     expander = Expander(root, root)
-    folders = [folder for word in reading.deep for folder in expander.word(word)]
-    if reading.pair and not all(os.path.exists(os.path.join(root, folder)) for folder in folders):
+    directories = [directory for word in reading.deep for directory in expander.word(word)]
+    if reading.pair and not all(os.path.exists(os.path.join(root, directory)) for directory in directories):
         return ""
     name = reading.program.name
     budget = iter(range(_MOST))
-    for folder in folders:
-        here = os.path.join(root, folder).removeprefix(f"{root.rstrip('/')}/")
-        for path, link in _files(os.path.join(root, folder), budget):
+    for directory in directories:
+        here = os.path.join(root, directory).removeprefix(f"{root.rstrip('/')}/")
+        for path, link in _files(os.path.join(root, directory), budget):
             if keeps_out(reading.filters, path) and not (link and os.path.isdir(link)):
-                continue  # filters for files leave links to folders alone
+                continue  # filters for files leave links to directories alone
             why = _linked(link) if link else _hidden(path) or _hidden(os.path.join(here, path))
             if why:
-                return f"`{name}` reads everything below `{folder}`, and `{os.path.join(folder, path)}` {why}"
+                return f"`{name}` reads everything below `{directory}`, and `{os.path.join(directory, path)}` {why}"
     return ""
 
 
 def _files(top: str, budget: Iterator[int]) -> Iterator[tuple[str, str]]:
-    """Each file below a folder, seen from there; for a link, also the whole path. Linked folders are looked at once."""
+    """Each file below a directory, seen from there; for a link, also the whole path. Each linked directory once."""
     waiting = deque([""])
     seen = {os.path.realpath(top)}
     while waiting:
-        folder = waiting.popleft()  # what is near first, as nobody looks at all of a large tree
+        directory = waiting.popleft()  # what is near first, as nobody looks at all of a large tree
         try:
-            with os.scandir(os.path.join(top, folder)) as entries:
+            with os.scandir(os.path.join(top, directory)) as entries:
                 for entry in entries:
                     if next(budget, None) is None:
                         return
-                    path = os.path.join(folder, entry.name)
+                    path = os.path.join(directory, entry.name)
                     if entry.is_dir(follow_symlinks=False):
                         waiting.extend([path] if entry.name not in _LEFT_OUT else [])
                         continue
@@ -83,5 +83,5 @@ def _linked(path: str) -> str:
 def _by_more_than_name(path: str) -> str:
     """The reason, unless it is a plain name such as cacert.pem: tests and packages are full of them."""
     why = secret_place(path)
-    folder, _, name = path.rpartition("/")
-    return why if why and (name.startswith(".") or not secret_place(name) or secret_place(f"{folder}/x")) else ""
+    directory, _, name = path.rpartition("/")
+    return why if why and (name.startswith(".") or not secret_place(name) or secret_place(f"{directory}/x")) else ""

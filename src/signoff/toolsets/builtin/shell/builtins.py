@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from signoff.toolsets.builtin.shell.environment import approved_environment, home_folder
+from signoff.toolsets.builtin.shell.environment import approved_environment, home_directory
 from signoff.toolsets.builtin.shell.globs import Unclear
 
 BUILTINS = frozenset({"cd", "pwd", "command", "type", "true", "false", ":"})
@@ -33,8 +33,8 @@ class BuiltinResult(NamedTuple):
 
 
 @dataclass(slots=True)
-class Folders:
-    """The working folder of a line, by the way it was reached, and the one before it."""
+class Directories:
+    """The working directory of a line, by the way it was reached, and the one before it."""
 
     now: str
     before: str = ""
@@ -42,17 +42,17 @@ class Folders:
     """Where programs are looked for before the user's own PATH."""
 
 
-def run_builtin(argv: Sequence[str], folders: Folders) -> BuiltinResult:
-    """Do what the command does; `cd` changes `folders`. Raises `Unclear` for options that are not known here."""
+def run_builtin(argv: Sequence[str], directories: Directories) -> BuiltinResult:
+    """Do what the command does; `cd` changes `directories`. Raises `Unclear` for options that are not known here."""
     match argv[0]:
         case "cd":
-            return _cd(argv[1:], folders)
+            return _cd(argv[1:], directories)
         case "pwd":
-            return _pwd(argv[1:], folders)
+            return _pwd(argv[1:], directories)
         case "type":
-            return _type(argv[1:], folders.programs)
+            return _type(argv[1:], directories.programs)
         case "command":
-            return _command(argv[1:], folders.programs)
+            return _command(argv[1:], directories.programs)
         case name:
             return BuiltinResult(1 if name == "false" else 0)
 
@@ -71,30 +71,30 @@ def _options(words: Sequence[str], known: str, name: str) -> tuple[str, list[str
     return letters, []
 
 
-def _cd(words: Sequence[str], folders: Folders) -> BuiltinResult:
+def _cd(words: Sequence[str], directories: Directories) -> BuiltinResult:
     letters, operands = _options(words, "LP", "cd")
     if len(operands) > 1:
         return BuiltinResult(1, err="signoff: cd: too many arguments\n")
-    target = operands[0] if operands else home_folder()
+    target = operands[0] if operands else home_directory()
     out = ""
     if target == "-":
-        if not folders.before:
+        if not directories.before:
             return BuiltinResult(1, err="signoff: cd: OLDPWD not set\n")
-        target = folders.before
+        target = directories.before
         out = f"{target}\n"
     if not target:
         return BuiltinResult()
-    written = os.path.join(folders.now, target)
+    written = os.path.join(directories.now, target)
     led = os.path.realpath(written) if letters.endswith("P") else "/" + os.path.normpath(written).lstrip("/")
     before = written if letters.endswith("P") else _first_closed(written)
     if why := _closed(before) or _closed(led):
         return BuiltinResult(1, err=f"signoff: cd: {target}: {why}\n")
-    folders.before, folders.now = folders.now, led
+    directories.before, directories.now = directories.now, led
     return BuiltinResult(out=out)
 
 
 def _first_closed(path: str) -> str:
-    """The first folder on the way that one cannot leave by `..`, taken by the text as a shell does, or the root."""
+    """The first directory on the way that one cannot leave by `..`, taken by the text as a shell does, or the root."""
     way: list[str] = []
     for step in path.split("/"):
         if step == "..":
@@ -106,18 +106,18 @@ def _first_closed(path: str) -> str:
     return "/"
 
 
-def _closed(folder: str) -> str:
-    """Why one cannot go into a folder."""
-    if not os.path.exists(folder):
+def _closed(directory: str) -> str:
+    """Why one cannot go into a directory."""
+    if not os.path.exists(directory):
         return "No such file or directory"
-    if not os.path.isdir(folder):
+    if not os.path.isdir(directory):
         return "Not a directory"
-    return "" if os.access(folder, os.X_OK) else "Permission denied"
+    return "" if os.access(directory, os.X_OK) else "Permission denied"
 
 
-def _pwd(words: Sequence[str], folders: Folders) -> BuiltinResult:
+def _pwd(words: Sequence[str], directories: Directories) -> BuiltinResult:
     letters, _ = _options(words, "LP", "pwd")
-    return BuiltinResult(out=(os.path.realpath(folders.now) if letters.endswith("P") else folders.now) + "\n")
+    return BuiltinResult(out=(os.path.realpath(directories.now) if letters.endswith("P") else directories.now) + "\n")
 
 
 def _command(words: Sequence[str], programs: tuple[str, ...]) -> BuiltinResult:
@@ -182,6 +182,6 @@ def _files(name: str, programs: tuple[str, ...]) -> list[str]:
     """The programs of that name which an approved command would find, first the one that it would run."""
     if not name:
         return []
-    folders = approved_environment(os.environ, programs=programs)["PATH"].split(":")
-    paths = [name] if "/" in name else [os.path.join(folder, name) for folder in folders]
+    directories = approved_environment(os.environ, programs=programs)["PATH"].split(":")
+    paths = [name] if "/" in name else [os.path.join(directory, name) for directory in directories]
     return [path for path in dict.fromkeys(paths) if os.path.isfile(path) and os.access(path, os.X_OK)]

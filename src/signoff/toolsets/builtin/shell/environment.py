@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from signoff.core.credential import secret_name
-from signoff.policy.shell.programs import PATH as FOLDERS
+from signoff.policy.shell.programs import PATH as DIRECTORIES
 
-FIXED_PATH = ":".join(FOLDERS)
+FIXED_PATH = ":".join(DIRECTORIES)
 MARK = "SIGNOFF_CALL"
 """The variable that marks every process of a call, so that none is left behind."""
 
@@ -52,10 +52,10 @@ def find_program(name: str) -> ProgramFile:
     """The file that a program's name stands for when it runs unasked: one that only root may change."""
     if not name or "\0" in name:
         return ProgramFile(why="command not found")
-    if "/" in name and os.path.dirname(name) not in FOLDERS:
-        return ProgramFile(why=f"only programs of {', '.join(FOLDERS)} are run without approval")
+    if "/" in name and os.path.dirname(name) not in DIRECTORIES:
+        return ProgramFile(why=f"only programs of {', '.join(DIRECTORIES)} are run without approval")
     doubt = ""
-    for path in [name] if "/" in name else [f"{folder}/{name}" for folder in FOLDERS]:
+    for path in [name] if "/" in name else [f"{directory}/{name}" for directory in DIRECTORIES]:
         if os.path.isfile(path):
             real = os.path.realpath(path)
             why = "is not executable" if not os.access(real, os.X_OK) else others_change(real)
@@ -65,32 +65,32 @@ def find_program(name: str) -> ProgramFile:
     return ProgramFile(why=doubt or "command not found")
 
 
-def find_trusted(name: str, root: str, folder: str, programs: Sequence[str] = ()) -> ProgramFile:
+def find_trusted(name: str, root: str, directory: str, programs: Sequence[str] = ()) -> ProgramFile:
     """The file that a program's name stands for when a rule of the user's allows it: from the user's own PATH.
 
-    Folders below `root` do not count, unless they are among `programs`: what an agent may write there must not become
-    a program. A path starts from `folder`, where the command runs.
+    Directories below `root` do not count, unless they are among `programs`: what an agent may write there must not
+    become a program. A path starts from `directory`, where the command runs.
     """
-    folders = [one for one in os.environ.get("PATH", FIXED_PATH).split(":") if one.startswith("/")]
-    below = [one for one in folders if f"{os.path.realpath(one)}/".startswith(f"{root.rstrip('/')}/")]
-    searched = [*programs, *(one for one in folders if one not in below)]
-    path = os.path.join(folder, name) if "/" in name else shutil.which(name, path=":".join(searched)) or ""
+    directories = [one for one in os.environ.get("PATH", FIXED_PATH).split(":") if one.startswith("/")]
+    below = [one for one in directories if f"{os.path.realpath(one)}/".startswith(f"{root.rstrip('/')}/")]
+    searched = [*programs, *(one for one in directories if one not in below)]
+    path = os.path.join(directory, name) if "/" in name else shutil.which(name, path=":".join(searched)) or ""
     if not path or not os.path.isfile(path):
         return ProgramFile(why=f"command not found{_left_out(name, root, below)}")
     return ProgramFile(os.path.realpath(path), name=path)
 
 
 def _left_out(name: str, root: str, below: Sequence[str]) -> str:
-    """Where a program is that is not found because its folder is below the root, and how to trust it."""
+    """Where a program is that is not found because its directory is below the root, and how to trust it."""
     if "/" in name:
         return ""
-    for folder in (*below, *(os.path.join(root, usual) for usual in _USUAL)):
-        path = os.path.join(folder, name)
+    for directory in (*below, *(os.path.join(root, usual) for usual in _USUAL)):
+        path = os.path.join(directory, name)
         if os.path.isfile(path) and os.access(path, os.X_OK):
-            inside = os.path.relpath(os.path.realpath(folder), root)
+            inside = os.path.relpath(os.path.realpath(directory), root)
             return (
-                f". {inside}/{name} is there, but folders below the root are left out of PATH, as an agent can write "
-                f"in them. To trust its programs, write in the config of this shell: programs: [{inside}]"
+                f". {inside}/{name} is there, but directories below the root are left out of PATH, as an agent can "
+                f"write in them. To trust its programs, write in the config of this shell: programs: [{inside}]"
             )
     return ""
 
@@ -114,7 +114,7 @@ def others_change(path: str) -> str:
         part = os.path.dirname(part)
 
 
-def home_folder() -> str:
+def home_directory() -> str:
     """What `~` stands for."""
     home = os.environ.get("HOME", "")
     if home.startswith("/"):
@@ -125,8 +125,8 @@ def home_folder() -> str:
         return "/"
 
 
-def bare_environment(extra: Mapping[str, str], *, folder: str) -> dict[str, str]:
-    """The variables of a program that runs unasked in `folder`; nothing of ours but who we are and the time zone."""
+def bare_environment(extra: Mapping[str, str], *, directory: str) -> dict[str, str]:
+    """The variables of a program that runs unasked in `directory`; nothing of ours but who we are and the time zone."""
     try:
         user = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -134,10 +134,10 @@ def bare_environment(extra: Mapping[str, str], *, folder: str) -> dict[str, str]
     zone = os.environ.get("TZ", "")
     return {
         "PATH": FIXED_PATH,
-        "HOME": home_folder(),
+        "HOME": home_directory(),
         "USER": user,
         "LOGNAME": user,
-        "PWD": folder,
+        "PWD": directory,
         "LANG": "C.UTF-8",
         "TERM": "dumb",
         "PAGER": "cat",
@@ -152,15 +152,15 @@ def approved_environment(
     """Our own variables for a command that a person approved, without those that change what its programs do.
 
     Variables named like secrets stay out too, as the person saw none of them; `keep` names those that go in. `programs`
-    are folders that programs are looked for in first.
+    are directories that programs are looked for in first.
     """
     kept = frozenset(keep)
     found = {name: value for name, value in given.items() if name in kept or not (changes(name) or secret_name(name))}
-    folders = [folder for folder in found.get("PATH", "").split(":") if folder.startswith("/")]
+    directories = [directory for directory in found.get("PATH", "").split(":") if directory.startswith("/")]
     return {
         **found,
-        "PATH": ":".join((*programs, *(folders or FOLDERS))),
-        "HOME": home_folder(),
+        "PATH": ":".join((*programs, *(directories or DIRECTORIES))),
+        "HOME": home_directory(),
         "TERM": "dumb",
         "PAGER": "cat",
         "GIT_PAGER": "cat",

@@ -1,7 +1,7 @@
 """Does a repository's own configuration make git run programs, or read elsewhere, while it only looks?
 
 Known harmless settings are listed; every other one counts. Files are read here, git is not asked: asking is running.
-The person's own configuration in the home folder is theirs, and not looked at.
+The person's own configuration in the home directory is theirs, and not looked at.
 """
 
 from __future__ import annotations
@@ -72,17 +72,17 @@ class Odd(Exception):
     """A file that cannot be read, or not fully understood; the message says why."""
 
 
-def repository_runs(folder: str) -> str:
-    """The setting that worries, of the repository that `folder` is in or of one around it; empty where none does.
+def repository_runs(directory: str) -> str:
+    """The setting that worries, of the repository that `directory` is in or of one around it; empty where none does.
 
     Where something cannot be read or understood, that is what worries.
     """
     seen: set[str] = set()
     try:
-        here = os.path.realpath(folder)
+        here = os.path.realpath(directory)
         while True:
-            for git_folder in _git_folders(here):
-                if why := _folder_runs(git_folder, seen, here):
+            for git_directory in _git_directories(here):
+                if why := _directory_runs(git_directory, seen, here):
                     return why
             if here == os.path.dirname(here):
                 return ""
@@ -93,73 +93,73 @@ def repository_runs(folder: str) -> str:
         return f"the repository's configuration cannot be read ({error})"
 
 
-def _git_folders(folder: str) -> Iterator[str]:
-    """Where git would look for a repository's own files, from this folder."""
-    dot = os.path.join(folder, ".git")
+def _git_directories(directory: str) -> Iterator[str]:
+    """Where git would look for a repository's own files, from this directory."""
+    dot = os.path.join(directory, ".git")
     if os.path.isdir(dot):
         yield dot
     elif os.path.lexists(dot):
         yield _pointed(dot, _GITDIR)
-    if os.path.lexists(os.path.join(folder, "HEAD")) and os.path.isdir(os.path.join(folder, "objects")):
-        yield folder
+    if os.path.lexists(os.path.join(directory, "HEAD")) and os.path.isdir(os.path.join(directory, "objects")):
+        yield directory
 
 
 def _pointed(file: str, form: re.Pattern[str]) -> str:
-    """The folder that a file names."""
+    """The directory that a file names."""
     match = form.fullmatch(_text(file).rstrip("\n"))
     if match is None:
-        raise Odd(f"{file} does not name a folder")
+        raise Odd(f"{file} does not name a directory")
     return os.path.join(os.path.dirname(file), match[1])
 
 
-def _folder_runs(git_folder: str, seen: set[str], top: str = "") -> str:
+def _directory_runs(git_directory: str, seen: set[str], top: str = "") -> str:
     """What worries in the files of one repository, of the one it is a worktree of, and of its submodules.
 
     `top` is where its files are checked out, as far as that is known.
     """
-    git_folder = os.path.realpath(git_folder)
-    if git_folder in seen:
+    git_directory = os.path.realpath(git_directory)
+    if git_directory in seen:
         return ""
-    seen.add(git_folder)
+    seen.add(git_directory)
     if len(seen) > MOST_MODULES:
         raise Odd("there are too many repositories to look at")
     for name in ("config", "config.worktree"):
-        file = os.path.join(git_folder, name)
+        file = os.path.join(git_directory, name)
         if os.path.lexists(file):
             for setting in settings(_text(file)):
-                if not (harmless(setting) or _own_worktree(setting, git_folder) or _only_revisions(setting, top)):
+                if not (harmless(setting) or _own_worktree(setting, git_directory) or _only_revisions(setting, top)):
                     return setting.name
-    if os.path.lexists(common := os.path.join(git_folder, "commondir")):
-        if why := _folder_runs(_pointed(common, re.compile("(.+)")), seen, top):
+    if os.path.lexists(common := os.path.join(git_directory, "commondir")):
+        if why := _directory_runs(_pointed(common, re.compile("(.+)")), seen, top):
             return why
-    for module in _modules(os.path.join(git_folder, "modules")):
-        if why := _folder_runs(module, seen):
+    for module in _modules(os.path.join(git_directory, "modules")):
+        if why := _directory_runs(module, seen):
             return f"{why} (of the submodule in {module})"
     return ""
 
 
-def _modules(folder: str, depth: int = 0) -> Iterator[str]:
+def _modules(directory: str, depth: int = 0) -> Iterator[str]:
     """The repositories of submodules, whose names may hold slashes."""
-    if not os.path.isdir(folder):
+    if not os.path.isdir(directory):
         return
     if depth > 8:
-        raise Odd(f"{folder} is too deep to look at")
-    with os.scandir(folder) as entries:
+        raise Odd(f"{directory} is too deep to look at")
+    with os.scandir(directory) as entries:
         for number, entry in enumerate(entries):
             if number > MOST_MODULES:
-                raise Odd(f"{folder} holds too many repositories to look at")
+                raise Odd(f"{directory} holds too many repositories to look at")
             if os.path.lexists(os.path.join(entry.path, "HEAD")):
                 yield entry.path
             elif entry.is_dir():
                 yield from _modules(entry.path, depth + 1)
 
 
-def _own_worktree(setting: Setting, git_folder: str) -> bool:
-    """Whether it names the folder of a submodule, which names this repository in turn."""
+def _own_worktree(setting: Setting, git_directory: str) -> bool:
+    """Whether it names the directory of a submodule, which names this repository in turn."""
     if (setting.section, setting.key) != ("core", "worktree"):
         return False
-    dot = os.path.join(git_folder, setting.value, ".git")
-    return os.path.isfile(dot) and os.path.realpath(_pointed(dot, _GITDIR)) == git_folder
+    dot = os.path.join(git_directory, setting.value, ".git")
+    return os.path.isfile(dot) and os.path.realpath(_pointed(dot, _GITDIR)) == git_directory
 
 
 def _only_revisions(setting: Setting, top: str) -> bool:

@@ -55,15 +55,15 @@ Token = str | Chars
 """`STAR`, `ANY`, a set, or a literal character with a backslash in front."""
 
 
-def expand(pattern: str, folder: str, *, most: int = 10_000, stop: Callable[[], bool] = lambda: False) -> list[str]:
-    """The files that `pattern` stands for, seen from `folder`, sorted; empty where there is none.
+def expand(pattern: str, directory: str, *, most: int = 10_000, stop: Callable[[], bool] = lambda: False) -> list[str]:
+    """The files that `pattern` stands for, seen from `directory`, sorted; empty where there is none.
 
     Raises `Unclear` where there are more than `most`, where it takes too long, or where shells differ.
     """
     if "\0" in pattern:
         raise Unclear("holds a NUL")
     found: list[str] = []
-    for path in _Search(folder, stop).search("", _components(pattern)):
+    for path in _Search(directory, stop).search("", _components(pattern)):
         found.append(path)
         if len(found) > most:
             raise Unclear(f"stands for more than {most:,} files")
@@ -84,8 +84,8 @@ def _components(pattern: str) -> list[str]:
 
 
 class _Search:
-    def __init__(self, folder: str, stop: Callable[[], bool]) -> None:
-        self._folder = folder
+    def __init__(self, directory: str, stop: Callable[[], bool]) -> None:
+        self._directory = directory
         self._stop = stop
         self._seen = 0
 
@@ -102,17 +102,17 @@ class _Search:
             if not rest:
                 yield path
             elif rest == [""]:
-                if os.path.isdir(os.path.join(self._folder, path)):
+                if os.path.isdir(os.path.join(self._directory, path)):
                     yield f"{path}/"
             else:
                 yield from self.search(f"{path}/", rest)
 
     def _is_there(self, path: str) -> bool:
-        return os.path.lexists(os.path.join(self._folder, path))
+        return os.path.lexists(os.path.join(self._directory, path))
 
-    def _names(self, folder: str) -> list[str]:
+    def _names(self, directory: str) -> list[str]:
         try:
-            names = os.listdir(os.path.join(self._folder, folder))
+            names = os.listdir(os.path.join(self._directory, directory))
         except (OSError, ValueError):
             return []
         self._seen += len(names)

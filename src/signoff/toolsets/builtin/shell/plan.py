@@ -13,11 +13,11 @@ from signoff.policy.shell.line import CommandLine, Join, Pipeline, Simple, Word
 from signoff.policy.shell.programs import Concern, ReadOnlyCommand, Where, judge_words
 from signoff.toolsets.builtin.shell.argv import Expander, Step, unwrapped
 from signoff.toolsets.builtin.shell.below import leads_to, secret_below
-from signoff.toolsets.builtin.shell.builtins import Folders, run_builtin
+from signoff.toolsets.builtin.shell.builtins import Directories, run_builtin
 from signoff.toolsets.builtin.shell.git_config import repository_runs
 from signoff.toolsets.builtin.shell.globs import Unclear
 
-_MOST_FOLDERS = 8
+_MOST_DIRECTORIES = 8
 _UNKNOWN = frozenset({"proc.exec"})
 
 
@@ -33,7 +33,7 @@ class CommandPlan(NamedTuple):
 
 
 def plan(command: str, root: str) -> CommandPlan:
-    """What to do about a command in the folder `root`, which is a real path. Never raises: doubt asks."""
+    """What to do about a command in the directory `root`, which is a real path. Never raises: doubt asks."""
     try:
         facts = read_shell(command)
         if facts.read_only and facts.paths:
@@ -68,17 +68,17 @@ def world_doubt(line: CommandLine, judged: Sequence[ReadOnlyCommand | Concern], 
 
     Commands that are known to do more are left to rules.
     """
-    folders: list[str] = [root]
+    directories: list[str] = [root]
     known = iter(judged)
     try:
         for pipeline in line.pipelines:
             for stage in pipeline.stages:
-                for folder in folders if isinstance(next(known), ReadOnlyCommand) else ():
-                    if why := _stage_doubt(stage, folder, root):
+                for directory in directories if isinstance(next(known), ReadOnlyCommand) else ():
+                    if why := _stage_doubt(stage, directory, root):
                         return why
-            reached = list(_after(pipeline, folders, root))  # each `cd` counts once from each of them
-            folders.extend(one for one in reached if one not in folders)
-            if len(folders) > _MOST_FOLDERS:
+            reached = list(_after(pipeline, directories, root))  # each `cd` counts once from each of them
+            directories.extend(one for one in reached if one not in directories)
+            if len(directories) > _MOST_DIRECTORIES:
                 return "too many `cd` make it unclear where the line runs"
         deep = (one for one in _settled(line, judged, root) if isinstance(one, ReadOnlyCommand))
         return next((why for reading in deep if (why := secret_below(reading, root))), "")
@@ -90,50 +90,50 @@ def _settled(
     line: CommandLine, wide: Sequence[ReadOnlyCommand | Concern], root: str
 ) -> Sequence[ReadOnlyCommand | Concern]:
     """What is known about the commands of a line that starts with `cd`, from where that leads: only that is read."""
-    at, folder = 0, root
+    at, directory = 0, root
     for pipeline in line.pipelines:
-        if pipeline.join is Join.OR or not (reached := list(_after(pipeline, [folder], root))):
+        if pipeline.join is Join.OR or not (reached := list(_after(pipeline, [directory], root))):
             break
-        if reached[0] == folder:
+        if reached[0] == directory:
             return wide  # it failed, and what follows it may not run
-        at, folder = at + 1, reached[0]
+        at, directory = at + 1, reached[0]
     rest = line.commands[at:]
     if not at or any(command.words[0].text == "cd" for command in rest):
         return wide
-    where = Where((os.path.relpath(folder, root) if folder.startswith(f"{root}/") else folder,))
+    where = Where((os.path.relpath(directory, root) if directory.startswith(f"{root}/") else directory,))
     judged = [judge_words(command.words, where) for command in rest]
     return [one if isinstance(one, ReadOnlyCommand) else before for one, before in zip(judged, wide[at:], strict=True)]
 
 
-def _stage_doubt(stage: Simple, folder: str, root: str) -> str:
-    expander = Expander(folder, root)
+def _stage_doubt(stage: Simple, directory: str, root: str) -> str:
+    expander = Expander(directory, root)
     argv = unwrapped(expander.argv(stage.words))
     for redirect in stage.redirects:
         if redirect.source is not None:
             expander.word(redirect.source)
     if os.path.basename(argv[0]) != "git":
         return ""
-    for place in _repositories(argv, folder):
+    for place in _repositories(argv, directory):
         if why := repository_runs(place):
             return f"`git` in a repository whose own configuration sets {why}, which may run programs"
     return ""
 
 
-def _repositories(argv: Sequence[str], folder: str) -> Iterator[str]:
-    """The folders from which git may look for its repository: `-C` is told more than once, too."""
-    yield folder
+def _repositories(argv: Sequence[str], directory: str) -> Iterator[str]:
+    """The directories from which git may look for its repository: `-C` is told more than once, too."""
+    yield directory
     for option, value in pairwise(argv):
         if option == "-C":
-            folder = os.path.join(folder, value)
-            yield folder
+            directory = os.path.join(directory, value)
+            yield directory
 
 
-def _after(pipeline: Pipeline, folders: Sequence[str], root: str) -> Iterator[str]:
+def _after(pipeline: Pipeline, directories: Sequence[str], root: str) -> Iterator[str]:
     """Where a `cd` leads to, if it succeeds."""
     words: Sequence[Word] = pipeline.stages[0].words
     if len(pipeline.stages) > 1 or words[0].text != "cd":
         return
-    for folder in folders:
-        reached = Folders(folder, root)
-        run_builtin(Expander(folder, root).argv(words), reached)
+    for directory in directories:
+        reached = Directories(directory, root)
+        run_builtin(Expander(directory, root).argv(words), reached)
         yield reached.now

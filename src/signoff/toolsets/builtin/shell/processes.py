@@ -199,7 +199,7 @@ class CallProcesses:
         argv: Sequence[str],
         *,
         program: str = "",
-        folder: str,
+        directory: str,
         environment: Mapping[str, str],
         stdin: int,
         stdout: int,
@@ -209,7 +209,7 @@ class CallProcesses:
         child = subprocess.Popen(
             list(argv),
             executable=program or None,
-            cwd=folder,
+            cwd=directory,
             env={**environment, MARK: self._mark.hex},
             stdin=stdin,
             stdout=stdout,

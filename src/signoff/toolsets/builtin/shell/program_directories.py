@@ -1,4 +1,4 @@
-"""Commands that name a folder of programs which run by name: whoever writes there decides what those do."""
+"""Commands that name a directory of programs which run by name: whoever writes there decides what those do."""
 
 from __future__ import annotations
 
@@ -12,45 +12,47 @@ from signoff.policy.places import folded
 from signoff.policy.shell.facts import ShellFacts, read_shell
 from signoff.policy.shell.programs import ReadOnlyCommand
 from signoff.toolsets.builtin.programs import changed_by
-from signoff.toolsets.builtin.shell.environment import home_folder
+from signoff.toolsets.builtin.shell.environment import home_directory
 
 _WILD = re.compile(r"[*?\[]")
-_MOST_FOLDERS = 32
+_MOST_DIRECTORIES = 32
 
 
 def changes_programs(command: str, programs: Sequence[str], root: str) -> str:
-    """Why a command is asked about, whatever rules say: a word of it leads to one of the folders. Empty otherwise."""
+    """Why a command is asked about, whatever rules say: a word of it leads to one of them. Empty otherwise."""
     if not programs:
         return ""
     facts = read_shell(command)
-    folders = _gone_to(facts, root)
-    if len(folders) > _MOST_FOLDERS:
-        return "too many `cd` make it unclear whether it changes folders that this project runs programs from by name"
+    directories = _gone_to(facts, root)
+    if len(directories) > _MOST_DIRECTORIES:
+        return (
+            "too many `cd` make it unclear whether it changes directories that this project runs programs from by name"
+        )
     for name, word in _words(facts):
-        if found := _spelled_in(word, programs, root) or _led_to(word, folders, programs, root):
+        if found := _spelled_in(word, programs, root) or _led_to(word, directories, programs, root):
             inside = shown(os.path.relpath(found, root))
             return f"{shown(name)} may change {inside}, and this project runs programs from there by name"
     return ""
 
 
 def _spelled_in(word: str, programs: Sequence[str], root: str) -> str:
-    """The folder whose path stands in a word, whatever is around it: `of=tools/bin/x`, code of another language."""
+    """The directory whose path stands in a word, whatever is around it: `of=tools/bin/x`, code of another language."""
     text = word.casefold()
-    for folder in programs:
-        inside = re.escape(os.path.relpath(folder, root).casefold())
+    for directory in programs:
+        inside = re.escape(os.path.relpath(directory, root).casefold())
         if re.search(rf"(?<![\w.-]){inside}(?![\w.-])", text):
-            return folder
+            return directory
     return ""
 
 
-def _led_to(word: str, folders: Sequence[str], programs: Sequence[str], root: str) -> str:
-    """The folder that a path leads to from one of those that the line may be in."""
-    for folder in folders:
+def _led_to(word: str, directories: Sequence[str], programs: Sequence[str], root: str) -> str:
+    """The directory that a path leads to from one of those that the line may be in."""
+    for directory in directories:
         for part in map(_expanded, _parts(word)):
             if _WILD.search(part):
-                found = next((one for one in programs if _may_stand_for(os.path.join(folder, part), one, root)), "")
+                found = next((one for one in programs if _may_stand_for(os.path.join(directory, part), one, root)), "")
             else:
-                path = os.path.join(folder, part)
+                path = os.path.join(directory, part)
                 ways = {os.path.normpath(path), os.path.realpath(path)}
                 found = next((one for way in ways if (one := changed_by(way, programs, root))), "")
             if found:
@@ -58,23 +60,23 @@ def _led_to(word: str, folders: Sequence[str], programs: Sequence[str], root: st
     return ""
 
 
-def _may_stand_for(pattern: str, folder: str, root: str) -> bool:
-    """Whether a pattern for files may stand for a folder, for one above it and below the root, or for what is in it."""
-    steps, names = ([folded(step) for step in path.split("/")] for path in (os.path.normpath(pattern), folder))
+def _may_stand_for(pattern: str, directory: str, root: str) -> bool:
+    """Whether a file pattern may stand for a directory, for one between it and the root, or for what is in it."""
+    steps, names = ([folded(step) for step in path.split("/")] for path in (os.path.normpath(pattern), directory))
     is_below = len(steps) > len(root.rstrip("/").split("/"))
     return is_below and all(name == step or fnmatchcase(name, step) for name, step in zip(names, steps, strict=False))
 
 
 def _gone_to(facts: ShellFacts, root: str) -> list[str]:
-    """The folder that a line starts in, and those that each `cd` in it may lead to from one before."""
-    folders = [root]
+    """The directory that a line starts in, and those that each `cd` in it may lead to from one before."""
+    directories = [root]
     for argv in facts.commands:
         words = [_expanded(word) for word in argv[1:] if word] if argv[0] in ("cd", "pushd") else []
-        led = [os.path.normpath(os.path.join(folder, word)) for folder in folders for word in words]
-        folders = list(dict.fromkeys((*folders, *led)))
-        if len(folders) > _MOST_FOLDERS:
+        led = [os.path.normpath(os.path.join(directory, word)) for directory in directories for word in words]
+        directories = list(dict.fromkeys((*directories, *led)))
+        if len(directories) > _MOST_DIRECTORIES:
             break
-    return folders
+    return directories
 
 
 def _words(facts: ShellFacts) -> Iterator[tuple[str, str]]:
@@ -107,4 +109,4 @@ def _parts(word: str) -> Iterator[str]:
 
 
 def _expanded(word: str) -> str:
-    return home_folder() + word[1:] if word == "~" or word.startswith("~/") else word
+    return home_directory() + word[1:] if word == "~" or word.startswith("~/") else word

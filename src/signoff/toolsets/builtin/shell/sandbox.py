@@ -1,6 +1,6 @@
 """An optional boundary of the operating system around commands: bubblewrap (`bwrap`), where it is installed.
 
-Inside, everything is read-only (a command that a person approved may write in the root folder), there is no network,
+Inside, everything is read-only (a command that a person approved may write in the root directory), there is no network,
 `/tmp` and `/run` are empty, other processes cannot be seen, and nothing outlives the call.
 """
 
@@ -28,13 +28,13 @@ class Sandbox:
     program: str
     """Where bwrap is."""
     root: str
-    """The folder that approved commands may write in; a real path."""
+    """The directory that approved commands may write in; a real path."""
     network: bool = False
 
-    def words(self, folder: str, *, writable: bool, sealed: Sequence[str] = ()) -> list[str]:
-        """The words in front of a command that runs in `folder`; nothing in a `sealed` folder can be written.
+    def words(self, directory: str, *, writable: bool, sealed: Sequence[str] = ()) -> list[str]:
+        """The words in front of a command that runs in `directory`; nothing in a `sealed` directory can be written.
 
-        Nor can it be moved away: no folder can that something is mounted on, so those above it are mounted as well.
+        Nor can it be moved away: no directory can that something is mounted on, so those above it are mounted as well.
         """
         open_or_not = "--bind" if writable else "--ro-bind"
         return [
@@ -47,11 +47,11 @@ class Sandbox:
             *(open_or_not, self.root, self.root),  # last, as the root may be below /tmp
             *(word for one in self._above(sealed) for word in (open_or_not, one, one)),
             *(word for one in sealed for word in ("--ro-bind", one, one)),
-            *("--chdir", folder, "--"),
+            *("--chdir", directory, "--"),
         ]
 
     def _above(self, sealed: Sequence[str]) -> list[str]:
-        """The folders between the root and those folders, from above: what is mounted later covers what is below."""
+        """The directories between the root and those, from above: what is mounted later covers what is below."""
         within = (PurePosixPath(one).parents for one in sealed if one.startswith(f"{self.root}/"))
         return sorted({str(one) for parents in within for one in parents if PurePosixPath(self.root) in one.parents})
 
@@ -63,7 +63,7 @@ class Sandbox:
 
 
 def open_sandbox(mode: Mode, root: str, *, network: bool = False) -> Sandbox | None:
-    """The sandbox for a root folder; None where it is off, or `auto` and there is none that works.
+    """The sandbox for a root directory; None where it is off, or `auto` and there is none that works.
 
     Raises `WrongUse` where it is `on` and cannot be had; the message says what to do.
     """
@@ -74,7 +74,7 @@ def open_sandbox(mode: Mode, root: str, *, network: bool = False) -> Sandbox | N
     if root == "/":
         if mode == "on":
             raise WrongUse(
-                "sandbox is on, but the root folder is the whole file system; name a folder, or use sandbox: off"
+                "sandbox is on, but the root directory is the whole file system; name a directory, or use sandbox: off"
             )
         return None
     found = find_program("bwrap")
@@ -105,7 +105,7 @@ def probe(words: Sequence[str]) -> str:
             text=True,
             errors="replace",
             timeout=_PROBE_SECONDS,
-            env=bare_environment({}, folder="/"),
+            env=bare_environment({}, directory="/"),
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

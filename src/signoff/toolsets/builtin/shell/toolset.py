@@ -13,12 +13,12 @@ from signoff.core.verdict import Effect, Verdict
 from signoff.errors import WrongUse
 from signoff.policy.builtin import builtin_policy
 from signoff.policy.shell.facts import read_shell
-from signoff.policy.shell.folders import Folders
 from signoff.policy.shell.programs import ReadOnlyCommand
-from signoff.toolsets.builtin.programs import program_folders
+from signoff.policy.shell.working_directories import Directories
+from signoff.toolsets.builtin.programs import program_directories
 from signoff.toolsets.builtin.shell.approved_command import run_approved
 from signoff.toolsets.builtin.shell.argv import Step, run_line
-from signoff.toolsets.builtin.shell.environment import home_folder
+from signoff.toolsets.builtin.shell.environment import home_directory
 from signoff.toolsets.builtin.shell.plan import CommandPlan, plan, reading_doubt
 from signoff.toolsets.builtin.shell.processes import CommandResult, ProcessLimits
 from signoff.toolsets.builtin.shell.program_directories import changes_programs
@@ -44,10 +44,10 @@ class ShellToolset(AttachedToolset):
         keep: Iterable[str] = (),
         programs: Iterable[str | os.PathLike[str]] = (),
     ) -> None:
-        """A shell that starts in the folder `root`. See `signoff.toolsets` for the options; raises `WrongUse`."""
+        """A shell that starts in the directory `root`. See `signoff.toolsets` for the options; raises `WrongUse`."""
         self.root = os.path.realpath(root)
         if not os.path.isdir(self.root):
-            raise WrongUse(f"the shell has no folder to start in: {self.root} is not one")
+            raise WrongUse(f"the shell has no directory to start in: {self.root} is not one")
         if timeout <= 0 or max_output <= 0:
             raise WrongUse("timeout and max_output of a shell must be above 0")
         policy = builtin_policy(kind, self.root)
@@ -57,9 +57,9 @@ class ShellToolset(AttachedToolset):
         self.limits = ProcessLimits(seconds=timeout, output=max_output)
         self.sandbox = open_sandbox(sandbox, self.root, network=network)
         self.keep = tuple(keep)
-        self.programs = program_folders(programs, self.root)
+        self.programs = program_directories(programs, self.root)
         self.guarded = self.programs
-        """Folders of programs, of this shell and of others: commands that may write there are always asked about."""
+        """Directories of programs, of this shell and others: commands that may write there are always asked about."""
         super().__init__([self.shell], id=id or kind)
 
     def plan(self, command: str) -> CommandPlan:
@@ -87,9 +87,9 @@ class ShellToolset(AttachedToolset):
         return self.plan(str(args["command"])).labels
 
     async def shell(self, ctx: RunContext[Any], command: str) -> str:
-        """Run a bash command in the workspace folder and return what it prints, and its exit code unless that is 0.
+        """Run a bash command in the workspace directory and return what it prints, and its exit code unless that is 0.
 
-        Each call starts in that folder anew, with no input and no terminal, and ends with everything it started.
+        Each call starts in that directory anew, with no input and no terminal, and ends with everything it started.
         Commands that only read run at once; others wait for a person.
         """
         return (await self._run(ctx, command)).text
@@ -141,16 +141,16 @@ class ShellToolset(AttachedToolset):
         steps = [
             Step(one.program.environment, one.program.adds, one.at)
             if isinstance(one, ReadOnlyCommand)
-            else Step(trusted=True, folders=self._real(folders))
-            for one, folders in zip(facts.judged, facts.folders, strict=True)
+            else Step(trusted=True, directories=self._real(directories))
+            for one, directories in zip(facts.judged, facts.directories, strict=True)
         ]
         return CommandPlan(facts.line, tuple(steps), labels=facts.labels)
 
-    def _real(self, folders: Folders) -> frozenset[str]:
-        """Where folders lead before the line runs; nowhere in particular where nobody can tell."""
-        told = [home_folder() + one[1:] if one.startswith("~") else one for one in folders if one is not None]
+    def _real(self, directories: Directories) -> frozenset[str]:
+        """Where directories lead before the line runs; nowhere in particular where nobody can tell."""
+        told = [home_directory() + one[1:] if one.startswith("~") else one for one in directories if one is not None]
         found = frozenset(os.path.realpath(os.path.join(self.root, one)) for one in told)
-        return found if len(told) == len(folders) else frozenset()
+        return found if len(told) == len(directories) else frozenset()
 
     def _described(self, command: str, why: str) -> dict[str, Any]:
         around = self.sandbox.text if self.sandbox is not None else "runs without a sandbox"

@@ -1,4 +1,4 @@
-"""Where `cd` leads, against bash itself: whatever is judged to run in a folder below the root really runs there."""
+"""Where `cd` leads, against bash itself: whatever is judged to run in a directory below the root really runs there."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from signoff.links import followed
 from signoff.policy.engine import Policy
 from signoff.policy.facts import Facts
 from signoff.policy.shell.facts import read_shell
-from signoff.policy.shell.folders import folders_of
 from signoff.policy.shell.words import Refused, read_line
+from signoff.policy.shell.working_directories import directories_of
 from signoff.toolsets.builtin.shell.argv import run_line
 
 BASH = shutil.which("bash")
@@ -31,21 +31,21 @@ SERVER = r"""
 show() { printf '%s\0%s\0' "$1" "$(pwd -P)" >&9; }
 fail() { return 1; }
 exec 8<&0 9>&1 0</dev/null 1>/dev/null 2>/dev/null
-while IFS= builtin read -r -d '' folder <&8 && IFS= builtin read -r -d '' text <&8; do
-    ( cd "$folder"; unset OLDPWD; eval -- "$text" )
+while IFS= builtin read -r -d '' directory <&8 && IFS= builtin read -r -d '' text <&8; do
+    ( cd "$directory"; unset OLDPWD; eval -- "$text" )
     printf 'end\0' >&9
 done
 """
 
 
 class Shell:
-    """A bash that is asked again and again, in a tree with folders, links in and out, a file, and odd names."""
+    """A bash that is asked again and again, in a tree with directories, links in and out, a file, and odd names."""
 
     def __init__(self, room: Path) -> None:
         self.room = room
         self.root = room / "top"
-        for folder in ("top/a/b/a", "top/b", "top/~", "top/- x", "top/.git/hooks", "out/a", "home/a"):
-            (room / folder).mkdir(parents=True)
+        for directory in ("top/a/b/a", "top/b", "top/~", "top/- x", "top/.git/hooks", "out/a", "home/a"):
+            (room / directory).mkdir(parents=True)
         (self.root / "file").touch()
         for name, target in {
             "inner": "a/b", "leak": "../out", "a/leak": "../../out/a", "a/up": "..", "b/back": "../a", "loop": "loop",
@@ -70,7 +70,7 @@ class Shell:
         while not said.endswith(b"end\0"):
             said += os.read(self.process.stdout.fileno(), 65536)
         parts = said.decode().split("\0")[:-2]
-        # Bash keeps two slashes at the beginning, which mean no other folder here.
+        # Bash keeps two slashes at the beginning, which mean no other directory here.
         places = [f"/{where.lstrip('/')}" for where in parts[1::2]]
         return [(int(number), where) for number, where in zip(parts[::2], places, strict=True)]
 
@@ -114,23 +114,23 @@ def numbered(pieces: list[tuple[str, str]], root: Path) -> str:
 @given(pieces=LINES)
 @example(pieces=[("cd a", "&&"), ("cd ROOT/../out/in", "&&"), ("cd ../b", "&&")])
 @examples(nightly=20_000, daily=30)
-def test_a_command_runs_in_a_folder_that_was_foreseen(shell: Shell, pieces: list[tuple[str, str]]) -> None:
+def test_a_command_runs_in_a_directory_that_was_foreseen(shell: Shell, pieces: list[tuple[str, str]]) -> None:
     text = numbered(pieces, shell.root)
     line = read_line(text)
     if isinstance(line, Refused):
         return
     foreseen = {
-        int(command.words[1].text): folders
-        for command, folders in zip(line.commands, folders_of(line), strict=True)
+        int(command.words[1].text): directories
+        for command, directories in zip(line.commands, directories_of(line), strict=True)
         if command.words[0].text == "show"
     }
     resolved = followed(str(shell.root), read_shell(text).places)
     facts = Facts(Call(tool="shell", start=str(shell.root), resolved=resolved), None)
     for number, where in shell.run(text):
-        folders = foreseen[number]
-        if None in folders:
+        directories = foreseen[number]
+        if None in directories:
             continue
-        real = {folder: facts.below_start(folder) for folder in folders if folder is not None}
+        real = {directory: facts.below_start(directory) for directory in directories if directory is not None}
         if None in real.values():  # out of the root, which is asked about: bash may find a way back in by itself
             continue
         inside = os.path.relpath(where, shell.root) if f"{where}/".startswith(f"{shell.root}/") else None
@@ -142,7 +142,7 @@ def test_a_command_runs_in_a_folder_that_was_foreseen(shell: Shell, pieces: list
 @example(pieces=[("cd a", "&&"), ("cd ROOT/../out/in", "&&"), ("cd ../b", "&&")])
 @examples(nightly=20_000, daily=15)
 def test_what_a_rule_allows_after_cd_runs_below_the_root(shell: Shell, pieces: list[tuple[str, str]]) -> None:
-    """`pytest *` goes along into folders below, `show` (which no table knows) is for the root alone."""
+    """`pytest *` goes along into directories below, `show` (which no table knows) is for the root alone."""
     text = numbered(pieces, shell.root)
     for program, at_root in (("pytest", False), ("show", True)):
         rules = [{"allow": {"tool": "shell", "command": [f"{program} *", "fail", "pushd *", "command *"]}}]
@@ -177,7 +177,7 @@ async def test_what_is_run_without_a_shell_goes_where_bash_goes(shell: Shell, pi
         )
     )
     outcome = await run_line(own, root=str(shell.root))
-    if outcome.doubt or "cd -" in text:  # bash tells the folder there
+    if outcome.doubt or "cd -" in text:  # bash tells the directory there
         return
     told = outcome.text.partition("[stderr]")[0].partition("[exit code")[0].splitlines()
     said = [where for where in told if where != "[no output]"]

@@ -1,4 +1,4 @@
-"""Where the commands of a line run: every folder that a `cd` before them may have led to."""
+"""Where the commands of a line run: every directory that a `cd` before them may have led to."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import TypeAlias
 from signoff.policy.places import normal
 from signoff.policy.shell.line import CommandLine, Join, Pipeline, Simple, Word
 
-Folder: TypeAlias = "str | None"
-"""A folder seen from where the line starts: `sub`, `../other`, `/absolute`, `~/below/home`, and empty for the start
+Directory: TypeAlias = "str | None"
+"""A directory seen from where the line starts: `sub`, `../other`, `/absolute`, `~/below/home`, and empty for the start
 itself. By the text, as a shell takes `..`; where links lead is for whoever looks at the disk. None: nobody can tell."""
 
-Folders: TypeAlias = "frozenset[Folder]"
+Directories: TypeAlias = "frozenset[Directory]"
 
-START: Folder = ""
+START: Directory = ""
 MOST = 8
-_NONE: Folders = frozenset()
+_NONE: Directories = frozenset()
 _MOVERS = frozenset({"cd", "pushd", "popd"})
 _WRAPPERS = frozenset({"command", "builtin", "-p", "--"})
-"""Words before one of those that leave the shell in another folder just the same."""
+"""Words before one of those that leave the shell in another directory just the same."""
 
 
-def folders_of(line: CommandLine) -> tuple[Folders, ...]:
-    """The folders that each simple command of a line may run in, in the order of `line.commands`.
+def directories_of(line: CommandLine) -> tuple[Directories, ...]:
+    """The directories that each simple command of a line may run in, in the order of `line.commands`.
 
     A command behind `&&` runs only if what is before it succeeded, so `cd a && b` runs `b` in `a` and nowhere else.
     """
-    passed: Folders = frozenset({START})
-    failed: Folders = frozenset()
-    found: list[Folders] = []
+    passed: Directories = frozenset({START})
+    failed: Directories = frozenset()
+    found: list[Directories] = []
     for pipeline in line.pipelines:
         here = {Join.AND: passed, Join.OR: failed, Join.ALWAYS: passed | failed}[pipeline.join]
         found.extend([here] * len(pipeline.stages))
@@ -44,24 +44,24 @@ def folders_of(line: CommandLine) -> tuple[Folders, ...]:
 
 
 def named(line: CommandLine) -> tuple[str, ...]:
-    """Every folder that a command of the line may run in, but the start: what links have to be followed for."""
-    return tuple(dict.fromkeys(folder for folder in chain.from_iterable(folders_of(line)) if folder))
+    """Every directory that a command of the line may run in, but the start: what links have to be followed for."""
+    return tuple(dict.fromkeys(directory for directory in chain.from_iterable(directories_of(line)) if directory))
 
 
 def is_cd(command: Simple) -> bool:
     return command.words[0].text == "cd"
 
 
-def _led(pipeline: Pipeline, folders: Folders) -> Folders:
+def _led(pipeline: Pipeline, directories: Directories) -> Directories:
     """Where the line is once the pipeline succeeded. One of several commands moves nobody but itself."""
     first, *more = pipeline.stages
     if more or next((text for text in first.argv if text not in _WRAPPERS), "") not in _MOVERS:
-        return folders
-    return frozenset(_target(first.words[1:], folder) if is_cd(first) else None for folder in folders)
+        return directories
+    return frozenset(_target(first.words[1:], directory) if is_cd(first) else None for directory in directories)
 
 
-def _target(words: tuple[Word, ...], folder: Folder) -> Folder:
-    """The folder that `cd` with these words leads to from another. Options are left to people."""
+def _target(words: tuple[Word, ...], directory: Directory) -> Directory:
+    """The directory that `cd` with these words leads to from another. Options are left to people."""
     operands = words[1:] if words and words[0].text == "--" else words
     if len(operands) != 1 or operands[0].glob or not operands[0].text or operands[0].text.startswith("-"):
         return None
@@ -70,15 +70,15 @@ def _target(words: tuple[Word, ...], folder: Folder) -> Folder:
         return normal(text)
     if operands[0].tilde:
         return _below_home(text)
-    if folder is None or text.startswith("~"):
+    if directory is None or text.startswith("~"):
         return None
-    if folder.startswith("~"):
-        return _below_home(f"{folder}/{text}")
-    led = normpath(f"{folder}/{text}") if folder else normpath(text)
+    if directory.startswith("~"):
+        return _below_home(f"{directory}/{text}")
+    led = normpath(f"{directory}/{text}") if directory else normpath(text)
     return START if led == "." else normal(led) if led.startswith("/") else None if led.startswith("~") else led
 
 
-def _below_home(text: str) -> Folder:
-    """A path that starts with `~`, where it stays below the home folder."""
+def _below_home(text: str) -> Directory:
+    """A path that starts with `~`, where it stays below the home directory."""
     led = normpath(text)
     return led if led.startswith("~/") else None
