@@ -35,7 +35,7 @@ from signoff import Signoff
 from signoff.ports import Store
 from signoff.store.memory import MemoryStore
 from signoff.store.sqlite import SqliteStore
-from signoff.workers.workshop import Workshop
+from signoff.workers.project_workers import Workers
 
 MOST_TIMES_PLAIN = 1.5
 """Of a delegated call that policy allows, to PydanticAI's agent as a tool."""
@@ -111,7 +111,7 @@ def _samplers(runner: asyncio.Runner, stack: ExitStack, directory: Path, calls: 
         return pair(by_call_agent, *(Signoff([{"allow": CALL}], store=store) for _ in range(2)))
 
     def workers(store: Store) -> Run:
-        worker = Workshop(settings, store=store, model=said).worker(CALLER)
+        worker = Workers(settings, store=store, model=said).worker(CALLER)
         return partial(_run, worker.agent, worker.prompt(PROMPT), worker.run_options(), ended, calls)
 
     yield PLAIN, async_sampler(runner, pair(as_a_tool))

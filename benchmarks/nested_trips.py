@@ -15,7 +15,7 @@ from benchmarks.script import PROMPT, Tally
 from signoff import Signoff
 from signoff.gate.resume import resume_run
 from signoff.ports import Store
-from signoff.workers.workshop import Workshop
+from signoff.workers.project_workers import Workers
 
 VARIANTS = ("agent alone", "agent inside", "worker alone", "worker inside")
 
@@ -28,7 +28,7 @@ async def nested_trips(variant: str, place: str, tally: Tally) -> Trips:
         agent, gate = _agent(store, tally, inside=inside)
         return Trips(_trip(agent, gate, {}, tally), lambda: store.commits)
     settings = project(Path(f"{place.removeprefix('sqlite:')}.project"))
-    shop = Workshop(settings, store=store, wait="suspend", model=model(1, writes=True, ended=Tally()))
+    shop = Workers(settings, store=store, wait="suspend", model=model(1, writes=True, ended=Tally()))
     worker = shop.worker(CALLER if inside else CALLED)
     return Trips(_trip(worker.agent, worker.gate, worker.run_options(), tally), lambda: store.commits)
 

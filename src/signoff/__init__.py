@@ -1,18 +1,22 @@
 """Human sign-off for the tool calls of AI agents.
 
-Everything a user needs by name is here, and nothing is loaded before it is used: `import signoff` costs next to
-nothing, and PydanticAI is imported only with the parts that run agents.
+These names are all that most programs need. What else is documented is in five packages: `signoff.errors`,
+`signoff.channels`, `signoff.toolsets`, `signoff.workers` and `signoff.testing`; everything else is private.
+Nothing is loaded before it is used: `import signoff` costs next to nothing, and PydanticAI is imported only with the
+parts that run agents.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from signoff.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from signoff.config import load_policy as load_policy
     from signoff.core.call import Call as Call
     from signoff.core.decision import ApprovalDecision as ApprovalDecision
+    from signoff.core.event import CallEvent as CallEvent
     from signoff.core.mode import ApprovalMode as ApprovalMode
     from signoff.core.people import Actor as Actor
     from signoff.core.request import ApprovalRequest as ApprovalRequest
@@ -34,26 +38,24 @@ if TYPE_CHECKING:
     from signoff.gate.resume import resume as resume
     from signoff.gate.resume import resume_run as resume_run
     from signoff.policy.engine import Policy as Policy
-    from signoff.ports import ApprovalUI as ApprovalUI
+    from signoff.ports import Approver as Approver
     from signoff.store.grants import ApprovalMemory as ApprovalMemory
     from signoff.store.open import open_store as open_store
     from signoff.wiring.discord import DiscordApprovals as DiscordApprovals
 
-__version__ = "0.1.0"
+    Answerer = Actor
+    ApprovalUI = Approver
+    __version__: str
 
-_HOME = {
+_HOMES = {
     "Actor": "core.people",
-    "ApprovalBlocked": "errors",
     "ApprovalDecision": "core.decision",
-    "ApprovalDenied": "errors",
-    "ApprovalError": "errors",
     "ApprovalMemory": "store.grants",
     "ApprovalMode": "core.mode",
     "ApprovalRequest": "core.request",
-    "ApprovalUI": "ports",
+    "Approver": "ports",
     "Call": "core.call",
-    "DiscordApprovals": "wiring.discord",
-    "Effect": "core.verdict",
+    "CallEvent": "core.event",
     "Policy": "policy.engine",
     "Signoff": "gate.capability",
     "SignoffError": "errors",
@@ -63,25 +65,36 @@ _HOME = {
     "call_agent": "gate.agents",
     "collect_approvals": "gate.deferred_tools",
     "collect_approvals_sync": "gate.deferred_tools",
-    "idempotency_key": "gate.calls",
-    "load_policy": "config",
-    "open_store": "store.open",
     "resume": "gate.resume",
-    "resume_run": "gate.resume",
     "run_with_approval": "gate.deferred_tools",
     "run_with_approval_sync": "gate.deferred_tools",
 }
 
-__all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
+_MOVED = {
+    "Answerer": ("core.people:Actor", "signoff.Actor"),
+    "ApprovalBlocked": ("errors", "signoff.errors.ApprovalBlocked"),
+    "ApprovalDenied": ("errors", "signoff.errors.ApprovalDenied"),
+    "ApprovalError": ("errors", "signoff.errors.ApprovalError"),
+    "ApprovalUI": ("ports:Approver", "signoff.Approver"),
+    "DiscordApprovals": ("wiring.discord", "signoff.channels.DiscordApprovals"),
+    "Effect": ("core.verdict", "its values as text: verdict.effect == 'allow', 'ask' or 'deny'"),
+    "idempotency_key": ("gate.calls", "signoff.toolsets.idempotency_key"),
+    "load_policy": ("config", "signoff.workers.load_policy"),
+    "open_store": ("store.open", "Signoff(store=URL), or signoff.channels.open_inbox(URL)"),
+    "resume_run": ("gate.resume", "signoff.resume, which takes the id of a run, too"),
+}
+
+__all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
+
+_find = lazy_names(__name__, _HOMES, _MOVED)
 
 
 def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'signoff' has no attribute {name!r}")
-    value = getattr(import_module(f"signoff.{home}"), name)
-    globals()[name] = value
-    return value
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("signoff")
+    return _find(name)
 
 
 def __dir__() -> list[str]:

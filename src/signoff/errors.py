@@ -44,6 +44,43 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
+__all__ = [
+    "AlreadyHeard",
+    "AlreadySettled",
+    "AlreadySpent",
+    "ApprovalBlocked",
+    "ApprovalDenied",
+    "ApprovalError",
+    "CannotCanonicalise",
+    "ChannelFailed",
+    "EditRefused",
+    "GrantsError",
+    "Halted",
+    "HeardTooLate",
+    "LimitReached",
+    "MissingExtra",
+    "NobodyHere",
+    "NotEntitled",
+    "Place",
+    "PolicyError",
+    "RecordBroken",
+    "RequestError",
+    "RunError",
+    "RunOver",
+    "RunTaken",
+    "SchemaError",
+    "ScriptEnded",
+    "ScriptError",
+    "SignoffError",
+    "Stale",
+    "StoreError",
+    "UnknownRequest",
+    "UnknownRun",
+    "WaitsElsewhere",
+    "WrongFile",
+    "WrongUse",
+]
+
 
 class SignoffError(Exception):
     """Base of everything signoff raises on purpose."""

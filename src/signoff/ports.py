@@ -23,6 +23,7 @@ from signoff.core.record import Checkpoint, Entry, EventDraft
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import Process, SavedRun, Segment
 from signoff.core.subject import Subject
+from signoff.lazy_names import lazy_names
 
 T = TypeVar("T")
 
@@ -417,7 +418,7 @@ class GrantStore(Protocol):
 
 
 @runtime_checkable
-class ApprovalUI(Protocol):
+class Approver(Protocol):
     """How a person is reached: one method. It may be a plain or an async method.
 
     A user interface that can show several requests at once may also have
@@ -431,7 +432,7 @@ class ApprovalUI(Protocol):
 
 
 Chosen: TypeAlias = ApprovalDecision | bool
-Approver: TypeAlias = ApprovalUI | Callable[[ApprovalRequest], Chosen | Awaitable[Chosen]]
+ApproverLike: TypeAlias = Approver | Callable[[ApprovalRequest], Chosen | Awaitable[Chosen]]
 """Who is asked: an object with `choose`, or a plain or async function of the request."""
 
 
@@ -603,3 +604,10 @@ class DeclaresApproval(Protocol):
     def claimed_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> Iterable[str]:
         """Labels that somebody else claims for the call, such as a server: they can make rules stricter, no more."""
         ...
+
+
+_find = lazy_names(__name__, {}, {"ApprovalUI": ("ports:Approver", "signoff.Approver")})
+
+
+def __getattr__(name: str) -> object:
+    return _find(name)

@@ -15,7 +15,7 @@ from tests.nested.cells import Log
 from tests.nested.kit import ANA, World, calls, waits
 from tests.nested.test_several import runner
 
-from signoff import ApprovalDecision, call_agent, resume_run
+from signoff import ApprovalDecision, call_agent, resume
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Scope, Terms
 
@@ -246,7 +246,7 @@ def _granted(directory: str, wait: str) -> None:
         world.defaults = {"wait": wait, "approver": Mostly()}
         await _books_and_dies(world, dies=True).run("second")
         request = await world.answer("a-1/b-1")
-        await resume_run(_books_and_dies(world, dies=True), request.run)
+        await resume(_books_and_dies(world, dies=True), request.run)
 
     asyncio.run(work())
 
@@ -255,7 +255,7 @@ def _goes_on_granted(directory: str) -> list[str]:
     async def work() -> list[str]:
         world = World(Path(directory))
         [run] = [one for one in await world.store().read(lambda tx: tx.runs.all()) if one.prompt == "second"]
-        assert waits((await resume_run(_books_and_dies(world, dies=False), run.id)).output), "a person is asked"
+        assert waits((await resume(_books_and_dies(world, dies=False), run.id)).output), "a person is asked"
         return [one["did"] for one in Log(f"{directory}/effects").lines()]
 
     return asyncio.run(work())

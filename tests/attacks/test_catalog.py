@@ -21,7 +21,7 @@ from signoff import ApprovalMemory, Signoff
 from signoff.errors import SignoffError, WrongFile, WrongUse
 from signoff.policy.engine import Policy
 from signoff.store.open import open_store
-from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.testing import ScriptedApprover, ScriptedModel
 from signoff.toolsets import Registration, approval_tool, filesystem_rw, shell_readonly, with_approval
 from signoff.toolsets.variable_mask import HIDDEN, hide
 
@@ -70,7 +70,7 @@ Way = Callable[..., AbstractToolset[Any]]
 
 async def gated(toolset: AbstractToolset[Any], made: Any, *answers: str, rules: Any = ANYTHING) -> Any:
     """One call a turn behind a gate: whom it asked about what, and what became of the calls."""
-    ui = ScriptedUI(list(answers))
+    ui = ScriptedApprover(list(answers))
     gate = Signoff(rules, approver=ui, memory=ApprovalMemory(file=None))
     turns = [*(calls(one) for one in made), {"say": "done"}]
     result = await Agent(ScriptedModel(turns), toolsets=[toolset], capabilities=[gate]).run("go")

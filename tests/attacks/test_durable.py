@@ -20,13 +20,13 @@ from pydantic_ai.toolsets import ExternalToolset, FunctionToolset
 from tests.attacks.kept import ANA, YES, Place, Silent, falls_asleep, gated, paused, soon, turns
 from tests.gate.agents import returns
 
-from signoff import Signoff, SuspendedRun, resume, resume_run
+from signoff import Signoff, SuspendedRun, resume
 from signoff.broker import runs
 from signoff.core.request import State
 from signoff.core.run import RunState, SavedRun
 from signoff.errors import RunOver, RunTaken
 from signoff.store.memory import MemoryStore
-from signoff.testing import FakeClock, ScriptedUI
+from signoff.testing import FakeClock, ScriptedApprover
 
 ASK = [{"ask": "pay"}]
 PAY = turns(("pay", {"n": 1}))
@@ -108,13 +108,13 @@ async def test_two_resumes_in_one_process_one_goes_on(place: Place) -> None:
     agent = gated(signoff, turns(("pay", {"n": 1}), ("mail", {"text": "{{last}}"})), bank.pay, mail)
     run = await paused(signoff, agent)
     await place.answer()
-    first = asyncio.create_task(resume_run(agent, run))
+    first = asyncio.create_task(resume(agent, run))
     await soon(bank.entered.wait())
     with pytest.raises(RunTaken, match="this very process"):
-        await resume_run(agent, run)
+        await resume(agent, run)
     other = place.gate([*ASK, {"allow": "mail"}])
     with pytest.raises(RunTaken, match="in the hands of process"):
-        await resume_run(gated(other, PAY, bank.pay, mail), run)
+        await resume(gated(other, PAY, bank.pay, mail), run)
     bank.go_on.set()
     assert (await first).output == "mailed"
     assert (bank.paid, mailed) == ([1], ["paid 1"])
@@ -126,7 +126,7 @@ async def test_a_run_that_waits_in_place_is_not_resumed_beside_itself(place: Pla
     waits = asyncio.create_task(agent.run("go"))
     await soon(asleep.wait())
     with pytest.raises(RunTaken, match="this very process"):
-        await soon(resume_run(agent, (await signoff.pending())[0].run))
+        await soon(resume(agent, (await signoff.pending())[0].run))
     await place.answer()
     assert (await soon(waits)).output == "paid 1"
     assert bank.paid == [1]
@@ -160,7 +160,7 @@ async def test_the_result_of_a_call_is_not_told_for_another_with_the_same_id(pla
         paid.append(to)
         return f"paid {to}"
 
-    signoff = place.gate(ASK, wait="inline", approver=ScriptedUI(["approve", "approve"]))
+    signoff = place.gate(ASK, wait="inline", approver=ScriptedApprover(["approve", "approve"]))
     result = await Agent(FunctionModel(model), tools=[pay], capabilities=[signoff]).run("go")
     told = returns(result.all_messages())
     assert told[0] == ("success", "paid ana")
@@ -180,7 +180,7 @@ async def test_what_is_said_about_an_unknown_call_reaches_a_run_that_waits_in_pl
     await dies.broker.claim(request.id)
     waits = place.gate(ASK, wait=600.0, approver=Silent())
     asleep = falls_asleep(waits.broker)
-    going = asyncio.create_task(resume_run(gated(waits, PAY, bank.pay), run))
+    going = asyncio.create_task(resume(gated(waits, PAY, bank.pay), run))
     await soon(asleep.wait())
     assert (await signoff.broker.get(request.id)).state is State.UNKNOWN
     asleep.clear()
@@ -213,7 +213,7 @@ async def test_an_escalated_approval_holds_when_the_run_goes_on(place: Place) ->
     [request] = await signoff.pending()
     assert request.escalated
     await signoff.answer(request.id, YES, by="bob")
-    assert (await resume_run(agent, run)).output == "paid 1"
+    assert (await resume(agent, run)).output == "paid 1"
     assert await signoff.pending() == []
 
 
@@ -254,7 +254,7 @@ async def test_an_approval_is_for_one_toolset_one_directory_and_where_paths_lead
         shutil.rmtree(staging / "out")
         (staging / "out").symlink_to(production / "out")
     signoff, again = agent("production" if change == "toolset" else "staging")
-    result = await resume_run(again, run)
+    result = await resume(again, run)
     if not said:
         assert (result.output, wiped) == ("wiped", [str(staging / "out" / "data")])
         return
@@ -279,7 +279,7 @@ async def test_a_run_beside_the_kept_one_does_not_take_its_place(place: Place) -
         assert (status.run.id, status.word, status.run.prompt) == (run, "waiting", "go")
         assert bank.paid == paid
         await place.answer()
-        result = await resume_run(agent, run)
+        result = await resume(agent, run)
     assert result.output == "paid 2"
     assert (await signoff.broker.runs.get(run)).state is RunState.DONE
 
@@ -293,11 +293,11 @@ async def test_a_resume_with_a_wrong_option_leaves_the_run_to_others(place: Plac
     run = await paused(signoff, agent)
     await place.answer()
     with pytest.raises(TypeError, match="depz"):
-        await resume_run(agent, run, depz=1)
+        await resume(agent, run, depz=1)
     await signoff.broker.store.flush()
     assert (await place.broker().runs.status(run)).word == "ready"
     other = place.gate(ASK)
-    assert (await resume_run(gated(other, PAY, Bank().pay), run)).output == "paid 1"
+    assert (await resume(gated(other, PAY, Bank().pay), run)).output == "paid 1"
 
 
 @pytest.mark.parametrize("resumed", [False, True])
@@ -316,7 +316,7 @@ async def test_a_run_stopped_by_a_cancel_scope_is_left_to_others(place: Place, r
             scope.cancel()
 
         stopping = asyncio.create_task(stops())
-        await (resume_run(agent, run) if resumed else agent.run("go"))
+        await (resume(agent, run) if resumed else agent.run("go"))
     await stopping
     await signoff.broker.store.flush()
     [status] = await place.broker().runs.list()
@@ -324,7 +324,7 @@ async def test_a_run_stopped_by_a_cancel_scope_is_left_to_others(place: Place, r
     assert status.run.holder == ""
     await place.answer()
     other = place.gate(rules)
-    assert (await resume_run(gated(other, PAY, Bank().pay), status.run.id)).output == "paid 1"
+    assert (await resume(gated(other, PAY, Bank().pay), status.run.id)).output == "paid 1"
 
 
 async def test_a_run_whose_taking_up_is_cancelled_is_left_to_others(
@@ -344,7 +344,7 @@ async def test_a_run_whose_taking_up_is_cancelled_is_left_to_others(
         return real(*given)
 
     monkeypatch.setattr(runs, "_take", held)
-    taking = asyncio.create_task(resume_run(agent, run))
+    taking = asyncio.create_task(resume(agent, run))
     await soon(entered.wait())
     taking.cancel()
     await asyncio.gather(taking, return_exceptions=True)
@@ -352,7 +352,7 @@ async def test_a_run_whose_taking_up_is_cancelled_is_left_to_others(
     await signoff.broker.store.flush()
     assert (await place.broker().runs.status(run)).word == "ready"
     monkeypatch.undo()
-    assert (await resume_run(agent, run)).output == "paid 1", "this process may take it up again, too"
+    assert (await resume(agent, run)).output == "paid 1", "this process may take it up again, too"
 
 
 async def test_a_taking_up_that_is_refused_takes_nothing_from_whoever_has_it(place: Place) -> None:
@@ -362,11 +362,11 @@ async def test_a_taking_up_that_is_refused_takes_nothing_from_whoever_has_it(pla
     taken = await holder.broker.runs.take(run)
     for _ in range(2):
         with pytest.raises(RunTaken, match="in the hands of process"):
-            await resume_run(gated(other, PAY, Bank().pay), run)
+            await resume(gated(other, PAY, Bank().pay), run)
     await other.broker.store.flush()
     assert (await other.broker.runs.get(run)).holder == taken.holder
     await holder.broker.runs.put_down(run, taken.epoch)
-    assert (await resume_run(gated(other, PAY, Bank().pay), run)).output == "paid 1"
+    assert (await resume(gated(other, PAY, Bank().pay), run)).output == "paid 1"
 
 
 async def test_a_run_that_waits_only_for_what_is_made_elsewhere_is_left_to_others(place: Place) -> None:
@@ -378,10 +378,10 @@ async def test_a_run_that_waits_only_for_what_is_made_elsewhere_is_left_to_other
     agent = gated(signoff, script, toolsets=[ExternalToolset([ship])])
     run = await paused(signoff, agent)
     await place.answer()
-    result = await resume_run(agent, run)
+    result = await resume(agent, run)
     assert isinstance(result.output, DeferredToolRequests)
     [call] = result.output.calls
     assert (await place.broker().runs.status(run)).word == "ready"
     other = gated(place.gate([{"ask": "ship"}]), script, toolsets=[ExternalToolset([ship])])
-    done = await resume_run(other, run, calls={call.tool_call_id: "it is number 77"})
+    done = await resume(other, run, calls={call.tool_call_id: "it is number 77"})
     assert done.output == "it is number 77"

@@ -14,7 +14,7 @@ from tests.attacks.kept import Place, gated, paused, turns
 from tests.gate.agents import calls
 
 import signoff.processes as holder
-from signoff import Signoff, resume_run
+from signoff import Signoff, resume
 from signoff.core.request import State
 from signoff.core.run import SavedRun
 from signoff.errors import Halted, RunOver, RunTaken
@@ -59,7 +59,7 @@ async def test_a_cancelled_run_makes_no_further_step(place: Place) -> None:
     run = await paused(signoff, agent)
     await place.answer()
     with pytest.raises(RunOver, match="ana cancelled the run: “wrong shop”"):
-        await resume_run(agent, run)
+        await resume(agent, run)
     assert steps.made == [1]
 
 
@@ -148,7 +148,7 @@ async def test_a_halt_inside_leaves_the_outer_call_unknown(place: Place) -> None
     run = await paused(signoff, outer)
     [request] = await place.answer()
     with pytest.raises(Halted):
-        await resume_run(outer, run)
+        await resume(outer, run)
     assert steps.made == [1]
     assert (await signoff.broker.get(request.id)).state is State.UNKNOWN
     await signoff.broker.switch.unhalt(by="ana")

@@ -10,7 +10,7 @@ import pytest
 from tests.attacks.kept import ANA, YES, Place, gated, paused, turns
 from tests.start import signoff as program
 
-from signoff import ApprovalDecision, resume_run
+from signoff import ApprovalDecision, resume
 from signoff.core.redact import redact
 from signoff.core.request import State
 from signoff.errors import EditRefused
@@ -33,7 +33,7 @@ async def test_a_secret_is_masked_before_a_text_is_cut(place: Place) -> None:
     agent = gated(signoff, [*LOGIN[:1], {"say": "x" * 180 + SECRET}], login)
     run = await paused(signoff, agent)
     [request] = await place.answer()
-    await resume_run(agent, run)
+    await resume(agent, run)
     kept = await signoff.broker.get(request.id)
     assert kept.state is State.SUCCEEDED and kept.claim is not None
     assert PIECE not in kept.claim.preview
@@ -55,7 +55,7 @@ async def test_what_a_tool_raises_is_masked(place: Place, asks: bool) -> None:
         run = await paused(signoff, agent)
         [request] = await place.answer()
         with pytest.raises(OSError, match="cannot log in"):
-            await resume_run(agent, run)
+            await resume(agent, run)
         kept = await signoff.broker.get(request.id)
         assert kept.claim is not None and kept.claim.error
         assert PIECE not in kept.claim.error
@@ -88,7 +88,7 @@ async def test_somebody_who_does_not_know_the_secret_does_not_write_it_down(plac
     )
     await there.answer(request.id, edited, by=ANA)
     assert PIECE not in await place.record()
-    done = await resume_run(gated(signoff, LOGIN, login), run)
+    done = await resume(gated(signoff, LOGIN, login), run)
     assert "A person changed the arguments" in done.output
     record = await place.record()
     assert "bank" in record

@@ -10,7 +10,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from tests.attacks.kept import Place, gated, paused, turns
 from tests.gate.agents import Till, agent_with, returns
 
-from signoff import resume_run
+from signoff import resume
 from signoff.core.request import State
 from signoff.errors import RunTaken
 
@@ -34,7 +34,7 @@ async def test_an_approval_that_another_process_spends_meanwhile_runs_nothing(pl
     async def judge(call: Any, ctx: Any) -> None:
         await faster.claim(request)
 
-    result = await resume_run(gated(place.gate(ASK, judge=judge), PAY, till.pay), run)
+    result = await resume(gated(place.gate(ASK, judge=judge), PAY, till.pay), run)
     assert till.paid == []
     [(outcome, told)] = returns(result.all_messages())
     assert outcome == "denied" and "has been started already" in told
@@ -49,7 +49,7 @@ async def test_a_run_that_another_process_takes_up_meanwhile_spends_nothing(plac
         await other.runs.take(run)
 
     with pytest.raises(RunTaken, match="taken up by another process"):
-        await resume_run(gated(place.gate(ASK, dies=True, judge=judge), PAY, till.pay), run)
+        await resume(gated(place.gate(ASK, dies=True, judge=judge), PAY, till.pay), run)
     assert till.paid == []
     assert (await other.get(request)).state is State.APPROVED, "whoever has the run now spends it"
 
@@ -69,7 +69,7 @@ async def test_arguments_exchanged_after_the_look_at_the_record_do_not_run(place
         asyncio.get_running_loop().call_soon(held[-1].update, {"to": "eve"})
 
     agent = agent_with(place.gate(ASK, judge=judge), PAY, till, suspends=True, capabilities=[HoldsOn()])
-    result = await resume_run(agent, run)
+    result = await resume(agent, run)
     assert till.paid == []
     [(outcome, told)] = returns(result.all_messages())
     assert held[-1]["to"] == "eve" and outcome == "denied" and "changed while it was asked about" in told

@@ -17,7 +17,7 @@ from tests.crash.fork import ForkServer
 from tests.nested.kit import ANA, NO, YES, World, calls, waits
 from tests.nested.test_several import asks
 
-from signoff import ApprovalDecision, Signoff, SuspendedRun, call_agent, resume, resume_run
+from signoff import ApprovalDecision, Signoff, SuspendedRun, call_agent, resume
 from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.terms import Scope, Terms
@@ -53,7 +53,7 @@ async def test_a_pause_that_several_resume_goes_on_once(world: World, granted: b
     agents = [booking(world, ASK_ALL if granted else None) for _ in range(3)]
     outcomes = await asyncio.gather(*(resume(one, kept) for one in agents), return_exceptions=True)
     assert sorted(isinstance(one, RunError) for one in outcomes) == [False, True, True], outcomes
-    for again in (resume(agents[0], result), resume(agents[1], kept), resume_run(agents[2], run)):
+    for again in (resume(agents[0], result), resume(agents[1], kept), resume(agents[2], run)):
         with pytest.raises(RunOver):
             await again
     assert world.did.count("booked") == world.did.count("pay b 1") == 1
@@ -64,7 +64,7 @@ async def test_a_grant_for_one_use_is_not_used_again_by_a_copy_of_the_history(wo
     result, run = await paused_inside(world, granted=True)
     if when == "when it is over":
         await world.answer("a-1/b-1")
-        assert "b paid 1" in (await resume_run(booking(world, ASK_ALL), run)).output
+        assert "b paid 1" in (await resume(booking(world, ASK_ALL), run)).output
     before = list(world.did)
     forged = DeferredToolResults(approvals={"a-1": True})
     for _ in range(2):
@@ -84,7 +84,7 @@ async def test_a_call_that_a_grant_let_through_is_not_made_again_after_a_never(w
     await booking(world, ASK_ALL).run("third")
     await world.answer("a-1", replace(NO, terms=Terms(scope=Scope.PROJECT)))
     await world.answer("a-1/b-1")
-    output = (await resume_run(booking(world, ASK_ALL), run)).output
+    output = (await resume(booking(world, ASK_ALL), run)).output
     assert "permission_denied" in output and "not today" in output
     assert not {"booked", "pay b 1"} & set(world.did)
 
@@ -131,7 +131,7 @@ async def test_a_grant_for_one_use_is_not_used_again_by_a_call_that_failed(world
     with pytest.raises(asyncio.CancelledError):
         await run
     request = await world.answer("a-2")
-    await resume_run(build("suspend"), request.run)
+    await resume(build("suspend"), request.run)
     assert world.did.count("booked") == 1
 
 
@@ -252,7 +252,7 @@ async def test_a_run_inside_is_not_taken_up_without_its_caller(world: World) -> 
     for decide in (False, True):
         if decide:
             await world.answer()
-        for attempt in (resume_run(b, child), broker.runs.take(child), broker.runs.cancel(child, by="eve")):
+        for attempt in (resume(b, child), broker.runs.take(child), broker.runs.cancel(child, by="eve")):
             with pytest.raises(UnknownRun, match="part of another run"):
                 await attempt
     assert not {"wiped", "pay b 1"} & set(world.did)
@@ -264,7 +264,7 @@ async def test_a_run_inside_ends_with_a_cancelled_caller(world: World) -> None:
     result, run = await paused_inside(world, granted=False)
     await world.broker().runs.cancel(run, by="ana")
     with pytest.raises(UnknownRun):
-        await resume_run(world.payer("b", 1), result.output.metadata["a-1"]["signoff"]["inside"])
+        await resume(world.payer("b", 1), result.output.metadata["a-1"]["signoff"]["inside"])
     with pytest.raises(RunOver):
         await resume(booking(world), result)
     assert "pay b 1" not in world.did

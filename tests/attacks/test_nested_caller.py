@@ -21,7 +21,7 @@ from signoff.core.call import Call
 from signoff.core.request import State
 from signoff.core.verdict import Effect, OnTimeout
 from signoff.errors import EditRefused, NotEntitled
-from signoff.testing import ScriptedUI
+from signoff.testing import ScriptedApprover
 from signoff.toolsets import filesystem_ro, shell_readonly
 
 SECRET = "hunter two zebra"
@@ -64,14 +64,14 @@ async def test_a_caller_that_denies_whatever_is_asked_denies_it_inside(world: Wo
 @pytest.mark.parametrize("own", [False, True], ids=["the caller says nothing", "the caller lets them"])
 async def test_a_reviewer_inside_counts_only_where_the_caller_lets_it(world: World, own: bool) -> None:
     everything = HandleDeferredToolCalls[Any](lambda ctx, requests: requests.build_results(approve_all=True))
-    gate = world.gate([{"ask": "pay_b"}], reviewers=True, wait="inline", approver=ScriptedUI(["deny"]))
+    gate = world.gate([{"ask": "pay_b"}], reviewers=True, wait="inline", approver=ScriptedApprover(["deny"]))
     b = world.agent("b", calls(("pay_b", {"amount": 1}, "b-1")), *world.tools("b"), gate=gate, beside=[everything])
-    await calling(world, b, reviewers=own, wait="inline", approver=ScriptedUI(["deny"])).run("go")
+    await calling(world, b, reviewers=own, wait="inline", approver=ScriptedApprover(["deny"])).run("go")
     assert ("pay b 1" in world.did) is own
 
 
 async def test_the_role_that_answers_for_the_caller_answers_inside(world: World) -> None:
-    b = world.payer("b", 1, gate=world.gate(approver=ScriptedUI(["approve"])))
+    b = world.payer("b", 1, gate=world.gate(approver=ScriptedApprover(["approve"])))
     agent = calling(world, b, [{"allow": ["ask_b", "look_b"]}, {"ask": "pay_b"}], by="ops")
     assert waits((await agent.run("go")).output)
     [request] = (await world.pending()).values()

@@ -14,7 +14,7 @@ from tests.gate.agents import calls, returns
 from tests.start import PATIENCE
 
 from signoff import ApprovalMemory, Signoff
-from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.testing import ScriptedApprover, ScriptedModel
 
 
 class Money(FunctionToolset[Any]):
@@ -28,7 +28,7 @@ class Money(FunctionToolset[Any]):
 
 
 def two_steps(
-    rules: list[dict[str, Any]], ui: ScriptedUI, prod: AbstractToolset[Any], deployed: list[str]
+    rules: list[dict[str, Any]], ui: ScriptedApprover, prod: AbstractToolset[Any], deployed: list[str]
 ) -> Agent[Any, Any]:
     """An agent whose tool comes from `staging` in the first step, and from another toolset in the second."""
 
@@ -59,7 +59,7 @@ def toolset(kind: type[FunctionToolset[Any]], deployed: list[str]) -> FunctionTo
 
 async def test_a_toolset_that_takes_the_place_of_another_is_judged_as_itself() -> None:
     deployed: list[str] = []
-    ui = ScriptedUI(["deny"])
+    ui = ScriptedApprover(["deny"])
     agent = two_steps([{"allow": {"toolset": "staging"}}], ui, toolset(FunctionToolset, deployed), deployed)
     await agent.run("go")
 
@@ -70,7 +70,7 @@ async def test_a_toolset_that_takes_the_place_of_another_is_judged_as_itself() -
 @pytest.mark.parametrize("rules", [[{"allow": "deploy"}], [{"deny": {"label": "money"}}, {"allow": "deploy"}]])
 async def test_what_the_later_toolset_declares_is_heard(rules: list[dict[str, Any]]) -> None:
     deployed: list[str] = []
-    agent = two_steps(rules, ScriptedUI([]), toolset(Money, deployed), deployed)
+    agent = two_steps(rules, ScriptedApprover([]), toolset(Money, deployed), deployed)
     result = await agent.run("go")
 
     assert deployed == ["staging"]
@@ -105,7 +105,7 @@ def awaited(inner: Agent[Any, Any]) -> Any:
 
 
 def nested(
-    outer_ui: ScriptedUI | None, inner_ui: ScriptedUI, paid: list[int], starts: Any = awaited
+    outer_ui: ScriptedApprover | None, inner_ui: ScriptedApprover, paid: list[int], starts: Any = awaited
 ) -> Agent[Any, Any]:
     """An agent that asks about payments, and calls another that allows them and brings an approver of its own."""
 
@@ -113,7 +113,7 @@ def nested(
         paid.append(amount)
         return "paid"
 
-    def gate(rules: list[dict[str, Any]], ui: ScriptedUI | None) -> Signoff:
+    def gate(rules: list[dict[str, Any]], ui: ScriptedApprover | None) -> Signoff:
         return Signoff(rules, approver=ui, memory=ApprovalMemory(None))
 
     script = ScriptedModel([calls(("pay", {"amount": 5})), {"say": "done"}])
@@ -127,7 +127,7 @@ def nested(
 @pytest.mark.parametrize("starts", [awaited, in_to_thread, in_thread_with_context])
 async def test_an_inner_agent_does_not_answer_for_the_rules_around_it(starts: Any) -> None:
     paid: list[int] = []
-    yes, no = ScriptedUI(["approve"]), ScriptedUI(["deny"])
+    yes, no = ScriptedApprover(["approve"]), ScriptedApprover(["deny"])
     await nested(no, yes, paid, starts).run("go")
 
     assert paid == [] and yes.asked == []
@@ -136,7 +136,7 @@ async def test_an_inner_agent_does_not_answer_for_the_rules_around_it(starts: An
 
 async def test_nor_where_the_agent_around_it_names_nobody() -> None:
     paid: list[int] = []
-    yes = ScriptedUI(["approve"])
+    yes = ScriptedApprover(["approve"])
     await nested(None, yes, paid).run("go")
 
     assert paid == [] and yes.asked == [], "the default is the terminal, and here is none"

@@ -22,7 +22,7 @@ from signoff.core.card import card_for
 from signoff.core.request import State
 from signoff.errors import WrongUse
 from signoff.store.memory import MemoryStore
-from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.testing import ScriptedApprover, ScriptedModel
 
 APPROVE = ApprovalDecision(approved=True)
 DENY = ApprovalDecision(approved=False, note="never")
@@ -308,7 +308,7 @@ async def test_an_approval_in_one_conversation_is_none_in_another() -> None:
 
 async def test_always_on_one_argument_set_does_not_cover_another() -> None:
     till, memory = Till(), ApprovalMemory(None)
-    ui = ScriptedUI(["session", "deny", "deny", "deny"])
+    ui = ScriptedApprover(["session", "deny", "deny", "deny"])
     turns = [
         calls(("pay", {"amount": 1, "to": "ana"})),
         calls(("pay", {"amount": 1_000_000, "to": "ana"})),
@@ -324,7 +324,7 @@ async def test_always_on_one_argument_set_does_not_cover_another() -> None:
 
 async def test_what_was_remembered_never_beats_a_deny() -> None:
     till, memory = Till(), ApprovalMemory(None)
-    await agent_with(Signoff([], approver=ScriptedUI(["session"]), memory=memory), pays(5), till).run("go")
+    await agent_with(Signoff([], approver=ScriptedApprover(["session"]), memory=memory), pays(5), till).run("go")
     await agent_with(Signoff([{"deny": "pay"}], memory=memory), pays(5), till).run("go")
     await agent_with(Signoff([{"deny": "pay"}], memory=memory, mode="auto_approve"), pays(5), till).run("go")
     assert till.paid == [(5, "shop")]
@@ -332,7 +332,7 @@ async def test_what_was_remembered_never_beats_a_deny() -> None:
 
 async def test_what_was_remembered_does_not_stand_in_for_particular_people() -> None:
     till, memory = Till(), ApprovalMemory(None)
-    await agent_with(Signoff([], approver=ScriptedUI(["session"]), memory=memory), pays(5), till).run("go")
+    await agent_with(Signoff([], approver=ScriptedApprover(["session"]), memory=memory), pays(5), till).run("go")
     two = Signoff([{"ask": "pay", "quorum": 2}], memory=memory, wait="suspend")
     paused = await agent_with(two, pays(5), till, suspends=True).run("go")
     assert isinstance(paused.output, DeferredToolRequests)
@@ -342,7 +342,7 @@ async def test_what_was_remembered_does_not_stand_in_for_particular_people() -> 
 async def test_a_misspelt_tool_in_the_policy_leaves_nothing_ungated() -> None:
     till = Till()
     policy = Policy.from_rules([{"deny": "payy"}])
-    signoff = Signoff(policy, approver=ScriptedUI(["deny"]), memory=ApprovalMemory(None))
+    signoff = Signoff(policy, approver=ScriptedApprover(["deny"]), memory=ApprovalMemory(None))
     with pytest.warns(UserWarning, match="payy"):
         await agent_with(signoff, pays(5), till).run("go")
     assert till.paid == []
@@ -482,7 +482,7 @@ async def test_a_toolset_cannot_change_the_arguments_while_it_is_asked_about_the
         call.args["amount"] = 1_000_000
 
     rules = [{"allow": {"tool": "pay", "args": {"amount": {"<": 10}}}}]
-    ui = ScriptedUI(["approve"])
+    ui = ScriptedApprover(["approve"])
     signoff = Signoff(rules, approver=ui, judge=judge, memory=ApprovalMemory(None))
     await Agent(ScriptedModel(pays(5, 50)), toolsets=[Sly([till.pay])], capabilities=[signoff]).run("go")
     assert sorted(till.paid) == [(5, "shop"), (50, "shop")]
@@ -496,14 +496,14 @@ async def test_an_approver_cannot_change_the_arguments_behind_the_record() -> No
         request.args["amount"] = 1_000_000
         return APPROVE
 
-    signoff = Signoff([], approver=ScriptedUI([sly]), memory=ApprovalMemory(None))
+    signoff = Signoff([], approver=ScriptedApprover([sly]), memory=ApprovalMemory(None))
     await agent_with(signoff, pays(5), till).run("go", conversation_id="c")
     [request] = await signoff.requests_of("c")
     assert till.paid == [(5, "shop")] and request.args["amount"] == 5
 
 
 async def test_a_call_id_used_again_in_the_same_run_is_asked_about_as_itself() -> None:
-    till, ui = Till(), ScriptedUI(["approve", "deny"])
+    till, ui = Till(), ScriptedApprover(["approve", "deny"])
     turns = [{"calls": [{"tool": "pay", "args": {"amount": n}, "id": "call_0"}]} for n in (1, 2)] + [{"say": "done"}]
     await agent_with(Signoff([], approver=ui, memory=ApprovalMemory(None)), turns, till).run("go")
     assert till.paid == [(1, "shop")] and [one.args["amount"] for one in ui.asked] == [1, 2]

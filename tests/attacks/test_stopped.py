@@ -10,7 +10,7 @@ import pytest
 from tests.attacks.kept import ANA, PATIENCE, YES, Place, gated, paused, turns
 
 import signoff.processes as holder
-from signoff import Signoff, resume_run
+from signoff import Signoff, resume
 from signoff.broker import broker as broker_module
 from signoff.core.event import CallEvent
 from signoff.core.request import State
@@ -51,12 +51,12 @@ async def test_what_was_given_up_and_done_elsewhere_does_not_run_again(
 
     async def another_takes_over() -> None:
         second = agent("second", place.gate(PAY))
-        await resume_run(second, run)
+        await resume(second, run)
         assert (await place.broker().get(asked)).state is State.UNKNOWN
         await place.broker().tell(asked, happened=False, by=ANA)
-        await resume_run(second, run)
+        await resume(second, run)
         await place.answer()
-        await resume_run(second, run)
+        await resume(second, run)
 
     signoff = place.gate(PAY, dies=True, observe=StandsStill(another_takes_over, monkeypatch))
     first = agent("first", signoff)
@@ -64,7 +64,7 @@ async def test_what_was_given_up_and_done_elsewhere_does_not_run_again(
     [request] = await place.answer(YES)
     asked = request.id
     with pytest.raises(RunTaken, match="given up for lost"):
-        await resume_run(first, run)
+        await resume(first, run)
 
     assert paid == ["second"]
 
@@ -82,6 +82,6 @@ async def test_one_that_nobody_missed_goes_on(place: Place, monkeypatch: pytest.
     agent = gated(signoff, turns(("pay", {})), pay)
     run = await paused(signoff, agent)
     await place.answer(YES)
-    await resume_run(agent, run)
+    await resume(agent, run)
 
     assert paid == ["first"]

@@ -11,7 +11,7 @@ from pydantic_ai import Agent
 from tests.attacks.kept import YES, Place, gated, paused, turns
 from tests.start import signoff as program
 
-from signoff import resume_run
+from signoff import resume
 from signoff.errors import RecordBroken
 from signoff.testing import ScriptedModel
 
@@ -37,7 +37,7 @@ async def test_every_run_of_a_program_is_signed_at_its_end(place: Place) -> None
     for _ in range(3):
         run = await paused(signoff, agent)
         await place.answer(YES)
-        await resume_run(agent, run)
+        await resume(agent, run)
         events, signed = await verified(place)
         assert events == signed > 0
 

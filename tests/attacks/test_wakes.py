@@ -11,10 +11,10 @@ import pytest
 from tests.attacks.kept import Place, Silent, falls_asleep, gated, soon, turns
 
 import signoff.broker.watch as watching
-from signoff import Signoff, resume_run
+from signoff import Signoff, resume
 from signoff.core.run import RunState
 from signoff.errors import StoreError
-from signoff.testing import ScriptedUI
+from signoff.testing import ScriptedApprover
 
 ASK = [{"ask": "pay"}, {"allow": "blocks"}, {"allow": "delegate"}]
 PAY = turns(("pay", {"n": 1}))
@@ -99,8 +99,8 @@ async def test_an_outer_run_is_kept_as_soon_as_a_run_inside_it_asks(place: Place
     assert status.run.id == request.run
     assert status.run.prompt == "go" and status.run.rest
 
-    other = place.gate(ASK, wait="inline", approver=ScriptedUI(["approve"]))
-    result = await resume_run(agent(other), request.run)
+    other = place.gate(ASK, wait="inline", approver=ScriptedApprover(["approve"]))
+    result = await resume(agent(other), request.run)
     assert result.output == "paid 1"
     assert counted == [1]
     assert (await there.runs.get(request.run)).state is RunState.DONE

@@ -15,7 +15,7 @@ from tests.gate.agents import calls, returns
 from signoff import ApprovalMemory, Call, Policy, Signoff
 from signoff.core.verdict import Effect
 from signoff.policy.shell.facts import read_shell
-from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.testing import ScriptedApprover, ScriptedModel
 from signoff.toolsets import filesystem_rw, shell_file_ops
 from signoff.toolsets.builtin.shell.toolset import ShellToolset
 
@@ -33,7 +33,7 @@ Made = list[tuple[str, dict[str, Any]]]
 
 async def told(toolset: Any, made: Made, rules: Any, *answers: str) -> tuple[int, list[Any]]:
     """How many questions were asked, and what the model was told."""
-    ui = ScriptedUI(list(answers))
+    ui = ScriptedApprover(list(answers))
     gate = Signoff(rules, approver=ui, memory=ApprovalMemory(file=None))
     turns = [*(calls(one) for one in made), {"say": "done"}]
     result = await Agent(ScriptedModel(turns), toolsets=[toolset], capabilities=[gate]).run("go")

@@ -34,7 +34,7 @@ from signoff import (
 )
 from signoff.errors import EditRefused, NotEntitled, WrongUse
 from signoff.store.memory import MemoryStore
-from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.testing import ScriptedApprover, ScriptedModel
 
 APPROVE, DENY = ApprovalDecision(approved=True), ApprovalDecision(approved=False, note="never")
 OPS = frozenset({"ops"})
@@ -54,7 +54,7 @@ def till() -> Till:
 
 
 async def test_an_edit_does_not_slip_from_a_weak_rule_under_a_strict_one(till: Till) -> None:
-    ui = ScriptedUI(['edit:{"amount": 1000000, "to": "eve"}', "deny"])
+    ui = ScriptedApprover(['edit:{"amount": 1000000, "to": "eve"}', "deny"])
     await agent_with(gate(BIG_NEEDS_TWO, ui), pays(5), till).run("go")
     assert till.paid == []
     assert "the edited call needs 2 people with the role ops" in ui.asked[1].problem
@@ -147,7 +147,7 @@ async def test_auto_approve_does_not_answer_what_cannot_be_judged() -> None:
         paid.append(amount)
         return "paid"
 
-    ui = ScriptedUI(["deny"])
+    ui = ScriptedApprover(["deny"])
     rules = [{"deny": {"tool": "pay", "args": {"amount": {">": 100}}}}]
     turns = [calls(("pay", {"amount": "1000000"})), {"say": "done"}]
     await Agent(ScriptedModel(turns), tools=[pay], capabilities=[gate(rules, ui, mode="auto_approve")]).run("go")
@@ -155,7 +155,7 @@ async def test_auto_approve_does_not_answer_what_cannot_be_judged() -> None:
 
 
 async def test_a_call_that_reads_and_writes_is_not_allowed_because_it_reads(till: Till) -> None:
-    ui = ScriptedUI(["deny"])
+    ui = ScriptedApprover(["deny"])
     signoff = gate([{"allow": "fs.read"}, {"ask": "fs.write"}], ui, labels={"pay": ["fs.read", "fs.write"]})
     await agent_with(signoff, pays(5), till).run("go")
     assert till.paid == [] and len(ui.asked) == 1
@@ -200,7 +200,7 @@ async def test_an_allowed_tool_on_top_does_not_lead_to_one_that_is_not(rule: str
     def preview(amount: int, to: str = "shop") -> str:
         raise AssertionError
 
-    ui = ScriptedUI(["approve"])
+    ui = ScriptedApprover(["approve"])
     signoff = gate([{rule: "pay"}, {"allow": "preview"}], ui)
     turns = [calls(("preview", {"amount": 5, "to": "shop"})), {"say": "{{last}}"}]
     agent = agent_with(signoff, turns, till, capabilities=[OnTop(FunctionToolset([preview]))])
@@ -250,7 +250,7 @@ async def test_an_edit_in_place_is_judged_as_the_call_it_makes(where: str, tmp_p
         return "read"
 
     policy = Policy.from_rules([{"deny": [{"path": "**/secret"}, "money"]}, {"ask": "fetch"}], root=str(tmp_path))
-    ui = ScriptedUI(['edit:{"path": "link"}', "deny"])
+    ui = ScriptedApprover(['edit:{"path": "link"}', "deny"])
     yes = HandleDeferredToolCalls[Any](lambda ctx, requests: requests.build_results(approve_all=True))
     signoff = Signoff(policy, approver=ui, memory=ApprovalMemory(None))
     turns = [calls(("fetch", {"path": "plain"})), {"say": "done"}]
@@ -312,7 +312,7 @@ async def test_faithful_values_of_other_types_are_judged_and_approved() -> None:
         return "booked"
 
     args = {"day": "2026-01-02", "price": "9.90", "ref": "12345678123456781234567812345678", "order": {"amount": 1}}
-    ui = ScriptedUI(["approve"])
+    ui = ScriptedApprover(["approve"])
     await Agent(ScriptedModel([calls(("book", args)), {"say": "."}]), tools=[book], capabilities=[gate((), ui)]).run(
         "go"
     )
@@ -327,7 +327,7 @@ async def test_a_remembered_answer_does_not_cover_a_hidden_field() -> None:
         return "ok"
 
     turns = [calls(("order", {"order": {"amount": 1, "to": to}})) for to in ("shop", "eve")]
-    ui = ScriptedUI(["session", "deny"])
+    ui = ScriptedApprover(["session", "deny"])
     await Agent(ScriptedModel([*turns, {"say": "."}]), tools=[order], capabilities=[gate((), ui)]).run("go")
     assert seen == ["shop"] and len(ui.asked) == 2
 
@@ -336,7 +336,7 @@ async def test_no_rule_can_judge_a_secret() -> None:
     def login(password: SecretStr) -> str:
         raise AssertionError
 
-    ui = ScriptedUI(["deny"])
+    ui = ScriptedApprover(["deny"])
     signoff = gate([{"deny": {"args": {"password": "eve"}}}, {"allow": "*"}], ui)
     turns = [calls(("login", {"password": "eve"})), {"say": "."}]
     await Agent(ScriptedModel(turns), tools=[login], capabilities=[signoff]).run("go")
@@ -353,7 +353,7 @@ async def test_remembered_for_one_toolset_is_not_remembered_for_another() -> Non
 
         return FunctionToolset([deploy], id=name)
 
-    ui, memory = ScriptedUI(["session", "deny"]), ApprovalMemory(None)
+    ui, memory = ScriptedApprover(["session", "deny"]), ApprovalMemory(None)
     turns = [calls(("deploy", {"version": "1"})), {"say": "."}]
     for name in ("staging", "staging", "production"):
         signoff = gate((), ui, memory=memory)
@@ -368,7 +368,7 @@ async def test_characters_that_only_normalise_to_dangerous_ones_are_others() -> 
         ran.append(command)
         return "ok"
 
-    ui = ScriptedUI(["session", "deny"])
+    ui = ScriptedApprover(["session", "deny"])
     turns = [calls(("shell", {"command": command})) for command in ("echo hi\u037e id", "echo hi; id")]
     await Agent(ScriptedModel([*turns, {"say": "."}]), tools=[shell], capabilities=[gate((), ui)]).run("go")
     assert ran == ["echo hi\u037e id"] and len(ui.asked) == 2
@@ -447,8 +447,8 @@ async def test_a_replay_that_was_slow_does_not_ask_a_second_person(decision: App
         )
 
     rules = [{"allow": "hold"}]
-    one = gate(rules, ScriptedUI([decision], by=Actor(name="ana")), store=store)
-    bob = ScriptedUI(["approve"], by=Actor(name="bob"))
+    one = gate(rules, ScriptedApprover([decision], by=Actor(name="ana")), store=store)
+    bob = ScriptedApprover(["approve"], by=Actor(name="bob"))
     other = gate(rules, bob, store=store)
     paused = await agent(gate([{"ask": "*"}], wait="suspend", store=MemoryStore())).run("go")
     quick = await agent(one).run(message_history=paused.all_messages())
@@ -471,7 +471,7 @@ async def test_a_validator_that_asks_does_not_get_a_second_chance(till: Till) ->
 
     store = MemoryStore()
 
-    def agent(ui: ScriptedUI) -> Agent[Any, Any]:
+    def agent(ui: ScriptedApprover) -> Agent[Any, Any]:
         return Agent(
             ScriptedModel(pays(5)),
             tools=[Tool(pay, args_validator=check)],
@@ -479,8 +479,8 @@ async def test_a_validator_that_asks_does_not_get_a_second_chance(till: Till) ->
             capabilities=[gate([{"allow": "*"}], ui, store=store)],
         )
 
-    first = await agent(ScriptedUI(["deny"])).run("go")
-    bob = ScriptedUI(["approve"])
+    first = await agent(ScriptedApprover(["deny"])).run("go")
+    bob = ScriptedApprover(["approve"])
     await agent(bob).run(message_history=first.all_messages()[:2])
     assert till.paid == [] and bob.asked == []
 
@@ -568,7 +568,7 @@ async def test_a_toolset_on_top_that_tries_again_runs_an_approved_call_once(till
         await wrapped.call_tool(name, args, ctx, tool)
         return await wrapped.call_tool(name, args, ctx, tool)
 
-    ui = ScriptedUI(["approve"])
+    ui = ScriptedApprover(["approve"])
     await agent_with(gate([{"ask": "pay"}], ui), pays(5), till, capabilities=[Serves(again)]).run("go")
     assert till.paid == [(5, "shop")] and len(ui.asked) == 1
 
@@ -588,7 +588,7 @@ async def test_a_toolset_on_top_cannot_run_another_tool_than_the_approved_one() 
         tools = await wrapped.get_tools(ctx)
         return await wrapped.call_tool("delete", args, ctx, tools["delete"])
 
-    signoff = gate([{"ask": "*"}], ScriptedUI(["approve"]))
+    signoff = gate([{"ask": "*"}], ScriptedApprover(["approve"]))
     turns = [calls(("read", {"path": "a"})), {"say": "."}]
     await Agent(ScriptedModel(turns), tools=[read, delete], capabilities=[Serves(swap), signoff]).run("go")
     assert ran == []
@@ -637,7 +637,7 @@ async def test_a_model_that_answers_from_a_cache_makes_no_new_call(till: Till) -
         return cached[0]
 
     store = MemoryStore()
-    strict = gate([{"ask": "pay"}], ScriptedUI(["deny"]), store=store)
+    strict = gate([{"ask": "pay"}], ScriptedApprover(["deny"]), store=store)
     await Agent(FunctionModel(answer), tools=[till.pay], capabilities=[strict]).run("go")
     lenient = gate([{"allow": "*"}], store=store)
     await Agent(FunctionModel(answer), tools=[till.pay], capabilities=[lenient]).run("go")
@@ -654,7 +654,7 @@ async def test_a_call_with_a_secret_is_not_edited_around_it() -> None:
     def change(request: ApprovalRequest) -> ApprovalDecision:
         return ApprovalDecision(approved=True, edited_args={**request.args, "amount": 1})
 
-    ui = ScriptedUI([change, "approve"])
+    ui = ScriptedApprover([change, "approve"])
     turns = [calls(("spend", {"token": "t", "amount": 5})), {"say": "."}]
     await Agent(ScriptedModel(turns), tools=[spend], capabilities=[gate((), ui)]).run("go")
     assert used == [("t", 5)] and "token is a secret" in ui.asked[1].problem
@@ -682,7 +682,7 @@ async def test_a_hook_below_the_gate_cannot_change_a_tool_that_stands_above_it(t
 
             return Top(toolset)
 
-    signoff = gate((), ScriptedUI(["approve"]))
+    signoff = gate((), ScriptedApprover(["approve"]))
     agent = Agent(ScriptedModel(pays(5)), capabilities=[Adds(), signoff, Hook()])
     with pytest.raises(WrongUse, match="list Signoff last"):
         await agent.run("go")
@@ -698,7 +698,7 @@ async def test_an_answer_given_otherwise_passes_a_toolset_on_top_for_the_same_ca
         return await wrapped.call_tool(name, {**args, "amount": 999_999}, ctx, tool)
 
     memory = ApprovalMemory(None)
-    ui = ScriptedUI(["session"] if how == "remembered" else [])
+    ui = ScriptedApprover(["session"] if how == "remembered" else [])
     mode = "auto_approve" if how == "auto_approve" else "interactive"
     for handle in (passes, passes, swaps):
         signoff = gate([{"ask": "pay"}], ui, memory=memory, mode=mode)
@@ -711,7 +711,7 @@ async def test_an_answer_about_the_tool_on_top_is_not_remembered_for_where_it_le
     def preview(amount: int, to: str = "shop") -> str:
         raise AssertionError
 
-    memory, ui = ApprovalMemory(None), ScriptedUI(["session", "deny"])
+    memory, ui = ApprovalMemory(None), ScriptedApprover(["session", "deny"])
     turns = [calls(("preview", {"amount": 5, "to": "shop"})), {"say": "."}]
     for _ in range(2):
         signoff = gate([{"ask": "pay"}, {"allow": "preview"}], ui, memory=memory)

@@ -28,7 +28,7 @@ from signoff.gate.resume import resume_run
 from signoff.policy.engine import Policy
 from signoff.testing import FakeClock
 from signoff.workers import create, delegate
-from signoff.workers.workshop import Workshop
+from signoff.workers.project_workers import Workers
 
 TOOLSETS = """
 toolsets:
@@ -39,7 +39,7 @@ MAKER = "instructions: Make.\ntoolsets: [notes]\ncreates: true\n"
 
 def wrong(settings: Settings, name: str) -> str:
     with pytest.raises(WrongFile) as error:
-        Workshop(settings, model=saying("x")).worker(name)
+        Workers(settings, model=saying("x")).worker(name)
     return str(error.value)
 
 
@@ -76,14 +76,14 @@ def test_no_tools_pass_the_gate_in_model_settings(tmp_path: Path, setting: str) 
 
 def test_settings_that_only_change_an_answer_are_left_alone(tmp_path: Path) -> None:
     text = "model_settings: {temperature: 0, openai_reasoning_effort: low, anthropic_cache_instructions: true}"
-    assert Workshop(project(tmp_path, {"w": text}), model=saying("x")).worker("w").name == "w"
+    assert Workers(project(tmp_path, {"w": text}), model=saying("x")).worker("w").name == "w"
 
 
 async def test_a_capability_that_is_let_in_changes_nothing_about_the_gate(tmp_path: Path) -> None:
     text = "capabilities: [IncludeToolReturnSchemas, {Caching: {retention: 5m}}]\ntoolsets: [notes]"
     ui = Asked(ApprovalDecision(approved=False, note="not today"))
     model = saying(calling("write_file", path="a.txt", content="x"), "Done.")
-    shop = Workshop(project(tmp_path, {"w": text}, file=TOOLSETS), model=model, approver=ui)
+    shop = Workers(project(tmp_path, {"w": text}, file=TOOLSETS), model=model, approver=ui)
     [answer] = told(await run(shop, "w"), "write_file")
     assert "not today" in answer and len(ui.requests) == 1
 
@@ -112,7 +112,7 @@ async def test_metadata_does_not_stop_the_clock(tmp_path: Path) -> None:
     settings = project(tmp_path, {"w": "toolsets: [s]\nlimits: {time: 3s}"}, file=SLOW)
     clock = FakeClock()
     turns = (calling("nap"), calling("nap"), calling("nap"), "Done.")
-    shop = Workshop(settings, model=saying(*turns), clock=clock)
+    shop = Workers(settings, model=saying(*turns), clock=clock)
     napping(shop, "w", clock)
     with pytest.raises(LimitReached, match="time"):
         await run(shop, "w")
@@ -128,12 +128,12 @@ async def test_what_a_worker_is_called_for_is_counted_once(tmp_path: Path, capab
     scripts = {"w": "- calls: [{tool: nap}]\n- say: rested"}
     clock = FakeClock()
     turns = (calling("worker_call", worker="w", prompt="Rest."), "Done.")
-    shop = Workshop(project(tmp_path, workers, file=SLOW, scripts=scripts), model=saying(*turns), clock=clock)
+    shop = Workers(project(tmp_path, workers, file=SLOW, scripts=scripts), model=saying(*turns), clock=clock)
     napping(shop, "w", clock)
     assert told(await run(shop, "boss"), "worker_call") == ["rested"]
 
 
-def napping(shop: Workshop, name: str, clock: FakeClock) -> None:
+def napping(shop: Workers, name: str, clock: FakeClock) -> None:
     """Have the tool `nap` move this clock."""
     [leaf] = leaves(shop.delegate(name).agent.toolsets)
     next(iter(leaf.tools.values())).function.__globals__["clock"].append(clock)
@@ -194,7 +194,7 @@ async def test_each_server_of_the_provider_is_held_to_its_own_rules(
     entries = server("a", "[{allow: mcp_server}]") + server("b") + server("c", "[{deny: mcp_server}]")
     settings = project(tmp_path, {"w": f"toolsets: {names}"}, file=f"policy: {rules}\ntoolsets:\n{entries}")
     model = Provider()
-    await run(Workshop(settings, model=model), "w")
+    await run(Workers(settings, model=model), "w")
     assert sorted(model.offered) == offered
 
 
@@ -262,7 +262,7 @@ async def test_what_binds_the_creator_binds_its_workers_wherever_they_run(tmp_pa
     assert bound["reason"] == "not maker" and "worker" not in bound["deny"]
     (tmp_path / "workers" / "fresh.yaml").write_text(yaml.safe_dump(made))
     (tmp_path / "notes" / "a.txt").write_text("a")
-    shop = Workshop(settings, model=saying(calling("delete_file", path="a.txt"), "Done."), approver=Asked())
+    shop = Workers(settings, model=saying(calling("delete_file", path="a.txt"), "Done."), approver=Asked())
     [answer] = told(await run(shop, "fresh"), "delete_file")
     assert "not maker" in answer
     assert (tmp_path / "notes" / "a.txt").exists()
@@ -312,7 +312,7 @@ async def test_rules_that_are_attached_in_python_count_as_well(tmp_path: Path, n
     text = "instructions: Hi.\ntoolsets: [ruled]\n"
     caller = Policy.from_rules([{"deny": {"tool": "other", "worker": "maker"}}], name="flags")
     turns = (calling("worker_create", name=name, file=text), "Done.")
-    shop = Workshop(settings, model=saying(*turns), approver=Asked(), caller=(caller,))
+    shop = Workers(settings, model=saying(*turns), approver=Asked(), caller=(caller,))
     [answer] = told(await run(shop, "maker"), "worker_create")
     if name == "deployx":
         assert "the name is taken" in answer
@@ -320,7 +320,7 @@ async def test_rules_that_are_attached_in_python_count_as_well(tmp_path: Path, n
     made = yaml.safe_load((tmp_path / "workers" / "fresh.yaml").read_text())
     # What one run was told by flags does not stay.
     assert made["policy"] == [{"deny": {"toolset": "ruled"}, "reason": "not maker"}]
-    [answer] = told(await run(Workshop(settings, model=saying(calling("wipe"), "Done.")), "fresh"), "wipe")
+    [answer] = told(await run(Workers(settings, model=saying(calling("wipe"), "Done.")), "fresh"), "wipe")
     assert "not maker" in answer
 
 
@@ -348,7 +348,7 @@ async def test_defaults_that_change_after_the_approval_are_asked_about_again(
     text = "instructions: Read, with password hunter2.\ntoolsets: [notes]\n"
     turns = (calling("worker_create", name="fresh", file=text), "Done.")
     file = f"policy: []{TOOLSETS}"
-    first = Workshop(project(tmp_path, {"maker": MAKER}, file=file), model=saying(*turns), store=store, wait="suspend")
+    first = Workers(project(tmp_path, {"maker": MAKER}, file=file), model=saying(*turns), store=store, wait="suspend")
     assert isinstance((await run(first, "maker")).output, DeferredToolRequests)
     [asked] = await first.worker("maker").gate.pending()
     await first.worker("maker").gate.answer(asked.id, ApprovalDecision(approved=True), by="ana")
@@ -356,7 +356,7 @@ async def test_defaults_that_change_after_the_approval_are_asked_about_again(
 
     (tmp_path / "signoff.yaml").write_text(f"{file}defaults: {{worker: {{tool_timeout: 99, retries: 7}}}}\n")
     settings = load_settings(tmp_path / "signoff.yaml")
-    second = Workshop(settings, model=saying(*turns), store=store, wait="suspend")
+    second = Workers(settings, model=saying(*turns), store=store, wait="suspend")
     worker = second.worker("maker")
     again = await resume_run(worker.agent, asked.run, **worker.run_options())
     assert isinstance(again.output, DeferredToolRequests)
@@ -373,7 +373,7 @@ async def test_defaults_that_change_after_the_approval_are_asked_about_again(
 async def test_an_edit_from_elsewhere_is_held_to_what_a_worker_may_be_called(tmp_path: Path) -> None:
     turns = (calling("worker_create", name="fresh", file="instructions: Hi."), "Done.")
     settings = project(tmp_path, {"maker": MAKER}, file=TOOLSETS)
-    shop = Workshop(settings, model=saying(*turns), store=f"sqlite:{tmp_path}/store.db", wait="suspend")
+    shop = Workers(settings, model=saying(*turns), store=f"sqlite:{tmp_path}/store.db", wait="suspend")
     await run(shop, "maker")
     [asked] = await shop.worker("maker").gate.pending()
     assert fitting(asked, {"name": "other", "file": "instructions: Hi."})
@@ -415,7 +415,7 @@ async def test_a_new_worker_is_told_no_file_that_its_creator_may_not_read(
     settings = project(files, {"maker": maker}, file=f"policy: {rules}{TOOLSETS}")
     text = f"instructions: Hi.\nattachments: [{attachment}]\n"
     ui = Asked()
-    shop = Workshop(settings, model=saying(calling("worker_create", name="fresh", file=text), "Done."), approver=ui)
+    shop = Workers(settings, model=saying(calling("worker_create", name="fresh", file=text), "Done."), approver=ui)
     [answer] = told(await run(shop, "maker"), "worker_create")
     assert (why in answer and "fresh.yaml:2:15: attachments[0]" in answer) if why else "was written" in answer
     assert len(ui.requests) == (0 if why else 1)
@@ -424,7 +424,7 @@ async def test_a_new_worker_is_told_no_file_that_its_creator_may_not_read(
 def test_an_approved_attachment_that_became_a_link_is_not_read(files: Path) -> None:
     text = "instructions: Hi.\nattachments: [../notes/style.md]\nmetadata: {created_by: maker}\n"
     settings = project(files, {"fresh": text, "mine": "extends: fresh"}, file=TOOLSETS)
-    workers = [Workshop(settings, model=saying("x")).worker(name) for name in ("fresh", "mine")]
+    workers = [Workers(settings, model=saying("x")).worker(name) for name in ("fresh", "mine")]
     assert all("secret" in str(worker.prompt("Go.")) for worker in workers)
     (files / "notes" / "style.md").unlink()
     (files / "notes" / "style.md").symlink_to(files / ".env")
@@ -444,7 +444,7 @@ def test_a_worker_that_extends_a_written_one_was_not_written_by_the_same(tmp_pat
         "plain": "instructions: Hi.",
     }
     file = TOOLSETS + "defaults: {worker: {metadata: {created_by: maker}}}"
-    shop = Workshop(project(tmp_path, workers, file=file), model=saying("x"))
+    shop = Workers(project(tmp_path, workers, file=file), model=saying("x"))
     assert list(shop.callable_by(shop.file("maker"))) == ["fresh"]
 
 
@@ -513,7 +513,7 @@ def test_a_schema_never_breaks_the_reader(tmp_path: Path, schema: str, is_right:
     settings = project(tmp_path, {"maker": MAKER, "w": text}, file=TOOLSETS)
     if is_right:
         assert drafted(settings, "fresh", text)["name"] == "fresh"
-        assert Workshop(settings, model=saying("x")).worker("w").name == "w"
+        assert Workers(settings, model=saying("x")).worker("w").name == "w"
         return
     assert "w.yaml:1:15: instructions" in wrong(settings, "w")
     with pytest.raises(WrongFile, match=r"fresh\.yaml:1:15: instructions"):

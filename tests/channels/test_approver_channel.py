@@ -28,7 +28,7 @@ from signoff.core.people import ActorKind
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
 from signoff.errors import ChannelFailed, NobodyHere, WrongUse
-from signoff.ports import ApprovalUI, Channel
+from signoff.ports import Approver, Channel
 from signoff.testing import Office
 from signoff.testing.office import ANA, WatchedInbox, soon
 
@@ -173,7 +173,7 @@ class Plain:
 
 async def test_a_plain_approver_is_asked_in_a_thread_in_order(office: Office) -> None:
     ui = Plain(*[ApprovalDecision(approved=approved) for approved in (True, False, True)])
-    assert isinstance(ui, ApprovalUI)
+    assert isinstance(ui, Approver)
     channel, inbox = await started(office, ui, by=ANA)
     notices = await office.ask(count=3)
     for notice in notices:

@@ -11,7 +11,7 @@ from pydantic_ai import DeferredToolRequests
 from tests import start
 from tests.gate.agents import Till, agent_with, pays
 
-from signoff import ApprovalMemory, ApprovalMode, ApprovalRequest, ApprovalUI, Signoff, resume
+from signoff import ApprovalMemory, ApprovalMode, ApprovalRequest, Approver, Signoff, resume
 from signoff.channels import headless_approver, terminal_approver, tui_approver
 from signoff.errors import NobodyHere, WrongUse
 from signoff.testing import scripted_approver
@@ -23,7 +23,7 @@ REQUEST = ApprovalRequest(tool_call_id="1", tool_name="pay", args={"amount": 5},
 def test_w6_every_ready_made_approver_fits_the_port() -> None:
     screens = (terminal_approver(), tui_approver())
     for approver in (*screens, headless_approver(), headless_approver("park"), scripted_approver([])):
-        assert isinstance(approver, ApprovalUI)
+        assert isinstance(approver, Approver)
     for approver in screens:
         assert callable(approver.choose_all) and callable(approver.withdraw)
 

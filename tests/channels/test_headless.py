@@ -19,7 +19,7 @@ from signoff.channels import headless_approver, terminal_approver
 from signoff.channels.terminal import NobodyHere, TerminalApprover
 from signoff.core.mode import ApprovalMode
 from signoff.errors import WrongUse
-from signoff.ports import ApprovalUI
+from signoff.ports import Approver
 
 MODES = list(ApprovalMode)
 
@@ -46,8 +46,8 @@ def test_park(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_the_headless_approver_never_approves(mode: ApprovalMode) -> None:
     assert not headless_approver().choose(request(), mode=mode).approved
-    assert isinstance(headless_approver(), ApprovalUI)
-    assert isinstance(terminal_approver(), ApprovalUI)
+    assert isinstance(headless_approver(), Approver)
+    assert isinstance(terminal_approver(), Approver)
 
 
 def test_there_is_no_third_way() -> None:

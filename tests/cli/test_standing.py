@@ -128,7 +128,7 @@ def test_a_run_of_a_program_is_not_said_to_go_on_by_a_command_that_cannot_do_it(
         return done.stdout + done.stderr
 
     [request] = json.loads(does("inbox", "--json"))["requests"]
-    advice = f"the program that began it calls resume_run(agent, '{request['run']}')"
+    advice = f"the program that began it calls signoff.resume(agent, '{request['run']}')"
     assert f"Its run can go on: {advice}" in does("approve", request["id"])
     assert f"its questions are settled: {advice}" in does("runs")
     told = does("resume", "--all")

@@ -13,7 +13,7 @@ from tests.gate.agents import calls, returns
 
 from signoff import ApprovalMemory, Signoff
 from signoff.errors import ApprovalError
-from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.testing import ScriptedApprover, ScriptedModel
 
 PROGRAM = """
     from pydantic_ai.toolsets import FunctionToolset
@@ -137,7 +137,7 @@ async def test_m2_the_modes_of_its_controller_and_a_plain_toolset() -> None:
 async def test_m2_behind_a_gate_the_gate_asks_and_the_callback_does_not() -> None:
     it = program()
     toolset = it["ApprovalToolset"](inner=it["Shell"](), approval_callback=it["callback"])
-    ui = ScriptedUI(["approve"])
+    ui = ScriptedApprover(["approve"])
     gate = Signoff([], approver=ui, memory=ApprovalMemory(file=None))
     made = [command("ls"), command("make"), command("shutdown")]
     done = await agent(toolset, *made, capabilities=[gate]).run("go")

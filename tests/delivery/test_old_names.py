@@ -27,9 +27,9 @@ def test_what_runs_channels_is_found_where_it_was() -> None:
 
 
 def test_approvers_as_channels_are_found_where_they_were() -> None:
-    with pytest.warns(DeprecationWarning, match=r"UIChannel is signoff\.channels\.approver\.ApproverChannel now"):
+    with pytest.warns(DeprecationWarning, match=r"use signoff\.channels\.approver\.ApproverChannel"):
         assert asking.UIChannel is ApproverChannel
-    with pytest.warns(DeprecationWarning, match=r"said_text is signoff\.channels\.outcome\.result_text now"):
+    with pytest.warns(DeprecationWarning, match=r"use signoff\.channels\.result_text"):
         assert asking.said_text is result_text
     assert ports.Desk is ports.Inbox
     with pytest.raises(AttributeError, match="has no attribute 'Courier'"):

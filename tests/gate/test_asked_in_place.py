@@ -75,7 +75,7 @@ async def test_what_is_no_decision_approves_nothing(till: Till, returned: object
 
 async def test_a_function_is_asked_by_run_with_approval_too(till: Till) -> None:
     agent = agent_with(gate(lambda request: NO), pays(5), till)
-    await run_with_approval(agent, "go", ui=under_ten)
+    await run_with_approval(agent, "go", approver=under_ten)
     assert till.paid == [(5, "shop")]
 
 

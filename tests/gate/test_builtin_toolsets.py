@@ -13,7 +13,7 @@ from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 from tests.gate.agents import calls, returns
 
 from signoff import ApprovalMemory, Signoff
-from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.testing import ScriptedApprover, ScriptedModel
 from signoff.toolsets import filesystem_ro, filesystem_rw, shell_file_ops, shell_readonly, sql
 
 
@@ -28,9 +28,9 @@ def root(tmp_path: Path) -> Path:
 
 async def run(
     toolset: AbstractToolset[Any], made: list[tuple[str, dict[str, Any]]], *answers: str, rules: Any = ()
-) -> tuple[ScriptedUI, list[Any]]:
+) -> tuple[ScriptedApprover, list[Any]]:
     """One call a turn, through the gate. Who was asked, and (outcome, content) of each call."""
-    ui = ScriptedUI(list(answers))
+    ui = ScriptedApprover(list(answers))
     gate = Signoff(list(rules), approver=ui, memory=ApprovalMemory(file=None))
     turns = [*(calls(one) for one in made), {"say": "done"}]
     result = await Agent(ScriptedModel(turns), name="worker", toolsets=[toolset], capabilities=[gate]).run("go")

@@ -10,7 +10,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from tests.gate.agents import Till, agent_with, pays, returns
 
 from signoff import Actor, ApprovalMemory, Signoff
-from signoff.testing import ScriptedUI
+from signoff.testing import ScriptedApprover
 
 reviewer_package = pytest.importorskip(
     "pydantic_ai_harness.approval_reviewer", reason="pydantic-ai-harness is not installed"
@@ -41,13 +41,13 @@ def judge(*answers: str, **options: Any) -> Any:
     return judge_package.ToolCallJudge(answering(*answers), question="Is this harmful?", **options)
 
 
-def gate(ui: ScriptedUI, rules: Any = (), **options: Any) -> Signoff:
+def gate(ui: ScriptedApprover, rules: Any = (), **options: Any) -> Signoff:
     return Signoff(list(rules), approver=ui, memory=ApprovalMemory(None), **options)
 
 
 @pytest.mark.mission("W7")
 async def test_w7_a_reviewer_may_take_a_question_off_the_persons_plate() -> None:
-    till, ui = Till(), ScriptedUI(["deny"])
+    till, ui = Till(), ScriptedApprover(["deny"])
     agent = agent_with(gate(ui, reviewers=True), pays(1, 2), till, capabilities=[reviewer("no", "yes")])
     await agent.run("go")
     assert till.paid == [(1, "shop")], "the first was cleared by the reviewer, the second went to the person"
@@ -56,7 +56,7 @@ async def test_w7_a_reviewer_may_take_a_question_off_the_persons_plate() -> None
 
 @pytest.mark.mission("W7")
 async def test_w7_a_reviewer_never_answers_for_particular_people_nor_against_a_deny() -> None:
-    till, ui = Till(), ScriptedUI(["deny"], by=Actor(name="ana", roles=frozenset({"ops"})))
+    till, ui = Till(), ScriptedApprover(["deny"], by=Actor(name="ana", roles=frozenset({"ops"})))
     rules = [{"deny": {"tool": "pay", "args": {"amount": 3}}}, {"ask": "pay", "by": "ops"}]
     agent = agent_with(gate(ui, rules, reviewers=True), pays(1, 3), till, capabilities=[reviewer("no", "no")])
     await agent.run("go")
@@ -66,7 +66,7 @@ async def test_w7_a_reviewer_never_answers_for_particular_people_nor_against_a_d
 
 @pytest.mark.mission("W7")
 async def test_w7_without_leave_a_reviewer_counts_for_nothing() -> None:
-    till, ui = Till(), ScriptedUI(["deny"])
+    till, ui = Till(), ScriptedApprover(["deny"])
     await agent_with(gate(ui), pays(1), till, capabilities=[reviewer("no")]).run("go")
     assert till.paid == []
     assert len(ui.asked) == 1
@@ -74,7 +74,7 @@ async def test_w7_without_leave_a_reviewer_counts_for_nothing() -> None:
 
 @pytest.mark.mission("W7")
 async def test_w7_a_reviewer_that_fails_leaves_it_to_the_person() -> None:
-    till, ui = Till(), ScriptedUI(["approve"])
+    till, ui = Till(), ScriptedApprover(["approve"])
     await agent_with(gate(ui, reviewers=True), pays(1), till, capabilities=[reviewer()]).run("go")
     assert till.paid == [(1, "shop")]
     assert len(ui.asked) == 1
@@ -82,7 +82,7 @@ async def test_w7_a_reviewer_that_fails_leaves_it_to_the_person() -> None:
 
 @pytest.mark.mission("W7")
 async def test_w7_a_judge_may_only_narrow() -> None:
-    till, ui = Till(), ScriptedUI(["deny"])
+    till, ui = Till(), ScriptedApprover(["deny"])
     rules = [{"allow": {"tool": "pay", "args": {"amount": {"<": 3}}}}]
     agent = agent_with(gate(ui, rules), pays(1, 2, 3), till, capabilities=[judge("yes", "no", "no", "no")])
     result = await agent.run("go")
@@ -93,7 +93,7 @@ async def test_w7_a_judge_may_only_narrow() -> None:
 
 @pytest.mark.mission("W7")
 async def test_w7_a_judge_that_is_unsure_asks_the_same_person_through_the_same_gate() -> None:
-    till, ui = Till(), ScriptedUI(["approve", "deny"])
+    till, ui = Till(), ScriptedApprover(["approve", "deny"])
     unsure = judge("unsure", "unsure", "unsure", "unsure", on_uncertain="ask")
     await agent_with(gate(ui, [{"allow": "pay"}]), pays(1, 2), till, capabilities=[unsure]).run("go")
     assert till.paid == [(1, "shop")]
@@ -102,7 +102,7 @@ async def test_w7_a_judge_that_is_unsure_asks_the_same_person_through_the_same_g
 
 @pytest.mark.mission("W7")
 async def test_w7_judge_reviewer_and_person_in_one_chain() -> None:
-    till, ui = Till(), ScriptedUI(["approve"])
+    till, ui = Till(), ScriptedApprover(["approve"])
     chain = [reviewer("no", "yes"), judge("no", "no", "yes", "no", "no")]
     await agent_with(gate(ui, reviewers=True), pays(1, 2, 3), till, capabilities=chain).run("go")
     assert sorted(till.paid) == [(1, "shop"), (2, "shop")]

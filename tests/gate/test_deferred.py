@@ -21,6 +21,7 @@ from signoff import (
     ApprovalMode,
     ApprovalRequest,
     Signoff,
+    SignoffError,
     build_approval_requests,
     collect_approvals,
     collect_approvals_sync,
@@ -28,7 +29,7 @@ from signoff import (
     run_with_approval_sync,
 )
 from signoff.errors import WrongUse
-from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.testing import ScriptedApprover, ScriptedModel
 
 
 def deferred(*parts: ToolCallPart, metadata: dict[str, dict[str, Any]] | None = None) -> DeferredToolRequests:
@@ -86,7 +87,7 @@ PAY_2 = ToolCallPart("pay", {"amount": 6}, tool_call_id="2")
 @pytest.mark.mission("D5")
 async def test_d5_decisions_become_exactly_pydantic_ais_results() -> None:
     parts = [ToolCallPart("pay", {"amount": n}, tool_call_id=str(n)) for n in range(4)]
-    ui = ScriptedUI(["approve", 'edit:{"amount": 9}', "deny", "deny:not you"])
+    ui = ScriptedApprover(["approve", 'edit:{"amount": 9}', "deny", "deny:not you"])
     results = await collect_approvals(deferred(*parts), ui)
     assert results.approvals["0"] == ToolApproved()
     assert results.approvals["1"] == ToolApproved(override_args={"amount": 9})
@@ -102,12 +103,12 @@ async def test_d5_decisions_become_exactly_pydantic_ais_results() -> None:
 @pytest.mark.usefixtures("sync_loop")
 def test_d5_memory_comes_first_then_the_mode_then_the_person() -> None:
     memory = ApprovalMemory(file=None)
-    collect_approvals_sync(deferred(PAY), ScriptedUI(["session"]), memory=memory)
-    ui = ScriptedUI(["approve"])
+    collect_approvals_sync(deferred(PAY), ScriptedApprover(["session"]), memory=memory)
+    ui = ScriptedApprover(["approve"])
     results = collect_approvals_sync(deferred(PAY, PAY_2), ui, memory=memory)
     assert [request.args["amount"] for request in ui.asked] == [6]
     assert results.approvals == {"1": ToolApproved(), "2": ToolApproved()}
-    denied = collect_approvals_sync(deferred(PAY, PAY_2), ScriptedUI([]), memory=memory, mode="auto_deny")
+    denied = collect_approvals_sync(deferred(PAY, PAY_2), ScriptedApprover([]), memory=memory, mode="auto_deny")
     assert denied.approvals["1"] == ToolApproved()
     assert isinstance(denied.approvals["2"], ToolDenied)
 
@@ -115,9 +116,9 @@ def test_d5_memory_comes_first_then_the_mode_then_the_person() -> None:
 @pytest.mark.mission("D6")
 @pytest.mark.parametrize(("mode", "kind"), [("auto_approve", ToolApproved), ("auto_deny", ToolDenied)])
 async def test_d6_the_automatic_modes_ask_nobody(mode: str, kind: type) -> None:
-    results = await collect_approvals(deferred(PAY), ScriptedUI([]), mode=mode)
+    results = await collect_approvals(deferred(PAY), ScriptedApprover([]), mode=mode)
     assert isinstance(results.approvals["1"], kind)
-    with pytest.raises(ValueError, match="sometimes"):
+    with pytest.raises(SignoffError, match=r"sometimes.*must be one of"):
         await collect_approvals(deferred(PAY), mode="sometimes")
 
 
@@ -142,12 +143,12 @@ async def test_a_user_interface_may_take_a_whole_batch() -> None:
 async def test_d3_only_what_was_asked_for_is_remembered_and_always_survives(tmp_path: Any) -> None:
     file = tmp_path / "deep" / "grants.json"
     memory = ApprovalMemory(file)
-    await collect_approvals(deferred(PAY), ScriptedUI(["approve"]), memory=memory)
+    await collect_approvals(deferred(PAY), ScriptedApprover(["approve"]), memory=memory)
     assert memory.grants() == ()
     assert not file.exists()
-    await collect_approvals(deferred(PAY, PAY_2), ScriptedUI(["session", "always"]), memory=memory)
+    await collect_approvals(deferred(PAY, PAY_2), ScriptedApprover(["session", "always"]), memory=memory)
     assert file.stat().st_mode & 0o777 == 0o600
-    ui = ScriptedUI(["deny"])
+    ui = ScriptedApprover(["deny"])
     results = await collect_approvals(deferred(PAY, PAY_2), ui, memory=ApprovalMemory(file))
     assert [request.args["amount"] for request in ui.asked] == [5], "the session ended, always did not"
     assert results.approvals["2"] == ToolApproved()
@@ -174,8 +175,8 @@ def native_agent(till: Till, turns: list[dict[str, Any]], **options: Any) -> Age
 async def test_d7_runs_until_there_is_a_real_output() -> None:
     till = Till()
     turns = [calls(("pay", {"amount": 1})), calls(("pay", {"amount": 2}), ("pay", {"amount": 3})), {"say": "done"}]
-    ui = ScriptedUI(["approve", "deny", 'edit:{"amount": 30}'])
-    result = await run_with_approval(native_agent(till, turns), "go", ui=ui)
+    ui = ScriptedApprover(["approve", "deny", 'edit:{"amount": 30}'])
+    result = await run_with_approval(native_agent(till, turns), "go", approver=ui)
     assert result.output == "done"
     assert till.paid == [(1, "shop"), (30, "shop")]
     assert [outcome for outcome, _ in returns(result.all_messages())] == ["success", "denied", "success"]
@@ -198,14 +199,14 @@ async def test_d7_keeps_output_type_deps_limits_history_and_validators() -> None
         validated.append(answer)
         return answer
 
-    result = await run_with_approval(agent, "go", ui=ScriptedUI(["approve"]), deps="bakery")
+    result = await run_with_approval(agent, "go", approver=ScriptedApprover(["approve"]), deps="bakery")
     assert result.output == Answer(total=1)
     assert till.paid == [(1, "bakery")]
     assert validated == [Answer(total=1)]
 
     with pytest.raises(UsageLimitExceeded):
         await run_with_approval(
-            agent, "go", ui=ScriptedUI(["approve"]), deps="x", usage_limits=UsageLimits(request_limit=1)
+            agent, "go", approver=ScriptedApprover(["approve"]), deps="x", usage_limits=UsageLimits(request_limit=1)
         )
     longer = native_agent(till, [{"say": "first"}, {"say": "second"}])
     first = await run_with_approval(longer, "one")
@@ -226,7 +227,7 @@ async def test_d7_streams() -> None:
     till = Till()
     turns = [calls(("pay", {"amount": 1})), {"say": "all is paid now"}]
     result = await run_with_approval(
-        native_agent(till, turns), "go", ui=ScriptedUI(["approve"]), event_stream_handler=listen
+        native_agent(till, turns), "go", approver=ScriptedApprover(["approve"]), event_stream_handler=listen
     )
     assert result.output == "all is paid now"
     assert till.paid == [(1, "shop")]
@@ -237,7 +238,7 @@ async def test_d7_streams() -> None:
 @pytest.mark.usefixtures("sync_loop")
 def test_d7_the_sync_edge() -> None:
     till = Till()
-    result = run_with_approval_sync(native_agent(till, pays(4)), "go", ui=ScriptedUI(["approve"]))
+    result = run_with_approval_sync(native_agent(till, pays(4)), "go", approver=ScriptedApprover(["approve"]))
     assert result.output == "paid 4 to shop"
 
 
@@ -256,8 +257,8 @@ async def test_d8_every_native_way_to_ask_works_without_the_capability(how: str)
         agent = Agent(ScriptedModel(pays(5)), toolsets=[FunctionToolset([pay]).approval_required()])
     else:
         agent.tool(requires_approval=how == "flag")(pay)
-    ui = ScriptedUI(["approve"])
-    assert (await run_with_approval(agent, "go", ui=ui)).output == "paid 5 to shop"
+    ui = ScriptedApprover(["approve"])
+    assert (await run_with_approval(agent, "go", approver=ui)).output == "paid 5 to shop"
     assert ui.asked[0].summary == ("pay: money" if how == "raise" else "pay(amount=5)")
 
 
@@ -271,8 +272,8 @@ async def test_d9_a_nested_run_asks_the_same_person_and_names_the_chain() -> Non
     async def delegate() -> str:
         return (await run_with_approval(inner, "go")).output
 
-    ui = ScriptedUI(["approve", "deny"])
-    await run_with_approval(outer, "go", ui=ui)
+    ui = ScriptedApprover(["approve", "deny"])
+    await run_with_approval(outer, "go", approver=ui)
     assert till.paid == [(5, "shop")]
     assert [request.worker for request in ui.asked] == [("outer", "inner"), ("outer",)]
 
@@ -280,8 +281,8 @@ async def test_d9_a_nested_run_asks_the_same_person_and_names_the_chain() -> Non
 async def test_an_agent_with_a_gate_is_left_to_its_gate() -> None:
     till = Till()
     agent = Agent(ScriptedModel(pays(5)), tools=[till.pay], capabilities=[Signoff([], memory=ApprovalMemory(None))])
-    ui = ScriptedUI(["approve"])
-    await run_with_approval(agent, "go", ui=ui)
+    ui = ScriptedApprover(["approve"])
+    await run_with_approval(agent, "go", approver=ui)
     assert till.paid == [(5, "shop")]
     assert ui.asked[0].verdict is not None
 
@@ -298,7 +299,7 @@ async def test_external_results_are_made_by_a_function_or_the_run_says_so() -> N
 async def test_a_bad_edit_reaches_the_model_as_a_retry_and_runs_nothing() -> None:
     till = Till()
     agent = native_agent(till, [calls(("pay", {"amount": 1})), {"say": "sorry"}])
-    result = await run_with_approval(agent, "go", ui=ScriptedUI(['edit:{"amount": "much"}']))
+    result = await run_with_approval(agent, "go", approver=ScriptedApprover(['edit:{"amount": "much"}']))
     assert till.paid == []
     assert result.output == "sorry"
     assert [outcome for outcome, _ in returns(result.all_messages())] == ["retried"]

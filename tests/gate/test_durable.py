@@ -25,7 +25,7 @@ from signoff.errors import EditRefused, Halted, RunOver, RunTaken
 from signoff.gate.calls import idempotency_key
 from signoff.gate.resume import resume_run
 from signoff.store.sqlite import SqliteStore
-from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.testing import ScriptedApprover, ScriptedModel
 
 YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False, note="not today")
 ANA = Actor(name="ana")
@@ -365,7 +365,7 @@ async def test_messages_are_stored_once(process: Process, till: Till) -> None:
 
 
 async def test_asked_in_place_with_a_durable_store(process: Process, till: Till) -> None:
-    signoff = process(wait="inline", approver=ScriptedUI(["approve", "deny"]))
+    signoff = process(wait="inline", approver=ScriptedApprover(["approve", "deny"]))
     result = await agent_with(signoff, pays(5, 6), till).run("go")
     assert till.paid == [(5, "shop")]
     assert [outcome for outcome, _ in returns(result.all_messages())] == ["success", "denied"]

@@ -29,7 +29,7 @@ from signoff import (
     run_with_approval_sync,
 )
 from signoff.errors import WrongUse
-from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.testing import ScriptedApprover, ScriptedModel
 
 PROMPT = "your answer > "
 
@@ -136,7 +136,7 @@ def test_d10_where_nothing_can_be_kept_nothing_is_offered_and_all_that_the_tool_
 def test_d10_among_calls_that_are_asked_together_an_answer_holds_for_those_like_it() -> None:
     parts = [ToolCallPart("delete", {"name": name}, tool_call_id=str(n)) for n, name in enumerate("aaba")]
     for word in ("session", "always"):
-        ui = ScriptedUI([word, "deny"])
+        ui = ScriptedApprover([word, "deny"])
         results = collect_approvals_sync(DeferredToolRequests(approvals=parts), ui)
         assert [request.args["name"] for request in ui.asked] == ["a", "b"]
         assert [isinstance(results.approvals[str(n)], ToolApproved) for n in range(4)] == [True, True, False, True]
@@ -154,7 +154,7 @@ async def test_d10_a_memory_is_told_of_an_answer_as_it_was_given(tmp_path: Path)
     memory.store(request, ApprovalDecision(approved=True, remember="always"))  # type: ignore[arg-type]
     assert ApprovalMemory(file=None).lookup(request) is None
     for again in (memory, ApprovalMemory(file)):
-        found, ui = again.lookup(request), ScriptedUI([])
+        found, ui = again.lookup(request), ScriptedApprover([])
         assert found is not None and found.approved
         assert (await collect_approvals(requests, ui, memory=again)).approvals == {"1": ToolApproved()}
     by_hand = ApprovalRequest(tool_call_id="1", tool_name="pay", args={"amount": 5})
@@ -162,7 +162,7 @@ async def test_d10_a_memory_is_told_of_an_answer_as_it_was_given(tmp_path: Path)
     other.store(by_hand, ApprovalDecision(approved=False, note="never", remember="session"))  # type: ignore[arg-type]
     found = other.lookup(by_hand)
     assert found is not None and (found.approved, found.note) == (False, "never")
-    denied = (await collect_approvals(requests, ScriptedUI([]), memory=other)).approvals["1"]
+    denied = (await collect_approvals(requests, ScriptedApprover([]), memory=other)).approvals["1"]
     assert "never" in denied.message  # type: ignore[union-attr]
 
 
@@ -181,7 +181,7 @@ async def test_d11_a_sync_call_inside_an_event_loop_names_the_way_out() -> None:
 @pytest.mark.parametrize("ui", ["ana", 3, object(), ["ana"]])
 async def test_d11_an_approver_that_fits_nothing_is_refused_before_anything_runs(ui: Any) -> None:
     agent = Agent(ScriptedModel([]))  # whoever asks it for a turn fails
-    for wrong in (collect_approvals(DeferredToolRequests(), ui), run_with_approval(agent, "go", ui=ui)):
+    for wrong in (collect_approvals(DeferredToolRequests(), ui), run_with_approval(agent, "go", approver=ui)):
         with pytest.raises(WrongUse, match="an object with `choose`, or a function of the request"):
             await wrong
     with pytest.raises(WrongUse, match="an object with `choose`, or a function of the request"):
@@ -210,12 +210,12 @@ def outer_and_inner(outer_capabilities: list[Any]) -> Agent[Any, Any]:
 
 @pytest.mark.mission("D11")
 async def test_d11_an_agent_inside_a_tool_that_has_nobody_to_ask_is_named_with_the_way_out() -> None:
-    gated = outer_and_inner([Signoff([{"allow": "ask_inner"}], approver=ScriptedUI([]))])
+    gated = outer_and_inner([Signoff([{"allow": "ask_inner"}], approver=ScriptedApprover([]))])
     words = r"the tool 'ask_inner' runs(?s:.*)no gate(?s:.*)call_agent(?s:.*)run_with_approval"
     with pytest.raises(WrongUse, match=words):
         await gated.run("go")
     with pytest.raises(WrongUse, match=words):
-        await run_with_approval(outer_and_inner([]), "go", ui=ScriptedUI([]))
+        await run_with_approval(outer_and_inner([]), "go", approver=ScriptedApprover([]))
 
 
 def database(signoff: Signoff, *, asks: bool = False) -> Agent[Any, Any]:
@@ -248,7 +248,7 @@ TOLD = {
 async def test_w8_a_tools_permission_error_is_told_to_the_model_and_the_run_goes_on(
     rules: list[dict[str, Any]], asks: bool
 ) -> None:
-    ui = ScriptedUI(["approve"])
+    ui = ScriptedApprover(["approve"])
     result = await database(Signoff(rules, approver=ui), asks=asks).run("write it")
     [(outcome, content)] = returns(result.all_messages())
     assert (outcome, json.loads(content)) == ("denied", TOLD)
@@ -265,7 +265,7 @@ async def test_w8_where_denials_are_raised_the_tools_own_error_is() -> None:
 @pytest.mark.mission("W8")
 async def test_w8_an_approved_call_that_its_tool_refuses_has_failed_on_the_record(tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path / 'signoff.db'}"
-    await database(Signoff([], approver=ScriptedUI(["approve"]), store=store)).run("write it")
+    await database(Signoff([], approver=ScriptedApprover(["approve"]), store=store)).run("write it")
     shown = start.signoff("audit", "log", "--json", "--store", store, cwd=tmp_path)
     kinds = [json.loads(line)["kind"] for line in shown.stdout.splitlines()]
     assert "failed" in kinds and "succeeded" not in kinds

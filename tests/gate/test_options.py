@@ -10,7 +10,7 @@ import pytest
 from pydantic_ai import Agent, DeferredToolRequests, RunContext
 from tests.gate.agents import pays
 
-from signoff import ApprovalDecision, Signoff, resume_run
+from signoff import ApprovalDecision, Signoff, resume
 from signoff.errors import NotEntitled, WrongUse
 from signoff.testing import ScriptedModel
 
@@ -105,7 +105,7 @@ async def test_who_a_run_is_for_is_told_by_a_function_of_its_context(tmp_path: P
         await signoff.answer(first.id, YES, by="ana")
     await signoff.answer(first.id, YES, by="ben")
     await signoff.answer(second.id, YES, by="ana")
-    await resume_run(agent, first.run, deps=Deps("ben"))
+    await resume(agent, first.run, deps=Deps("ben"))
     assert paid == [5], "whoever resumes it does not change whom it was for"
 
 
@@ -115,7 +115,7 @@ async def test_a_resumed_run_keeps_its_requester(tmp_path: Path) -> None:
     await agent.run("go", deps=Deps("ana"))
     [asked] = await signoff.pending()
     await signoff.cancel(asked.id, "asked anew")
-    await resume_run(agent, asked.run)  # by somebody who does not know for whom it was
+    await resume(agent, asked.run)  # by somebody who does not know for whom it was
     [again] = await signoff.pending()
 
     assert again.requester == "ana"

@@ -18,12 +18,8 @@ from tests.gate.agents import ASK_ALL, Till, agent_with, calls, pays, returns
 
 from signoff import (
     Actor,
-    ApprovalBlocked,
     ApprovalDecision,
-    ApprovalDenied,
-    ApprovalError,
     ApprovalMemory,
-    Effect,
     Signoff,
     SuspendedRun,
     Verdict,
@@ -31,10 +27,21 @@ from signoff import (
 )
 from signoff.core.event import CallEvent, CallStep
 from signoff.core.request import State
-from signoff.errors import AlreadySettled, EditRefused, NotEntitled, PolicyError, ScriptEnded, WrongUse
+from signoff.core.verdict import Effect
+from signoff.errors import (
+    AlreadySettled,
+    ApprovalBlocked,
+    ApprovalDenied,
+    ApprovalError,
+    EditRefused,
+    NotEntitled,
+    PolicyError,
+    ScriptEnded,
+    WrongUse,
+)
 from signoff.gate.calls import asking
 from signoff.gate.capability import UnknownToolWarning
-from signoff.testing import FakeClock, ScriptedModel, ScriptedUI
+from signoff.testing import FakeClock, ScriptedApprover, ScriptedModel
 
 ANA = Actor(name="ana")
 APPROVE = ApprovalDecision(approved=True)
@@ -53,7 +60,7 @@ def till() -> Till:
 
 
 async def test_an_allowed_call_runs_unasked(till: Till) -> None:
-    ui = ScriptedUI([])
+    ui = ScriptedApprover([])
     result = await agent_with(gate([{"allow": "pay"}], ui), pays(5), till).run("go")
     assert till.paid == [(5, "shop")]
     assert result.output == "paid 5 to shop"
@@ -61,7 +68,7 @@ async def test_an_allowed_call_runs_unasked(till: Till) -> None:
 
 
 async def test_a_denied_call_does_not_run_and_nobody_is_asked(till: Till) -> None:
-    ui = ScriptedUI([])
+    ui = ScriptedApprover([])
     rules = [{"deny": {"tool": "pay"}, "reason": "no money today"}, {"allow": "*"}]
     result = await agent_with(gate(rules, ui), pays(5), till).run("go")
     [(outcome, content)] = returns(result.all_messages())
@@ -78,7 +85,7 @@ async def test_a_denied_call_does_not_run_and_nobody_is_asked(till: Till) -> Non
 
 
 async def test_a_call_no_rule_names_is_asked_about(till: Till) -> None:
-    ui = ScriptedUI(["approve"])
+    ui = ScriptedApprover(["approve"])
     await agent_with(gate([{"allow": "look"}], ui), pays(5), till).run("go")
     [request] = ui.asked
     assert till.paid == [(5, "shop")]
@@ -90,7 +97,7 @@ async def test_a_call_no_rule_names_is_asked_about(till: Till) -> None:
 
 @pytest.mark.mission("W5")
 async def test_w5_a_denial_by_a_person_is_the_same_payload_as_one_by_policy(till: Till) -> None:
-    ui = ScriptedUI([ApprovalDecision(approved=False, note="too much")], by=ANA)
+    ui = ScriptedApprover([ApprovalDecision(approved=False, note="too much")], by=ANA)
     result = await agent_with(gate(ui=ui), pays(5), till).run("go")
     [(outcome, content)] = returns(result.all_messages())
     assert till.paid == []
@@ -108,7 +115,7 @@ async def test_w5_a_denial_by_a_person_is_the_same_payload_as_one_by_policy(till
 async def test_w5_an_option_raises_instead(till: Till) -> None:
     with pytest.raises(ApprovalBlocked, match="no money") as blocked:
         await agent_with(gate([{"deny": "pay", "reason": "no money"}], on_denied="raise"), pays(5), till).run("go")
-    ui = ScriptedUI(["deny:too much"], by=ANA)
+    ui = ScriptedApprover(["deny:too much"], by=ANA)
     with pytest.raises(ApprovalDenied, match="ana: too much") as denied:
         await agent_with(gate(ui=ui, on_denied="raise"), pays(5), till).run("go")
     for error in (blocked.value, denied.value):
@@ -136,7 +143,7 @@ async def test_d6_auto_deny_asks_nobody(till: Till) -> None:
 
 
 async def test_auto_approve_does_not_stand_in_for_particular_people(till: Till) -> None:
-    ui = ScriptedUI(["deny"], by=Actor(name="ana", roles=frozenset({"ops"})))
+    ui = ScriptedApprover(["deny"], by=Actor(name="ana", roles=frozenset({"ops"})))
     await agent_with(gate([{"ask": "pay", "by": "ops"}], ui, mode="auto_approve"), pays(5), till).run("go")
     assert till.paid == []
     assert len(ui.asked) == 1
@@ -145,7 +152,7 @@ async def test_auto_approve_does_not_stand_in_for_particular_people(till: Till) 
 @pytest.mark.mission("D3")
 async def test_d3_what_a_person_asked_to_remember_is_not_asked_again(till: Till) -> None:
     memory = ApprovalMemory(file=None)
-    ui = ScriptedUI(["session"], by=ANA)
+    ui = ScriptedApprover(["session"], by=ANA)
     agent = agent_with(gate(ui=ui, memory=memory), [calls(("pay", {"amount": 5})), *pays(5)], till)
     await agent.run("go")
     assert till.paid == [(5, "shop"), (5, "shop")]
@@ -155,7 +162,7 @@ async def test_d3_what_a_person_asked_to_remember_is_not_asked_again(till: Till)
 
 async def test_a_remembered_no_holds_too(till: Till) -> None:
     never = ApprovalDecision(approved=False, note="never", remember="session")  # pyright: ignore[reportArgumentType]
-    ui = ScriptedUI([never], by=ANA)
+    ui = ScriptedApprover([never], by=ANA)
     result = await agent_with(gate(ui=ui), [calls(("pay", {"amount": 5})), *pays(5)], till).run("go")
     assert till.paid == []
     assert len(ui.asked) == 1
@@ -165,14 +172,14 @@ async def test_a_remembered_no_holds_too(till: Till) -> None:
 async def test_a_remembered_no_holds_where_everything_else_is_approved(till: Till) -> None:
     never = ApprovalDecision(approved=False, note="never", remember="session")  # pyright: ignore[reportArgumentType]
     memory = ApprovalMemory(file=None)
-    await agent_with(gate(ui=ScriptedUI([never], by=ANA), memory=memory), pays(5), till).run("go")
+    await agent_with(gate(ui=ScriptedApprover([never], by=ANA), memory=memory), pays(5), till).run("go")
     result = await agent_with(gate(memory=memory, mode="auto_approve"), pays(5, 6), till).run("go")
     assert till.paid == [(6, "shop")]
     assert [outcome for outcome, _ in returns(result.all_messages())] == ["denied", "success"]
 
 
 async def test_an_answer_that_is_remembered_covers_the_rest_of_its_batch(till: Till) -> None:
-    ui = ScriptedUI(["session"])
+    ui = ScriptedApprover(["session"])
     await agent_with(gate(ui=ui), pays(5, 5, 5), till).run("go")
     assert till.paid == [(5, "shop")] * 3
     assert len(ui.asked) == 1
@@ -180,13 +187,13 @@ async def test_an_answer_that_is_remembered_covers_the_rest_of_its_batch(till: T
 
 async def test_a_changed_tool_puts_what_was_remembered_to_sleep(till: Till) -> None:
     memory = ApprovalMemory(file=None)
-    await agent_with(gate(ui=ScriptedUI(["session"]), memory=memory), pays(5), till).run("go")
+    await agent_with(gate(ui=ScriptedApprover(["session"]), memory=memory), pays(5), till).run("go")
 
     def pay(amount: int, to: str = "shop", urgent: bool = False) -> str:
         till.paid.append((amount, to))
         return "paid"
 
-    ui = ScriptedUI(["deny"])
+    ui = ScriptedApprover(["deny"])
     changed = Agent(ScriptedModel(pays(5)), tools=[pay], capabilities=[gate(ui=ui, memory=memory)])
     await changed.run("go")
     assert len(till.paid) == 1
@@ -197,7 +204,7 @@ async def test_a_changed_tool_puts_what_was_remembered_to_sleep(till: Till) -> N
 
 
 async def test_edited_arguments_run_and_the_model_is_told(till: Till) -> None:
-    ui = ScriptedUI(['edit:{"amount": 3}'], by=ANA)
+    ui = ScriptedApprover(['edit:{"amount": 3}'], by=ANA)
     result = await agent_with(gate(ui=ui), pays(5), till).run("go")
     assert till.paid == [(3, "shop")]
     assert result.output == (
@@ -217,7 +224,7 @@ async def test_edited_arguments_run_and_the_model_is_told(till: Till) -> None:
 )
 async def test_an_edit_that_does_not_fit_is_refused_before_it_is_accepted(till: Till, edit: str, problem: str) -> None:
     rules = [{"deny": {"tool": "pay", "args": {"amount": {">": 10}}}, "reason": "too much"}]
-    ui = ScriptedUI([f"edit:{edit}", "deny"])
+    ui = ScriptedApprover([f"edit:{edit}", "deny"])
     await agent_with(gate(rules, ui), pays(5), till).run("go")
     assert till.paid == []
     assert len(ui.asked) == 2
@@ -232,7 +239,7 @@ async def test_structured_results_carry_the_notice_too() -> None:
     def detail(item: str) -> ToolReturn[Any]:
         return ToolReturn(return_value=[item], metadata={"kept": True})
 
-    ui = ScriptedUI(['edit:{"item": "tea"}', 'edit:{"item": "tea"}'])
+    ui = ScriptedApprover(['edit:{"item": "tea"}', 'edit:{"item": "tea"}'])
     turns = [calls(("stock", {"item": "milk"}), ("detail", {"item": "milk"})), {"say": "done"}]
     result = await Agent(ScriptedModel(turns), tools=[stock, detail], capabilities=[gate(ui=ui)]).run("go")
     contents = dict(zip(("stock", "detail"), (content for _, content in returns(result.all_messages())), strict=True))
@@ -394,7 +401,7 @@ async def test_only_the_right_people_and_enough_of_them(till: Till) -> None:
 
 
 async def test_what_needs_more_people_than_are_here_suspends(till: Till) -> None:
-    ui = ScriptedUI(["approve"], by=ANA)
+    ui = ScriptedApprover(["approve"], by=ANA)
     signoff = gate([{"ask": "pay", "quorum": 2}], ui)
     paused = await agent_with(signoff, pays(5), till, suspends=True).run("go")
     assert isinstance(paused.output, DeferredToolRequests)
@@ -408,8 +415,8 @@ async def test_what_needs_more_people_than_are_here_suspends(till: Till) -> None
 async def test_w1_one_global_agent_serves_many_runs_at_once(till: Till) -> None:
     agent = agent_with(gate(), pays(1, 2), till)
 
-    async def one(number: int) -> ScriptedUI:
-        ui = ScriptedUI(["approve", "deny"] if number % 2 else ["deny", "approve"])
+    async def one(number: int) -> ScriptedApprover:
+        ui = ScriptedApprover(["approve", "deny"] if number % 2 else ["deny", "approve"])
         with asking(ui):
             await agent.run(str(number))
         return ui
@@ -459,7 +466,7 @@ async def test_w1_tools_from_everywhere_are_gated_and_nothing_is_wrapped_by_the_
         return "struck"
 
     toolset: FunctionToolset[Any] = FunctionToolset([strike], id="hammer")
-    ui = ScriptedUI(["deny", "approve"])
+    ui = ScriptedApprover(["deny", "approve"])
     signoff = gate(ui=ui)
     name = "big_strike" if where == "prefixed" else "strike"
     model = ScriptedModel([calls((name, {})), calls((name, {})), {"say": "done"}])
@@ -489,7 +496,7 @@ async def test_what_a_hook_makes_of_the_arguments_is_what_is_judged_and_shown(ti
         async def before_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: dict[str, Any]) -> Any:
             return {**args, "amount": args["amount"] * 2}
 
-    ui = ScriptedUI(["approve"])
+    ui = ScriptedApprover(["approve"])
     rules = [{"allow": {"tool": "pay", "args": {"amount": {"<": 10}}}}]
     agent = agent_with(gate(rules, ui), pays(4, 9), till, capabilities=[Doubles()])
     await agent.run("go")
@@ -508,7 +515,7 @@ class Customer:
 
 @pytest.mark.mission("W3")
 async def test_w3_policy_sees_the_deps(till: Till) -> None:
-    ui = ScriptedUI(["deny"])
+    ui = ScriptedApprover(["deny"])
     agent = agent_with(gate([{"allow": {"tool": "pay", "deps": {"plan": "paid"}}}], ui), pays(5), till)
     await agent.run("go", deps=Customer("paid"))
     await agent.run("go", deps=Customer("free"))
@@ -531,7 +538,7 @@ async def test_w3_a_function_sees_the_run_context_and_the_strictest_wins(till: T
 
 
 async def test_a_function_that_fails_asks(till: Till) -> None:
-    ui = ScriptedUI(["deny"])
+    ui = ScriptedApprover(["deny"])
     agent = agent_with(gate([{"allow": "pay"}], ui, judge=lambda call, ctx: 1 / 0), pays(5), till)
     await agent.run("go")
     assert till.paid == []
@@ -579,7 +586,7 @@ class Shelf(FunctionToolset[Any]):
     ],
 )
 async def test_w4_a_toolset_may_speak_and_the_runtime_decides(says: Any, rules: Any, ran: bool, asked: int) -> None:
-    shelf, ui = Shelf(says), ScriptedUI(["deny"])
+    shelf, ui = Shelf(says), ScriptedApprover(["deny"])
     model = ScriptedModel([calls(("top_put", {"item": "tea"})), {"say": "done"}])
     rules = json.loads(json.dumps(rules).replace('"put"', '"top_put"'))
     await Agent(model, toolsets=[shelf.prefixed("top")], capabilities=[gate(rules, ui)]).run("go")
@@ -606,7 +613,7 @@ async def test_d8_tools_that_ask_natively_are_understood_as_they_are(till: Till)
         return till.pay(amount)
 
     wrapped = FunctionToolset([till.look]).approval_required(lambda ctx, tool_def, args: True)
-    ui = ScriptedUI(["approve", "approve", "approve", "deny"])
+    ui = ScriptedApprover(["approve", "approve", "approve", "deny"])
     agent = Agent(
         ScriptedModel(
             [
@@ -648,7 +655,7 @@ async def test_external_tools_are_judged_before_they_are_handed_out() -> None:
     toolset = ExternalToolset(
         [ToolDefinition(name=name, parameters_json_schema={"type": "object", "properties": {}}) for name in "abc"]
     )
-    ui = ScriptedUI(["approve"])
+    ui = ScriptedApprover(["approve"])
     agent = Agent(
         ScriptedModel([calls(("a", {}), ("b", {}), ("c", {})), {"say": "done"}]),
         output_type=[str, DeferredToolRequests],
@@ -665,7 +672,7 @@ async def test_external_tools_are_judged_before_they_are_handed_out() -> None:
 
 @pytest.mark.mission("D9")
 async def test_d9_a_nested_workers_request_names_the_chain_and_reaches_the_same_person(till: Till) -> None:
-    ui = ScriptedUI(["approve", "approve", "deny"])
+    ui = ScriptedApprover(["approve", "approve", "deny"])
     rules = [{"allow": "delegate"}]
     leaf = Agent(ScriptedModel(pays(7)), name="leaf", tools=[till.pay], capabilities=[gate(rules)])
     middle = Agent(
@@ -706,16 +713,16 @@ async def test_d9_a_nested_workers_request_names_the_chain_and_reaches_the_same_
 async def test_another_capabilitys_approval_does_not_count_unless_it_may(till: Till) -> None:
     """A reviewer approves everything. Without leave, the person is asked all the same, in the same run."""
     everything = HandleDeferredToolCalls[Any](lambda ctx, requests: requests.build_results(approve_all=True))
-    ui = ScriptedUI(["deny"])
+    ui = ScriptedApprover(["deny"])
     await agent_with(gate(ui=ui), pays(5), till, capabilities=[everything]).run("go")
     assert till.paid == []
     assert len(ui.asked) == 1
     assert "none is on record" in ui.asked[0].changed[0]
 
-    await agent_with(gate(ui=ScriptedUI([]), reviewers=True), pays(5), till, capabilities=[everything]).run("go")
+    await agent_with(gate(ui=ScriptedApprover([]), reviewers=True), pays(5), till, capabilities=[everything]).run("go")
     assert till.paid == [(5, "shop")]
 
-    strict = ScriptedUI(["deny"], by=Actor(name="ana", roles=frozenset({"ops"})))
+    strict = ScriptedApprover(["deny"], by=Actor(name="ana", roles=frozenset({"ops"})))
     agent = agent_with(
         gate([{"ask": "pay", "by": "ops"}], strict, reviewers=True), pays(6), till, capabilities=[everything]
     )
@@ -726,7 +733,7 @@ async def test_another_capabilitys_approval_does_not_count_unless_it_may(till: T
 
 async def test_an_edit_in_place_runs_as_edited(till: Till) -> None:
     everything = HandleDeferredToolCalls[Any](lambda ctx, requests: requests.build_results(approve_all=True))
-    ui = ScriptedUI(['edit:{"amount": 2}'])
+    ui = ScriptedApprover(['edit:{"amount": 2}'])
     result = await agent_with(gate(ui=ui), pays(5), till, capabilities=[everything]).run("go")
     assert till.paid == [(2, "shop")]
     assert "A person changed" in result.output
@@ -743,7 +750,7 @@ async def test_the_outcome_of_an_approved_call_is_on_record(till: Till) -> None:
         raise ModelRetry("again")
 
     for tool, error in ((fail, "ValueError: boom"), (retry, "ModelRetry: again")):
-        signoff = gate(ui=ScriptedUI(["approve"]))
+        signoff = gate(ui=ScriptedApprover(["approve"]))
         agent = Agent(
             ScriptedModel([calls((tool.__name__, {})), {"say": "done"}]), tools=[tool], capabilities=[signoff]
         )
@@ -764,7 +771,7 @@ async def test_a_call_that_is_cancelled_half_way_is_unknown() -> None:
         await asyncio.Event().wait()
         return "never"
 
-    signoff = gate(ui=ScriptedUI(["approve"]))
+    signoff = gate(ui=ScriptedApprover(["approve"]))
     agent = Agent(ScriptedModel([calls(("slow", {})), {"say": "done"}]), tools=[slow], capabilities=[signoff])
     running = asyncio.ensure_future(agent.run("go", conversation_id="c"))
     await started.wait()
@@ -776,7 +783,7 @@ async def test_a_call_that_is_cancelled_half_way_is_unknown() -> None:
 
 
 async def test_a_run_that_dies_withdraws_its_questions(till: Till) -> None:
-    signoff = gate(ui=ScriptedUI([]))
+    signoff = gate(ui=ScriptedApprover([]))
     with pytest.raises(ScriptEnded):
         await agent_with(signoff, pays(5), till).run("go", conversation_id="c")
     [request] = await signoff.requests_of("c")
@@ -795,7 +802,7 @@ async def test_every_step_can_be_observed(till: Till) -> None:
         calls(("pay", {"amount": 1})),
         {"say": "done"},
     ]
-    ui = ScriptedUI(["session", "deny"])
+    ui = ScriptedApprover(["session", "deny"])
     await agent_with(gate(rules, ui, observe=seen.append), turns, till).run("go")
     assert [event.what for event in seen] == [
         CallStep.ALLOWED,
@@ -937,7 +944,7 @@ def test_a_suspended_run_of_another_version_is_refused() -> None:
 
 
 async def test_streamed_and_stepped_runs_are_gated_too(till: Till) -> None:
-    ui = ScriptedUI(["approve", "deny", "approve", "deny"])
+    ui = ScriptedApprover(["approve", "deny", "approve", "deny"])
     agent = agent_with(gate(ui=ui), pays(5, 6), till)
     async with agent.run_stream("go") as stream:
         text = await stream.get_output()
@@ -950,5 +957,5 @@ async def test_streamed_and_stepped_runs_are_gated_too(till: Till) -> None:
 
 @pytest.mark.usefixtures("sync_loop")
 def test_the_sync_door_works_too(till: Till) -> None:
-    result = agent_with(gate(ui=ScriptedUI(["approve"])), pays(5), till).run_sync("go")
+    result = agent_with(gate(ui=ScriptedApprover(["approve"])), pays(5), till).run_sync("go")
     assert result.output == "paid 5 to shop"

@@ -10,9 +10,10 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models.function import AgentInfo
 from tests.nested.cells import DONE, Cell, Log
 
-from signoff import ApprovalUI, Signoff, call_agent, idempotency_key
+from signoff import Approver, Signoff, call_agent
 from signoff.ports import Clock, Store
 from signoff.testing import ScriptedModel
+from signoff.toolsets import idempotency_key
 from signoff.workers.script import _results
 
 RULES: list[dict[str, Any]] = [{"allow": ["ask", "look"]}, {"ask": "pay", "timeout": "1h"}]
@@ -35,9 +36,7 @@ class Listening(ScriptedModel):
 class Chain:
     """The agents of a cell, made anew. `outermost` is the one to run."""
 
-    def __init__(
-        self, cell: Cell, store: Store, *, wait: Any, approver: ApprovalUI | None = None, clock: Clock
-    ) -> None:
+    def __init__(self, cell: Cell, store: Store, *, wait: Any, approver: Approver | None = None, clock: Clock) -> None:
         self.cell = cell
         inner: Agent[Any, Any] | None = None
         for name in reversed(cell.agents):

@@ -12,7 +12,7 @@ from tests.nested.chain import OUTPUT, Listening
 from tests.nested.checks import check_ended
 from tests.ready import ready
 
-from signoff import ApprovalDecision, Signoff, resume_run
+from signoff import ApprovalDecision, Signoff, resume
 from signoff.broker import Broker
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
@@ -94,7 +94,7 @@ class World:
     async def go_on(self, **options: Any) -> Any:
         """Resume the one run there is, with everything made anew."""
         assert self.build is not None
-        return (await resume_run(self.build(self), (await self.run()).id, **options)).output
+        return (await resume(self.build(self), (await self.run()).id, **options)).output
 
     async def run(self) -> SavedRun:
         await self.flush()

@@ -17,7 +17,7 @@ from signoff.core.request import State
 from signoff.core.run import RunState
 from signoff.core.terms import Scope, Terms
 from signoff.errors import ApprovalDenied, Halted, RunOver, WrongUse
-from signoff.testing import ScriptedUI
+from signoff.testing import ScriptedApprover
 
 HOW = pytest.mark.parametrize("unchanged", [False, True], ids=["call_agent", "unchanged"])
 ASK_ALL: list[dict[str, Any]] = [{"allow": "look*"}, {"ask": ["ask*", "pay*"]}]
@@ -292,7 +292,7 @@ async def test_an_agent_without_a_gate_of_its_own_runs_behind_the_callers(world:
 
 @HOW
 async def test_a_gated_run_behind_run_with_approval_belongs_to_the_outermost_run(world: World, unchanged: bool) -> None:
-    ui = ScriptedUI(["approve"])
+    ui = ScriptedApprover(["approve"])
 
     def build(world: World) -> Agent[Any, Any]:
         asks_b = asks(world, world.payer("b", 1), unchanged=unchanged)
@@ -300,7 +300,7 @@ async def test_a_gated_run_behind_run_with_approval_belongs_to_the_outermost_run
         m = world.agent("m", turns, asks_b, capabilities=[], output_type=str)
 
         async def body(ctx: RunContext[Any], question: str) -> str:
-            return (await run_with_approval(m, question, ui=ui)).output
+            return (await run_with_approval(m, question, approver=ui)).output
 
         return world.agent("a", calls(("ask_m", {"question": "?"}, "a-1")), runner(world, "m", body))
 

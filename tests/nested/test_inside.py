@@ -280,9 +280,9 @@ async def test_usage_is_counted_once_across_pauses(world: World, shared: bool) -
     await world.begin()
     await world.go_on()
     await world.answer()
-    from signoff import resume_run
+    from signoff import resume
 
-    result = await resume_run(build(world), (await world.run()).id)
+    result = await resume(build(world), (await world.run()).id)
     assert seen == [3 if shared else 2], "of the caller's so far one, of the run inside two"
     assert result.usage.requests == (4 if shared else 2)
     await world.ended()

@@ -14,7 +14,7 @@ from tests.crash.fork import Child, heard
 from tests.nested.cells import NOTE, Cell
 from tests.nested.chain import Chain
 
-from signoff import ApprovalDecision, resume_run
+from signoff import ApprovalDecision, resume
 from signoff.broker import Broker
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
@@ -85,7 +85,7 @@ async def go_on(cell: Cell, round_: int) -> Any:
     try:
         chain = Chain(cell, store, wait="suspend", clock=_clock(cell, round_))
         [run] = await store.read(lambda tx: tx.runs.all(going=True))
-        return (await resume_run(chain.outermost, run.id)).output
+        return (await resume(chain.outermost, run.id)).output
     finally:
         store.close()
 

@@ -27,6 +27,7 @@ from signoff import (
     ApprovalDecision,
     ApprovalMemory,
     ApprovalRequest,
+    SignoffError,
     build_approval_requests,
     collect_approvals,
     collect_approvals_sync,
@@ -158,7 +159,7 @@ async def test_d1_the_question_holds_the_call_and_each_part_of_the_answer_has_it
 
     card = Card(ApprovalDecision(approved=False, note="not today"))
     memory = ApprovalMemory(file=None)
-    refused = await run_with_approval(agent, "Go on", ui=card, memory=memory)
+    refused = await run_with_approval(agent, "Go on", approver=card, memory=memory)
     asked = card.request
     assert asked is not None and card.mode == "interactive"
     assert (asked.tool_name, dict(asked.args), asked.summary) == ("note", {"text": "milk"}, "Note milk")
@@ -168,14 +169,14 @@ async def test_d1_the_question_holds_the_call_and_each_part_of_the_answer_has_it
     assert "not today" in refused.output and written(tmp_path) == []
 
     card.answer = ApprovalDecision(approved=True, edited_args={"text": "eggs"})
-    assert (await run_with_approval(agent, "Go on", ui=card, memory=memory)).output == "noted"
+    assert (await run_with_approval(agent, "Go on", approver=card, memory=memory)).output == "noted"
     assert (tmp_path / "note.txt").read_text() == "eggs", "as it was edited"
 
     card.answer, card.request = ApprovalDecision(approved=True, remember="session"), None
-    await run_with_approval(agent, "Go on", ui=card, memory=memory)
+    await run_with_approval(agent, "Go on", approver=card, memory=memory)
     assert card.request is not None, "neither a no nor an edit was to be remembered"
     card.request = None
-    await run_with_approval(agent, "Go on", ui=card, memory=memory)
+    await run_with_approval(agent, "Go on", approver=card, memory=memory)
     assert card.request is None and (tmp_path / "note.txt").read_text() == "milk"
     with pytest.raises(ValueError, match="forever"):
         ApprovalDecision(approved=True, remember="forever")
@@ -229,7 +230,7 @@ class Plain:
 )
 async def test_d2_whatever_has_the_one_method_asks_the_person_and_the_answer_holds(tmp_path: Path, ui: Any) -> None:
     agent = writer(tmp_path, "yes", "no")
-    assert (await run_with_approval(agent, "Go on", ui=ui)).output == "Done."
+    assert (await run_with_approval(agent, "Go on", approver=ui)).output == "Done."
     assert written(tmp_path) == ["yes.txt"]
 
 
@@ -239,7 +240,7 @@ SHOP = """\
 import sys
 from pydantic_ai import Agent
 from signoff import ApprovalMemory, run_with_approval_sync
-from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.testing import ScriptedModel, ScriptedApprover
 
 first, second = sys.argv[1:]
 agent = Agent(ScriptedModel([{"calls": [{"tool": "pay", "args": {"to": "ana", "amount": 2}},
@@ -251,10 +252,10 @@ async def pay(to: str, amount: float) -> str:
     print("paid", to)
     return "paid"
 
-ui = ScriptedUI([*(["always", "session", "approve"] if first == "first" else []), *["deny"] * 3])
+ui = ScriptedApprover([*(["always", "session", "approve"] if first == "first" else []), *["deny"] * 3])
 memory = ApprovalMemory("grants.json")
 for _ in range(int(second)):
-    run_with_approval_sync(agent, "pay", ui=ui, memory=memory)
+    run_with_approval_sync(agent, "pay", approver=ui, memory=memory)
 print("asked about", *(request.args["to"] for request in ui.asked))
 """
 
@@ -299,7 +300,7 @@ async def test_d3_arguments_are_the_same_however_they_are_spelled(text: str, cov
             return "paid"
 
         ui = scripted_approver(answers)
-        await run_with_approval(agent, "Pay", ui=ui, memory=memory)
+        await run_with_approval(agent, "Pay", approver=ui, memory=memory)
         return len(ui.asked)
 
     assert await run('{"to": "André", "amount": 2}', "session") == 1
@@ -351,7 +352,7 @@ async def test_d6_who_is_asked_and_what_runs_in_each_mode(
     tmp_path: Path, mode: str, asked: list[str], files: list[str]
 ) -> None:
     ui = scripted_approver(["approve", "deny"])
-    await run_with_approval(writer(tmp_path, "yes", "no"), "Go on", ui=ui, mode=mode)
+    await run_with_approval(writer(tmp_path, "yes", "no"), "Go on", approver=ui, mode=mode)
     assert ([request.args["name"] for request in ui.asked], written(tmp_path)) == (asked, files)
-    with pytest.raises(ValueError, match="sometimes"):
+    with pytest.raises(SignoffError, match=r"sometimes.*must be one of"):
         await run_with_approval(writer(tmp_path, "yes"), "Go on", mode="sometimes")

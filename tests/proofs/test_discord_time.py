@@ -15,7 +15,8 @@ from pydantic_ai import Agent
 from tests.discord.service import Message, Service
 from tests.discord.service.pointed import point_at
 
-from signoff import DiscordApprovals, Signoff
+from signoff import Signoff
+from signoff.channels import DiscordApprovals
 from signoff.testing import FakeClock, ScriptedModel
 
 FIVE, INSTANT = timedelta(minutes=5), timedelta(seconds=1)

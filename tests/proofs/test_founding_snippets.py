@@ -28,14 +28,16 @@ from signoff import (
     ApprovalDecision,
     ApprovalMemory,
     ApprovalRequest,
-    DiscordApprovals,
     Signoff,
     collect_approvals_sync,
     run_with_approval,
     run_with_approval_sync,
 )
+from signoff.channels import DiscordApprovals
 from signoff.testing import ScriptedModel, scripted_approver
 from signoff.toolsets import approval_tool, with_approval
+
+pytestmark = pytest.mark.filterwarnings("ignore:ui= is deprecated")  # the word of those days
 
 
 @pytest.fixture

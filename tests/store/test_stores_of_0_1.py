@@ -20,7 +20,7 @@ from tests import start
 from tests.contracts.samples import chained
 from tests.store.stores.shop import shop
 
-from signoff import Actor, ApprovalDecision, resume_run
+from signoff import Actor, ApprovalDecision, resume
 from signoff.broker import Broker
 from signoff.broker.conversations import conversation_log
 from signoff.broker.readers import has_read
@@ -123,9 +123,9 @@ async def test_what_waits_is_answered_and_resumed(store: Store) -> None:
     for title in ("pay(amount=5)", "refund(amount=7)"):
         await signoff.broker.answer(requests[title].id, YES, by=ANA)
     await signoff.broker.answer(one.id, ApprovalDecision(approved=False, note="not today"), by=ANA)
-    assert (await resume_run(agent, both.run)).output == "paid 5 refunded 7"
-    assert (await resume_run(agent, requests["refund(amount=9)"].run)).output == "refunded 9"
-    assert "not today" in str((await resume_run(agent, one.run)).all_messages())
+    assert (await resume(agent, both.run)).output == "paid 5 refunded 7"
+    assert (await resume(agent, requests["refund(amount=9)"].run)).output == "refunded 9"
+    assert "not today" in str((await resume(agent, one.run)).all_messages())
     assert sorted(made) == ["pay 5", "refund 7", "refund 9"], "each once"
     await store.flush()
     states = {title: request.state for title, request in (await by_title(store)).items()}

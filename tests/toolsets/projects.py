@@ -18,7 +18,7 @@ from tests.gate.agents import calls, returns
 
 from signoff import ApprovalMemory, Signoff
 from signoff.config import load_settings
-from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.testing import ScriptedApprover, ScriptedModel
 from signoff.toolsets.catalog import BuiltToolset, Catalog
 
 
@@ -87,9 +87,9 @@ def several(commands: Sequence[Sequence[str]], cwd: Path, **environment: str) ->
 
 async def run(
     built: BuiltToolset, made: Any, *answers: str, rules: Any = (), **options: Any
-) -> tuple[ScriptedUI, list[Any]]:
+) -> tuple[ScriptedApprover, list[Any]]:
     """Let a scripted agent make calls of a toolset behind a gate: who was asked, and what came back."""
-    ui = ScriptedUI(list(answers))
+    ui = ScriptedApprover(list(answers))
     gate = Signoff(list(rules), approver=ui, memory=ApprovalMemory(file=None), **options)
     turns = [*(calls(one) for one in made), {"say": "done"}]
     assert built.toolset is not None

@@ -20,7 +20,7 @@ from tests.toolsets.projects import Project, project, run
 
 from signoff import ApprovalMemory, Signoff
 from signoff.errors import SignoffError, WrongFile, WrongUse
-from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.testing import ScriptedApprover, ScriptedModel
 from signoff.toolsets.builtin.files.toolset import FilesToolset
 from signoff.toolsets.catalog import BuiltToolset, Catalog, known_tools
 from signoff.toolsets.context import Context
@@ -88,7 +88,7 @@ async def test_c3_root_in_config_makes_many_named_instances(project: Project) ->
     assert known_tools(final) == ("final_list_files", "final_read_file", "final_search_files")
     assert drafts.toolset is not None
     assert final.toolset is not None
-    ui = ScriptedUI([])
+    ui = ScriptedApprover([])
     turns = [
         calls(("drafts_read_file", {"path": "a.txt"})),
         calls(("final_read_file", {"path": "a.txt"})),

@@ -16,7 +16,7 @@ from pydantic_ai.messages import ModelMessage, ToolReturnPart
 
 from signoff import Signoff
 from signoff.core.verdict import Effect, Verdict
-from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.testing import ScriptedApprover, ScriptedModel
 from signoff.toolsets.builtin.files.toolset import READS, WRITES, FilesToolset, filesystem
 
 
@@ -358,7 +358,7 @@ def test_people_hear_why_it_matters(files: FilesToolset) -> None:
 # in an agent, behind the gate
 
 
-def agent(files: FilesToolset, ui: ScriptedUI, *turns: tuple[str, dict[str, Any]]) -> Agent[Any, Any]:
+def agent(files: FilesToolset, ui: ScriptedApprover, *turns: tuple[str, dict[str, Any]]) -> Agent[Any, Any]:
     script: list[dict[str, Any]] = [{"calls": [{"tool": tool, "args": args}]} for tool, args in turns]
     model = ScriptedModel([*script, {"say": "done"}])
     return Agent(model, toolsets=[files.prefixed("p")], capabilities=[Signoff(policy=[], approver=ui)])
@@ -370,7 +370,7 @@ def returns(messages: list[ModelMessage]) -> list[tuple[str, str]]:
 
 
 async def test_reads_run_writes_ask_and_failures_do_not_end_the_run(root: Path, files: FilesToolset) -> None:
-    ui = ScriptedUI(["approve", "deny"])
+    ui = ScriptedApprover(["approve", "deny"])
     reads = [("p_read_file", {"path": path}) for path in ("notes.md", *["missing"] * 3, "../outside/secret")]
     write = ("p_write_file", {"path": "notes.md", "content": "new\n"})
     made = agent(files, ui, *reads, write, ("p_delete_file", {"path": "notes.md"}))
@@ -404,7 +404,7 @@ async def test_read_only_leaves_write_tools_out_and_refuses_them_anyway(root: Pa
             return {**await super().get_tools(ctx), **await writer.get_tools(ctx)}
 
     files.__class__ = Smuggled
-    made = agent(files, ScriptedUI(["approve"]), ("p_write_file", args))
+    made = agent(files, ScriptedApprover(["approve"]), ("p_write_file", args))
     told = returns((await made.run("go")).all_messages())
     assert told[0][0] in ("denied", "failed")
     assert (root / "notes.md").read_text() == "one\ntwo\nthree\n"

@@ -16,7 +16,7 @@ from tests.toolsets.projects import Project, project, run
 
 from signoff import ApprovalMemory, Signoff
 from signoff.errors import WrongFile, WrongUse
-from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.testing import ScriptedApprover, ScriptedModel
 from signoff.toolsets import approval_tool, filesystem_rw, with_approval
 
 __all__ = ["project"]
@@ -38,7 +38,7 @@ RULES: list[dict[str, Any]] = [{"allow": "look"}, {"deny": "wipe"}]
 
 async def gated(toolset: AbstractToolset[Any], *answers: str, rules: Any = ()) -> tuple[list[str], list[str]]:
     """The tools that were asked about, and what became of each call."""
-    ui = ScriptedUI(list(answers))
+    ui = ScriptedApprover(list(answers))
     gate = Signoff(list(rules), approver=ui, memory=ApprovalMemory(file=None))
     turns = [*(calls(one) for one in MADE), {"say": "done"}]
     done = await Agent(ScriptedModel(turns), toolsets=[toolset], capabilities=[gate]).run("go")
@@ -344,7 +344,7 @@ def answering(answer: Any, takes: str = "name, tool_args, ctx") -> AbstractTools
     ],
 )
 async def test_w9_every_answer_is_understood_and_doubt_asks(answer: Any, effect: str) -> None:
-    ui = ScriptedUI(["deny"] * 2)
+    ui = ScriptedApprover(["deny"] * 2)
     gate = Signoff([], approver=ui, memory=ApprovalMemory(file=None))
     agent = Agent(ScriptedModel([calls(MADE[0]), {"say": "done"}]), toolsets=[answering(answer)], capabilities=[gate])
     [(outcome, content)] = returns((await agent.run("go")).all_messages())
@@ -454,7 +454,7 @@ async def test_w8_a_permission_error_in_needs_approval_is_a_no_that_nobody_can_a
         raise PermissionError("Command blocked")
 
     tools = with_approval(answering(refuses), "allow")
-    ui = ScriptedUI(["approve"] * 4)
+    ui = ScriptedApprover(["approve"] * 4)
     gate = Signoff(rules, approver=ui, memory=ApprovalMemory(file=None), mode="auto_approve")
     agent = Agent(ScriptedModel([calls(MADE[1]), {"say": "done"}]), toolsets=[tools], capabilities=[gate])
     [(outcome, content)] = returns((await agent.run("go")).all_messages())

@@ -22,10 +22,10 @@ from tests.toolsets.projects import Project, project, run
 
 from signoff import Signoff
 from signoff.errors import MissingExtra, SignoffError, WrongUse
-from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.testing import ScriptedApprover, ScriptedModel
 from signoff.toolsets.catalog import Catalog
 from signoff.workers.inspect import InspectedAgent, tools_of
-from signoff.workers.workshop import Workshop
+from signoff.workers.project_workers import Workers
 
 __all__ = ["project"]
 
@@ -230,7 +230,7 @@ async def test_two_servers_with_a_tool_of_one_name_are_told_apart_by_a_prefix(de
         ).settings
         for names, clash in ((["one", "other"], True), (["one", "third"], False)):
             desk.write("workers/clerk.yaml", f"instructions: Go.\ntoolsets: {names}\n")
-            shop = Workshop(settings, store="memory:", model=ScriptedModel([{"say": "done"}]))
+            shop = Workers(settings, store="memory:", model=ScriptedModel([{"say": "done"}]))
             worker = shop.worker("clerk")
             if not clash:
                 assert (await worker.agent.run("go", **worker.run_options())).output == "done"
@@ -262,7 +262,7 @@ async def test_w1_tools_of_an_mcp_server_are_gated_as_they_are(tmp_path: Path) -
         return "struck"
 
     turns = [calls(("strike", {"name": "first"})), calls(("strike", {"name": "second"})), {"say": "{{last}}"}]
-    gate = Signoff([], approver=ScriptedUI(["approve", "deny:once is enough"]))
+    gate = Signoff([], approver=ScriptedApprover(["approve", "deny:once is enough"]))
     done = await Agent(ScriptedModel(turns), toolsets=[MCPToolset(server)], capabilities=[gate]).run("go")
     assert [one.name for one in listed(tmp_path)] == ["first"] and "once is enough" in done.output
 

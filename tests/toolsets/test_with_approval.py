@@ -15,7 +15,7 @@ from tests.pairwise import cases, pairwise
 
 from signoff import ApprovalMemory, Signoff
 from signoff.errors import PolicyError, WrongUse
-from signoff.testing import ScriptedModel, ScriptedUI
+from signoff.testing import ScriptedApprover, ScriptedModel
 from signoff.toolsets import Registration, approval_tool, filesystem_rw, with_approval
 
 RULES: list[dict[str, Any]] = [
@@ -78,16 +78,16 @@ WAYS = pytest.mark.parametrize("way", EVERY_WAY)
 
 async def run(
     toolset: AbstractToolset[Any], made: Any = CALLS, *answers: str, rules: Any = (), **options: Any
-) -> tuple[ScriptedUI, list[Any]]:
+) -> tuple[ScriptedApprover, list[Any]]:
     """One call a turn, through a real gate. Who was asked, and (outcome, content) of each call."""
-    ui = ScriptedUI(list(answers))
+    ui = ScriptedApprover(list(answers))
     gate = Signoff(list(rules), approver=ui, memory=ApprovalMemory(file=None), **options)
     turns = [*(calls(one) for one in made), {"say": "done"}]
     result = await Agent(ScriptedModel(turns), name="clerk", toolsets=[toolset], capabilities=[gate]).run("go")
     return ui, returns(result.all_messages())
 
 
-def asked(ui: ScriptedUI) -> list[tuple[str, Mapping[str, Any]]]:
+def asked(ui: ScriptedApprover) -> list[tuple[str, Mapping[str, Any]]]:
     return [(one.tool_name, one.args) for one in ui.asked]
 
 

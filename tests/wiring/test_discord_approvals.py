@@ -17,8 +17,9 @@ from tests.cli.desk import asks
 from tests.discord.service import Message, Service
 from tests.discord.service.pointed import point_at
 
-from signoff import DiscordApprovals, Signoff, open_store
+from signoff import Signoff
 from signoff.broker import Broker
+from signoff.channels import DiscordApprovals
 from signoff.config import load_settings
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.subject import Subject
@@ -26,6 +27,7 @@ from signoff.delivery.status import place_of, running_channels
 from signoff.errors import MissingExtra, WrongUse
 from signoff.ports import Transaction
 from signoff.store.memory import MemoryStore
+from signoff.store.open import open_store
 from signoff.wiring.channels import channel_for
 from signoff.wiring.resumable_runs import ResumableRuns
 

@@ -14,7 +14,7 @@ import pytest
 from tests import start
 from tests.discord.service import Message, Service
 
-from signoff import open_store
+from signoff.store.open import open_store
 
 PATIENCE = 60.0
 COMMANDS = "/applications/{}/guilds/{}/commands"
@@ -29,7 +29,8 @@ from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 from tests.discord.service.pointed import point_at
 
-from signoff import DiscordApprovals, Signoff, resume_run
+from signoff import Signoff, resume
+from signoff.channels import DiscordApprovals
 from signoff.testing import ScriptedModel
 from signoff.wiring import resumption
 
@@ -48,7 +49,7 @@ def deploy(version: str) -> str:
 
 
 async def go_on(run_id: str) -> object:
-    result = await resume_run(agent, run_id)
+    result = await resume(agent, run_id)
     print(f"{run_id}: {result.output}", flush=True)
     return result
 
@@ -188,7 +189,7 @@ async def test_people_are_told_that_nobody_goes_on_and_how_it_would(service: Ser
     told = await service.message(lambda one: "has not finished" in one.text, PATIENCE)
     assert told.place is message.place and "was approved" in message.text
     assert "**shipper** has not finished:\nAnswered, but the program that asked is gone." in told.text
-    assert "It goes on when a program resumes run " in told.text and "`resume_run(agent, " in told.text
+    assert "It goes on when a program resumes run " in told.text and "`resume(agent, " in told.text
 
 
 @pytest.mark.nightly  # by day it goes on in a thread of the conversation, as below

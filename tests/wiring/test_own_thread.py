@@ -18,7 +18,8 @@ from pydantic_ai.tools import DeferredToolResults, ToolApproved, ToolDenied
 from tests.discord.service import Message, Place, Service
 from tests.discord.service.pointed import point_at
 
-from signoff import DiscordApprovals, Signoff, resume_run
+from signoff import Signoff, resume
+from signoff.channels import DiscordApprovals
 from signoff.channels.discord import clicks
 from signoff.errors import WrongUse
 from signoff.testing import ScriptedModel
@@ -387,7 +388,7 @@ async def test_h12_a_run_that_suspends_is_answered_in_its_thread_and_goes_on(ser
             await agent.run(prompt)
         return "You will hear of it."
 
-    async with homar(service, run, signoff=gate, resume=lambda run_id: resume_run(agent, run_id)):
+    async with homar(service, run, signoff=gate, resume=lambda run_id: resume(agent, run_id)):
         said = await mentioned(service)
         question = await asked(service, "deploy", said.id)
         await service.person("ana").press(question, "Approve")

@@ -13,7 +13,7 @@ from pydantic_ai.run import AgentRunResult
 from pydantic_ai.usage import RequestUsage
 
 from signoff.config import Settings, load_settings
-from signoff.workers.workshop import Workshop
+from signoff.workers.project_workers import Workers
 
 FILES = """
 policy: []
@@ -39,7 +39,7 @@ def project(
 
 
 async def run(
-    shop: Workshop, name: str, text: str = "Go.", input: Mapping[str, Any] | None = None
+    shop: Workers, name: str, text: str = "Go.", input: Mapping[str, Any] | None = None
 ) -> AgentRunResult[Any]:
     """Run a worker as a program would."""
     worker = shop.worker(name)

@@ -16,7 +16,7 @@ from tests.workers.project import calling, project, run, saying, seeing
 
 from signoff.errors import WrongFile, WrongUse
 from signoff.workers import prompt as prompts
-from signoff.workers.workshop import Workshop
+from signoff.workers.project_workers import Workers
 
 ISSUE = """
 instructions: Look at {{issue.title}} for {{#each names}}{{this}} {{/each}}
@@ -36,7 +36,7 @@ def told(messages: list[ModelMessage], info: AgentInfo) -> str:
 
 
 async def test_the_input_fills_the_instructions_and_the_rest_goes_with_the_prompt(tmp_path: Path) -> None:
-    shop = Workshop(project(tmp_path, {"triage": ISSUE}), model=seeing(told))
+    shop = Workers(project(tmp_path, {"triage": ISSUE}), model=seeing(told))
     given = {"issue": {"title": "a < b"}, "names": ["ana", "bo"], "rest": "by friday"}
     said = json.loads((await run(shop, "triage", "Sort it.", given)).output)
     assert said["instructions"].strip() == "Look at a < b for ana bo"
@@ -51,7 +51,7 @@ async def test_the_input_fills_the_instructions_and_the_rest_goes_with_the_promp
     ],
 )
 def test_an_input_that_does_not_fit_is_refused_before_anything_runs(tmp_path: Path, given: Any, why: str) -> None:
-    worker = Workshop(project(tmp_path, {"triage": ISSUE}), model=saying("x")).worker("triage")
+    worker = Workers(project(tmp_path, {"triage": ISSUE}), model=saying("x")).worker("triage")
     with pytest.raises(WrongUse) as error:
         worker.run_options(given)
     assert why in str(error.value) and "triage.yaml" in str(error.value)
@@ -60,7 +60,7 @@ def test_an_input_that_does_not_fit_is_refused_before_anything_runs(tmp_path: Pa
 
 
 def test_a_worker_without_input_takes_none(tmp_path: Path) -> None:
-    worker = Workshop(project(tmp_path, {"triage": "instructions: Hi."}), model=saying("x")).worker("triage")
+    worker = Workers(project(tmp_path, {"triage": "instructions: Hi."}), model=saying("x")).worker("triage")
     with pytest.raises(WrongUse, match="triage takes no input"):
         worker.run_options({"a": 1})
 
@@ -123,7 +123,7 @@ WRONG = {
 def test_a_wrong_worker_says_where_and_what_to_do(tmp_path: Path, case: str) -> None:
     text, what, fix = WRONG[case]
     model = None if text.startswith("model:") else saying("x")
-    shop = Workshop(project(tmp_path, {"triage": text}), model=model)
+    shop = Workers(project(tmp_path, {"triage": text}), model=model)
     with pytest.raises(WrongFile) as error:
         shop.worker("triage")
     assert what in str(error.value)
@@ -136,14 +136,14 @@ def test_a_wrong_delegate_is_found_before_the_run(tmp_path: Path) -> None:
         "middle": "delegates: [leaf]",
         "leaf": "toolsets: [flies]",
     }
-    shop = Workshop(project(tmp_path, workers), model=saying("x"))
+    shop = Workers(project(tmp_path, workers), model=saying("x"))
     with pytest.raises(WrongFile, match=r"leaf\.yaml:1:12: toolsets\[0\]: there is no toolset `flies`"):
         shop.worker("triage")
 
 
 def test_without_a_model_the_error_says_how_to_name_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SIGNOFF_MODEL", raising=False)
-    shop = Workshop(project(tmp_path, {"triage": "instructions: Hi."}))
+    shop = Workers(project(tmp_path, {"triage": "instructions: Hi."}))
     with pytest.raises(WrongUse) as error:
         shop.worker("triage")
     assert all(way in str(error.value) for way in ("triage has no model", "--model", "signoff.yaml", "SIGNOFF_MODEL"))
@@ -155,23 +155,23 @@ async def test_the_model_is_the_given_one_then_its_own_then_the_projects(
     turns = {"own": "- say: its own", "project": "- say: the project's"}
     workers = {"named": "model: script:own.turns", "nameless": "instructions: Hi."}
     settings = project(tmp_path, workers, file="policy: []\nmodel: script:workers/project.turns\n", scripts=turns)
-    assert (await run(Workshop(settings), "named")).output == "its own"
-    assert (await run(Workshop(settings), "nameless")).output == "the project's"
-    given = Workshop(settings, model=saying("given"))
+    assert (await run(Workers(settings), "named")).output == "its own"
+    assert (await run(Workers(settings), "nameless")).output == "the project's"
+    given = Workers(settings, model=saying("given"))
     assert (await run(given, "named")).output == "given"
     called = given.delegate("named")  # whoever names a model keeps it when it is called
     assert (await called.agent.run("Hi.", **called.run_options())).output == "its own"
 
     monkeypatch.setenv("SIGNOFF_MODEL", f"script:{tmp_path}/workers/own.turns")
-    assert (await run(Workshop(settings), "nameless")).output == "the project's"
+    assert (await run(Workers(settings), "nameless")).output == "the project's"
     bare = project(tmp_path / "bare", {"nameless": "instructions: Hi."})
-    assert (await run(Workshop(bare), "nameless")).output == "its own"
+    assert (await run(Workers(bare), "nameless")).output == "its own"
 
 
 async def test_an_answer_that_does_not_fit_the_schema_goes_back_to_the_model(tmp_path: Path) -> None:
     output = "output: {type: object, properties: {score: {type: integer, minimum: 1}}, required: [score]}"
     turns = (calling("final_result", score=0), calling("final_result"), calling("final_result", score=3))
-    shop = Workshop(project(tmp_path, {"judge": f"{output}\nretries: 3"}), model=saying(*turns))
+    shop = Workers(project(tmp_path, {"judge": f"{output}\nretries: 3"}), model=saying(*turns))
     result = await run(shop, "judge")
     assert result.output == {"score": 3}
     back = [str(part.content) for one in result.all_messages() if isinstance(one, ModelRequest) for part in one.parts]
@@ -185,7 +185,7 @@ async def test_c2_a_worker_has_the_toolsets_it_names_and_no_others(tmp_path: Pat
         return " ".join(sorted(tool.name for tool in info.function_tools)) or "nothing"
 
     settings = project(tmp_path, {"reader": "toolsets: [reading]", "writer": "toolsets: [files]", "none": "name: none"})
-    shop = Workshop(settings, model=seeing(offered))
+    shop = Workers(settings, model=seeing(offered))
     assert "read_file" in (await run(shop, "reader")).output
     assert "write_file" not in (await run(shop, "reader")).output
     assert "write_file" in (await run(shop, "writer")).output
@@ -197,7 +197,7 @@ async def test_attachments_come_from_the_worker_and_from_the_run(tmp_path: Path)
     (tmp_path / "notes" / "style.md").write_text("Be kind.\n")
     (tmp_path / "plot.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
     (tmp_path / "paper.pdf").write_bytes(b"%PDF-1.7\n\0\xff")
-    worker = Workshop(settings, model=saying("x")).worker("triage")
+    worker = Workers(settings, model=saying("x")).worker("triage")
     text, style, plot, paper = worker.prompt("Sort it.", attachments=[tmp_path / "plot.png", tmp_path / "paper.pdf"])
     assert (text, style) == ("Sort it.", "The file style.md:\nBe kind.\n")
     assert isinstance(plot, BinaryContent) and (plot.media_type, plot.identifier) == ("image/png", "plot.png")
@@ -207,7 +207,7 @@ async def test_attachments_come_from_the_worker_and_from_the_run(tmp_path: Path)
 
 def test_an_attachment_that_cannot_be_given_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = project(tmp_path, {"triage": "instructions: Hi.\nattachments: [../notes/style.md]"})
-    worker = Workshop(settings, model=saying("x")).worker("triage")
+    worker = Workers(settings, model=saying("x")).worker("triage")
     with pytest.raises(
         WrongFile, match=r"triage\.yaml:2:15: attachments\[0\]: the file .*style\.md cannot be attached"
     ):
@@ -227,7 +227,7 @@ def test_an_attachment_that_cannot_be_given_is_named(tmp_path: Path, monkeypatch
 
 
 def test_nothing_to_say_is_refused(tmp_path: Path) -> None:
-    worker = Workshop(project(tmp_path, {"triage": "instructions: Hi."}), model=saying("x")).worker("triage")
+    worker = Workers(project(tmp_path, {"triage": "instructions: Hi."}), model=saying("x")).worker("triage")
     with pytest.raises(WrongUse, match="nothing to tell triage"):
         worker.prompt("  ")
 
@@ -237,14 +237,14 @@ def test_variables_in_a_toolsets_config_are_secrets_of_the_gate(
 ) -> None:
     monkeypatch.setenv("NOTES_DIRECTORY", "notes")
     file = "policy: []\ntoolsets: {files: {use: filesystem_rw, config: {root: '${NOTES_DIRECTORY}'}}}"
-    worker = Workshop(project(tmp_path, {"r": "toolsets: [files]"}, file=file), model=saying("x")).worker("r")
+    worker = Workers(project(tmp_path, {"r": "toolsets: [files]"}, file=file), model=saying("x")).worker("r")
     assert "notes" in tuple(worker.gate.secrets)
 
 
 @pytest.mark.mission("C8")
 def test_c8_a_native_tool_comes_with_its_rules(tmp_path: Path) -> None:
     file = "policy: []\ntoolsets: {web: {use: native, config: {kind: web_search}, policy: [{allow: web_search}]}}"
-    worker = Workshop(project(tmp_path, {"r": "toolsets: [web]"}, file=file), model=saying("x")).worker("r")
+    worker = Workers(project(tmp_path, {"r": "toolsets: [web]"}, file=file), model=saying("x")).worker("r")
     [tool] = [one.tool for one in worker.agent.root_capability.capabilities if isinstance(one, NativeTool)]
     assert isinstance(tool, WebSearchTool)
     [own] = worker.gate.native["web_search"]
@@ -252,7 +252,7 @@ def test_c8_a_native_tool_comes_with_its_rules(tmp_path: Path) -> None:
 
 
 async def test_without_models_workers_can_be_looked_at(tmp_path: Path) -> None:
-    worker = Workshop(project(tmp_path, {"triage": "model: nobody:knows\ntoolsets: [files]"}), models=False).worker(
+    worker = Workers(project(tmp_path, {"triage": "model: nobody:knows\ntoolsets: [files]"}), models=False).worker(
         "triage"
     )
     assert worker.agent.model is None
@@ -287,7 +287,7 @@ TOOLSETS = {"plain": FunctionToolset([forever]), "foreign": Foreign(FunctionTool
 async def test_tool_timeout_holds_for_the_tools_of_the_catalog(tmp_path: Path, toolset: str) -> None:
     settings = project(tmp_path, {"r": f"toolsets: [{toolset}]\ntool_timeout: 0.01"}, file="policy: [{allow: forever}]")
     (tmp_path / "toolsets.py").write_text(TOOLS)
-    result = await run(Workshop(settings, model=saying(calling("forever"), "Done.")), "r")
+    result = await run(Workers(settings, model=saying(calling("forever"), "Done.")), "r")
     assert result.output == "Done."
     assert "Timed out after 0.01 seconds." in str(result.all_messages())
 
@@ -303,7 +303,7 @@ async def test_the_rules_of_the_project_the_worker_and_the_caller_all_hold(tmp_p
     caller = Policy.from_rules(
         [{"deny": {"tool": "write_file", "path": "**/c.txt"}, "reason": "not c"}], name="caller", root=str(tmp_path)
     )
-    shop = Workshop(project(tmp_path, {"writer": worker}, file=file), model=saying(*turns), caller=(caller,))
+    shop = Workers(project(tmp_path, {"writer": worker}, file=file), model=saying(*turns), caller=(caller,))
     result = await run(shop, "writer")
     assert [path.name for path in (tmp_path / "notes").iterdir()] == ["a.txt"]
     told = " ".join(

@@ -22,7 +22,7 @@ from signoff.core.verdict import Effect
 from signoff.errors import WrongUse
 from signoff.gate.resume import resume_run
 from signoff.workers import create
-from signoff.workers.workshop import Workshop
+from signoff.workers.project_workers import Workers
 
 CREATOR = """
 instructions: Make workers.
@@ -64,9 +64,9 @@ def maker(directory: Path, *, creator: str = CREATOR, **workers: str) -> Setting
     return project(directory, {"maker": creator, "leaf": "description: Reads.", **workers}, file=FILE)
 
 
-def shop_of(settings: Settings, *turns: Any, **options: Any) -> Workshop:
+def shop_of(settings: Settings, *turns: Any, **options: Any) -> Workers:
     """A shop whose creator's own rule on approvers is met by nobody in particular."""
-    return Workshop(settings, model=saying(*turns, priced=True), **options)
+    return Workers(settings, model=saying(*turns, priced=True), **options)
 
 
 async def created(
@@ -107,7 +107,7 @@ async def test_p9_a_new_worker_is_shown_whole_then_written_exactly_so_and_usable
     creator = CREATOR.replace("approvers: [ops]\n", "").replace("cost: 2, ", "")
     settings = maker(tmp_path, creator=creator)
     (tmp_path / "workers" / "maker.turns").write_text("- say: fresh")
-    shop = Workshop(settings, model=saying(*turns), approver=ui)
+    shop = Workers(settings, model=saying(*turns), approver=ui)
     result = await run(shop, "maker")
 
     [request] = ui.requests
@@ -121,7 +121,7 @@ async def test_p9_a_new_worker_is_shown_whole_then_written_exactly_so_and_usable
     assert yaml.safe_load(file)["metadata"] == {"created_by": "maker"}
 
     assert told(result, "worker_call") == ["fresh"]
-    later = Workshop(settings, model=saying("x"))  # in later runs, too, and for nobody else
+    later = Workers(settings, model=saying("x"))  # in later runs, too, and for nobody else
     assert sorted(later.callable_by(later.file("maker"))) == ["fresh", "leaf"]
     assert later.callable_by(load_worker(settings, "leaf")) == {}
 
@@ -158,7 +158,7 @@ async def test_p9_what_the_creator_lacks_is_taken_out_and_the_card_says_so(tmp_p
     files = {names[case]: f"instructions: Hi.\n{one[0]}\n" for case, one in ESCALATIONS.items()}
     answers, ui = await created_all(tmp_path, files, other="name: other")
     asked = {request.args["name"]: request for request in ui.requests}
-    shop = Workshop(maker(tmp_path, other="name: other"), models=False)
+    shop = Workers(maker(tmp_path, other="name: other"), models=False)
     for (case, (_, key, wanted, note)), answer in zip(ESCALATIONS.items(), answers, strict=True):
         found: Any = written(tmp_path, names[case])
         for step in key.split("."):
@@ -255,7 +255,7 @@ async def test_p9_the_creators_rules_come_first_and_its_approvers_answer(tmp_pat
     assert [rule.get("reason") for rule in values["policy"]] == ["private", "mine"]
     assert any("answered for by `ops`" in note for note in made.cut)
 
-    shop = Workshop(
+    shop = Workers(
         settings, model=saying(calling("worker_create", name="fresh", file=text), "Done.", priced=True), wait="suspend"
     )
     await run(shop, "maker")
@@ -350,7 +350,7 @@ async def test_a_shop_with_workers_of_its_own_knows_the_new_one(tmp_path: Path) 
         calling("worker_call", worker="fresh", prompt="Go."),
         "Done.",
     )
-    shop = Workshop(settings, workers=workers, model=saying(*turns), approver=Asked())
+    shop = Workers(settings, workers=workers, model=saying(*turns), approver=Asked())
     assert told(await run(shop, "maker"), "worker_call") == ["fresh"]
 
 
@@ -379,14 +379,14 @@ async def test_p9_what_was_shown_is_what_is_written_or_it_is_asked_again(tmp_pat
     text = "instructions: Hi.\ntoolsets: [reading, shell_readonly]\n"
     store = f"sqlite:{tmp_path}/store.db"
     turns = (calling("worker_create", name="fresh", file=text), "Done.")
-    first = Workshop(maker(tmp_path, creator=both), model=saying(*turns), store=store, wait="suspend")
+    first = Workers(maker(tmp_path, creator=both), model=saying(*turns), store=store, wait="suspend")
     assert isinstance((await run(first, "maker")).output, DeferredToolRequests)
     gate = first.worker("maker").gate
     [asked] = await gate.pending()
     await gate.answer(asked.id, ApprovalDecision(approved=True), by="ana")
     first.shared_store.close()
 
-    second = Workshop(maker(tmp_path, creator=creator), model=saying(*turns), store=store, wait="suspend")
+    second = Workers(maker(tmp_path, creator=creator), model=saying(*turns), store=store, wait="suspend")
     worker = second.worker("maker")
     assert isinstance((await resume_run(worker.agent, asked.run, **worker.run_options())).output, DeferredToolRequests)
     [again] = await worker.gate.pending()

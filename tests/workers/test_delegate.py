@@ -19,7 +19,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.errors import WrongFile
 from signoff.gate.resume import resume_run
 from signoff.testing import FakeClock, scripted_approver
-from signoff.workers.workshop import Workshop
+from signoff.workers.project_workers import Workers
 
 CALLS_LEAF = calling("worker_call", worker="leaf", prompt="Go.")
 
@@ -45,7 +45,7 @@ TURNS = {
 async def test_p9_a_worker_calls_a_worker_that_calls_a_worker(tmp_path: Path) -> None:
     seen: list[CallEvent] = []
     settings = project(tmp_path, THREE, scripts=TURNS)
-    shop = Workshop(settings, approver=scripted_approver(["approve"]), observe=seen.append)
+    shop = Workers(settings, approver=scripted_approver(["approve"]), observe=seen.append)
     result = await run(shop, "top")
     assert result.output.startswith("top: middle: leaf: ")
     assert (tmp_path / "notes" / "a.txt").read_text() == "x"
@@ -56,7 +56,7 @@ async def test_p9_a_worker_calls_a_worker_that_calls_a_worker(tmp_path: Path) ->
 @pytest.mark.mission("P9")
 async def test_p9_a_pause_three_levels_down_goes_on_in_another_process(tmp_path: Path) -> None:
     settings, store = project(tmp_path, THREE, scripts=TURNS), f"sqlite:{tmp_path}/store.db"
-    first = Workshop(settings, store=store, wait="suspend")
+    first = Workers(settings, store=store, wait="suspend")
     assert isinstance((await run(first, "top")).output, DeferredToolRequests)
     gate = first.worker("top").gate
     [asked] = await gate.pending()
@@ -64,7 +64,7 @@ async def test_p9_a_pause_three_levels_down_goes_on_in_another_process(tmp_path:
     await gate.answer(asked.id, ApprovalDecision(approved=True), by="ana")
     first.shared_store.close()
 
-    second = Workshop(settings, store=store, wait="suspend")
+    second = Workers(settings, store=store, wait="suspend")
     top = second.worker("top")
     result = await resume_run(top.agent, asked.run, **top.run_options())
     assert result.output.startswith("top: middle: leaf: ")
@@ -86,7 +86,7 @@ async def test_the_schema_names_the_workers_that_may_be_called(tmp_path: Path) -
         "alone": "instructions: Hi.",
         "leaf": "description: Reads things.",
     }
-    shop = Workshop(project(tmp_path, workers), model=seeing(offered))
+    shop = Workers(project(tmp_path, workers), model=seeing(offered))
     enum, description = json.loads((await run(shop, "named")).output)
     assert enum == ["leaf"] and "- leaf: Reads things." in description
     assert json.loads((await run(shop, "every")).output)[0] == ["alone", "leaf", "named"]
@@ -105,7 +105,7 @@ async def test_the_schema_names_the_workers_that_may_be_called(tmp_path: Path) -
 async def test_p9_a_refusal_is_an_answer_to_the_model(tmp_path: Path, delegates: str, worker: str, why: str) -> None:
     workers = {"top": f"delegates: {delegates}", "leaf": "name: leaf", "other": "name: other"}
     turns = (calling("worker_call", worker=worker, prompt="Go."), "Done.")
-    result = await run(Workshop(project(tmp_path, workers), model=saying(*turns)), "top")
+    result = await run(Workers(project(tmp_path, workers), model=saying(*turns)), "top")
     assert result.output == "Done."
     [answer] = told(result)
     assert answer.startswith(f"{worker} was not called: ") and why in answer
@@ -118,13 +118,13 @@ async def test_p9_a_worker_in_the_chain_is_not_entered_again(tmp_path: Path) -> 
         "top": "- calls: [{tool: worker_call, args: {worker: leaf, prompt: Go.}}]\n- say: '{{last}}'",
         "leaf": "- calls: [{tool: worker_call, args: {worker: top, prompt: Go.}}]\n- say: '{{last}}'",
     }
-    said = (await run(Workshop(project(tmp_path, workers, scripts=scripts)), "top")).output
+    said = (await run(Workers(project(tmp_path, workers, scripts=scripts)), "top")).output
     assert said == "top was not called: it is at work already (top > leaf), and would go round in a circle"
 
 
 async def test_under_every_worker_one_with_a_wrong_file_is_refused_and_the_run_goes_on(tmp_path: Path) -> None:
     workers = {"top": 'delegates: "*"', "leaf": "toolsts: [files]"}
-    result = await run(Workshop(project(tmp_path, workers), model=saying(CALLS_LEAF, "Done.")), "top")
+    result = await run(Workers(project(tmp_path, workers), model=saying(CALLS_LEAF, "Done.")), "top")
     assert result.output == "Done."
     assert "leaf.yaml:1:1: toolsts: unknown key `toolsts`" in told(result)[0]
 
@@ -143,7 +143,7 @@ async def test_input_is_checked_and_output_is_passed_as_json(tmp_path: Path) -> 
     )
     scripts = {"leaf": "- calls: [{tool: final_result, args: {count: 3}}]"}
     settings = project(tmp_path, {"top": "delegates: [leaf]", "leaf": leaf}, scripts=scripts)
-    first, second = told(await run(Workshop(settings, model=saying(*turns)), "top"))
+    first, second = told(await run(Workers(settings, model=saying(*turns)), "top"))
     assert "the input does not fit what leaf takes" in first and "'what' is a required property" in first
     assert json.loads(second) == {"count": 3}
 
@@ -154,9 +154,9 @@ async def test_p9_the_callers_rules_hold_below_it(tmp_path: Path) -> None:
     file = "policy: [{allow: write_file}]\ntoolsets: {files: {use: filesystem_rw, config: {root: notes}}}"
     workers = {**THREE, "top": f"{THREE['top']}\npolicy: [{{deny: write_file, reason: not for top}}]"}
     settings = project(tmp_path, workers, file=file, scripts=TURNS)
-    assert "not for top" in (await run(Workshop(settings), "top")).output
+    assert "not for top" in (await run(Workers(settings), "top")).output
     assert not (tmp_path / "notes" / "a.txt").exists()
-    assert "not for top" not in (await run(Workshop(settings), "middle")).output
+    assert "not for top" not in (await run(Workers(settings), "middle")).output
     assert (tmp_path / "notes" / "a.txt").exists()
 
 
@@ -164,13 +164,13 @@ async def test_a_rule_may_ask_about_delegating_itself(tmp_path: Path) -> None:
     file = "policy: [{ask: {tool: worker_call, args: {worker: leaf}}}]"
     settings = project(tmp_path, {"top": "delegates: [leaf]", "leaf": "model: script:leaf.turns"}, file=file)
     (tmp_path / "workers" / "leaf.turns").write_text("- say: leaf")
-    shop = Workshop(
+    shop = Workers(
         settings,
         model=saying(CALLS_LEAF, "Done."),
         approver=scripted_approver([ApprovalDecision(approved=False, note="not now")]),
     )
     assert "not now" in told(await run(shop, "top"))[0]
-    shop = Workshop(settings, model=saying(CALLS_LEAF, "Done."), approver=scripted_approver(["approve"]))
+    shop = Workers(settings, model=saying(CALLS_LEAF, "Done."), approver=scripted_approver(["approve"]))
     assert told(await run(shop, "top")) == ["leaf"]
 
 
@@ -178,7 +178,7 @@ async def test_several_runs_of_one_worker_do_not_share_their_figures(tmp_path: P
     workers = {"top": "delegates: [leaf]", "leaf": "model: script:leaf.turns\nlimits: {requests: 1}"}
     twice = [calling("worker_call", worker="leaf", prompt="One."), calling("worker_call", worker="leaf", prompt="Two.")]
     settings = project(tmp_path, workers, scripts={"leaf": "- say: leaf"})
-    shop = Workshop(settings, model=saying(twice, CALLS_LEAF, "Done."))
+    shop = Workers(settings, model=saying(twice, CALLS_LEAF, "Done."))
     assert told(await run(shop, "top")) == ["leaf", "leaf", "leaf"]
 
 
@@ -189,7 +189,7 @@ async def test_a_stopped_run_leaves_no_figures_to_a_later_call_with_the_same_id(
     file = "policy: [{allow: list_files}]\ntoolsets: {reading: {use: filesystem_ro, config: {root: notes}}}"
     settings = project(tmp_path, {"top": "delegates: [leaf]", "leaf": leaf}, file=file, scripts={"leaf": turns})
     again = ToolCallPart("worker_call", {"worker": "leaf", "prompt": "Go."}, tool_call_id="same")
-    result = await run(Workshop(settings, model=saying(again, again, "Done.")), "top")
+    result = await run(Workers(settings, model=saying(again, again, "Done.")), "top")
     assert [answer.startswith("leaf was stopped") for answer in told(result)] == [True, True]
     assert result.usage.requests == 3 + 2 + 2
 
@@ -200,7 +200,7 @@ async def test_a_worker_whose_model_makes_no_sense_does_not_end_its_callers_run(
     )
     scripts = {"leaf": "- calls: [{tool: final_result, args: {n: many}}]"}
     settings = project(tmp_path, {"top": "delegates: [leaf]", "leaf": output}, scripts=scripts)
-    result = await run(Workshop(settings, model=saying(CALLS_LEAF, "Done.")), "top")
+    result = await run(Workers(settings, model=saying(CALLS_LEAF, "Done.")), "top")
     assert result.output == "Done."
     assert told(result)[0].startswith("leaf came to no answer: ")
 
@@ -233,7 +233,7 @@ async def test_p3_a_toolset_is_told_where_it_is_used_and_may_delegate(tmp_path: 
         clock.advance(3600)  # waiting for a person counts for nobody
         return ApprovalDecision(approved=True)
 
-    shop = Workshop(
+    shop = Workers(
         settings,
         model=saying(calling("ask_leaf"), "Done."),
         approver=scripted_approver([slowly]),
@@ -254,7 +254,7 @@ async def test_tools_outside_of_a_worker_say_so(tmp_path: Path) -> None:
     from signoff.workers.delegate import DelegationToolset
 
     settings = project(tmp_path, {"top": "delegates: [leaf]", "leaf": "name: leaf"})
-    shop = Workshop(settings, model=saying("x"))
+    shop = Workers(settings, model=saying("x"))
     tools = DelegationToolset(shop, shop.file("top"))
     agent = Agent(saying(CALLS_LEAF, "Done."), toolsets=[tools], capabilities=[Signoff([])])
     with pytest.raises(WrongUse, match="works in runs of a worker only"):
@@ -264,4 +264,4 @@ async def test_tools_outside_of_a_worker_say_so(tmp_path: Path) -> None:
 def test_a_circle_of_named_delegates_is_found_when_the_files_are_read(tmp_path: Path) -> None:
     settings = project(tmp_path, {"top": "delegates: [leaf]", "leaf": "delegates: [top]"})
     with pytest.raises(WrongFile, match="circle: top > leaf > top"):
-        Workshop(settings, model=saying("x")).worker("top")
+        Workers(settings, model=saying("x")).worker("top")

@@ -26,8 +26,8 @@ from signoff.policy.reach import UNSURE
 from signoff.toolsets import filesystem_rw, shell_file_ops, sql
 from signoff.toolsets.approval import approval_tool, with_approval
 from signoff.workers.inspect import PER_RUN, AgentParts, FoundTool, InspectedAgent, tools_of
+from signoff.workers.project_workers import Workers
 from signoff.workers.survey import Reachable, chains_from, survey, way_to_change
-from signoff.workers.workshop import Workshop
 
 
 def pay(amount: int) -> str:
@@ -239,7 +239,7 @@ async def test_a_toolset_that_lists_by_the_run_is_not_known(case: str) -> None:
 
 async def test_a_worker_that_breaks_while_it_is_made_stops_no_survey(tmp_path: Path) -> None:
     settings = project(tmp_path, {"good": "toolsets: [files]", "bad": "toolsets: [files]"})
-    shop = Workshop(settings, models=False)
+    shop = Workers(settings, models=False)
 
     def build(name: str) -> InspectedAgent:
         if name == "bad":
@@ -350,7 +350,7 @@ async def surveyed(
 ) -> dict[tuple[str, ...], Reachable]:
     settings = project(directory, workers, file=file)
     files = load_workers(settings)
-    shop = Workshop(settings, workers=files, models=False)
+    shop = Workers(settings, workers=files, models=False)
 
     def build(name: str) -> InspectedAgent:
         return InspectedAgent(agent=shop.delegate(name).agent)

@@ -23,7 +23,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.errors import LimitReached, WrongFile
 from signoff.gate.resume import resume_run
 from signoff.testing import FakeClock
-from signoff.workers.workshop import Workshop
+from signoff.workers.project_workers import Workers
 
 READS = calling("list_files")
 OPEN = """
@@ -40,41 +40,41 @@ def answers(result: AgentRunResult[Any], tool: str) -> list[str]:
 async def test_requests_are_counted_and_the_error_names_limit_worker_and_place(tmp_path: Path) -> None:
     worker = "toolsets: [reading]\nlimits: {tokens: 9000, requests: 2}"
     turns: Sequence[Any] = [READS, READS, "Done."]
-    shop = Workshop(project(tmp_path, {"reader": worker}, file=OPEN), model=saying(*turns))
+    shop = Workers(project(tmp_path, {"reader": worker}, file=OPEN), model=saying(*turns))
     with pytest.raises(LimitReached) as reached:
         await run(shop, "reader")
     assert (reached.value.worker, reached.value.limit) == ("reader", "requests")
     assert "workers/reader.yaml:2:34: limits.requests: reader has made the 2 requests" in str(reached.value)
 
     enough = project(tmp_path / "b", {"reader": worker.replace("requests: 2", "requests: 3")}, file=OPEN)
-    assert (await run(Workshop(enough, model=saying(*turns)), "reader")).output == "Done."
+    assert (await run(Workers(enough, model=saying(*turns)), "reader")).output == "Done."
 
 
 async def test_without_a_limit_there_is_none(tmp_path: Path) -> None:
-    shop = Workshop(project(tmp_path, {"r": "toolsets: [reading]"}, file=OPEN), model=saying(*[READS] * 51, "Done."))
+    shop = Workers(project(tmp_path, {"r": "toolsets: [reading]"}, file=OPEN), model=saying(*[READS] * 51, "Done."))
     assert (await run(shop, "r")).output == "Done."  # PydanticAI alone would stop at 50
 
 
 async def test_tokens_over_the_limit_end_the_run(tmp_path: Path) -> None:
     settings = project(tmp_path, {"reader": "limits: {tokens: 9}"})
     with pytest.raises(LimitReached, match=r"limits.tokens: reader has used 10 tokens of the 9 that it may use"):
-        await run(Workshop(settings, model=saying("Done.", tokens=10)), "reader")
-    assert (await run(Workshop(settings, model=saying("Done.", tokens=9)), "reader")).output == "Done."
+        await run(Workers(settings, model=saying("Done.", tokens=10)), "reader")
+    assert (await run(Workers(settings, model=saying("Done.", tokens=9)), "reader")).output == "Done."
 
 
 async def test_cost_over_the_limit_ends_the_run(tmp_path: Path) -> None:
     settings = project(tmp_path, {"reader": "toolsets: [reading]\nlimits: {cost: 0.01}"}, file=OPEN)
     dear = saying(READS, "Done.", tokens=500, priced=True)  # $15 for a million tokens: $0.0075 each
     with pytest.raises(LimitReached, match=r"limits\.cost: reader has cost \$0\.0150 of the \$0\.01"):
-        await run(Workshop(settings, model=dear), "reader")
+        await run(Workers(settings, model=dear), "reader")
     cheap = saying(READS, "Done.", tokens=300, priced=True)
-    assert (await run(Workshop(settings, model=cheap), "reader")).output == "Done."
+    assert (await run(Workers(settings, model=cheap), "reader")).output == "Done."
 
 
 async def test_a_limit_on_cost_needs_a_model_with_a_price(tmp_path: Path) -> None:
     settings = project(tmp_path, {"reader": "limits: {cost: 1}"})
     with pytest.raises(WrongFile) as error:
-        Workshop(settings, model=saying("Done.")).worker("reader")
+        Workers(settings, model=saying("Done.")).worker("reader")
     assert "reader.yaml:1:16: limits.cost: no price is known for the model function:" in str(error.value)
     assert "limit requests or tokens instead" in str(error.value)
 
@@ -87,7 +87,7 @@ async def test_an_answer_without_a_price_ends_a_run_whose_cost_is_limited(tmp_pa
     def says(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         return ModelResponse(parts=[TextPart("Done.")])
 
-    shop = Workshop(project(tmp_path, {"r": "limits: {cost: 1}"}), model=Changing(says, model_name="claude-sonnet-4-5"))
+    shop = Workers(project(tmp_path, {"r": "limits: {cost: 1}"}), model=Changing(says, model_name="claude-sonnet-4-5"))
     with pytest.raises(LimitReached, match="no price is known for an answer of who-knows"):
         await run(shop, "r")
 
@@ -107,9 +107,9 @@ TURNS = {
 """Seven requests: two, two and three."""
 
 
-def limited(directory: Path, **limits: str) -> Workshop:
+def limited(directory: Path, **limits: str) -> Workers:
     workers = {name: f"{text}\nlimits: {limits[name]}" if name in limits else text for name, text in CHAIN.items()}
-    return Workshop(project(directory, workers, file=OPEN, scripts=TURNS))
+    return Workers(project(directory, workers, file=OPEN, scripts=TURNS))
 
 
 @pytest.mark.mission("P9")
@@ -154,14 +154,14 @@ async def test_two_workers_at_once_share_what_their_caller_has_left(tmp_path: Pa
     workers = {"top": "delegates: [leaf]\nmodel: script:top.turns\nlimits: {requests: 5}", "leaf": CHAIN["leaf"]}
     scripts = {"top": f"{both}- say: '{{{{last}}}}'", "leaf": TURNS["leaf"]}
     with pytest.raises(LimitReached, match="top has made the 5 requests"):
-        await run(Workshop(project(tmp_path, workers, file=OPEN, scripts=scripts)), "top")
+        await run(Workers(project(tmp_path, workers, file=OPEN, scripts=scripts)), "top")
 
 
 async def test_a_cost_limit_holds_for_models_below(tmp_path: Path) -> None:
     workers = {"top": "delegates: [leaf]\nlimits: {cost: 1}", "leaf": "model: script:leaf.turns"}
     turns = (calling("worker_call", worker="leaf", prompt="Go."), "Done.")
     settings = project(tmp_path, workers, scripts={"leaf": "- say: leaf"})
-    result = await run(Workshop(settings, model=saying(*turns, priced=True)), "top")
+    result = await run(Workers(settings, model=saying(*turns, priced=True)), "top")
     [told] = answers(result, "worker_call")
     assert "top.yaml:2:16: limits.cost: no price is known for the model" in told
     assert "which leaf uses for it" in told
@@ -189,13 +189,13 @@ async def test_figures_outlive_the_process(tmp_path: Path) -> None:
         directory = tmp_path / str(number)
         settings = project(directory, workers, file=file, scripts=scripts)
         store = f"sqlite:{directory}/store.db"
-        first = Workshop(settings, store=store, wait="suspend")
+        first = Workers(settings, store=store, wait="suspend")
         assert isinstance((await run(first, "top")).output, DeferredToolRequests)
         [asked] = await first.worker("top").gate.pending()
         await first.worker("top").gate.answer(asked.id, ApprovalDecision(approved=True), by="ana")
         first.shared_store.close()
 
-        second = Workshop(settings, store=store, wait="suspend")
+        second = Workers(settings, store=store, wait="suspend")
         top = second.worker("top")
         again = resume_run(top.agent, asked.run, **top.run_options())
         if stopped == "top":
@@ -235,7 +235,7 @@ class Slow:
 async def test_time_counts_while_the_worker_works(tmp_path: Path, limit: str, ends: bool) -> None:
     clock = FakeClock()
     settings = project(tmp_path, {"r": f"toolsets: [reading]\nlimits: {{time: {limit}}}"}, file=OPEN)
-    shop = Workshop(settings, model=Slow(clock, READS, "Done.").model(), clock=clock)
+    shop = Workers(settings, model=Slow(clock, READS, "Done.").model(), clock=clock)
     if ends:
         with pytest.raises(LimitReached, match=r"r\.yaml:2:16: limits\.time: r has worked for the 20 seconds"):
             await run(shop, "r")
@@ -260,7 +260,7 @@ WRITE = calling("write_file", path="a.txt", content="x")
 async def test_waiting_for_people_does_not_count(tmp_path: Path) -> None:
     clock = FakeClock()
     settings = project(tmp_path, {"writer": "toolsets: [files]\nlimits: {time: 25s}"})
-    shop = Workshop(settings, model=Slow(clock, WRITE, "Done.").model(), clock=clock, approver=Patient(clock))
+    shop = Workers(settings, model=Slow(clock, WRITE, "Done.").model(), clock=clock, approver=Patient(clock))
     assert (await run(shop, "writer")).output == "Done."
     assert (tmp_path / "notes" / "a.txt").read_text() == "x"
 
@@ -281,7 +281,7 @@ async def test_nor_does_waiting_inside_a_worker_it_called(tmp_path: Path, limit:
         return answer
 
     settings = project(tmp_path, workers)
-    shop = Workshop(settings, model=FunctionModel(either), clock=clock, approver=Patient(clock))
+    shop = Workers(settings, model=FunctionModel(either), clock=clock, approver=Patient(clock))
     if said == "Done.":
         assert (await run(shop, "top")).output == said
     else:
@@ -294,7 +294,7 @@ async def test_time_goes_on_where_it_was_when_a_run_is_resumed(tmp_path: Path, l
     clock = FakeClock()
     settings = project(tmp_path, {"writer": f"toolsets: [files]\nlimits: {{time: {limit}}}"})
     store, model = f"sqlite:{tmp_path}/store.db", Slow(clock, WRITE, "Done.").model()
-    first = Workshop(settings, store=store, wait="suspend", model=model, clock=clock)
+    first = Workers(settings, store=store, wait="suspend", model=model, clock=clock)
     assert isinstance((await run(first, "writer")).output, DeferredToolRequests)
     gate = first.worker("writer").gate
     [asked] = await gate.pending()
@@ -302,7 +302,7 @@ async def test_time_goes_on_where_it_was_when_a_run_is_resumed(tmp_path: Path, l
     await gate.answer(asked.id, ApprovalDecision(approved=True), by="ana")
     first.shared_store.close()
 
-    second = Workshop(settings, store=store, wait="suspend", model=model, clock=clock)
+    second = Workers(settings, store=store, wait="suspend", model=model, clock=clock)
     worker = second.worker("writer")
     again = resume_run(worker.agent, asked.run, **worker.run_options())
     if ends:
@@ -315,7 +315,7 @@ async def test_time_goes_on_where_it_was_when_a_run_is_resumed(tmp_path: Path, l
 
 async def test_a_limit_from_elsewhere_is_named_where_it_stands(tmp_path: Path) -> None:
     file = "policy: []\ndefaults: {worker: {limits: {tokens: 5}}}"
-    shop = Workshop(project(tmp_path, {"r": "limits: {requests: 9}"}, file=file), model=saying("Done."))
+    shop = Workers(project(tmp_path, {"r": "limits: {requests: 9}"}, file=file), model=saying("Done."))
     with pytest.raises(LimitReached, match=r"signoff\.yaml:2:38: defaults\.worker\.limits\.tokens: r has used 10"):
         await run(shop, "r")
 
@@ -330,7 +330,7 @@ async def test_a_request_that_takes_too_long_is_cut_off(tmp_path: Path) -> None:
         raise AssertionError
 
     settings = project(tmp_path, {"r": "limits: {time: 1m}"})
-    running = asyncio.ensure_future(run(Workshop(settings, model=FunctionModel(never), clock=clock), "r"))
+    running = asyncio.ensure_future(run(Workers(settings, model=FunctionModel(never), clock=clock), "r"))
     await asked.wait()
     clock.advance(59)
     await asyncio.sleep(0)

@@ -10,7 +10,7 @@ import pytest
 from pydantic_ai import Agent
 
 from signoff.errors import ScriptEnded, ScriptError, WrongUse
-from signoff.testing import ScriptedModel, ScriptedUI, decision_from
+from signoff.testing import ScriptedApprover, ScriptedModel, decision_from
 from signoff.workers.models import model_named
 
 
@@ -112,6 +112,6 @@ def test_only_known_words_are_answers(word: str) -> None:
 def test_an_approver_without_answers_left_says_what_it_was_asked() -> None:
     from signoff import ApprovalMode, ApprovalRequest
 
-    ui = ScriptedUI([])
+    ui = ScriptedApprover([])
     with pytest.raises(ScriptEnded, match="0 answers were given, and 'pay 5' is asked next"):
         ui.choose(ApprovalRequest(tool_call_id="1", tool_name="pay", summary="pay 5"), mode=ApprovalMode.INTERACTIVE)

@@ -43,7 +43,7 @@ from signoff.errors import (
     UnknownRequest,
     WrongUse,
 )
-from signoff.ports import Approver, Inbox
+from signoff.ports import ApproverLike, Inbox
 
 UNNAMED = Actor(name="approver", kind=ActorKind.SCRIPT)
 """Who answered, where the only approver of a run does not say. It never counts as a particular person."""
@@ -88,8 +88,8 @@ class ApproverChannel:
     A channel answers for nobody. What an approver says without a person having said it is not passed on: where there is
     no terminal nothing is denied, whatever `headless` says; Ctrl-C and the end of input leave, they do not deny; a
     decision counts only with somebody's name, its own or `by`. Then the call stays open for other channels, and showing
-    anything here fails with `ChannelFailed` until the channel is started again. A `ScriptedUI` answers as a script,
-    which the broker takes where no rule wants particular people.
+    anything here fails with `ChannelFailed` until the channel is started again. A `ScriptedApprover` answers as a
+    script, which the broker takes where no rule wants particular people.
 
     `in_place` is for the approver of a run that waits for it: nobody else is asked, so what it returns is the answer,
     by whomever, and several calls may be decided together by its `choose_all`.
@@ -99,7 +99,7 @@ class ApproverChannel:
 
     def __init__(
         self,
-        approver: Approver | Asks,
+        approver: ApproverLike | Asks,
         *,
         name: str = "terminal",
         by: Actor | None = None,
@@ -498,7 +498,7 @@ def _more_needed(request: ApprovalRequest) -> str:
 class ApproverCalls:
     """Calls an approver that has to be waited for, one thing at a time; it may be plain or async."""
 
-    def __init__(self, approver: Approver | Asks, mode: ApprovalMode) -> None:
+    def __init__(self, approver: ApproverLike | Asks, mode: ApprovalMode) -> None:
         choose, choose_all = getattr(approver, "choose", None), getattr(approver, "choose_all", None)
         function = partial(choose, mode=mode) if callable(choose) else approver
         self._choose = cast("Callable[[ApprovalRequest], Any]", function)

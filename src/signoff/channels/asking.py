@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-from importlib import import_module
-from typing import Any
+from signoff.lazy_names import lazy_names
 
-_NOW = {
-    "UIChannel": ("approver", "ApproverChannel"),
-    "outcome_text": ("outcome", "outcome_text"),
-    "said_text": ("outcome", "result_text"),
+_MOVED = {
+    "UIChannel": ("channels.approver:ApproverChannel", "signoff.channels.approver.ApproverChannel"),
+    "outcome_text": ("channels.outcome", "signoff.channels.outcome_text"),
+    "said_text": ("channels.outcome:result_text", "signoff.channels.result_text"),
 }
+_find = lazy_names(__name__, {}, _MOVED)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _NOW:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, now = _NOW[name]
-    warnings.warn(
-        f"signoff.channels.asking.{name} is signoff.channels.{module}.{now} now", DeprecationWarning, stacklevel=2
-    )
-    return getattr(import_module(f"signoff.channels.{module}"), now)
+def __getattr__(name: str) -> object:
+    return _find(name)

@@ -18,7 +18,7 @@ NO_TERMINAL = "no terminal to ask at"
 
 @dataclass(frozen=True, slots=True)
 class HeadlessApprover:
-    """An `ApprovalUI` for places without people."""
+    """An `Approver` for places without people."""
 
     otherwise: Literal["deny", "park"] = "deny"
     """`deny` answers no; `park` raises `NobodyHere`, and the request stays open."""

@@ -38,7 +38,7 @@ def decision_from(word: str) -> ApprovalDecision:
             raise WrongUse(f"{word!r} is not an answer: say {WORDS}")
 
 
-class ScriptedUI:
+class ScriptedApprover:
     """An approver that answers from a list, and remembers what it was asked.
 
     Answers are decisions, words as in `decision_from`, or functions of the request. It answers as a script unless

@@ -39,7 +39,7 @@ LEFT = "left undecided at the terminal"
 
 
 class TerminalApprover:
-    """An `ApprovalUI` at the terminal: shows the card, takes a letter and Enter.
+    """An `Approver` at the terminal: shows the card, takes a letter and Enter.
 
     Enter alone decides nothing. Ctrl-C and the end of input deny; where the run can be stopped, they stop it, and
     everything stays open. Without a terminal, or in the background, it never asks: it denies, or with `headless="park"`

@@ -39,7 +39,7 @@ from signoff.errors import NobodyHere
 
 
 class TuiApprover:
-    """An `ApprovalUI` on the full screen of the terminal: opens with the first request, closes after the last.
+    """An `Approver` on the full screen of the terminal: opens with the first request, closes after the last.
 
     Enter decides nothing. `q` and Ctrl-C leave what is open undecided: `NobodyHere`, and the requests stay open.
     Without a terminal, on a dumb one or in the background it never asks: it denies, or with `headless="park"` raises

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from signoff.core.event import CallEvent
     from signoff.core.mode import ApprovalMode
     from signoff.core.request import ApprovalRequest
-    from signoff.ports import Approver
+    from signoff.ports import ApproverLike
 
 ANSWERS_HELP = "Answer in advance, in order: approve, deny, deny:NOTE, edit, edit:{JSON}, session, always."
 
@@ -69,7 +69,7 @@ def demo(answers: str | None, directory: Path | None) -> None:
     click.echo(f"  rm -r {shlex.quote(str(root.parent if directory is None else root))}  removes these files")
 
 
-def _approver(answers: str | None, console: Console) -> Approver:
+def _approver(answers: str | None, console: Console) -> ApproverLike:
     if answers is not None:
         return PreparedAnswers(split_answers(answers), console)
     if not sys.stdin.isatty():

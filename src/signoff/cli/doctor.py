@@ -199,10 +199,10 @@ def _survey(files: Files, names: Sequence[str], connect: bool) -> WorkerSurvey:
     import asyncio
 
     from signoff.workers.inspect import InspectedAgent
+    from signoff.workers.project_workers import Workers
     from signoff.workers.survey import survey
-    from signoff.workers.workshop import Workshop
 
-    shop = Workshop(files.settings, workers=files.workers, models=False)
+    shop = Workers(files.settings, workers=files.workers, models=False)
 
     def build(name: str) -> InspectedAgent:
         worker = shop.delegate(name)
@@ -280,9 +280,9 @@ def _models(files: Files, names: Sequence[str]) -> Iterator[Finding]:
 
     from signoff.cli.doctor_findings import NOTE, WARNING, Finding
     from signoff.errors import SignoffError
-    from signoff.workers.workshop import Workshop
+    from signoff.workers.project_workers import Workers
 
-    shop = Workshop(files.settings, workers=files.workers)
+    shop = Workers(files.settings, workers=files.workers)
     nameless: list[str] = []
     found: dict[tuple[str, str], tuple[list[str], Finding]] = {}
     for name in names:

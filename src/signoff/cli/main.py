@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
-import signoff
 from signoff.errors import (
     ApprovalError,
     ChannelFailed,
@@ -113,7 +112,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(signoff.__version__, "-V", "--version", prog_name="signoff")
+@click.version_option(None, "-V", "--version", package_name="signoff", prog_name="signoff")
 def program() -> None:
     """Human sign-off for the tool calls of AI agents.
 

@@ -37,7 +37,7 @@ def how_to_go_on(run: SavedRun) -> str:
 
 def by_program(run: SavedRun) -> str:
     """What to do with a run that a program began: nobody else knows its agent."""
-    return f"the program that began it calls resume_run(agent, {safe(run.id)!r})"
+    return f"the program that began it calls signoff.resume(agent, {safe(run.id)!r})"
 
 
 def outcome_step(request: ApprovalRequest) -> str:

@@ -95,7 +95,7 @@ def resume(
         click.echo("No run can go on now. `signoff runs` lists them.", err=True)
         if found:
             ready = count(len(found), "run is ready", "runs are ready")
-            click.echo(f"{ready}, begun by a program: only that can resume it, with resume_run().", err=True)
+            click.echo(f"{ready}, begun by a program: only that can resume it, with resume().", err=True)
         click.echo(safe(chosen.in_words()), err=True)
         return
     codes = [_resumed(status, options, going, traceback=traceback, alone=run is not None) for status in ours]

@@ -163,7 +163,7 @@ def say_paused(finished: Finished, as_json: bool, *, out: TextIO | None = None) 
     if finished.elsewhere:
         tools = ", ".join(dict.fromkeys(map(for_terminal, finished.elsewhere)))
         click.echo(
-            f"Waiting for what is done elsewhere: {tools}. Your program goes on with it: resume_run(…, calls=…)",
+            f"Waiting for what is done elsewhere: {tools}. Your program goes on with it: resume(…, calls=…)",
             err=True,
         )
     else:

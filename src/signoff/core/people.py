@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 
+from signoff.lazy_names import lazy_names
+
 
 @lru_cache(maxsize=1024)
 def person_key(name: str) -> str:
@@ -67,3 +69,10 @@ class Delegation:
 
     def holds(self, now: datetime) -> bool:
         return self.since <= now < self.until
+
+
+_find = lazy_names(__name__, {}, {"Answerer": ("core.people:Actor", "signoff.Actor")})
+
+
+def __getattr__(name: str) -> object:
+    return _find(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.capabilities import AbstractCapability, CombinedCapability
@@ -11,6 +11,8 @@ from pydantic_ai.messages import UserContent
 
 from signoff.gate.calls import entering, running_call
 from signoff.gate.capability import Signoff
+
+OutT = TypeVar("OutT")
 
 NOT_GIVEN: Any = object()
 
@@ -31,13 +33,13 @@ def gate_in(capability: AbstractCapability[Any] | None) -> Signoff | None:
 
 async def call_agent(
     ctx: RunContext[Any],
-    agent: Agent[Any, Any],
+    agent: Agent[Any, OutT],
     prompt: str | Sequence[UserContent] | None = None,
     *,
     deps: Any = NOT_GIVEN,
     ends_call: bool = False,
     **options: Any,
-) -> Any:
+) -> OutT:
     """For use inside a tool: run another agent, and return its output.
 
     Where that agent waits for a person, this call pauses with it. Once there is an answer and the run is resumed, the

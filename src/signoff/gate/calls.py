@@ -26,7 +26,7 @@ from signoff.errors import WrongUse
 from signoff.gate.arguments import copied
 from signoff.gate.nesting import EnclosingCall, Level
 from signoff.gate.tools import KIND, Origin, schema_hash
-from signoff.ports import Approver, Passed, passed
+from signoff.ports import ApproverLike, Passed, passed
 
 _NOTHING_SHOWN: Mapping[str, Any] = MappingProxyType({})
 
@@ -118,7 +118,7 @@ class GatedCall:
     """What is remembered for it, once that was looked up."""
     request: ApprovalRequest | None = None
     """The approval it runs on, where a person gave one."""
-    approver: Approver | None = None
+    approver: ApproverLike | None = None
     """Who is asked in runs inside it, unless somebody is named there."""
     enclosing: EnclosingCall | None = None
     """The call as the runs inside it see it; None before there is one."""
@@ -181,14 +181,14 @@ class Frame(NamedTuple):
 
     workers: tuple[str, ...] = ()
     path: str = ""
-    approver: Approver | None = None
+    approver: ApproverLike | None = None
     gated: GatedCall | None = None
     """The innermost call around it that a gate let through."""
 
 
 TOP = Frame()
 _running: ContextVar[Frame | GatedCall] = ContextVar("signoff_running", default=TOP)
-_approver: ContextVar[Approver | None] = ContextVar("signoff_approver", default=None)
+_approver: ContextVar[ApproverLike | None] = ContextVar("signoff_approver", default=None)
 _places: ContextVar[Mapping[str, str]] = ContextVar("signoff_places", default=NOWHERE)
 _entering: ContextVar[tuple[Frame | GatedCall, bool] | None] = ContextVar("signoff_entering", default=None)
 
@@ -218,7 +218,7 @@ def leave(tokens: Entered) -> None:
 
 
 @contextmanager
-def asking(approver: Approver) -> Generator[None]:
+def asking(approver: ApproverLike) -> Generator[None]:
     """Within, every gated run asks `approver`, whatever its own capability says. Reaches nested runs."""
     token = _approver.set(approver)
     try:
@@ -242,7 +242,7 @@ def places_here() -> Mapping[str, str]:
     return _places.get()
 
 
-def named_approver(own: Approver | None) -> Approver | None:
+def named_approver(own: ApproverLike | None) -> ApproverLike | None:
     """The approver set by `asking`, else that of the outermost call around this code that names one, else `own`."""
     for approver in (_approver.get(), _running.get().approver):
         if approver is not None:

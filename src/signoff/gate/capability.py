@@ -48,7 +48,7 @@ from signoff.gate.tools import KIND, CallReader
 from signoff.gate.tracing import report_refused
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import nearest
-from signoff.ports import Approver, Clock, GrantStore, Store
+from signoff.ports import ApproverLike, Clock, GrantStore, Store
 from signoff.store.grants import ApprovalMemory
 
 
@@ -68,7 +68,7 @@ class Signoff(AbstractCapability[Any]):
 
     _: KW_ONLY
 
-    approver: Approver | None = None
+    approver: ApproverLike | None = None
     """Who is asked: an object with `choose`, or a function of the request. By default whoever a channel in this process
     reaches (`DiscordApprovals`), else the terminal; without one, calls that would be asked about are denied."""
     wait: Literal["inline", "suspend"] | float | timedelta = "inline"
@@ -387,7 +387,7 @@ _CANNOT_PAUSE = (
 )
 
 
-def _terminal(gate: Gate) -> Approver:
+def _terminal(gate: Gate) -> ApproverLike:
     from signoff.channels.terminal import TerminalApprover
 
     return TerminalApprover(secrets=gate.secrets)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.capabilities import HandleDeferredToolCalls
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.messages import ToolCallPart, UserContent
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDefinition, ToolDenied
 
@@ -37,12 +37,14 @@ from signoff.gate.agents import signoff_of
 from signoff.gate.calls import Frame, asking, enclosing_call, enter, leave, running_call
 from signoff.gate.denial import decided_by, decided_why, denial
 from signoff.gate.nesting import is_left_over, ungated
-from signoff.gate.options import check_approver
+from signoff.gate.options import check_approver, checked_mode
 from signoff.gate.tools import schema_hash
-from signoff.ports import Approver, GrantStore
+from signoff.ports import ApproverLike, GrantStore
 from signoff.store.grants import ApprovalMemory
 
 T = TypeVar("T")
+DepsT = TypeVar("DepsT")
+OutT = TypeVar("OutT")
 
 
 def build_approval_requests(
@@ -92,36 +94,50 @@ def _arguments(part: ToolCallPart) -> Mapping[str, Any]:
 
 async def collect_approvals(
     requests: DeferredToolRequests,
-    ui: Approver | None = None,
+    approver: ApproverLike | None = None,
     *,
     memory: GrantStore | None = None,
     mode: ApprovalMode | str = ApprovalMode.INTERACTIVE,
     worker: Sequence[str] = (),
     tools: Mapping[str, ToolDefinition] | None = None,
+    ui: ApproverLike | None = None,
 ) -> DeferredToolResults:
     """A decision for every waiting call: from memory, else by the mode, else from the person.
 
     What comes back is exactly what PydanticAI takes: `ToolApproved`, with `override_args` where the person edited the
     arguments, or `ToolDenied` with the denial as JSON. Without `memory`, answers are remembered among these calls.
+    `ui` is the former name of `approver`.
     """
-    check_approver(ui)
+    asked = _checked(approver, ui)
     keeps = Keeps.BATCH if len(requests.approvals) > 1 else Keeps.NOTHING
-    how = _Asking(ui, _Kept.of(memory, keeps), ApprovalMode(mode))
+    how = _Asking(asked, _Kept.of(memory, keeps), checked_mode(mode))
     return await _collected(requests, how, worker=worker, tools=tools)
 
 
 def collect_approvals_sync(
     requests: DeferredToolRequests,
-    ui: Approver | None = None,
+    approver: ApproverLike | None = None,
     *,
     memory: GrantStore | None = None,
     mode: ApprovalMode | str = ApprovalMode.INTERACTIVE,
     worker: Sequence[str] = (),
     tools: Mapping[str, ToolDefinition] | None = None,
+    ui: ApproverLike | None = None,
 ) -> DeferredToolResults:
     """`collect_approvals` for code without an event loop."""
     _refuse_running_loop("collect_approvals")
-    return _run_sync(collect_approvals(requests, ui, memory=memory, mode=mode, worker=worker, tools=tools))
+    asked = _checked(approver, ui)
+    return _run_sync(collect_approvals(requests, asked, memory=memory, mode=mode, worker=worker, tools=tools))
+
+
+def _checked(approver: ApproverLike | None, ui: ApproverLike | None) -> ApproverLike | None:
+    if ui is not None:
+        if approver is not None:
+            raise WrongUse("approver= and ui= were both given: ui= is the former name of approver=; leave it out")
+        warnings.warn("ui= is deprecated: use approver=", DeprecationWarning, stacklevel=3)
+        approver = ui
+    check_approver(approver)
+    return approver
 
 
 def _refuse_running_loop(name: str) -> None:
@@ -183,7 +199,7 @@ class _Kept:
 class _Asking:
     """How requests are answered: by whom, from what memory, in which mode."""
 
-    ui: Approver | None
+    approver: ApproverLike | None
     kept: _Kept
     mode: ApprovalMode
 
@@ -224,21 +240,21 @@ async def _from_person(
 ) -> list[tuple[ApprovalRequest, ApprovalDecision]]:
     if not waiting:
         return []
-    ui = how.ui
-    if ui is None:
+    approver = how.approver
+    if approver is None:
         from signoff.channels.terminal import TerminalApprover
 
-        ui = TerminalApprover()
-    approver = ApproverCalls(ui, how.mode)
-    if len(waiting) > 1 and approver.takes_several:
-        together = list(zip(waiting, await approver.ask(waiting), strict=True))
+        approver = TerminalApprover()
+    calls = ApproverCalls(approver, how.mode)
+    if len(waiting) > 1 and calls.takes_several:
+        together = list(zip(waiting, await calls.ask(waiting), strict=True))
         for request, decision in together:
             how.kept.remember(request, decision)
         return together
     answered: list[tuple[ApprovalRequest, ApprovalDecision]] = []
     for request in waiting:
         # An answer given a moment ago may cover this one too.
-        decision = _without_person(request, how) or (await approver.ask([request]))[0]
+        decision = _without_person(request, how) or (await calls.ask([request]))[0]
         how.kept.remember(request, decision)
         answered.append((request, decision))
     return answered
@@ -256,28 +272,29 @@ _asking: ContextVar[_Asking | None] = ContextVar("signoff_run_with_approval", de
 
 
 async def run_with_approval(
-    agent: Agent[Any, Any],
-    prompt: Any = None,
+    agent: Agent[DepsT, OutT],
+    prompt: str | Sequence[UserContent] | None = None,
     *,
-    ui: Approver | None = None,
+    approver: ApproverLike | None = None,
     memory: GrantStore | None = None,
     mode: ApprovalMode | str | None = None,
     external: Callable[[ToolCallPart], Any | Awaitable[Any]] | None = None,
+    ui: ApproverLike | None = None,
     **options: Any,
-) -> AgentRunResult[Any]:
+) -> AgentRunResult[OutT]:
     """Run an agent until it has a real output, asking about every call that waits for approval.
 
     `options` go to `agent.run` unchanged: `deps`, `usage_limits`, `message_history`, `event_stream_handler` …; the
     agent keeps its own output type. Called inside a tool of such a run, it asks the same person, and the request names
     the whole chain of workers. `external` makes the results of externally executed calls. Without `memory`, answers
-    are remembered as long as the run lasts.
+    are remembered as long as the run lasts. `ui` is the former name of `approver`.
     """
-    check_approver(ui)
+    asked = _checked(approver, ui)
     outer = _asking.get()
     how = _Asking(
-        ui=ui if ui is not None else (outer.ui if outer else None),
+        approver=asked if asked is not None else (outer.approver if outer else None),
         kept=outer.kept if memory is None and outer is not None else _Kept.of(memory, Keeps.RUN),
-        mode=ApprovalMode(mode) if mode is not None else (outer.mode if outer else ApprovalMode.INTERACTIVE),
+        mode=checked_mode(mode) if mode is not None else (outer.mode if outer else ApprovalMode.INTERACTIVE),
     )
     token = _asking.set(how)
     try:
@@ -290,29 +307,45 @@ async def run_with_approval(
         _asking.reset(token)
 
 
-def run_with_approval_sync(agent: Agent[Any, Any], prompt: Any = None, **options: Any) -> AgentRunResult[Any]:
+def run_with_approval_sync(
+    agent: Agent[DepsT, OutT],
+    prompt: str | Sequence[UserContent] | None = None,
+    *,
+    approver: ApproverLike | None = None,
+    memory: GrantStore | None = None,
+    mode: ApprovalMode | str | None = None,
+    external: Callable[[ToolCallPart], Any | Awaitable[Any]] | None = None,
+    ui: ApproverLike | None = None,
+    **options: Any,
+) -> AgentRunResult[OutT]:
     """`run_with_approval` for code without an event loop."""
     _refuse_running_loop("run_with_approval")
-    return _run_sync(run_with_approval(agent, prompt, **options))
+    asked = _checked(approver, ui)
+    return _run_sync(
+        run_with_approval(agent, prompt, approver=asked, memory=memory, mode=mode, external=external, **options)
+    )
 
 
 async def _through_gate(
-    agent: Agent[Any, Any], prompt: Any, how: _Asking, options: Mapping[str, Any]
-) -> AgentRunResult[Any]:
+    agent: Agent[DepsT, OutT],
+    prompt: str | Sequence[UserContent] | None,
+    how: _Asking,
+    options: Mapping[str, Any],
+) -> AgentRunResult[OutT]:
     run_options: dict[str, Any] = {"infer_name": False, **options}
-    if how.ui is None:
+    if how.approver is None:
         return await agent.run(prompt, **run_options)
-    with asking(how.ui):
+    with asking(how.approver):
         return await agent.run(prompt, **run_options)
 
 
 async def _until_done(
-    agent: Agent[Any, Any],
-    prompt: Any,
+    agent: Agent[DepsT, OutT],
+    prompt: str | Sequence[UserContent] | None,
     how: _Asking,
     external: Callable[[ToolCallPart], Any | Awaitable[Any]] | None,
     options: Mapping[str, Any],
-) -> AgentRunResult[Any]:
+) -> AgentRunResult[OutT]:
     around = running_call()
 
     async def answer(ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults:
@@ -327,7 +360,7 @@ async def _until_done(
     # `agent.run` would name a nameless agent after the variable it is called through, which is ours, not the user's.
     run_options: dict[str, Any] = {"infer_name": False, **options, "capabilities": capabilities}
     here = (*around.workers, agent.name) if agent.name else around.workers
-    token = enter(Frame(here, around.path, how.ui, enclosing_call()))
+    token = enter(Frame(here, around.path, how.approver, enclosing_call()))
     try:
         result = await agent.run(prompt, **run_options)
     except UserError as error:

@@ -33,7 +33,7 @@ from signoff.policy.layers import Layers
 from signoff.policy.requirement import together
 from signoff.policy.strictest import strictest
 from signoff.policy.written import layers_of
-from signoff.ports import Approver, judging
+from signoff.ports import ApproverLike, judging
 
 Judge = Callable[[Call, RunContext[Any]], object]
 """A function of yours that sees the call and the run's context: returns an effect's name, a `Verdict`, or None."""
@@ -68,8 +68,8 @@ class Gate:
     mode: ApprovalMode
     wait: timedelta | None
     """How long a run waits in place for an answer: None = until it comes, zero = not at all."""
-    approver: Approver | None
-    fallback: Callable[[], Approver]
+    approver: ApproverLike | None
+    fallback: Callable[[], ApproverLike]
     """Makes the approver for when nobody said who is asked."""
     on_denied: Literal["tell", "raise"]
     judges: tuple[Judge, ...]
@@ -102,7 +102,7 @@ class Gate:
     broker: Broker = field(init=False)
     keeps_record: bool = field(init=False)
     """Whether what happens is written down for later."""
-    _default: Approver | None = None
+    _default: ApproverLike | None = None
     _prepared: bool = False
 
     def __post_init__(self) -> None:
@@ -169,7 +169,7 @@ class Gate:
             self.reader = replace(self.reader, key=await secret_key(self.broker.store))
             self._prepared = True
 
-    def default_approver(self) -> Approver:
+    def default_approver(self) -> ApproverLike:
         """Who is asked where nobody is named."""
         if self.channels:
             return ELSEWHERE

@@ -40,7 +40,14 @@ def check_options(given: Mapping[str, Any]) -> None:
 def check_approver(value: object) -> None:
     """Raise `WrongUse` where nobody can be asked through this."""
     if (wrong := _approver(value)) is not None:
-        raise WrongUse(f"ui={_short(value)}: {wrong}")
+        raise WrongUse(f"approver={_short(value)}: {wrong}")
+
+
+def checked_mode(value: ApprovalMode | str) -> ApprovalMode:
+    """A mode by its name. Raises `WrongUse` for another text."""
+    if (wrong := _mode(value)) is not None:
+        raise WrongUse(f"mode={_short(value)}: {wrong}")
+    return ApprovalMode(value)
 
 
 def name_of(option: str, who: Who, ctx: RunContext[Any]) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from pydantic_ai import Agent
 from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
+from pydantic_ai.messages import UserContent
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import DeferredToolRequests
 
@@ -19,6 +20,9 @@ from signoff.gate.capability import Signoff
 from signoff.gate.nesting import entry_id
 from signoff.gate.pause import results_of, waited_for
 from signoff.gate.saving import conversation_of, executing
+
+DepsT = TypeVar("DepsT")
+OutT = TypeVar("OutT")
 
 VERSION = 1
 """1: the conversation as PydanticAI writes it, with the requests it waits for."""
@@ -57,19 +61,25 @@ class SuspendedRun:
 
 
 async def resume(
-    agent: Agent[Any, Any],
-    suspended: SuspendedRun | AgentRunResult[Any],
+    agent: Agent[DepsT, OutT],
+    run: str | SuspendedRun | AgentRunResult[Any],
     signoff: Signoff | None = None,
     *,
     calls: Mapping[str, Any] | None = None,
+    prompt: str | Sequence[UserContent] | None = None,
     **options: Any,
-) -> AgentRunResult[Any]:
+) -> AgentRunResult[OutT]:
     """Continue a paused run: calls that were answered run or are refused, the others stay open.
 
-    `calls` are results of externally executed tools by call id. `options` go to `agent.run` (`deps`, `usage_limits` …).
-    Resuming twice is safe: every approval is spent once.
+    `run` is a `SuspendedRun`, the result the run was suspended with, or the id of a run in the store of the agent's
+    gate (or the beginning of the id): that may also be one whose process died. `calls` are results of externally
+    executed tools by call id. `prompt` is needed where such a run died before it asked anything and its prompt was
+    more than text. `options` go to `agent.run` (`deps`, `usage_limits` …). Resuming twice is safe: every approval is
+    spent once. Raises `RunTaken` where another process executes the run, `RunOver` where it has ended.
     """
-    run = suspended if isinstance(suspended, SuspendedRun) else SuspendedRun.of(suspended)
+    if isinstance(run, str):
+        return await resume_run(agent, run, signoff, calls=calls, prompt=prompt, **options)
+    run = run if isinstance(run, SuspendedRun) else SuspendedRun.of(run)
     gate = signoff or signoff_of(agent)
     if gate is None:
         raise WrongUse("this agent has no Signoff capability: there is nothing to resume it with")
@@ -80,7 +90,7 @@ async def resume(
 
 
 async def resume_run(
-    agent: Agent[Any, Any],
+    agent: Agent[DepsT, OutT],
     run_id: str,
     signoff: Signoff | None = None,
     *,
@@ -88,7 +98,7 @@ async def resume_run(
     prompt: Any = None,
     after: Conversation | None = None,
     **options: Any,
-) -> AgentRunResult[Any]:
+) -> AgentRunResult[OutT]:
     """Take up a run that is kept in the gate's store, by its id or the beginning of it, and go on with it.
 
     Raises `RunTaken` where somebody else has it in hand, `RunOver` where it has ended. A run that died before it asked
@@ -127,7 +137,7 @@ def _refuse_without_results(run_id: str, conversation: Conversation, calls: Mapp
         names = ", ".join(f"{part.tool_name} ({part.tool_call_id})" for part in missing)
         raise WaitsElsewhere(
             f"run {run_id} waits for what is done elsewhere: {names}.\n"
-            "  Hand the results in: await signoff.resume_run(agent, run_id, calls={call id: result}); "
+            "  Hand the results in: await signoff.resume(agent, run_id, calls={call id: result}); "
             f"or end it: signoff cancel {run_id}"
         )
 
@@ -161,13 +171,13 @@ async def _on_record(gate: Signoff, conversation: Conversation) -> dict[str, App
 
 
 async def _go_on(
-    agent: Agent[Any, Any],
+    agent: Agent[DepsT, OutT],
     gate: Signoff,
     conversation: Conversation,
     known: Mapping[str, ApprovalRequest],
     calls: Mapping[str, Any] | None,
     options: Mapping[str, Any],
-) -> AgentRunResult[Any]:
+) -> AgentRunResult[OutT]:
     run_options: dict[str, Any] = {"infer_name": False, **options}
     raises = gate.on_denied == "raise"
     if (results := results_of(conversation, known, raises=raises)) is not None:

@@ -7,42 +7,51 @@ Importing it does not import PydanticAI; `ScriptedModel` does, when it is first 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from signoff.channels import scripted_approver
-from signoff.channels.script_approver import ScriptedUI, decision_from
+from signoff.channels.script_approver import ScriptedApprover, decision_from
+from signoff.lazy_names import lazy_names
 from signoff.testing.clock import FakeClock
 
 if TYPE_CHECKING:
     from signoff.testing.case import ChannelCase as ChannelCase
     from signoff.testing.case import Skill as Skill
     from signoff.testing.channels import ChannelContract as ChannelContract
+    from signoff.testing.office import ANA as ANA
     from signoff.testing.office import Office as Office
     from signoff.workers.script import ScriptedModel as ScriptedModel
 
+    ScriptedUI = ScriptedApprover
+
 __all__ = [
+    "ANA",
     "ChannelCase",
     "ChannelContract",
     "FakeClock",
     "Office",
+    "ScriptedApprover",
     "ScriptedModel",
-    "ScriptedUI",
     "Skill",
     "decision_from",
     "scripted_approver",
 ]
 
-_LATER = {
-    "ChannelCase": "signoff.testing.case",
-    "ChannelContract": "signoff.testing.channels",
-    "Office": "signoff.testing.office",
-    "ScriptedModel": "signoff.workers.script",
-    "Skill": "signoff.testing.case",
+_HOMES = {
+    "ANA": "testing.office",
+    "ChannelCase": "testing.case",
+    "ChannelContract": "testing.channels",
+    "Office": "testing.office",
+    "ScriptedModel": "workers.script",
+    "Skill": "testing.case",
 }
+
+_find = lazy_names(
+    __name__,
+    _HOMES,
+    {"ScriptedUI": ("channels.script_approver:ScriptedApprover", "signoff.testing.ScriptedApprover")},
+)
 
 
 def __getattr__(name: str) -> object:
-    if (module := _LATER.get(name)) is not None:
-        return getattr(import_module(module), name)
-    raise AttributeError(f"module 'signoff.testing' has no attribute {name!r}")
+    return _find(name)

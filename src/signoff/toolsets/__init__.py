@@ -1,162 +1,52 @@
 """The built-in toolsets, and how a policy is attached to any other: plain PydanticAI toolsets with a policy each.
 
 A toolset's policy stands below the user's own rules: it allows what is known to be harmless, and is asked about the
-rest unless a rule of the user's answers. The names of the built-ins are those of the catalog.
+rest unless a rule of the user's answers. The names of the built-ins are those of the catalog. What needs `pydantic_ai`
+is imported when it is first used.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
+
+from signoff.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from signoff.toolsets.approval import approval_tool, with_approval
-    from signoff.toolsets.builtin.files.toolset import FilesToolset
-    from signoff.toolsets.builtin.shell.toolset import ShellToolset
-    from signoff.toolsets.builtin.sql.toolset import SqlToolset
-    from signoff.toolsets.context import ToolsetContext
-    from signoff.toolsets.factory import Registration
+    from signoff.toolsets.approval import approval_tool as approval_tool
+    from signoff.toolsets.approval import with_approval as with_approval
+    from signoff.toolsets.builtin_toolsets import filesystem_ro as filesystem_ro
+    from signoff.toolsets.builtin_toolsets import filesystem_rw as filesystem_rw
+    from signoff.toolsets.builtin_toolsets import shell_file_ops as shell_file_ops
+    from signoff.toolsets.builtin_toolsets import shell_readonly as shell_readonly
+    from signoff.toolsets.builtin_toolsets import sql as sql
+    from signoff.toolsets.catalog import Catalog as Catalog
+    from signoff.toolsets.catalog import known_tools as known_tools
+    from signoff.toolsets.context import ToolsetContext as ToolsetContext
+    from signoff.toolsets.factory import Registration as Registration
 
-__all__ = [
-    "Registration",
-    "ToolsetContext",
-    "approval_tool",
-    "filesystem_ro",
-    "filesystem_rw",
-    "shell_file_ops",
-    "shell_readonly",
-    "sql",
-    "with_approval",
-]
+_HOMES = {
+    "Catalog": "toolsets.catalog",
+    "Registration": "toolsets.factory",
+    "ToolsetContext": "toolsets.context",
+    "approval_tool": "toolsets.approval",
+    "filesystem_ro": "toolsets.builtin_toolsets",
+    "filesystem_rw": "toolsets.builtin_toolsets",
+    "idempotency_key": "gate.calls",
+    "known_tools": "toolsets.catalog",
+    "shell_file_ops": "toolsets.builtin_toolsets",
+    "shell_readonly": "toolsets.builtin_toolsets",
+    "sql": "toolsets.builtin_toolsets",
+    "with_approval": "toolsets.approval",
+}
 
-Directory = str | os.PathLike[str]
-Sandbox = Literal["auto", "on", "off"]
+__all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
-
-def __getattr__(name: str) -> Any:
-    """What needs `pydantic_ai` is imported when it is first used."""
-    if name in ("approval_tool", "with_approval"):
-        from signoff.toolsets import approval
-
-        return getattr(approval, name)
-    if name == "Registration":
-        from signoff.toolsets.factory import Registration
-
-        return Registration
-    if name == "ToolsetContext":
-        from signoff.toolsets.context import ToolsetContext
-
-        return ToolsetContext
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_find = lazy_names(__name__, _HOMES)
 
 
-def filesystem_rw(
-    root: Directory = ".",
-    *,
-    id: str = "filesystem_rw",
-    max_bytes: int = 10_000_000,
-    max_chars: int = 50_000,
-    max_results: int = 500,
-) -> FilesToolset:
-    """Tools for the files below `root`: reading is allowed, secret places and changes are asked about.
-
-    Files over `max_bytes` are neither read nor written, an answer has at most `max_chars` characters, and a list or a
-    search at most `max_results` lines.
-    """
-    from signoff.toolsets.builtin.files.toolset import filesystem
-
-    return filesystem(root, id=id, max_bytes=max_bytes, max_chars=max_chars, max_results=max_results)
+def __getattr__(name: str) -> object:
+    return _find(name)
 
 
-def filesystem_ro(
-    root: Directory = ".",
-    *,
-    id: str = "filesystem_ro",
-    max_bytes: int = 10_000_000,
-    max_chars: int = 50_000,
-    max_results: int = 500,
-) -> FilesToolset:
-    """As `filesystem_rw`, without the tools that change anything."""
-    from signoff.toolsets.builtin.files.toolset import filesystem
-
-    return filesystem(root, read_only=True, id=id, max_bytes=max_bytes, max_chars=max_chars, max_results=max_results)
-
-
-def shell_readonly(
-    root: Directory = ".",
-    *,
-    id: str = "shell_readonly",
-    timeout: float = 60.0,
-    max_output: int = 100_000,
-    sandbox: Sandbox = "auto",
-    network: bool = False,
-    keep: Iterable[str] = (),
-    programs: Iterable[Directory] = (),
-) -> ShellToolset:
-    """A shell that starts in `root`: what is known to only read is allowed, what is known to write is denied.
-
-    `timeout` in seconds and `max_output` in bytes limit each call. `sandbox` is `auto` (bubblewrap where it works),
-    `on` (an error where it does not) or `off`; inside, approved commands reach the network only with `network`. `keep`
-    names variables of the environment that approved commands get although they are named like secrets. `programs` names
-    directories, such as `.venv/bin`, whose programs are run by name although they are below `root`.
-    """
-    from signoff.toolsets.builtin.shell.toolset import ShellToolset
-
-    return ShellToolset(
-        root,
-        id=id,
-        timeout=timeout,
-        max_output=max_output,
-        sandbox=sandbox,
-        network=network,
-        keep=keep,
-        programs=programs,
-    )
-
-
-def shell_file_ops(
-    root: Directory = ".",
-    *,
-    id: str = "shell_file_ops",
-    timeout: float = 60.0,
-    max_output: int = 100_000,
-    sandbox: Sandbox = "auto",
-    network: bool = False,
-    keep: Iterable[str] = (),
-    programs: Iterable[Directory] = (),
-) -> ShellToolset:
-    """As `shell_readonly`, but what writes is asked about like everything else that is not known to only read."""
-    from signoff.toolsets.builtin.shell.toolset import ShellToolset
-
-    kind = "shell_file_ops"
-    return ShellToolset(
-        root,
-        kind=kind,
-        id=id,
-        timeout=timeout,
-        max_output=max_output,
-        sandbox=sandbox,
-        network=network,
-        keep=keep,
-        programs=programs,
-    )
-
-
-def sql(
-    url: str,
-    *,
-    id: str = "sql",
-    readonly: bool = False,
-    max_rows: int = 200,
-    max_chars: int = 50_000,
-    timeout: float = 30.0,
-) -> SqlToolset:
-    """Tools for a database, `sqlite:FILE` or `postgresql://…`: reads are allowed, changes are asked about.
-
-    `readonly` leaves out the tool that changes anything. Answers have at most `max_rows` rows and `max_chars`
-    characters.
-    """
-    from signoff.toolsets.builtin.sql.toolset import sql_toolset
-
-    return sql_toolset(url, id=id, readonly=readonly, max_rows=max_rows, max_chars=max_chars, timeout=timeout)
+def __dir__() -> list[str]:
+    return __all__

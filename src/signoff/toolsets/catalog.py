@@ -23,9 +23,16 @@ from signoff.policy.engine import Policy
 from signoff.policy.phrases import did_you_mean, nearest, shown
 from signoff.policy.spot import ConfigValue
 from signoff.toolset_wrappers import parts_of
-from signoff.toolsets import Directory, filesystem_ro, filesystem_rw, shell_file_ops, shell_readonly, sql
 from signoff.toolsets.builtin.files.toolset import FilesToolset
 from signoff.toolsets.builtin.shell.toolset import ShellToolset
+from signoff.toolsets.builtin_toolsets import (
+    Directory,
+    filesystem_ro,
+    filesystem_rw,
+    shell_file_ops,
+    shell_readonly,
+    sql,
+)
 from signoff.toolsets.code_loader import (
     PROJECT_CODE,
     ProjectCode,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from signoff.config import load_policy
 from signoff.core.event import CallEvent
-from signoff.ports import Approver
+from signoff.ports import ApproverLike
 
 if TYPE_CHECKING:
     from signoff.workers.runtime import Finished
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 async def run_demo(
     root: Path,
     *,
-    approver: Approver,
+    approver: ApproverLike,
     grants: Path,
     observe: Callable[[CallEvent], None],
 ) -> Finished:

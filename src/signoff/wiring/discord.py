@@ -19,7 +19,7 @@ from signoff.core.visible import visible
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import did_you_mean, listed, shown
-from signoff.ports import ApprovalUI, Store
+from signoff.ports import Approver, Store
 from signoff.wiring.channels import check_workers
 from signoff.wiring.inbox import gate_inbox, project_inbox
 from signoff.wiring.people import Accounts, OnFile
@@ -58,7 +58,7 @@ class DiscordApprovals:
     unless their capability names an approver.
     """
 
-    approver: ClassVar[ApprovalUI] = ELSEWHERE
+    approver: ClassVar[Approver] = ELSEWHERE
     """For the capability of agents that are not told of here: their runs wait for answers from anywhere."""
 
     def __init__(
@@ -82,7 +82,7 @@ class DiscordApprovals:
         somebody answers: who is taken off it may not. `timeout`: how long a request waits once it was shown, where its
         rule does not say; None: for ever. `notify`: who is mentioned when a call is asked about: those who may answer
         it, unless the file says otherwise, or nobody. `resume`: goes on with a run of your agents by its id, as `lambda
-        run: resume_run(agent, run)`; called for what was answered while no process had it in hand, such as after a
+        run: resume(agent, run)`; called for what was answered while no process had it in hand, such as after a
         restart. Without it, people are told that nobody goes on. `name`: which channel of the file is meant, where it
         has several; answers are recorded as given there.
         """

@@ -1,21 +1,49 @@
-"""Inboxes for channels: answers are checked by the rules of a project, or by a gate in this process."""
+"""Inboxes for channels and programs: answers are checked by the rules of a project, or by a gate in this process."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from signoff.broker import Broker
+from signoff.config import load_settings, no_settings
 from signoff.core.redact import redact, restore
 from signoff.core.request import ApprovalRequest, State
 from signoff.delivery.inbox import StoreInbox
+from signoff.store.keys import Keys
+from signoff.store.open import open_store
 from signoff.wiring.edits import checked_answer, refuse_unseen
+from signoff.wiring.project import roles_of
 
 if TYPE_CHECKING:
-    from signoff.broker import Broker
     from signoff.config import Settings
     from signoff.core.decision import ApprovalDecision
     from signoff.core.people import Actor
     from signoff.gate.capability import Signoff
+    from signoff.ports import Store
+
+
+def open_inbox(
+    store: Store | str,
+    *,
+    project: str | os.PathLike[str] | None = None,
+    people: Mapping[str, Iterable[str]] | None = None,
+    channel: str = "api",
+) -> StoreInbox:
+    """The requests in a store, for a program that lists and answers them: a web handler, a bot, a script.
+
+    `project` is a `signoff.yaml` whose people may answer, and whose rules edited arguments must pass; `people` gives
+    roles by name, besides or instead. An answer says whose it is: `ApprovalDecision(approved=True, by=Actor(…))`.
+    """
+    settings = no_settings() if project is None else load_settings(project)
+    roles = dict(roles_of(settings))
+    for name, given in (people or {}).items():
+        roles[name] = roles.get(name, frozenset()) | frozenset([given] if isinstance(given, str) else given)
+    opened = open_store(store) if isinstance(store, str) else store
+    broker = Broker(opened, people=roles, signer=Keys() if opened.is_durable else None)
+    return project_inbox(broker, settings, channel)
 
 
 def project_inbox(broker: Broker, settings: Settings, channel: str) -> StoreInbox:

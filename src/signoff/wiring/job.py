@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from signoff.core.request import ApprovalRequest
     from signoff.core.run import RunSetup, SavedRun
     from signoff.gate.capability import Signoff
-    from signoff.ports import Approver, Store
+    from signoff.ports import ApproverLike, Store
     from signoff.workers.runtime import Conversation, Finished, Prompt, Runner
     from signoff.workers.stream_events import Listener
 
@@ -196,7 +196,7 @@ def job_of(run: SavedRun, options: RunOptions) -> Job:
     if not run.agent:
         raise WrongUse(
             f"run {run.id} was begun by a program of yours, and only that knows its agent.\n"
-            "  Resume it from there: await signoff.resume_run(agent, run_id)"
+            "  Resume it from there: await signoff.resume(agent, run_id)"
         )
     setup = setup_now(run.setup)
     try:
@@ -266,8 +266,8 @@ def setup_of(options: RunOptions, settings: Settings, worker: str | None = None)
 def _worker_job(what: str, options: RunOptions, run: SavedRun | None) -> Job:
     from signoff.config import load_workers, parse_worker, worker_text
     from signoff.config.files import from_here
+    from signoff.workers.project_workers import Workers
     from signoff.workers.runtime import Runner
-    from signoff.workers.workshop import Workshop
 
     by_path = os.path.isabs(what)
     settings = _settings(options, what if by_path else None)
@@ -281,7 +281,7 @@ def _worker_job(what: str, options: RunOptions, run: SavedRun | None) -> Job:
     else:
         check_name(settings, name)
     store = store_for(options.store, settings)
-    shop = Workshop(
+    shop = Workers(
         settings,
         workers=workers,
         store=store,
@@ -329,7 +329,7 @@ def check_name(settings: Settings, name: str) -> None:
         raise WrongUse(f"{error}\n  An agent in Python is named with its variable: {name}:agent") from error
 
 
-def _approver(options: RunOptions, gate: Signoff, settings: Settings, *, can_stop: bool) -> Approver:
+def _approver(options: RunOptions, gate: Signoff, settings: Settings, *, can_stop: bool) -> ApproverLike:
     """Whoever sits at this terminal. `can_stop`: whether the agent can pause, so that a question may be left open."""
     from signoff.channels import terminal_approver, tui_approver
 

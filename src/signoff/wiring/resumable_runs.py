@@ -159,7 +159,7 @@ def cannot(run: SavedRun) -> str:
     """Why a run that nobody has in hand cannot go on in this process, for people; empty where it can."""
     if not run.agent:
         gone = ", but the program that asked is gone" if run.holder else ""
-        return f'Answered{gone}. It goes on when a program resumes run {run.id}: `resume_run(agent, "{run.id}")`'
+        return f'Answered{gone}. It goes on when a program resumes run {run.id}: `resume(agent, "{run.id}")`'
     if not _is_here(setup_now(run.setup).directory):
         return elsewhere(run)
     return ""

@@ -17,7 +17,7 @@ from signoff.wiring.resume_loop import ResumeLoop
 from signoff.wiring.run_text import answer_text
 
 Resume = Callable[[str], Awaitable[object]]
-"""Goes on with the run of this id, as `resume_run` does. What that gave, if it is given on, is told whole."""
+"""Goes on with the run of this id, as `resume` does. What that gave, if it is given on, is told whole."""
 
 GRACE = timedelta(seconds=10)
 """How long a program may take to go on with a run by itself before people are told that none does."""

@@ -22,7 +22,7 @@ from signoff.gate.calls import asking
 from signoff.gate.capability import Signoff
 from signoff.gate.resume import following, resume_run
 from signoff.gate.saving import conversation_of, executing
-from signoff.ports import Approver
+from signoff.ports import ApproverLike
 from signoff.workers.prompt import Prompt, attached
 from signoff.workers.stream_events import Listener, listening
 
@@ -73,7 +73,7 @@ class Runner:
 
     agent: Agent[Any, Any]
     gate: Signoff
-    approver: Approver
+    approver: ApproverLike
     model: Model | None = None
     may_pause: bool = False
     listener: Listener | None = None

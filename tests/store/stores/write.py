@@ -18,14 +18,14 @@ from typing import Any
 
 from tests.store.stores.shop import shop
 
-from signoff import Actor, ApprovalDecision, open_store, resume_run
+from signoff import Answerer, ApprovalDecision, open_store, resume_run
 from signoff.broker.post import Post, Route
 from signoff.broker.veil import veil_key
 from signoff.core.decision import Remember
-from signoff.core.run import SavedRun, RunState
+from signoff.core.run import KeptRun, RunState
 from signoff.errors import ChannelFailed
 
-ANA, BEN = Actor(name="ana", roles=frozenset({"ops"})), Actor(name="ben")
+ANA, BEN = Answerer(name="ana", roles=frozenset({"ops"})), Answerer(name="ben")
 
 
 class Board:
@@ -88,10 +88,10 @@ async def write(url: str) -> None:
     await ask("refund=11")
     await ask("refund=13")
     await post.round()
-    began = SavedRun(id="begun-in-a-thread", agent="worker:triage", prompt="hello", options={"place": {"board": "9/"}})
+    began = KeptRun(id="begun-in-a-thread", agent="worker:triage", prompt="hello", options={"place": {"board": "9/"}})
     begun = await broker.runs.begin(began, talk="board:9", heard="101", put_down=True)
     await broker.runs.end(begun.id, (await broker.runs.take(begun.id)).epoch, RunState.DONE, "hello yourself")
-    going = SavedRun(
+    going = KeptRun(
         id="goes-on", agent="worker:triage", prompt="and?", options={"place": {"board": "9/"}, "chat": True}
     )
     await broker.runs.begin(going, talk="board:9", heard="102", put_down=True)

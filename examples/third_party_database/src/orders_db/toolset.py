@@ -13,8 +13,7 @@ from pydantic import BaseModel, Field
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
-from signoff.toolsets import with_approval
-from signoff.toolsets.context import ToolsetContext
+from signoff.toolsets import ToolsetContext, with_approval
 
 
 class DatabaseConfig(BaseModel):

@@ -1,0 +1,32 @@
+"""Public packages whose names are loaded when they are first used, and names that have moved to another place."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def lazy_names(
+    package: str, homes: Mapping[str, str], moved: Mapping[str, tuple[str, str]] | None = None
+) -> Callable[[str], object]:
+    """The `__getattr__` of a package: `homes` says in which module each of its names is, below `signoff`.
+
+    `moved` holds former names: where each one is (`module:name`), and what to write today, for the warning.
+    """
+
+    def find(name: str) -> object:
+        if (home := homes.get(name)) is not None:
+            value = getattr(import_module(f"signoff.{home}"), name)
+            setattr(sys.modules[package], name, value)
+            return value
+        if moved is not None and name in moved:
+            place, today = moved[name]
+            module, _, now = place.partition(":")
+            # 2: the line that imports or uses the name
+            warnings.warn(f"{package}.{name} is deprecated: use {today}", DeprecationWarning, stacklevel=3)
+            return getattr(import_module(f"signoff.{module}"), now or name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return find
