@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "src" / "signoff"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "signoff"
 BORROWED = PACKAGE / "compat"
 """Has the names of other libraries, which programs that move here import."""
 _CLASS = re.compile(r"^ *class (\w+)", re.MULTILINE)
@@ -16,13 +19,34 @@ _CLASS = re.compile(r"^ *class (\w+)", re.MULTILINE)
 
 def test_no_class_has_the_name_of_another(capsys: pytest.CaptureFixture[str]) -> None:
     homes: defaultdict[str, list[str]] = defaultdict(list)
-    texts = {file: file.read_text() for file in sorted(PACKAGE.rglob("*.py"))}
+    texts = {file.relative_to(PACKAGE): file.read_text() for file in sorted(PACKAGE.rglob("*.py"))}
     for file, text in texts.items():
-        for name in _CLASS.findall(text) if BORROWED not in file.parents else ():
-            homes[name].append(str(file.relative_to(PACKAGE)))
+        for name in _CLASS.findall(text) if PACKAGE / file.parts[0] != BORROWED else ():
+            homes[name].append(str(file))
     twice = {name: files for name, files in homes.items() if len(files) > 1}
-    lines = sum(text.count("\n") for text in texts.values())
+    sizes = sorted(((text.count("\n"), str(file), text) for file, text in texts.items()), reverse=True)
+    lines = sum(size for size, _, _ in sizes)
     with capsys.disabled():
-        print(f"\n{len(texts)} files, {lines:,} lines, {len(homes)} classes, {len(twice)} names twice")
+        print(
+            f"\n{len(texts)} files, {lines:,} lines, {len(homes)} classes, {len(twice)} names twice, 0 circles (import law)"
+        )
+        for size, file, text in sizes[:10]:
+            print(f"  {size:4}  {file:30} {text.partition(chr(10))[0].strip(chr(34))}")
     assert len(homes) > 500
     assert twice == {}
+
+
+@pytest.mark.nightly  # a minute; pyright reads the same file each day, with the sources
+def test_a_program_of_a_user_passes_mypy_and_a_wrong_one_does_not(tmp_path: Path) -> None:
+    def checked(file: Path) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(file)]
+        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+
+    right = ROOT / "tests" / "typing" / "programs.py"
+    passed = checked(right)
+    assert passed.returncode == 0, passed.stdout
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(right.read_text().replace("AgentRunResult[Refund])", "AgentRunResult[str])", 1))
+    failed = checked(wrong)
+    assert failed.returncode == 1
+    assert "assert-type" in failed.stdout

@@ -42,8 +42,8 @@ async def _answered(
     broker: Broker, settings: Settings, store: str | None, me: Actor, *, mine: bool
 ) -> ChannelFailed | None:
     """Have everything answered that waits, and what comes meanwhile; why nobody could be asked any longer."""
-    from signoff.channels import tui_approver
     from signoff.channels.approver import ApproverChannel
+    from signoff.channels.approvers import tui_approver
     from signoff.delivery.local_channel import Attended
     from signoff.wiring.inbox import project_inbox
     from signoff.wiring.job import drafts_in

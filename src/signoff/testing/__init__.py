@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from signoff.channels import scripted_approver
+from signoff.channels.approvers import scripted_approver
 from signoff.channels.script_approver import ScriptedApprover, decision_from
 from signoff.lazy_names import lazy_names
 from signoff.testing.clock import FakeClock

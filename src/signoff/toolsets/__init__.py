@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from signoff.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from signoff.gate.calls import idempotency_key as idempotency_key
     from signoff.toolsets.approval import approval_tool as approval_tool
     from signoff.toolsets.approval import with_approval as with_approval
     from signoff.toolsets.builtin_toolsets import filesystem_ro as filesystem_ro

@@ -146,8 +146,8 @@ def check_agent(path: str, settings: Settings, spot: ConfigValue) -> None:
 
 def _terminal(entry: ChannelEntry, settings: Settings) -> Channel:
     """Whoever sits here is asked."""
-    from signoff.channels import terminal_approver
     from signoff.channels.approver import ApproverChannel
+    from signoff.channels.approvers import terminal_approver
 
     me = whoami(None, settings, via=entry.name)
     return ApproverChannel(terminal_approver(actor=me, headless="park"), name=entry.name, by=me)

@@ -331,7 +331,7 @@ def check_name(settings: Settings, name: str) -> None:
 
 def _approver(options: RunOptions, gate: Signoff, settings: Settings, *, can_stop: bool) -> ApproverLike:
     """Whoever sits at this terminal. `can_stop`: whether the agent can pause, so that a question may be left open."""
-    from signoff.channels import terminal_approver, tui_approver
+    from signoff.channels.approvers import terminal_approver, tui_approver
 
     draft_rules = drafts_in(options.store, settings) if gate.broker.store.is_durable else None
     if options.ui == "tui":

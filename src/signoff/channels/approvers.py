@@ -1,0 +1,84 @@
+"""The ready-made approvers; each loads what it needs when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from signoff.channels.headless import HeadlessApprover
+    from signoff.channels.rule_drafts import DraftRules
+    from signoff.channels.script_approver import Answer, ScriptedApprover
+    from signoff.channels.terminal import TerminalApprover
+    from signoff.channels.tui import TuiApprover
+    from signoff.core.people import Actor
+
+
+def terminal_approver(
+    console: Console | None = None,
+    *,
+    actor: Actor | None = None,
+    headless: Literal["deny", "park"] = "deny",
+    secrets: Iterable[str] = (),
+    editor: str | None = None,
+    remember: bool = True,
+    keeps_always: bool = True,
+    can_stop: bool = False,
+    draft_rules: DraftRules | None = None,
+) -> TerminalApprover:
+    """Asks whoever sits at the terminal. `headless`: what to do where there is none.
+
+    `can_stop` offers a key that leaves what is open undecided, so that the run suspends. `draft_rules` offers one that
+    makes a rule of the call.
+    """
+    from signoff.channels.terminal import TerminalApprover
+
+    return TerminalApprover(
+        console,
+        actor=actor,
+        headless=headless,
+        secrets=secrets,
+        editor=editor,
+        remember=remember,
+        keeps_always=keeps_always,
+        can_stop=can_stop,
+        draft_rules=draft_rules,
+    )
+
+
+def tui_approver(
+    *,
+    actor: Actor | None = None,
+    headless: Literal["deny", "park"] = "deny",
+    secrets: Iterable[str] = (),
+    remember: bool = True,
+    keeps_always: bool = True,
+    draft_rules: DraftRules | None = None,
+) -> TuiApprover:
+    """Asks whoever sits at the terminal, on its full screen. Raises `MissingExtra` without the extra `tui`."""
+    from signoff.channels.tui import TuiApprover
+
+    return TuiApprover(
+        actor=actor,
+        headless=headless,
+        secrets=secrets,
+        remember=remember,
+        keeps_always=keeps_always,
+        draft_rules=draft_rules,
+    )
+
+
+def headless_approver(otherwise: Literal["deny", "park"] = "deny") -> HeadlessApprover:
+    """Asks nobody: denies every call, or leaves it waiting for somebody elsewhere. It never approves."""
+    from signoff.channels.headless import HeadlessApprover
+
+    return HeadlessApprover(otherwise)
+
+
+def scripted_approver(answers: Iterable[Answer], *, by: Actor | None = None) -> ScriptedApprover:
+    """Answers from a list, as a script, or as `by` where it stands in for somebody. For tests and demos."""
+    from signoff.channels.script_approver import ScriptedApprover
+
+    return ScriptedApprover(answers, by=by)
