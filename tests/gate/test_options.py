@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,10 +11,22 @@ from typing import Any
 import pytest
 from pydantic_ai import Agent, DeferredToolRequests, RunContext
 from tests.gate.agents import pays
+from tests.tables import table
 
-from signoff import ApprovalDecision, Signoff, resume
+from signoff import (
+    Actor,
+    ApprovalDecision,
+    ApprovalMemory,
+    Signoff,
+    SignoffError,
+    resume,
+    run_with_approval_sync,
+)
+from signoff.channels import open_inbox, scripted_approver
 from signoff.errors import NotEntitled, WrongUse
 from signoff.testing import ScriptedModel
+from signoff.toolsets import filesystem_ro
+from signoff.workers import Workers
 
 YES = ApprovalDecision(approved=True)
 
@@ -146,3 +160,32 @@ async def test_an_owner_may_be_told_by_a_function_too(tmp_path: Path) -> None:
     with pytest.raises(NotEntitled):
         await signoff.answer(asked.id, YES, by="ana")
     await signoff.answer(asked.id, YES, by="ben")
+
+
+@table(
+    ("make", "said"),
+    [
+        (lambda: Signoff([], aprover=None), "Signoff(aprover=…): there is no such option; did you mean `approver`?"),
+        (
+            lambda: Signoff([], wait="suspnd"),
+            "wait='suspnd': say 'inline', 'suspend', or a number of seconds; did you mean `suspend`?",
+        ),
+        (lambda: Signoff(7), "Signoff(policy=7): it must be the path of a file, a Policy, or a list of rules"),
+        (lambda: run_with_approval_sync(Agent("test"), mode="auto"), "mode='auto': it must be one of 'interactive'"),
+        (lambda: Actor(name="ana", kind="robot"), "Actor(kind='robot'): it must be one of 'person', 'script', 'model'"),
+        (lambda: Actor(name="ana", roles="ops"), "Actor(roles='ops'): it must be a set of names, as in {'ops'}"),
+        (lambda: ApprovalDecision(approved=True, remember="forever"), "remember='forever': it must be one of 'none'"),
+        (lambda: ApprovalMemory(5), "ApprovalMemory(5): it must be the path of a file, or None for no file"),
+        (lambda: scripted_approver("approve"), "the answers of a script are a list: write ['approve']"),
+        (lambda: scripted_approver(["aprove"]), "'aprove' is not an answer: say approve, deny"),
+        (lambda: filesystem_ro(5), "root=5: it must be the path of a directory"),
+        (lambda: filesystem_ro(max_chars=0), "max_chars=0: it must be at least 1"),
+        (lambda: open_inbox("sqlite:x.db", people=["ana"]), "open_inbox(people=…): it must be people's names"),
+        (lambda: Workers(5), "Workers(5): it must be what load_settings(FILE) returns"),
+        (lambda: asyncio.run(resume(Agent("test"), 7)), "a run is known by its id, a SuspendedRun, or the result"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_when_it_is_given(make: Callable[[], object], said: str) -> None:
+    with pytest.raises((SignoffError, ValueError)) as refused:
+        make()
+    assert said in str(refused.value)

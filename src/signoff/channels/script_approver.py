@@ -51,7 +51,12 @@ class ScriptedApprover:
         *,
         by: Actor | None = None,
     ) -> None:
+        if isinstance(answers, str):
+            raise WrongUse(f"the answers of a script are a list: write [{answers!r}]")
         self._answers = list(answers)
+        for answer in self._answers:
+            if isinstance(answer, str):
+                decision_from(answer)  # what is misspelled is said now, not when it is that answer's turn
         self._by = by or Actor(name="script", kind=ActorKind.SCRIPT, via="script")
         self.asked: list[ApprovalRequest] = []
 

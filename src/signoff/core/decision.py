@@ -66,6 +66,9 @@ class ApprovalDecision(Changeable):
             raise TypeError(
                 f"approved is True or False, not {self.approved!r}"
             )  # "false" from a form is true in Python
+        if self.remember not in list(Remember):
+            scopes = ", ".join(repr(str(one)) for one in Remember)
+            raise ValueError(f"remember={self.remember!r}: it must be one of {scopes}")
         object.__setattr__(self, "remember", Remember(self.remember))
         if self.approved:
             object.__setattr__(self, "ending", Ending.APPROVED)

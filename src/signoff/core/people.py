@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 
+from signoff.errors import WrongUse
 from signoff.lazy_names import lazy_names
 
 
@@ -40,6 +41,19 @@ class Actor:
     def key(self) -> str:
         """Who it is, whatever the spelling."""
         return person_key(self.name)
+
+    def __post_init__(self) -> None:
+        """Raises `WrongUse` for a kind that there is not, and for roles that are no set of names."""
+        if not isinstance(self.kind, ActorKind):  # pyright: ignore[reportUnnecessaryIsInstance]
+            kinds = ", ".join(repr(str(one)) for one in ActorKind)
+            if self.kind not in list(ActorKind):
+                raise WrongUse(f"Actor(kind={self.kind!r}): it must be one of {kinds}")
+            object.__setattr__(self, "kind", ActorKind(self.kind))
+        roles: object = self.roles
+        if isinstance(roles, str):
+            raise WrongUse(f"Actor(roles={roles!r}): it must be a set of names, as in {{{roles!r}}}")
+        if not isinstance(roles, frozenset):
+            object.__setattr__(self, "roles", frozenset(self.roles))
 
     def __str__(self) -> str:
         return self.name if self.kind is ActorKind.PERSON else f"{self.name} ({self.kind})"

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from datetime import timedelta
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_ai import RunContext
 from pydantic_ai.agent import UserPromptNode
@@ -41,7 +41,7 @@ from signoff.gate.execution import begin, execute, go_on, pause_of
 from signoff.gate.gate import Gate, Judge
 from signoff.gate.memory import Memory, OwnMemory, StoreMemory
 from signoff.gate.nesting import is_left_over
-from signoff.gate.options import Rules, Who, as_wait, check_options, open_given, read_rules, rooted, signer
+from signoff.gate.options import Rules, Who, as_wait, check_names, check_options, open_given, read_rules, rooted, signer
 from signoff.gate.run import GatedRun
 from signoff.gate.saving import Histories
 from signoff.gate.tools import KIND, CallReader
@@ -113,6 +113,13 @@ class Signoff(AbstractCapability[Any]):
 
     _gate: Gate = field(init=False, repr=False, compare=False)
     _run: GatedRun | None = field(init=False, default=None, repr=False, compare=False)
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args: object, **options: object) -> Signoff:
+            """Raises `WrongUse` for an option that there is not, with the one that was probably meant."""
+            check_names(options)
+            return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Raises `WrongUse` for an option that is not what it should be, `PolicyError` for the rules."""

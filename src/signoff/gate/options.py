@@ -37,6 +37,13 @@ def check_options(given: Mapping[str, Any]) -> None:
             raise WrongUse(f"Signoff({name}={shown}): {wrong}")
 
 
+def check_names(given: Iterable[str]) -> None:
+    """Raise `WrongUse` for the name of an option that there is not."""
+    for name in given:
+        if name not in _CHECKS and name != "policy":
+            raise WrongUse(f"Signoff({name}=…): there is no such option; {did_you_mean(name, _CHECKS)}")
+
+
 def check_approver(value: object) -> None:
     """Raise `WrongUse` where nobody can be asked through this."""
     if (wrong := _approver(value)) is not None:
@@ -218,6 +225,8 @@ def read_rules(rules: Rules) -> tuple[Policy | Layers, dict[str, frozenset[str]]
     if isinstance(rules, str | os.PathLike):
         settings = load_settings(rules)
         return settings.policy, {name: person.roles for name, person in settings.people.items()}
+    if not isinstance(rules, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise WrongUse(f"Signoff(policy={_short(rules)}): it must be the path of a file, a Policy, or a list of rules")
     return Policy.from_rules(rules), {}
 
 
@@ -234,7 +243,11 @@ def as_wait(wait: str | float | timedelta) -> timedelta | None:
         return wait
     if isinstance(wait, str):
         if wait not in ("inline", "suspend"):
-            raise WrongUse(f"wait={wait!r}: say 'inline', 'suspend', or a number of seconds")
+            near = did_you_mean(wait, ("inline", "suspend"))
+            raise WrongUse(
+                f"wait={wait!r}: say 'inline', 'suspend', or a number of seconds"
+                + (f"; {near}" if near.startswith("did") else "")
+            )
         return None if wait == "inline" else timedelta(0)
     if wait < 0:
         raise WrongUse(f"wait={wait!r}: a number of seconds cannot be negative")

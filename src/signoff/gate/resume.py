@@ -38,6 +38,10 @@ class SuspendedRun:
     @classmethod
     def of(cls, result: AgentRunResult[Any]) -> SuspendedRun:
         """What to keep of a run that waits for answers."""
+        if not isinstance(result, AgentRunResult):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise WrongUse(
+                f"a run is known by its id, a SuspendedRun, or the result it was suspended with, not {result!r}"
+            )
         if not isinstance(result.output, DeferredToolRequests):
             raise WrongUse("this run is finished: its output is a result, not DeferredToolRequests")
         return cls(conversation=result.conversation)
@@ -79,7 +83,8 @@ async def resume(
     """
     if isinstance(run, str):
         return await resume_run(agent, run, signoff, calls=calls, prompt=prompt, **options)
-    run = run if isinstance(run, SuspendedRun) else SuspendedRun.of(run)
+    if not isinstance(run, SuspendedRun):
+        run = SuspendedRun.of(run)
     gate = signoff or signoff_of(agent)
     if gate is None:
         raise WrongUse("this agent has no Signoff capability: there is nothing to resume it with")

@@ -51,6 +51,8 @@ class ApprovalMemory:
     def __init__(self, file: str | os.PathLike[str] | None | object = PROJECT) -> None:
         if file is PROJECT:
             file = default_file()
+        elif file is not None and not isinstance(file, str | os.PathLike):
+            raise WrongUse(f"ApprovalMemory({file!r}): it must be the path of a file, or None for no file")
         self._file = Path(cast("str | os.PathLike[str]", file)) if file is not None else None
         self._session: dict[_Key, Grant] = {}
         self._always: dict[_Key, Grant] = {}

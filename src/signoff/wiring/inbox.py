@@ -12,6 +12,7 @@ from signoff.config import load_settings, no_settings
 from signoff.core.redact import redact, restore
 from signoff.core.request import ApprovalRequest, State
 from signoff.delivery.inbox import StoreInbox
+from signoff.errors import WrongUse
 from signoff.store.keys import Keys
 from signoff.store.open import open_store
 from signoff.wiring.edits import checked_answer, refuse_unseen
@@ -39,6 +40,8 @@ def open_inbox(
     """
     settings = no_settings() if project is None else load_settings(project)
     roles = dict(roles_of(settings))
+    if people is not None and not isinstance(people, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise WrongUse("open_inbox(people=…): it must be people's names and their roles, as in {'ana': ['ops']}")
     for name, given in (people or {}).items():
         roles[name] = roles.get(name, frozenset()) | frozenset([given] if isinstance(given, str) else given)
     opened = open_store(store) if isinstance(store, str) else store

@@ -74,6 +74,8 @@ class Workers(_Options):
     """Whether workers get their models; without, they can be looked at but not run."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.settings, Settings):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise WrongUse(f"Workers({self.settings!r}): it must be what load_settings(FILE) returns")
         self._time = self.clock or SystemClock()
         self._files: dict[str, WorkerFile] = dict(self.workers or {})
         self._built: dict[tuple[str, bool], Worker] = {}

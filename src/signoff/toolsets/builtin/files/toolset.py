@@ -20,6 +20,7 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.toolsets import ToolsetTool
 
 from signoff.core.verdict import Effect, Verdict
+from signoff.errors import WrongUse
 from signoff.policy.builtin import READ_TOOLS as READS
 from signoff.policy.builtin import WRITE_TOOLS as WRITES
 from signoff.policy.builtin import builtin_policy
@@ -52,6 +53,11 @@ def filesystem(
     Files over `max_bytes` are neither read nor written, an answer has at most `max_chars` characters, and a list or a
     search at most `max_results` lines. Raises `OSError` where there is no such directory.
     """
+    if not isinstance(root, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise WrongUse(f"root={root!r}: it must be the path of a directory")
+    for name, limit in (("max_bytes", max_bytes), ("max_chars", max_chars), ("max_results", max_results)):
+        if limit < 1:
+            raise WrongUse(f"{name}={limit}: it must be at least 1")
     return FilesToolset(
         Root(root), read_only=read_only, max_bytes=max_bytes, max_chars=max_chars, max_results=max_results, id=id
     )
