@@ -52,7 +52,7 @@ class Actor:
         roles: object = self.roles
         if isinstance(roles, str):
             raise WrongUse(f"Actor(roles={roles!r}): it must be a set of names, as in {{{roles!r}}}")
-        if not isinstance(roles, frozenset):
+        if type(roles) is not frozenset:
             object.__setattr__(self, "roles", frozenset(self.roles))
 
     def __str__(self) -> str:
