@@ -13,11 +13,11 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, cast
 
 import discord
 
 from signoff.channels.discord.answers import DiscordAnswers
+from signoff.channels.discord.interaction_data import InteractionData
 from signoff.channels.discord.paper import digest_of, digest_of_all
 from signoff.channels.discord.press import Press, Verb, is_ours
 from signoff.channels.discord.press_result import Pressed, in_words, what_happened
@@ -87,9 +87,8 @@ class Clicks:
 
     async def heard(self, interaction: discord.Interaction) -> None:
         """See to one interaction, if it is with something of ours."""
-        data = cast("Mapping[str, Any]", interaction.data or {})
-        custom_id = data.get("custom_id")
-        if not isinstance(custom_id, str) or not is_ours(custom_id) or self._again(interaction.id):
+        custom_id = InteractionData.of(interaction).custom_id
+        if not is_ours(custom_id) or self._again(interaction.id):
             return
         reply, press = Reply(interaction), Press.of(custom_id)
         try:
