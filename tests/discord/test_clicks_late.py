@@ -10,7 +10,7 @@ from tests.discord.house import House, plainly, press_id, thread_of, told
 from tests.discord.service import Answered, Service
 
 from signoff.channels.discord import replies
-from signoff.channels.discord.press import Verb
+from signoff.channels.discord.custom_id import Verb
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
 from signoff.core.request import State

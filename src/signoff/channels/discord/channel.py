@@ -10,14 +10,15 @@ from typing import Any, TypeVar
 
 import discord
 
-from signoff.channels.discord.answers import DiscordAnswers
+from signoff.channels.discord.addressees import Notifying
 from signoff.channels.discord.cards import Cards
-from signoff.channels.discord.clicks import Clicks
 from signoff.channels.discord.client_events import Listening
 from signoff.channels.discord.drawings import DrawingCache
 from signoff.channels.discord.mentions import Mentions
 from signoff.channels.discord.payloads import holds
 from signoff.channels.discord.permissions import check_permissions, text_channel
+from signoff.channels.discord.press_actions import PressActions
+from signoff.channels.discord.presses import Presses
 from signoff.channels.discord.problems import (
     MISSING_ACCESS,
     MISSING_PERMISSIONS,
@@ -27,7 +28,6 @@ from signoff.channels.discord.problems import (
     is_closed_thread,
     told,
 )
-from signoff.channels.discord.recipients import Notifying
 from signoff.channels.discord.sheet import MessageSheet
 from signoff.channels.discord.slash_commands import Commands
 from signoff.channels.discord.threads import Threads, place, read_place, thread_name
@@ -80,7 +80,7 @@ class DiscordChannel:
         self._workers = tuple(workers)
         self._listening: Listening | None = None
         self._threads: Threads | None = None
-        self._clicks: Clicks | None = None
+        self._presses: Presses | None = None
         self._commands: Commands | None = None
         self._mentions: Mentions | None = None
         self._drawing = DrawingCache()
@@ -117,8 +117,8 @@ class DiscordChannel:
         self._waiting = WaitingCards(self._client, inbox, self._threads, channel.id, self._places)
         if self._listens:
             cards = Cards(inbox, self._threads, self._places, self._numbers)
-            answers = DiscordAnswers(inbox, cards, self._drawing, self._refresh)
-            self._clicks = Clicks(inbox, self._users, answers, channel, self._places)
+            answers = PressActions(inbox, cards, self._drawing, self._refresh)
+            self._presses = Presses(inbox, self._users, answers, channel, self._places)
             self._commands = Commands(self._client, inbox, self._users, channel, self._drawing, listening.begin)
             if self._begin is not None and self._workers:
                 self._mentions = Mentions(self._client, self._users, channel, self._name, self._begin, self._workers)
@@ -141,8 +141,8 @@ class DiscordChannel:
         return listening
 
     async def _interaction(self, interaction: discord.Interaction) -> None:
-        if self._clicks is not None:
-            await self._clicks.heard(interaction)
+        if self._presses is not None:
+            await self._presses.heard(interaction)
 
     async def _message(self, message: discord.Message) -> None:
         if self._mentions is not None:
@@ -176,7 +176,7 @@ class DiscordChannel:
             await listening.stop()
         if commands is not None:
             await commands.end()
-        self._clicks = self._mentions = self._threads = self._waiting = None
+        self._presses = self._mentions = self._threads = self._waiting = None
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
         """Put a notice into its thread, or bring the message at `at` up to date; raises `ChannelFailed`."""

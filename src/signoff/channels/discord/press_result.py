@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from signoff.channels.discord.custom_id import Press
 from signoff.channels.discord.interaction_data import InteractionData
-from signoff.channels.discord.press import Press
+from signoff.channels.discord.message_text import plain
 from signoff.channels.discord.replies import Reply
-from signoff.channels.discord.words import plain
 from signoff.core.lifecycle import settled_text
 from signoff.core.people import Actor
 from signoff.core.redact import redact_text

@@ -10,14 +10,14 @@ from weakref import WeakValueDictionary
 import discord
 
 from signoff.channels.discord.cards import Cards
+from signoff.channels.discord.custom_id import Press, Verb
 from signoff.channels.discord.drawings import DrawingCache
 from signoff.channels.discord.forms import ARGS, REASON, deny_form, edit_form, read_edit
-from signoff.channels.discord.paper import digest_of
-from signoff.channels.discord.press import Press, Verb
+from signoff.channels.discord.message_text import short_span
+from signoff.channels.discord.notice_message import digest_of
 from signoff.channels.discord.press_result import Pressed, in_words, shown
 from signoff.channels.discord.remember_menu import choices, confirm_sheet, decision_for, remember_sheet
 from signoff.channels.discord.sheet import Button, Form, MessageSheet, Style
-from signoff.channels.discord.words import short_span
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
 from signoff.core.quorum import approvals
@@ -36,7 +36,7 @@ _LONGEST = 1900
 _NOT_OFFERED = "This is not offered any longer, and nothing was decided."
 
 
-class DiscordAnswers:
+class PressActions:
     """Carries out what people press, at an inbox. Every press has been looked into before."""
 
     def __init__(
