@@ -9,7 +9,7 @@ from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from tests.profiles import examples
 
-from signoff.channels.discord.press import Press
+from signoff.channels.discord.custom_id import Press
 from signoff.channels.discord.sheet import Button, Form, Menu, MessageSheet, size
 from signoff.core.call import Call
 from signoff.core.canonical import digest

@@ -14,7 +14,7 @@ from tests.ready import ready
 
 from signoff.broker import Broker
 from signoff.channels.discord.bot import discord_channel
-from signoff.channels.discord.press import Press, Verb
+from signoff.channels.discord.custom_id import Press, Verb
 from signoff.config.settings import Person as Known
 from signoff.config.settings import Settings
 from signoff.core.call import Call

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.discord.house import House, told
 from tests.discord.service import Service
 
-from signoff.channels.discord import clicks
+from signoff.channels.discord import presses
 from signoff.channels.discord.problems import OUTSIDE, failed, place_of
 from signoff.channels.discord.sheet import size
 from signoff.channels.discord.threads import place, read_place, thread_name
@@ -91,7 +91,7 @@ async def test_logs_hold_neither_the_token_nor_what_calls_are_about(
     service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.DEBUG, "signoff.discord")
-    monkeypatch.setattr(clicks, "_SOMEBODY_ELSE", 0.0)  # nobody else is there
+    monkeypatch.setattr(presses, "_SOMEBODY_ELSE", 0.0)  # nobody else is there
     house = House(service, tmp_path)
 
     async def broken(*_: Any, **__: Any) -> Any:

@@ -8,8 +8,8 @@ import pytest
 from tests.discord.house import House, press_id, thread_of, told
 from tests.discord.service import Answered, Service
 
-from signoff.channels.discord import clicks
-from signoff.channels.discord.press import Verb
+from signoff.channels.discord import presses
+from signoff.channels.discord.custom_id import Verb
 from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.core.verdict import Requirement
@@ -126,7 +126,7 @@ async def test_h7_whoever_lacks_the_role_is_told_which_one(house: House) -> None
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody shares the bot, so nobody has to be waited for."""
-    monkeypatch.setattr(clicks, "_SOMEBODY_ELSE", 0.0)
+    monkeypatch.setattr(presses, "_SOMEBODY_ELSE", 0.0)
 
 
 @pytest.mark.mission("H7")

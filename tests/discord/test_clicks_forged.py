@@ -16,8 +16,8 @@ from tests.discord.service import Message, Service
 from tests.discord.service.pointed import point_at
 from tests.profiles import examples
 
-from signoff.channels.discord import clicks
-from signoff.channels.discord.press import LONGEST, Press, Verb
+from signoff.channels.discord import presses
+from signoff.channels.discord.custom_id import LONGEST, Press, Verb
 from signoff.core.request import ApprovalRequest, State
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     made.start()
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(clicks, "_SOMEBODY_ELSE", 0.0)  # nobody else is there
+            patch.setattr(presses, "_SOMEBODY_ELSE", 0.0)  # nobody else is there
             yield made
     finally:
         made.stop()

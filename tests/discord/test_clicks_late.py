@@ -10,7 +10,7 @@ from tests.discord.house import House, plainly, press_id, thread_of, told
 from tests.discord.service import Answered, Service
 
 from signoff.channels.discord import replies
-from signoff.channels.discord.press import Verb
+from signoff.channels.discord.custom_id import Verb
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
 from signoff.core.request import State
@@ -158,6 +158,17 @@ async def test_h8_buttons_and_forms_outlive_the_bot(house: House, service: Servi
     finally:
         again.close()
     assert len(service.threads()) == 2 and all(len(service.messages(thread)) == 1 for thread in service.threads())
+
+
+async def test_a_form_that_two_people_have_open_is_taken_from_both(house: House) -> None:
+    async with house.running():
+        request, message = await house.shown(need=Requirement(quorum=2))
+        forms = [await (await who.press(message, "Edit…")).modal() for who in (house.ana, house.ben)]
+        assert forms[0].data["custom_id"] == forms[1].data["custom_id"]
+        for form in forms:
+            await form.submit({"args": '{"to": "ACME", "amount": 1}'})
+        approved = await house.becomes(request, State.APPROVED)
+    assert {vote.by.name for vote in approved.votes} == {"ana", "ben"}
 
 
 async def test_a_press_while_the_bot_starts_is_not_lost(house: House, service: Service, tmp_path: Path) -> None:

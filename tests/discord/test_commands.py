@@ -94,7 +94,14 @@ async def test_whoever_is_not_on_file_is_shown_nothing(house: House, service: Se
 
 
 async def test_the_command_is_added_once_beside_those_that_are_there(house: House, service: Service) -> None:
-    theirs = {"id": "1", "name": "deploy", "type": 1, "description": "theirs", "guild_id": str(service.guild_id)}
+    theirs = {
+        "id": "1",
+        "name": "deploy",
+        "type": 1,
+        "description": "theirs",
+        "application_id": "2",
+        "guild_id": str(service.guild_id),
+    }
     service.state.commands[service.guild_id] = [theirs]
     for _ in range(2):
         channel = house.channel()

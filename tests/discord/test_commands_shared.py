@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from typing import Any
 
 import discord
 import pytest
@@ -11,11 +13,12 @@ from tests.discord.house import House, told
 from tests.discord.service import Service
 from tests.discord.service.running import running
 
-from signoff.channels.discord import commands
-from signoff.channels.discord.bot import COMMANDS, check
+from signoff.channels.discord import slash_commands
+from signoff.channels.discord.bot import COMMANDS, Client, check
 from signoff.channels.discord.channel import DiscordChannel
 from signoff.errors import ChannelFailed
 
+UPSERT = "/applications/{}/guilds/{}/commands"
 LIST = "GET /applications/*/guilds/*/commands"
 
 
@@ -57,7 +60,14 @@ async def test_one_that_another_program_made_is_left_alone(
     house: House, service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "signoff.discord")
-    theirs = {"id": "1", "name": "signoff", "type": 1, "description": "theirs", "guild_id": str(service.guild_id)}
+    theirs = {
+        "id": "1",
+        "name": "signoff",
+        "type": 1,
+        "description": "theirs",
+        "application_id": "2",
+        "guild_id": str(service.guild_id),
+    }
     service.state.commands[service.guild_id] = [theirs]
     steps = dict([one async for one in check(service.token, channel=str(service.channel.id))])
     assert "another command /signoff" in steps[COMMANDS]
@@ -69,7 +79,14 @@ async def test_one_that_another_program_made_is_left_alone(
 
 async def test_an_older_one_of_ours_is_brought_up_to_date(house: House, service: Service) -> None:
     old = {"type": 1, "name": "pending", "description": "as it was", "options": []}
-    ours = {"id": "1", "name": "signoff", "type": 1, "description": "as it was", "guild_id": str(service.guild_id)}
+    ours = {
+        "id": "1",
+        "name": "signoff",
+        "type": 1,
+        "description": "as it was",
+        "application_id": "2",
+        "guild_id": str(service.guild_id),
+    }
     service.state.commands[service.guild_id] = [ours | {"options": [old]}]
     channel = house.channel()
     await channel.start(house.inbox())
@@ -88,7 +105,7 @@ async def test_two_channels_of_one_bot_share_the_command(
         night = about(bot, house, second.id, "night")
         await first.start(house.inbox())
         await night.start(house.inbox("night"))
-        await service.asked("POST", "/applications/{}/guilds/{}/commands")
+        await service.asked("POST", UPSERT)
         await first.stop()
         assert await told(await house.ana.command("signoff pending", second)) == "Nothing waits for an answer."
         await night.stop()
@@ -96,11 +113,71 @@ async def test_two_channels_of_one_bot_share_the_command(
     assert "not found" not in caplog.text
 
 
+@pytest.mark.parametrize("has_tree", [False, True])
+async def test_a_bot_is_served_wherever_its_tree_is_and_left_as_it_was(
+    house: House, service: Service, has_tree: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Most bots have their tree in a variable of the module, and some have none."""
+    bot = discord.Client(intents=discord.Intents(guilds=True, guild_messages=True))
+    tree = app_commands.CommandTree(bot) if has_tree else None
+    async with running(bot, service):
+        channel = about(bot, house, service.channel.id)
+        await channel.start(house.inbox())
+        await service.asked("POST", UPSERT)
+        assert await told(await house.ana.command("signoff pending", service.channel)) == "Nothing waits for an answer."
+        service.state.commands[service.guild_id].append(_command("deploy", service))
+        theirs = await house.ana.command("deploy", service.channel)
+        assert await told(await house.ana.command("signoff pending", service.channel))
+        await channel.stop()
+        assert theirs.replies == []
+        assert tree is None or not tree.get_commands(guild=discord.Object(service.guild_id))
+        if not has_tree:
+            app_commands.CommandTree(bot)  # the owner may still have one
+    assert ("'deploy' not found" in caplog.text) is has_tree and "'signoff' not found" not in caplog.text
+
+
+async def test_what_another_version_added_is_told_what_there_is(house: House, service: Service) -> None:
+    async with house.running():
+        await service.asked("POST", UPSERT)
+        [ours] = service.state.commands[service.guild_id]
+        ours["options"].append({"type": 1, "name": "later", "description": "of a later version", "options": []})
+        assert (
+            await told(await house.ana.command("signoff later", service.channel))
+            == "There are `/signoff pending`, `/signoff show`, `/signoff history` and `/signoff test`."
+        )
+
+
+async def test_a_command_while_the_bot_starts_is_answered(
+    house: House, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slash_commands, "_STARTING", 60.0)
+    async with house.running():
+        await service.asked("POST", UPSERT)
+    client, heard = Client(), asyncio.Event()
+
+    async def on_interaction(_: discord.Interaction) -> None:
+        heard.set()
+
+    client.event(on_interaction)
+    async with running(client, service):
+        early = await house.ana.command("signoff pending", service.channel)
+        await heard.wait()
+        channel = about(client, house, service.channel.id)
+        await channel.start(house.inbox())
+        assert await told(early) == "Nothing waits for an answer."
+        await channel.stop()
+
+
+def _command(name: str, service: Service) -> dict[str, Any]:
+    known = {"id": "7", "name": name, "type": 1, "description": "theirs", "application_id": "2", "options": []}
+    return known | {"guild_id": str(service.guild_id)}
+
+
 async def test_it_is_tried_again_when_discord_has_trouble(
     house: House, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commands, "_FIRST_PAUSE", 0.0)
-    real, tries = commands.add_command, list[int]()
+    monkeypatch.setattr(slash_commands, "_FIRST_PAUSE", 0.0)
+    real, tries = slash_commands.add_command, list[int]()
 
     async def fails_at_first(client: discord.Client, guild_id: int) -> bool:
         tries.append(guild_id)
@@ -108,9 +185,9 @@ async def test_it_is_tried_again_when_discord_has_trouble(
             raise ChannelFailed("Discord cannot be reached", whole=True)
         return await real(client, guild_id)
 
-    monkeypatch.setattr(commands, "add_command", fails_at_first)
+    monkeypatch.setattr(slash_commands, "add_command", fails_at_first)
     async with house.running():
-        await service.asked("POST", "/applications/{}/guilds/{}/commands")
+        await service.asked("POST", UPSERT)
     assert tries == [service.guild_id] * 3
 
 

@@ -11,8 +11,8 @@ from tests.discord.asking import asked
 
 from signoff.channels.discord import drawings
 from signoff.channels.discord.drawings import LARGE, DrawingCache, is_large
-from signoff.channels.discord.paper import sheet_for, shows_whole
-from signoff.channels.discord.whole import whole
+from signoff.channels.discord.notice_message import sheet_for, shows_whole
+from signoff.channels.discord.request_file import whole
 from signoff.core.notice import Asked, Together
 
 

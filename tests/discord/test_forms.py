@@ -12,8 +12,8 @@ from tests.discord.asking import ANY, any_request, arguments, asked, check_form,
 from tests.discord.reader import acting
 
 from signoff.broker.grants import check_terms
+from signoff.channels.discord.custom_id import Press, Verb
 from signoff.channels.discord.forms import deny_form, edit_form, read_edit
-from signoff.channels.discord.press import Press, Verb
 from signoff.channels.discord.remember_menu import choices, confirm_sheet, decision_for, remember_sheet
 from signoff.channels.discord.sheet import Form, Menu
 from signoff.core.call import Veiled

@@ -15,10 +15,10 @@ from tests.discord.reader import CODE, acting, outside, read
 from tests.profiles import NIGHTLY, examples
 
 from signoff.channels.discord.lists import history_sheet, pending_sheet, show_sheet
-from signoff.channels.discord.paper import sheet_for, shows_whole
+from signoff.channels.discord.message_text import span, spelled
+from signoff.channels.discord.notice_message import sheet_for, shows_whole
+from signoff.channels.discord.request_file import whole
 from signoff.channels.discord.sheet import MessageSheet
-from signoff.channels.discord.whole import whole
-from signoff.channels.discord.words import span, spelled
 from signoff.core.canonical import canonical
 from signoff.core.card import card_for
 from signoff.core.notice import Asked, RunResult, Together

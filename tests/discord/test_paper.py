@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from tests.discord.asking import ANA, AT, BEN, asked, check_sheet, settled
 
+from signoff.channels.discord.custom_id import Press
 from signoff.channels.discord.lists import history_sheet, pending_sheet, show_sheet
-from signoff.channels.discord.paper import sheet_for, shows_whole
-from signoff.channels.discord.press import Press
+from signoff.channels.discord.notice_message import sheet_for, shows_whole
+from signoff.channels.discord.request_file import whole
 from signoff.channels.discord.sheet import MessageSheet
-from signoff.channels.discord.whole import whole
 from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.lifecycle import SILENCE
@@ -159,7 +159,7 @@ def test_whether_it_is_whole_does_not_depend_on_who_answered_so_far() -> None:
 
 
 def test_what_is_too_large_for_a_file_is_not_for_discord(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("signoff.channels.discord.whole.LARGEST", 20_000)
+    monkeypatch.setattr("signoff.channels.discord.request_file.LARGEST", 20_000)
     for content in ("x" * 20_000, "漢" * 7_000):
         with pytest.raises(WrongUse, match="too large for Discord"):
             whole(asked(args={"content": content}))

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 from tests.discord.asking import AT, asked, check_sheet, settled
 
+from signoff.channels.discord.custom_id import Press, Verb
 from signoff.channels.discord.lists import history_sheet, pending_sheet, show_sheet
-from signoff.channels.discord.paper import digest_of_all, sheet_for
-from signoff.channels.discord.press import Press, Verb
+from signoff.channels.discord.notice_message import digest_of_all, sheet_for
+from signoff.channels.discord.request_file import whole
 from signoff.channels.discord.sheet import MessageSheet
-from signoff.channels.discord.whole import whole
 from signoff.core.context import EarlierAnswers, RequestContext, Tally
 from signoff.core.loosening import Loosened
 from signoff.core.notice import Asked, Together

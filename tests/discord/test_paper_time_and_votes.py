@@ -9,9 +9,9 @@ import pytest
 from tests.discord.asking import AT, asked, check_sheet, settled
 
 from signoff.channels.discord.lists import history_sheet, show_sheet
-from signoff.channels.discord.paper import sheet_for, shows_whole
+from signoff.channels.discord.notice_message import sheet_for, shows_whole
+from signoff.channels.discord.request_file import whole
 from signoff.channels.discord.sheet import MessageSheet
-from signoff.channels.discord.whole import whole
 from signoff.core.call import Veiled
 from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision

@@ -10,7 +10,7 @@ import pytest
 from tests.discord.house import House, plainly, told
 from tests.discord.service import Answered, Service
 
-from signoff.channels.discord import clicks
+from signoff.channels.discord import presses
 from signoff.channels.discord.bot import discord_channel
 from signoff.core.request import State
 from signoff.delivery import Reconciler, Route
@@ -30,7 +30,7 @@ def said(answered: Answered) -> list[str]:
 
 
 def test_whoever_did_not_ask_waits_longer_than_a_form_takes() -> None:
-    assert clicks._FORM_WITHIN < clicks._SOMEBODY_ELSE < 3.0
+    assert presses._FORM_WITHIN < presses._SOMEBODY_ELSE < 3.0
 
 
 async def test_a_program_that_did_not_ask_says_nothing_about_what_another_does(house: House, other: House) -> None:
@@ -54,8 +54,8 @@ async def test_what_is_nobodys_is_answered_in_time_by_when_it_was_pressed(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be heard late, and the answer takes its way back: Discord counts from the press."""
-    monkeypatch.setattr(clicks, "_SOMEBODY_ELSE", 1000.0)
-    monkeypatch.setattr(clicks, "_MOST_LATE", 1000.0, raising=False)
+    monkeypatch.setattr(presses, "_SOMEBODY_ELSE", 1000.0)
+    monkeypatch.setattr(presses, "_MOST_LATE", 1000.0, raising=False)
     async with house.running():
         _, message = await house.shown()
         gone = f"signoff:1:approve:nosuchone:{'0' * 12}"

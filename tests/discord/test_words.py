@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from tests.discord.asking import ANY, BITS, long_texts, texts
 from tests.discord.reader import acting, read
 
-from signoff.channels.discord.parts import MessagePart, lay_out
-from signoff.channels.discord.sheet import size
-from signoff.channels.discord.words import (
+from signoff.channels.discord.message_text import (
     block,
     cut_block,
     first,
@@ -23,6 +21,8 @@ from signoff.channels.discord.words import (
     shown,
     span,
 )
+from signoff.channels.discord.parts import MessagePart, lay_out
+from signoff.channels.discord.sheet import size
 from signoff.core.visible import visible
 
 seen = long_texts.map(lambda text: visible(text, lines=True))

@@ -20,7 +20,7 @@ from tests.discord.service.pointed import point_at
 
 from signoff import Signoff, resume
 from signoff.channels import DiscordApprovals
-from signoff.channels.discord import clicks
+from signoff.channels.discord import presses
 from signoff.errors import WrongUse
 from signoff.testing import ScriptedModel
 
@@ -256,7 +256,7 @@ async def test_h12_without_a_store_the_thread_is_the_same(service: Service) -> N
 async def test_h12_only_in_that_thread_and_only_by_the_right_people(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clicks, "_SOMEBODY_ELSE", 0.0)  # nobody else is there
+    monkeypatch.setattr(presses, "_SOMEBODY_ELSE", 0.0)  # nobody else is there
     tools = Tools()
     gate = Signoff(
         [{"ask": "deploy", "by": "ops", "quorum": 2}, {"deny": "delete_file", "reason": "never"}],

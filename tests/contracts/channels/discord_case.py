@@ -14,9 +14,9 @@ from tests.discord.service import Answered, Message, Service
 from tests.discord.service.pointed import point_at
 
 from signoff.channels.discord.bot import discord_channel
+from signoff.channels.discord.custom_id import Press, Verb
 from signoff.channels.discord.forms import ARGS, REASON
-from signoff.channels.discord.paper import digest_of
-from signoff.channels.discord.press import Press, Verb
+from signoff.channels.discord.notice_message import digest_of
 from signoff.core.notice import Asked, Notice
 from signoff.ports import Channel
 from signoff.testing import ChannelCase

@@ -11,10 +11,11 @@ import discord
 
 from signoff.channels.discord.backoff import Pacing, Timing
 from signoff.channels.discord.channel import DiscordChannel
-from signoff.channels.discord.commands import FOREIGN, NAME, add_command
+from signoff.channels.discord.library_internals import has_lost_session, session_limit, silence_voice
 from signoff.channels.discord.payloads import SILENT
 from signoff.channels.discord.permissions import NEEDED, missing, text_channel
 from signoff.channels.discord.problems import OUTSIDE, failed, place_of, refused_token
+from signoff.channels.discord.slash_commands import FOREIGN, NAME, OwnTree, add_command
 from signoff.core.notice import Notice, Reminder
 from signoff.core.people import Actor
 from signoff.errors import ChannelFailed, SignoffError, WrongUse
@@ -37,8 +38,7 @@ class Client(discord.Client):
     """Hears of servers and their messages, without any privileged intent, and keeps next to nothing."""
 
     def __init__(self) -> None:
-        # It would warn that it cannot speak: nobody here wants it to.
-        discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False
+        silence_voice()
         super().__init__(
             intents=discord.Intents(guilds=True, guild_messages=True),
             allowed_mentions=SILENT,
@@ -46,6 +46,7 @@ class Client(discord.Client):
             member_cache_flags=discord.MemberCacheFlags.none(),
             max_ratelimit_timeout=_SLOWEST,
         )
+        self.tree = OwnTree(self)
         self.has_identified = False
         """Whether Discord counts it as a session that was begun."""
         self.session_over = asyncio.Event()
@@ -56,7 +57,7 @@ class Client(discord.Client):
         await super().before_identify_hook(shard_id, initial=initial)
 
     async def on_disconnect(self) -> None:
-        if getattr(self.ws, "session_id", "") is None:
+        if has_lost_session(self):
             self.session_over.set()
 
 
@@ -265,16 +266,15 @@ class BotConnection:
     async def _check_limit(self) -> None:
         try:
             async with asyncio.timeout(_WITHIN):
-                _, _, limit = await self.client.http.get_bot_gateway()
+                limit = await session_limit(self.client)
         except OUTSIDE as error:
             raise failed(error, "connect") from error
-        if limit["remaining"] <= _RESERVE:
-            after = limit["reset_after"] / 1000
+        if limit.remaining <= _RESERVE:
             raise ChannelFailed(
-                f"the bot connected so often that Discord takes {limit['remaining']} of {limit['total']} more today; "
-                f"this begins anew in {after / 60:.0f} minutes",
+                f"the bot connected so often that Discord takes {limit.remaining} of {limit.total} more today; "
+                f"this begins anew in {limit.reset_after / 60:.0f} minutes",
                 whole=True,
-                after=after,
+                after=limit.reset_after,
             )
 
     async def _one_session(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import MutableMapping, Sequence
 
 import discord
 
-from signoff.channels.discord.paper import digest_of
+from signoff.channels.discord.notice_message import digest_of
 from signoff.channels.discord.problems import OUTSIDE, failed
 from signoff.channels.discord.threads import Threads, read_place, shows
 from signoff.core.request import ApprovalRequest
@@ -20,7 +20,7 @@ _log = logging.getLogger("signoff.discord")
 _WITHIN = 10.0
 """Seconds: somebody waits."""
 _NUMBER = re.compile(r" \((\d{1,4}) of (\d{1,4})\)\Z")
-"""As `paper` ends the title of one of several calls."""
+"""As `notice_message` ends the title of one of several calls."""
 
 
 class Cards:

@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 
 import discord
 
-from signoff.channels.discord.answers import DiscordAnswers
+from signoff.channels.discord.addressees import Notifying
 from signoff.channels.discord.cards import Cards
-from signoff.channels.discord.clicks import Clicks
 from signoff.channels.discord.client_events import Listening
-from signoff.channels.discord.commands import Commands
 from signoff.channels.discord.drawings import DrawingCache
 from signoff.channels.discord.mentions import Mentions
 from signoff.channels.discord.payloads import holds
 from signoff.channels.discord.permissions import check_permissions, text_channel
+from signoff.channels.discord.press_actions import PressActions
+from signoff.channels.discord.presses import Presses
 from signoff.channels.discord.problems import (
     MISSING_ACCESS,
     MISSING_PERMISSIONS,
@@ -28,8 +28,8 @@ from signoff.channels.discord.problems import (
     is_closed_thread,
     told,
 )
-from signoff.channels.discord.recipients import Notifying
 from signoff.channels.discord.sheet import MessageSheet
+from signoff.channels.discord.slash_commands import Commands
 from signoff.channels.discord.threads import Threads, place, read_place, thread_name
 from signoff.channels.discord.users import Users
 from signoff.channels.discord.waiting_cards import WaitingCards
@@ -80,7 +80,7 @@ class DiscordChannel:
         self._workers = tuple(workers)
         self._listening: Listening | None = None
         self._threads: Threads | None = None
-        self._clicks: Clicks | None = None
+        self._presses: Presses | None = None
         self._commands: Commands | None = None
         self._mentions: Mentions | None = None
         self._drawing = DrawingCache()
@@ -117,9 +117,9 @@ class DiscordChannel:
         self._waiting = WaitingCards(self._client, inbox, self._threads, channel.id, self._places)
         if self._listens:
             cards = Cards(inbox, self._threads, self._places, self._numbers)
-            answers = DiscordAnswers(inbox, cards, self._drawing, self._refresh)
-            self._clicks = Clicks(inbox, self._users, answers, channel, self._places)
-            self._commands = Commands(self._client, inbox, self._users, channel, self._drawing)
+            answers = PressActions(inbox, cards, self._drawing, self._refresh)
+            self._presses = Presses(inbox, self._users, answers, channel, self._places)
+            self._commands = Commands(self._client, inbox, self._users, channel, self._drawing, listening.begin)
             if self._begin is not None and self._workers:
                 self._mentions = Mentions(self._client, self._users, channel, self._name, self._begin, self._workers)
             self._commands.begin()
@@ -141,10 +141,8 @@ class DiscordChannel:
         return listening
 
     async def _interaction(self, interaction: discord.Interaction) -> None:
-        clicks, commands = self._clicks, self._commands
-        if clicks is not None and commands is not None:
-            await clicks.heard(interaction)
-            await commands.heard(interaction)
+        if self._presses is not None:
+            await self._presses.heard(interaction)
 
     async def _message(self, message: discord.Message) -> None:
         if self._mentions is not None:
@@ -171,12 +169,14 @@ class DiscordChannel:
         listening, self._listening = self._listening, None
         if self._waiting is not None:
             self._waiting.end()
-        if listening is not None:
-            await listening.stop()
         commands, self._commands = self._commands, None
         if commands is not None:
+            commands.leave_tree()
+        if listening is not None:
+            await listening.stop()
+        if commands is not None:
             await commands.end()
-        self._clicks = self._mentions = self._threads = self._waiting = None
+        self._presses = self._mentions = self._threads = self._waiting = None
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
         """Put a notice into its thread, or bring the message at `at` up to date; raises `ChannelFailed`."""

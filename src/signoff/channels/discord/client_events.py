@@ -13,6 +13,7 @@ from typing import Any
 
 import discord
 
+from signoff.channels.discord.library_internals import forget_checks
 from signoff.channels.discord.problems import place_of
 
 _log = logging.getLogger("signoff.discord")
@@ -81,18 +82,10 @@ class Listening:
         await asyncio.gather(*self._waiting, return_exceptions=True)
         self._waiting.clear()
         self._early.clear()
-        self._leave()
+        forget_checks(self._client, self._checks)
+        self._checks.clear()
         if self._work:
             _, late = await asyncio.wait(self._work, timeout=_GOODBYE)
             for work in late:
                 work.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-
-    def _leave(self) -> None:
-        """Have the client forget what it asked us, now: by itself it does so with the next event of each kind."""
-        kept: dict[str, list[tuple[Any, Any]]] = getattr(self._client, "_listeners", {})
-        for event, asked in list(kept.items()):
-            asked[:] = [one for one in asked if one[1] not in self._checks]
-            if not asked:
-                del kept[event]
-        self._checks.clear()

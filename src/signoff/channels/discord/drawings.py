@@ -7,9 +7,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
-from signoff.channels.discord.paper import sheet_for, shows_whole
+from signoff.channels.discord.notice_message import sheet_for, shows_whole
+from signoff.channels.discord.request_file import whole
 from signoff.channels.discord.sheet import AttachedFile, MessageSheet
-from signoff.channels.discord.whole import whole
 from signoff.core.notice import Asked, Notice, Together
 from signoff.core.request import ApprovalRequest
 
@@ -32,7 +32,7 @@ class DrawingCache:
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def sheet(self, notice: Notice) -> MessageSheet:
-        """See `paper.sheet_for`."""
+        """See `notice_message.sheet_for`."""
         match notice:
             case Asked():
                 requests, more = (notice.request,), (notice.number, notice.of)
@@ -43,11 +43,11 @@ class DrawingCache:
         return await self._once(self._kept, _KEPT, requests, more, lambda: sheet_for(notice))
 
     async def shows_whole(self, request: ApprovalRequest) -> bool:
-        """See `paper.shows_whole`."""
+        """See `notice_message.shows_whole`."""
         return await self._once(self._kept, _KEPT, (request,), ("fits",), lambda: shows_whole(request))
 
     async def whole(self, request: ApprovalRequest) -> AttachedFile:
-        """See `whole.whole`."""
+        """See `request_file.whole`."""
         return await self._once(self._papers, _KEPT_PAPERS, (request,), ("whole",), lambda: whole(request))
 
     async def other(self, requests: Iterable[ApprovalRequest], draw: Callable[[], T]) -> T:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.channels.discord.paper import digest_of
-from signoff.channels.discord.press import Press, Verb
+from signoff.channels.discord.custom_id import Press, Verb
+from signoff.channels.discord.message_text import first
+from signoff.channels.discord.notice_message import digest_of
 from signoff.channels.discord.sheet import FORM_TITLE, INPUT, PLACEHOLDER, Field, Form, size
-from signoff.channels.discord.words import first
 from signoff.channels.edit_draft import EditDraft, start_of
 from signoff.channels.editor import BrokenArgs, read_args
 from signoff.core.call import Veiled

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from signoff.channels.discord.paper import LOOSENED_RUN, asked_text, footer_of, summary_span, title_of
+from signoff.channels.discord.message_text import moment, short_span
+from signoff.channels.discord.notice_message import LOOSENED_RUN, asked_text, footer_of, summary_span, title_of
 from signoff.channels.discord.parts import MessagePart, lay_out
+from signoff.channels.discord.request_file import whole
 from signoff.channels.discord.request_status import AMBER, FACES, GREY, in_a_word
 from signoff.channels.discord.sheet import DESCRIPTION, MessageSheet
-from signoff.channels.discord.whole import whole
-from signoff.channels.discord.words import moment, short_span
 from signoff.core.request import ApprovalRequest
 from signoff.core.visible import visible
 from signoff.errors import WrongUse

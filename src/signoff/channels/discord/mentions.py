@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import discord
 
+from signoff.channels.discord.message_text import first
 from signoff.channels.discord.payloads import SILENT
 from signoff.channels.discord.permissions import CREATE_THREADS, NEEDED
 from signoff.channels.discord.press_result import shown as said_as
@@ -19,7 +20,6 @@ from signoff.channels.discord.problems import OUTSIDE, THREAD_EXISTS, code_of, f
 from signoff.channels.discord.sheet import CONTENT, size
 from signoff.channels.discord.threads import OPEN_FOR, place
 from signoff.channels.discord.users import Users
-from signoff.channels.discord.words import first
 from signoff.core.address import addressed, spoken_name
 from signoff.core.redact import Redactor
 from signoff.core.safe import visible_around

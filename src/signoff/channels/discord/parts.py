@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from signoff.channels.discord.message_text import block, cut_block, is_short, short_span, span
 from signoff.channels.discord.sheet import size
-from signoff.channels.discord.words import block, cut_block, is_short, short_span, span
 
 _LEAST = 180
 """Characters that a part gets at least, if it is shown at all."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import discord
 
-from signoff.channels.discord.press import Press
+from signoff.channels.discord.custom_id import Press
 from signoff.channels.discord.sheet import AttachedFile, Button, Form, Menu, MessageSheet, Style
 
 SILENT = discord.AllowedMentions.none()

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
 
-import discord
-
-from signoff.channels.discord.press import Press
+from signoff.channels.discord.custom_id import Press
+from signoff.channels.discord.interaction_data import InteractionData
+from signoff.channels.discord.message_text import plain
 from signoff.channels.discord.replies import Reply
-from signoff.channels.discord.words import plain
 from signoff.core.lifecycle import settled_text
 from signoff.core.people import Actor
 from signoff.core.redact import redact_text
@@ -37,13 +34,8 @@ class Pressed:
         return self.requests[0]
 
     @property
-    def data(self) -> Mapping[str, Any]:
-        return cast("Mapping[str, Any]", self.reply.interaction.data or {})
-
-    @property
-    def is_form(self) -> bool:
-        """Whether a form comes back filled in."""
-        return self.reply.interaction.type is discord.InteractionType.modal_submit
+    def data(self) -> InteractionData:
+        return InteractionData.of(self.reply.interaction)
 
 
 def what_happened(request: ApprovalRequest) -> str:

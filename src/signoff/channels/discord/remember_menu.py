@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-from signoff.channels.discord.paper import digest_of, footer_of
+from signoff.channels.discord.custom_id import Press, Verb
+from signoff.channels.discord.message_text import first, short_span
+from signoff.channels.discord.notice_message import digest_of, footer_of
 from signoff.channels.discord.parts import MessagePart, lay_out
-from signoff.channels.discord.press import Press, Verb
 from signoff.channels.discord.request_status import AMBER
 from signoff.channels.discord.sheet import DESCRIPTION, OPTION, OPTIONS, Button, Menu, MenuOption, MessageSheet
-from signoff.channels.discord.words import first, short_span
 from signoff.core.decision import ApprovalDecision
 from signoff.core.offer import Offer, offers
 from signoff.core.request import ApprovalRequest

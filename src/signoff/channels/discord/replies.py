@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from typing import Any
 
 import discord
@@ -113,15 +113,6 @@ class Reply:
                 _log.warning("somebody could not be told: %s", failed(error, "reply"))
             return False
         return True
-
-
-def fields_of(data: Mapping[str, Any]) -> dict[str, str]:
-    """What was filled into a form, by the ids of its fields."""
-    filled: dict[str, str] = {}
-    for part in data.get("components", ()):
-        inside = [part["component"]] if "component" in part else part.get("components", ())
-        filled |= {one["custom_id"]: one["value"] for one in inside if isinstance(one.get("value"), str)}
-    return filled
 
 
 def _sheet(said: str | MessageSheet) -> MessageSheet:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from signoff.channels.discord.message_text import moment, short_span
 from signoff.channels.discord.parts import MessagePart
-from signoff.channels.discord.words import moment, short_span
 from signoff.core.canonical import canonical
 from signoff.core.card import Card, without_answer
 from signoff.core.decision import ApprovalDecision, Remember

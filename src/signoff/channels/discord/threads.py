@@ -11,8 +11,10 @@ from contextlib import suppress
 
 import discord
 
+from signoff.channels.discord.addressees import without_names
+from signoff.channels.discord.custom_id import Verb
+from signoff.channels.discord.message_text import first
 from signoff.channels.discord.payloads import is_framed, presses_in, to_edit, to_send
-from signoff.channels.discord.press import Verb
 from signoff.channels.discord.problems import (
     OUTSIDE,
     THREAD_ARCHIVED,
@@ -20,9 +22,7 @@ from signoff.channels.discord.problems import (
     code_of,
     failed,
 )
-from signoff.channels.discord.recipients import without_names
 from signoff.channels.discord.sheet import MessageSheet, size
-from signoff.channels.discord.words import first
 from signoff.core.subject import Subject, SubjectKind
 from signoff.core.visible import visible
 from signoff.errors import ChannelFailed
@@ -40,7 +40,7 @@ _NONCE = 25
 _MOST_DELETED = 10
 """Messages about one thing that were sent and deleted within the minutes in which Discord knows their nonces."""
 _LAST_LINE = re.compile(r"request ([A-Za-z0-9_-]{1,40}) · ")
-"""As `paper.footer_of` writes it."""
+"""As `notice_message.footer_of` writes it."""
 
 
 def place(thread: int, message: int | None = None) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from signoff.channels.discord.message_text import block, cut_block, first, short_plain, span
 from signoff.channels.discord.sheet import CONTENT, AttachedFile, MessageSheet, size
-from signoff.channels.discord.words import block, cut_block, first, short_plain, span
 from signoff.core.notice import RunResult
 from signoff.core.run import RunState
 from signoff.core.safe import redacted_text

@@ -9,10 +9,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from signoff.channels.discord.message_text import moment, short_span
 from signoff.channels.discord.request_status import named
 from signoff.channels.discord.sheet import MessageSheet
 from signoff.channels.discord.users import Users
-from signoff.channels.discord.words import moment, short_span
 from signoff.core.card import without_answer
 from signoff.core.notice import Asked, Reminder
 from signoff.core.request import State

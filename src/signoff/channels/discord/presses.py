@@ -13,19 +13,19 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, cast
 
 import discord
 
-from signoff.channels.discord.answers import DiscordAnswers
-from signoff.channels.discord.paper import digest_of, digest_of_all
-from signoff.channels.discord.press import Press, Verb, is_ours
+from signoff.channels.discord.custom_id import Press, Verb, is_ours
+from signoff.channels.discord.interaction_data import InteractionData
+from signoff.channels.discord.message_text import span
+from signoff.channels.discord.notice_message import digest_of, digest_of_all
+from signoff.channels.discord.press_actions import PressActions
 from signoff.channels.discord.press_result import Pressed, in_words, what_happened
 from signoff.channels.discord.problems import place_of
 from signoff.channels.discord.replies import Reply
 from signoff.channels.discord.threads import link_to, read_place, together
 from signoff.channels.discord.users import Users
-from signoff.channels.discord.words import span
 from signoff.core.lifecycle import OPEN
 from signoff.core.notice import trail_of
 from signoff.core.people import Actor
@@ -66,14 +66,14 @@ class _NotOurs(Exception):
     """We did not ask that here. Whoever shares our bot may have: what is said holds for us alone."""
 
 
-class Clicks:
+class Presses:
     """Interactions with our buttons and forms, for one channel."""
 
     def __init__(
         self,
         inbox: Inbox,
         users: Users,
-        answers: DiscordAnswers,
+        answers: PressActions,
         channel: discord.TextChannel,
         places: Mapping[str, str],
     ) -> None:
@@ -87,9 +87,8 @@ class Clicks:
 
     async def heard(self, interaction: discord.Interaction) -> None:
         """See to one interaction, if it is with something of ours."""
-        data = cast("Mapping[str, Any]", interaction.data or {})
-        custom_id = data.get("custom_id")
-        if not isinstance(custom_id, str) or not is_ours(custom_id) or self._again(interaction.id):
+        custom_id = InteractionData.of(interaction).custom_id
+        if not is_ours(custom_id) or self._again(interaction.id):
             return
         reply, press = Reply(interaction), Press.of(custom_id)
         try:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from signoff.channels.discord.custom_id import Press, Verb
+from signoff.channels.discord.message_text import first, short_span
 from signoff.channels.discord.parts import MessagePart, lay_out
-from signoff.channels.discord.press import Press, Verb
 from signoff.channels.discord.request_status import AMBER, GREY, face_of, in_a_word, settled, voted_for, waiting
-from signoff.channels.discord.said import said_sheet
+from signoff.channels.discord.result_message import said_sheet
 from signoff.channels.discord.sheet import DESCRIPTION, FOOTER, Button, MessageSheet, Style, size
-from signoff.channels.discord.words import first, short_span
 from signoff.core.call import Veiled
 from signoff.core.canonical import digest
 from signoff.core.card import Card, Choice, card_for, safe_summary

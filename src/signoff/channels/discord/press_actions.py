@@ -10,15 +10,14 @@ from weakref import WeakValueDictionary
 import discord
 
 from signoff.channels.discord.cards import Cards
+from signoff.channels.discord.custom_id import Press, Verb
 from signoff.channels.discord.drawings import DrawingCache
 from signoff.channels.discord.forms import ARGS, REASON, deny_form, edit_form, read_edit
-from signoff.channels.discord.paper import digest_of
-from signoff.channels.discord.press import Press, Verb
+from signoff.channels.discord.message_text import short_span
+from signoff.channels.discord.notice_message import digest_of
 from signoff.channels.discord.press_result import Pressed, in_words, shown
 from signoff.channels.discord.remember_menu import choices, confirm_sheet, decision_for, remember_sheet
-from signoff.channels.discord.replies import fields_of
 from signoff.channels.discord.sheet import Button, Form, MessageSheet, Style
-from signoff.channels.discord.words import short_span
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
 from signoff.core.quorum import approvals
@@ -37,7 +36,7 @@ _LONGEST = 1900
 _NOT_OFFERED = "This is not offered any longer, and nothing was decided."
 
 
-class DiscordAnswers:
+class PressActions:
     """Carries out what people press, at an inbox. Every press has been looked into before."""
 
     def __init__(
@@ -72,7 +71,7 @@ class DiscordAnswers:
             case Verb.DENY:
                 await self._answer(pressed, ApprovalDecision(approved=False, by=pressed.by))
             case Verb.DENY_NOTE:
-                note = fields_of(pressed.data).get(REASON, "").strip()
+                note = pressed.data.fields.get(REASON, "").strip()
                 await self._answer(pressed, ApprovalDecision(approved=False, note=note, by=pressed.by))
             case Verb.EDIT:
                 await self._edit(pressed)
@@ -131,13 +130,12 @@ class DiscordAnswers:
         if await self._is_locked(pressed.request, pressed.by):
             await self.unlock(pressed)
             return
-        fields = fields_of(pressed.data)
         try:
-            edited = read_edit(pressed.request, fields)
+            edited = read_edit(pressed.request, pressed.data.fields)
             decision = ApprovalDecision(approved=True, edited_args=edited, by=pressed.by)
             await self._answer(pressed, decision)
         except EditRefused as refused:
-            self._keep(pressed, fields.get(ARGS, ""))
+            self._keep(pressed, pressed.data.fields.get(ARGS, ""))
             row = (_button(pressed.request, Verb.EDIT, "Edit again", "primary", AGAIN),)
             text = f"Nothing was decided, because this does not fit: {shown(refused)}"
             await pressed.reply.tell(MessageSheet(content=f"{text[:_LONGEST]}.", rows=(row,)))
@@ -150,8 +148,8 @@ class DiscordAnswers:
     async def _offer(self, pressed: Pressed) -> None:
         request = pressed.request
         now = pressed.reply.interaction.created_at
-        picked = next(iter(pressed.data.get("values", ())), None)
-        if isinstance(picked, str):
+        picked = pressed.data.picked
+        if picked is not None:
             decision = decision_for(request, picked, now)
             if decision is None:
                 await pressed.reply.tell(_NOT_OFFERED)

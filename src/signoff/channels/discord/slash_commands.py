@@ -1,0 +1,294 @@
+"""`/signoff pending`, `show`, `history`, `test`: what waits and what was decided, told privately, and a self-test.
+
+The command is one of the server that our channel belongs to. It is added beside whatever commands the bot has, and
+nothing that is there is replaced: a bot with a `/signoff` of its own keeps that, and has none of ours. It is a group in
+the command tree of the client; a client that has none gets one of ours, for as long as we listen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import Any, cast
+
+import discord
+from discord import app_commands
+
+from signoff.channels.discord.drawings import DrawingCache
+from signoff.channels.discord.library_internals import add_to_server, attached_tree, detach_tree, payload_of
+from signoff.channels.discord.lists import history_sheet, pending_sheet, show_sheet
+from signoff.channels.discord.press_result import shown
+from signoff.channels.discord.problems import OUTSIDE, failed, place_of
+from signoff.channels.discord.replies import Reply
+from signoff.channels.discord.sheet import MessageSheet
+from signoff.channels.discord.threads import link_to, place, read_place
+from signoff.channels.discord.users import Users
+from signoff.core.people import Actor
+from signoff.core.visible import visible
+from signoff.errors import ChannelFailed, SignoffError
+from signoff.ports import Inbox
+
+_log = logging.getLogger("signoff.discord")
+
+NAME = "signoff"
+HISTORY = 10
+MOST = 25
+FOREIGN = f"the bot has another command /{NAME} in this server, which is left alone"
+_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 600.0
+"""Seconds between tries to add the command."""
+_GOODBYE = 5.0
+"""Seconds that a try gets to come to an end."""
+_STARTING = 2.5
+"""Seconds that a command waits for a channel that is about to start: Discord waits for three."""
+_NOTHING: Mapping[str, Any] = {}
+
+
+class OwnTree(app_commands.CommandTree[Any]):
+    """The tree of a client whose owner has none. What it does not know is somebody else's, who may see to it."""
+
+    def __init__(self, client: discord.Client) -> None:
+        super().__init__(client)
+        self.has_started = asyncio.Event()
+        """Set once our command is in it: people type while we start."""
+        self.users: set[Commands] = set()
+
+    async def interaction_check(self, interaction: discord.Interaction, /) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.has_started.wait(), _STARTING)
+        return True
+
+    async def on_error(self, interaction: discord.Interaction, error: app_commands.AppCommandError, /) -> None:
+        if not isinstance(error, app_commands.CommandNotFound):
+            await super().on_error(interaction, error)
+        elif error.parents[:1] == [NAME]:  # another version's
+            names = [f"`/{NAME} {one.name}`" for one in SlashCommand().commands]
+            await Reply(interaction).tell(f"There are {', '.join(names[:-1])} and {names[-1]}.")
+
+
+Answer = Callable[["Commands", Actor], Awaitable[MessageSheet | str]]
+
+
+class SlashCommand(app_commands.Group):
+    """Our command in a tree, for all channels that a bot has in a server."""
+
+    def __init__(self) -> None:
+        super().__init__(name=NAME, description="What waits for an answer, and what was decided")
+        self.users: list[Commands] = []
+
+    def _see_to(self, interaction: discord.Interaction, answer: Answer) -> None:
+        """Leave it to the channel that it was typed in, or else to any."""
+        users = sorted(self.users, key=lambda one: not one.is_near(interaction))
+        if users:
+            users[0].begin_answer(interaction, answer)
+
+    @app_commands.command(name="pending", description="What waits for an answer")
+    async def pending(self, interaction: discord.Interaction) -> None:
+        self._see_to(interaction, lambda one, _: one.pending())
+
+    @app_commands.command(name="show", description="One request, as it stands")
+    @app_commands.describe(id="The id, or how it begins")
+    async def show(self, interaction: discord.Interaction, id: str) -> None:
+        self._see_to(interaction, lambda one, _: one.show(id))
+
+    @app_commands.command(name="history", description="What was decided last")
+    @app_commands.describe(n="How many")
+    async def history(self, interaction: discord.Interaction, n: app_commands.Range[int, 1, MOST] = HISTORY) -> None:
+        self._see_to(interaction, lambda one, _: one.history(n))
+
+    @app_commands.command(name="test", description="Ask a question about nothing, to see that it works")
+    async def test(self, interaction: discord.Interaction) -> None:
+        self._see_to(interaction, lambda one, by: one.test(interaction, by))
+
+
+async def add_command(client: discord.Client, guild_id: int) -> bool:
+    """Have our command in a server, unless it is there already. False where there is another one of its name.
+
+    Raises `ChannelFailed`.
+    """
+    tree = attached_tree(client)
+    if tree is None or client.application_id is None:
+        raise ChannelFailed("the bot does not know which application it belongs to", again=False)
+    wanted = payload_of(SlashCommand(), tree)
+    try:
+        there = [one for one in await tree.fetch_commands(guild=discord.Object(guild_id)) if one.name == NAME]
+        same = [cast("Mapping[str, Any]", one.to_dict()) for one in there if one.type is _SLASH]
+        if not all(_is_ours(one, wanted) for one in same):
+            return False
+        if not any(_holds(one, wanted) for one in same):
+            await add_to_server(client, guild_id, wanted)
+    except discord.Forbidden as error:
+        problem = f"{failed(error, 'add the command')}; invite it with the scope applications.commands"
+        raise ChannelFailed(problem, again=False) from error
+    except OUTSIDE as error:
+        raise failed(error, "add the command") from error
+    return True
+
+
+_SLASH = discord.AppCommandType.chat_input
+
+
+class Commands:
+    """Our command in one server, for one channel."""
+
+    def __init__(
+        self,
+        client: discord.Client,
+        inbox: Inbox,
+        users: Users,
+        channel: discord.TextChannel,
+        drawing: DrawingCache,
+        work: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self._client = client
+        self._inbox = inbox
+        self._users = users
+        self._channel = channel
+        self._guild = channel.guild
+        self._drawing = drawing
+        self._work = work
+        """Does something beside everything else; it is finished before the channel stops."""
+        self._registering: asyncio.Task[None] | None = None
+        self._is_over = asyncio.Event()
+
+    def begin(self) -> None:
+        """Have the command, now or as soon as that can be. Without it everything else still works."""
+        if self._join_tree():
+            self._registering = asyncio.get_running_loop().create_task(self._register())
+        else:
+            self._leave_alone()
+
+    async def end(self) -> None:
+        """Serve nobody any longer. Discord keeps the command: the next start needs it."""
+        self._is_over.set()
+        if self._registering is not None:
+            await asyncio.wait((self._registering,), timeout=_GOODBYE)
+            self._registering.cancel()
+            await asyncio.wait((self._registering,))
+
+    async def _register(self) -> None:
+        pause = _FIRST_PAUSE
+        while not self._is_over.is_set():
+            try:
+                if not await add_command(self._client, self._guild.id):
+                    self._leave_alone()
+                return
+            except ChannelFailed as problem:
+                _log.warning("there is no /%s: %s", NAME, problem)
+                if not problem.again:
+                    return
+                pause = max(pause, problem.after or 0.0)
+            except Exception as error:
+                _log.error("there is no /%s: %s", NAME, place_of(error))
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_over.wait(), pause)
+            pause = min(_LONGEST_PAUSE, pause * 2)
+
+    def _leave_alone(self) -> None:
+        _log.warning("there is no /%s of ours: %s", NAME, FOREIGN)
+        self.leave_tree()
+
+    # --- what it is answered with ---
+
+    def is_near(self, interaction: discord.Interaction) -> bool:
+        """Whether it comes from our channel or a thread of it."""
+        where = interaction.channel
+        return where is not None and self._channel.id in (where.id, getattr(where, "parent_id", None))
+
+    def begin_answer(self, interaction: discord.Interaction, answer: Answer) -> None:
+        """See to it that whoever typed the command is answered."""
+        self._work(self._answered(interaction, answer))
+
+    async def _answered(self, interaction: discord.Interaction, answer: Answer) -> None:
+        reply = Reply(interaction)
+        by = self._users.known(interaction.user)
+        if by is None:
+            await reply.tell(self._users.stranger(interaction.user, "you cannot see what is asked and decided"))
+            return
+        reply.hold()
+        await reply.done()
+        if reply.is_taken:
+            return
+        try:
+            await reply.tell(await answer(self, by))
+        except SignoffError as error:
+            await reply.tell(f"{shown(error)}.")
+        except Exception as error:
+            _log.error("a command could not be handled: %s", place_of(error))
+            await reply.tell("Something is wrong with signoff itself; its log says more.")
+
+    async def pending(self) -> MessageSheet:
+        requests = await self._inbox.pending()
+        links = {one.id: await self._link(one.id) for one in requests[:MOST]}
+        return await self._drawing.other(requests, lambda: pending_sheet(requests, links))
+
+    async def show(self, request_id: str) -> MessageSheet:
+        request = await self._inbox.request(request_id.strip())
+        return await self._drawing.other((request,), lambda: show_sheet(request))
+
+    async def history(self, limit: int) -> MessageSheet:
+        recent = await self._inbox.recent(limit=limit)
+        return await self._drawing.other(recent, lambda: history_sheet(recent))
+
+    async def test(self, interaction: discord.Interaction, by: Actor) -> str:
+        """Ask about nothing, in the thread that the command was typed in, or else in one of its own."""
+        where = interaction.channel
+        at = place(where.id) if isinstance(where, discord.Thread) else ""
+        request = await self._inbox.try_out(by, at)
+        _log.info("request %s is a test, asked for by %s in %s", request.id, visible(by.name), at or "a new thread")
+        there = "here" if at else "in a thread of its own"
+        return f"A harmless question comes {there}: approve or deny it. Nothing runs, whatever is answered."
+
+    async def _link(self, request_id: str) -> str:
+        at = await self._inbox.where(request_id)
+        return link_to(self._guild.id, at) if all(read_place(at)) else ""
+
+    # --- the tree that it is in ---
+
+    def _join_tree(self) -> bool:
+        """Put the command into the client's tree. False where that has another command of its name."""
+        tree = attached_tree(self._client) or OwnTree(self._client)
+        there = tree.get_command(NAME, guild=self._guild) or tree.get_command(NAME)
+        if there is None:
+            there = SlashCommand()
+            tree.add_command(there, guild=self._guild)
+        if isinstance(there, SlashCommand):
+            there.users.append(self)
+        if isinstance(tree, OwnTree):
+            tree.users.add(self)
+            tree.has_started.set()
+        return isinstance(there, SlashCommand)
+
+    def leave_tree(self) -> None:
+        """Have the tree know nothing of this channel any longer."""
+        tree = attached_tree(self._client)
+        there = tree.get_command(NAME, guild=self._guild) if tree is not None else None
+        if tree is None or not isinstance(there, SlashCommand):
+            return
+        there.users = [one for one in there.users if one is not self]
+        if not there.users:
+            tree.remove_command(NAME, guild=self._guild)
+        if isinstance(tree, OwnTree):
+            tree.users.discard(self)
+            if not tree.users:
+                detach_tree(tree)
+
+
+def _is_ours(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether a command that Discord has is this one, be it as another version made it."""
+    names = {one.get("name") for one in there.get("options") or ()}
+    return bool(names) and names <= {one["name"] for one in wanted["options"]}
+
+
+def _holds(there: object, wanted: object) -> bool:
+    """Whether what Discord has says all that we want. It adds fields of its own, and leaves empty ones out."""
+    if isinstance(wanted, Mapping):
+        known = cast("Mapping[str, Any]", there) if isinstance(there, Mapping) else _NOTHING
+        return all(_holds(known.get(name), value) for name, value in cast("Mapping[str, Any]", wanted).items())
+    if isinstance(wanted, list):
+        have = cast("list[Any]", there) if isinstance(there, list) else []
+        items = cast("list[Any]", wanted)
+        return len(have) == len(items) and all(map(_holds, have, items))
+    return there == wanted or (not there and not wanted)
