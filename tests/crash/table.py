@@ -1,4 +1,4 @@
-"""The table of fault points: made by playing every case, kept in docs/reliability.md.
+"""The table of fault points: made by playing every case, kept in docs/explanation/reliability.md.
 
     python -m tests.crash.table --write
 
@@ -23,7 +23,7 @@ from tests.crash.nested_trips import NESTED
 from tests.crash.nested_trips import SHOWN as NESTED_SHOWN
 from tests.crash.trips import TRIPS
 
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "docs" / "explanation" / "reliability.md"
 BEGIN, END = "<!-- fault points: python -m tests.crash.table --write -->", "<!-- end of fault points -->"
 COLUMNS = ("process", "killed at", "database", "killed there", "the restart found", "ran", "verdict")
 DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
