@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 _LOOK = """<style>
   text { font: 14px 'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif; fill: #222 }
   .name { font-weight: bold } .small { font-size: 12px; fill: #555 } .label { font-size: 12px; fill: #00695c }
+  .small, .label { paint-order: stroke; stroke: #fafafa; stroke-width: 4px }
   rect { fill: #fff; stroke: #00897b; stroke-width: 1.5 } .final rect { fill: #e0f2f1 }
   .paper { fill: #fafafa; stroke: none }
   path { fill: none; stroke: #777; stroke-width: 1.3; marker-end: url(#end) }
@@ -72,15 +73,15 @@ def layers() -> str:
     return _svg(width, y, parts, "The layers of signoff: imports go down only")
 
 
-def _lines(text: str, room: float) -> list[str]:
-    """At most two lines of a text, the last one cut."""
-    most, lines = int(room / 5.9), [""]
+def _lines(text: str, room: float, most: int = 2) -> list[str]:
+    """A text in lines, as many as there may be; the last one says that there is more."""
+    longest, lines = int(room / 5.9), [""]
     for word in text.split():
-        if len(lines[-1]) + len(word) < most:
+        if len(lines[-1]) + len(word) < longest:
             lines[-1] = f"{lines[-1]} {word}".strip()
         else:
             lines.append(word)
-    return lines if len(lines) <= 2 else [lines[0], f"{lines[1]} …"]
+    return lines if len(lines) <= most else [*lines[: most - 1], f"{lines[most - 1]} …"]
 
 
 # --- the life of a request ---
@@ -89,9 +90,9 @@ _PLACES = {
     State.PENDING: (90, 190),
     State.APPROVED: (350, 190),
     State.CLAIMED: (600, 190),
-    State.SUCCEEDED: (850, 70),
-    State.FAILED: (850, 210),
-    State.UNKNOWN: (650, 370),
+    State.SUCCEEDED: (870, 70),
+    State.FAILED: (870, 210),
+    State.UNKNOWN: (600, 400),
     State.CANCELLED: (350, 430),
     State.DENIED: (90, 430),
     State.EXPIRED: (90, 40),
@@ -101,7 +102,6 @@ _BENT = {
     (State.APPROVED, State.CLAIMED): -14,
     (State.CLAIMED, State.APPROVED): -26,
     (State.PENDING, State.CANCELLED): 10,
-    (State.UNKNOWN, State.SUCCEEDED): 60,
 }
 """How far an arrow is bent aside, so that it goes around others."""
 _HALF, _TALL = 62, 24
@@ -139,10 +139,8 @@ def _words(name: str) -> str:
 def life() -> str:
     """States as boxes, events as arrows; what leaves a request in its state stands below the box."""
     known = courses()
-    parts: list[str] = []
-    for (start, end), events in known.items():
-        if start is not end:
-            parts += _arrow(start, end, ", ".join(events))
+    arrows = [_arrow(start, end, events) for (start, end), events in known.items() if start is not end]
+    parts = [part for path, _ in arrows for part in path] + [part for _, label in arrows for part in label]
     for state, (x, y) in _PLACES.items():
         kind = ' class="final"' if state in lifecycle.FINAL else ""
         parts.append(
@@ -153,23 +151,27 @@ def life() -> str:
             text = ", ".join(stays)
             parts += (
                 f'<text class="small" text-anchor="middle" x="{x}" y="{y + _TALL + 15 + 14 * at}">{line}</text>'
-                for at, line in enumerate(_lines(f"stays: {text}", 2.2 * _HALF))
+                for at, line in enumerate(_lines(f"stays: {text}", 2.2 * _HALF, 4))
             )
-    return _svg(940, 480, parts, "The life of a request")
+    return _svg(950, 480, parts, "The life of a request")
 
 
-def _arrow(start: State, end: State, label: str) -> list[str]:
+def _arrow(start: State, end: State, events: list[str]) -> tuple[list[str], list[str]]:
+    """The way from one state to another, and its label, a line for each event."""
     (x1, y1), (x2, y2) = _PLACES[start], _PLACES[end]
     length = ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5
     bend = _BENT.get((start, end), 0)
     across = (-(y2 - y1) / length, (x2 - x1) / length)
     middle = ((x1 + x2) / 2 + 2 * bend * across[0], (y1 + y2) / 2 + 2 * bend * across[1])
     (ax, ay), (bx, by) = _edge((x1, y1), middle), _edge((x2, y2), middle)
-    at = ((ax + bx) / 4 + middle[0] / 2, (ay + by) / 4 + middle[1] / 2)
-    return [
-        f'<path d="M{ax:.0f} {ay:.0f} Q{middle[0]:.0f} {middle[1]:.0f} {bx:.0f} {by:.0f}"/>',
-        f'<text class="label" text-anchor="middle" x="{at[0]:.0f}" y="{at[1] - 5:.0f}">{label}</text>',
-    ]
+    x, y = (ax + bx) / 4 + middle[0] / 2, (ay + by) / 4 + middle[1] / 2 - 5 - 13 * (len(events) - 1)
+    return (
+        [f'<path d="M{ax:.0f} {ay:.0f} Q{middle[0]:.0f} {middle[1]:.0f} {bx:.0f} {by:.0f}"/>'],
+        [
+            f'<text class="label" text-anchor="middle" x="{x:.0f}" y="{y + 13 * at:.0f}">{event}</text>'
+            for at, event in enumerate(events)
+        ],
+    )
 
 
 def _edge(box: tuple[float, float], towards: tuple[float, float]) -> tuple[float, float]:
