@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,8 +45,9 @@ def test_every_kind_of_event_on_the_record_is_known() -> None:
     """`KINDS` is what is written to records: the steps of a call, and whatever the code gives a name of its own."""
     written = {str(step) for step in CallStep} - {CallStep.APPROVED}  # with a request, which is voted on and claimed
     for file in (ROOT / "src" / "signoff").rglob("*.py"):
-        for call in (node for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Call)):
-            written |= set(_kinds(call))
+        if re.search(r"EventDraft|journal|_record\(", text := file.read_text("utf-8")):
+            for call in (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)):
+                written |= set(_kinds(call))
     assert written == set(KINDS)
 
 
