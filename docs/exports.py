@@ -1,4 +1,4 @@
-"""Which names a module of ours offers where its `__all__` is worked out when it is imported: those of `import A as A`."""
+"""Which names a module offers where its `__all__` is worked out when it is imported: those that it imports from ours."""
 
 from __future__ import annotations
 
