@@ -1,4 +1,4 @@
-"""Which names a module offers where its `__all__` is worked out when it is imported: those that it imports from ours."""
+"""Which names a module offers where its `__all__` is worked out on import: those that it imports from ours."""
 
 from __future__ import annotations
 
