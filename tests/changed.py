@@ -38,7 +38,7 @@ OWN_CLASS = re.compile(r"^class (\w+)(?![\s\S]*\bimport\b)", re.MULTILINE)  # th
 SCRIPT = re.compile(r"[\"'](\w+\.py)[\"']")
 PROGRAM = re.compile(r"with_name\([\"']signoff[\"']\)")
 EVERY_FILE = re.compile(r"[\"']ls-files[\"']")
-JOINED = re.compile(r"[\"']\s*/\s*f?[\"']")  # as in ROOT / "docs" / "policy.md"
+JOINED = re.compile(r"[\"']\s*/\s*f?[\"']")  # as in ROOT / "docs" / "reference" / "policy.md"
 
 
 class Graph:

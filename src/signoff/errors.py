@@ -76,7 +76,10 @@ class Place:
 
 
 class WrongFile(SignoffError):
-    """A file we were given is wrong. The message holds the place, what is wrong and what to do."""
+    """A file we were given is wrong. The message holds file, line, column and key, what is wrong and what to do.
+
+    Fix: edit the file.
+    """
 
     def __init__(self, what: str, *, place: Place | None = None, fix: str = "") -> None:
         self.what = what
@@ -87,23 +90,38 @@ class WrongFile(SignoffError):
 
 
 class PolicyError(WrongFile):
-    """A policy file or rule is wrong."""
+    """A policy file or a rule is wrong: broken YAML, unknown key, wrong type, an example that does not hold.
+
+    Fix: edit the rule; `signoff policy check` says whether it holds now.
+    """
 
 
 class ScriptError(WrongFile):
-    """A script for the scripted model is wrong."""
+    """A script for the scripted model is wrong.
+
+    Fix: edit the script.
+    """
 
 
 class GrantsError(WrongFile):
-    """A file of remembered decisions cannot be read."""
+    """The file of remembered decisions is damaged, or of a version this program does not know.
+
+    Fix: move it away; what it remembered is asked about again.
+    """
 
 
 class WrongUse(SignoffError):
-    """The program was called in a way that cannot work. The message says what to do instead."""
+    """The program or a function was called in a way that cannot work. The message says what to do instead.
+
+    Fix: as the message says.
+    """
 
 
 class MissingExtra(WrongUse):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed.
+
+    Fix: `pip install 'signoff[EXTRA]'`.
+    """
 
     def __init__(self, feature: str, extra: str) -> None:
         self.extra = extra
@@ -111,7 +129,10 @@ class MissingExtra(WrongUse):
 
 
 class LimitReached(SignoffError):
-    """A worker's run has come as far as its limits let it."""
+    """A worker's run has come as far as its limits let it. The message names the worker, the limit and its place.
+
+    Fix: give it less to do, or raise the limit there.
+    """
 
     def __init__(self, what: str, *, worker: str, limit: str, place: Place, fix: str = "") -> None:
         self.worker = worker
@@ -122,7 +143,12 @@ class LimitReached(SignoffError):
 
 
 class ChannelFailed(SignoffError):
-    """A channel could not show a notice. No approval depends on it: it is tried again, or another one is used."""
+    """A channel could not show a notice. It says whether another try may help, and when.
+
+    No approval depends on it: it is tried again, or a backup takes over.
+
+    Fix: nothing; `signoff inbox` and `signoff channels list` say what is wrong.
+    """
 
     def __init__(
         self, problem: str, *, again: bool = True, whole: bool = False, after: float | None = None, at: str = ""
@@ -139,31 +165,51 @@ class ChannelFailed(SignoffError):
 
 
 class NobodyHere(SignoffError):
-    """Raised by an approver that has nobody to ask now. The request stays open and the run suspends."""
+    """Raised by an approver that has nobody to ask now. The request stays open and the run suspends.
+
+    Fix: answer it elsewhere, and resume.
+    """
 
 
 class ScriptEnded(SignoffError):
-    """A scripted model was asked for a turn its script does not hold."""
+    """A scripted model or approver was asked for more than its script holds.
+
+    Fix: add a turn or an answer.
+    """
 
 
 class CannotCanonicalise(SignoffError):
-    """A value has no canonical JSON form (a cycle, a lone surrogate, not a JSON type)."""
+    """A value has no canonical JSON form: not a number, half a surrogate pair, a cycle, no JSON type.
+
+    Fix: pass JSON values.
+    """
 
 
 class StoreError(SignoffError):
-    """The store cannot be used: not there, not readable, full, damaged. The message says what to do."""
+    """The store cannot be used: not there, not a database of ours, damaged, full, read-only, not reachable.
+
+    The message says which, and why. Nothing half-written is left behind.
+
+    Fix: as the message says.
+    """
 
 
 class SchemaError(StoreError):
-    """The store was made by another version of signoff. The message says which side to upgrade, and how."""
+    """The store was made by another version of signoff. The message says which side to upgrade, and how.
+
+    Fix: `signoff db upgrade`, or a newer program.
+    """
 
 
 class Stale(StoreError):
-    """What was to be replaced has changed in the meantime."""
+    """A change came too late because another was faster. The broker tries again: only a store of your own shows it."""
 
 
 class RecordBroken(SignoffError):
-    """The record is not what was written. `seq` is the first event that is wrong."""
+    """The record was changed, cut or put in another order. `seq` is the first event that is wrong.
+
+    Fix: find out who had access; restore the store from a backup.
+    """
 
     def __init__(self, message: str, *, seq: int = 0) -> None:
         self.seq = seq
@@ -171,59 +217,95 @@ class RecordBroken(SignoffError):
 
 
 class Halted(SignoffError):
-    """Nothing new runs until `signoff unhalt`. What is pending stays pending."""
+    """Somebody pulled the kill switch: nothing new runs, what is pending stays pending. Says who, when and why.
+
+    Fix: `signoff unhalt`, then `signoff resume`.
+    """
 
 
 class RunError(SignoffError):
-    """Something about one kept run."""
+    """Something about one saved run."""
 
 
 class UnknownRun(RunError):
-    """No run has that id."""
+    """No run has that id, or it was saved in a format this program does not know.
+
+    Fix: `signoff runs --all` lists them.
+    """
 
 
 class RunOver(RunError):
-    """The run has ended."""
+    """The run has ended: done, failed or cancelled. The message says how.
+
+    Fix: nothing.
+    """
 
 
 class RunTaken(RunError):
-    """Another process has the run in hand, or a run that has to end first is going."""
+    """Another process executes the run, or took it over; or the conversation's last turn is not over.
+
+    Fix: let that one go on.
+    """
 
 
 class WaitsElsewhere(RunError):
-    """The run waits for results of calls that are done elsewhere, and that nobody has handed in."""
+    """The run waits for results of calls that are done elsewhere (`CallDeferred`), and nobody has handed them in.
+
+    Fix: `signoff.resume_run(agent, run_id, calls={call id: result})`, or `signoff cancel`.
+    """
 
 
 class AlreadyHeard(RunError):
-    """A message that a run would begin with was heard before."""
+    """A channel told again of a message that a run would begin with.
+
+    Fix: nothing: it did its work.
+    """
 
 
 class HeardTooLate(RunError):
-    """A message that a run would begin with comes after a newer one was heard."""
+    """A channel told of a message after a newer one of the same place.
+
+    Fix: say it again.
+    """
 
 
 class RequestError(SignoffError):
-    """Something about one approval request."""
+    """Something about one approval request, such as an event that does not fit its state."""
 
 
 class UnknownRequest(RequestError):
-    """No request has that id."""
+    """No request has that id.
+
+    Fix: `signoff inbox`, or `signoff.pending()`, lists them.
+    """
 
 
 class AlreadySettled(RequestError):
-    """The request is no longer open. The message says who settled it, when and how."""
+    """The request is no longer open: somebody was faster, or it ran out of time. Says who, when and how.
+
+    Fix: nothing: that is the answer.
+    """
 
 
 class NotEntitled(RequestError):
-    """This answer does not count: wrong role, excluded by the rule, or not a person."""
+    """This answer does not count: wrong role, excluded by the rule, or not a person.
+
+    Fix: let the right person answer.
+    """
 
 
 class AlreadySpent(RequestError):
-    """The approval was used already. An approval runs a call once."""
+    """The approval was used already. An approval runs a call once.
+
+    Fix: nothing.
+    """
 
 
 class EditRefused(RequestError):
-    """Edited arguments do not fit the tool's schema, or policy denies the edited call."""
+    """Edited arguments do not fit the tool's schema, or policy denies the edited call. `problems` lists why.
+
+    Fix: edit again.
+    """
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         self.problems = problems
@@ -231,7 +313,7 @@ class EditRefused(RequestError):
 
 
 class ApprovalError(SignoffError, PermissionError):
-    """A tool call was refused, and the caller asked for an exception instead of a message to the model."""
+    """A call was refused, and the caller wants an exception: only with `Signoff(on_denied="raise")`."""
 
     def __init__(self, message: str, *, tool: str = "", by: str = "") -> None:
         self.tool = tool

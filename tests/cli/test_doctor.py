@@ -543,7 +543,7 @@ def test_the_page_of_the_documentation(
     shop.monkeypatch.delenv("SIGNOFF_MODEL")
     monkeypatch.delenv("SIGNOFF_STORE")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-    text = (ROOT / "docs" / "doctor.md").read_text("utf-8")
+    text = (ROOT / "docs" / "guides" / "doctor.md").read_text("utf-8")
     files = dict(re.findall(r'```yaml file="([^"]+)"\n(.*?)```', text, re.DOTALL))
     (page,) = re.findall(r"```text\n\$ signoff doctor\n(.*?)```", text, re.DOTALL)
     (shop.directory / "workers" / "clerk.yaml").unlink()

@@ -1,4 +1,4 @@
-"""`kill -9` of a run that waits at its card, as docs/reliability.md prints it: answered while nothing runs, resumed.
+"""`kill -9` of a run that waits at its card, as docs/explanation/reliability.md prints it: answered while nothing runs, resumed.
 
 The page's transcript is played line by line: what stands behind `$` is typed, in a terminal of 80 columns, and what
 follows has to be printed. Ids differ each time, and `…` stands for anything.
@@ -21,7 +21,7 @@ import pytest
 from tests import start
 from tests.docs.test_snippets import ROOT, blocks
 
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "docs" / "explanation" / "reliability.md"
 ASKS = "your answer > "
 LIVE = re.compile(r"(?:\r\x1b\[K[^\r\n]*)*\r\x1b\[K")
 """The line at the bottom that says what goes on, until it is taken away."""

@@ -1,4 +1,4 @@
-"""docs/project.md: its files load as printed, and every key is on the page."""
+"""docs/reference/project.md: its files load as printed, and every key is on the page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from signoff.config.toolset_entries import ENTRY_KEYS
 from signoff.config.worker_keys import DEFAULT_KEYS, LIMIT_KEYS, RETRY_KEYS, WORKER_KEYS
 from signoff.policy.builtin import RULES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "project.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "project.md").read_text("utf-8")
 FILES = dict(re.findall(r"^```yaml\n# (\S+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
 MARKDOWN = re.findall(r"^```markdown\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 

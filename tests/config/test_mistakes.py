@@ -1,4 +1,4 @@
-"""docs/mistakes.md: every mistake in it is made here, and the page says what the program says."""
+"""docs/reference/mistakes.md: every mistake in it is made here, and the page says what the program says."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from signoff.config import (
 from signoff.config.schema import schema_of
 from signoff.errors import SignoffError, WrongFile
 
-PAGE = (Path(__file__).parents[2] / "docs" / "mistakes.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "mistakes.md").read_text("utf-8")
 ODD_FILES: dict[str, Callable[[Path], object]] = {
     "a link that leads nowhere": lambda file: file.symlink_to("gone.yaml"),
     "a directory of that name": lambda file: file.mkdir(),

@@ -55,7 +55,7 @@ SHOWN = {
     "3 levels, asked about, ends, in place": STEPS,
     "3 levels, allowed, goes on, suspended": STEPS,
 }
-"""Of the trips below, those that are in the table of docs/reliability.md, and with which of their points."""
+"""Of the trips below, those that are in the table of docs/internals/fault-points.md, and with which of their points."""
 EVERY_DAY = {
     "2 levels, asked about, goes on, suspended": AROUND,
     "2 levels, asked about, goes on, in place": r"^(ask \(2\)|claim|claim \(2\)): committed$|^hand (began|done)",

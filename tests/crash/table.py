@@ -1,4 +1,4 @@
-"""The table of fault points: made by playing every case, kept in docs/reliability.md.
+"""The table of fault points: made by playing every case, kept in docs/internals/fault-points.md.
 
     python -m tests.crash.table --write
 
@@ -23,7 +23,7 @@ from tests.crash.nested_trips import NESTED
 from tests.crash.nested_trips import SHOWN as NESTED_SHOWN
 from tests.crash.trips import TRIPS
 
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "docs" / "internals" / "fault-points.md"
 BEGIN, END = "<!-- fault points: python -m tests.crash.table --write -->", "<!-- end of fault points -->"
 COLUMNS = ("process", "killed at", "database", "killed there", "the restart found", "ran", "verdict")
 DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
@@ -148,8 +148,8 @@ def written() -> list[Row]:
     rows: list[Row] = []
     trip = ""
     for line in text.splitlines():
-        if line.startswith("### "):
-            trip = next(name for name in SHOWN if line.casefold().startswith(f"### {name}:"))
+        if line.startswith("## "):
+            trip = next(name for name in SHOWN if line.casefold().startswith(f"## {name}:"))
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == len(COLUMNS) and cells[0] not in ("---", COLUMNS[0]):
             process, point, databases, _, found, ran, verdict = cells
@@ -165,7 +165,7 @@ def write(server: ForkServer, places: dict[str, Callable[[], Place]]) -> None:
         for database, place in places.items():
             at = place()
             rows += at.rows(trip.name, database, at.points(trip.name, trip.shown))
-        parts.append(f"### {trip.name.capitalize()}: {trip.title}\n\n{text_of(merged(rows))}\n")
+        parts.append(f"## {trip.name.capitalize()}: {trip.title}\n\n{text_of(merged(rows))}\n")
         print(parts[-1])
     before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
     PAGE.write_text(f"{before}{BEGIN}\n\n{''.join(parts)}{END}{rest.partition(END)[2]}", "utf-8")

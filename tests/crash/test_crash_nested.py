@@ -21,7 +21,7 @@ from tests.pairwise import cases
 
 TWICE = ("2 levels, asked about, goes on, suspended", "2 levels, asked about, ends, suspended")
 """Trips whose restart is killed as well: one around which nothing is promised, and one where it is."""
-OUT_OF_DATE = "the table in docs/reliability.md is out of date: python -m tests.crash.table --write"
+OUT_OF_DATE = "the table in docs/internals/fault-points.md is out of date: python -m tests.crash.table --write"
 
 
 @on_both("trip", EVERY_DAY, postgres=["2 levels, asked about, ends, suspended"], at_night=False)

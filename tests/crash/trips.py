@@ -107,7 +107,7 @@ class Trip:
     quorum: int = 1
     inside: Inside | None = None
     shown: str = WRITES_AND_TOOLS
-    """Which of its points are in the table of docs/reliability.md; at night, every point is played."""
+    """Which of its points are in the table of docs/internals/fault-points.md; at night, every point is played."""
     every_day: str = COMMITS_AND_TOOLS
     """Which of those are played every day: between two writes a process leaves the same behind wherever it dies."""
 

@@ -10,7 +10,7 @@ import yaml
 from tests.docs.test_snippets import FENCE, ROOT
 from tests.start import signoff
 
-PAGE = (ROOT / "docs" / "moving.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "guides" / "moving.md").read_text("utf-8")
 WAYS = ("llm-do", "pydantic-ai-blocking-approval", "a Discord bot", "PydanticAI's bare deferred", "LangChain's")
 
 
@@ -25,7 +25,7 @@ def test_m3_every_way_here_has_a_before_and_an_after_that_is_run() -> None:
         before = languages.index("text" if section.startswith("llm-do") else "py")
         assert before < languages.index("python"), section[:40]
         assert any("output=" in one["info"] for one in found), section[:40]
-    assert "docs/moving.md" in (ROOT / "README.md").read_text("utf-8")
+    assert "docs/guides/moving.md" in (ROOT / "README.md").read_text("utf-8")
 
 
 @pytest.mark.mission("M3")

@@ -25,7 +25,7 @@ def page(name: str) -> str:
 def test_every_error_is_documented_and_drawn() -> None:
     names = [name for name, value in vars(errors).items() if inspect.isclass(value) and issubclass(value, Exception)]
     for name in names:
-        assert f"`{name}`" in page("errors.md"), f"docs/errors.md lacks {name}"
+        assert f"`{name}`" in page("errors.md"), f"docs/reference/errors.md lacks {name}"
         assert name in (errors.__doc__ or ""), f"the tree in errors.py lacks {name}"
     assert f"`{UnknownToolWarning.__name__}`" in page("errors.md")
 
@@ -34,7 +34,7 @@ def test_every_option_of_the_capability_is_documented() -> None:
     inherited = {"id", "description", "defer_loading"}
     for field in dataclasses.fields(Signoff):
         if field.init and not field.name.startswith("_") and field.name not in inherited:
-            assert f"`{field.name}`" in page("gate.md"), f"docs/gate.md lacks {field.name}"
+            assert f"`{field.name}`" in page("gate.md"), f"docs/explanation/gate.md lacks {field.name}"
 
 
 @pytest.mark.parametrize("event", list(CallStep))
@@ -46,7 +46,7 @@ def test_every_key_is_documented() -> None:
     text = page("terminal.md")
     for key in (*KEYS.values(), BACK, ONE_BY_ONE, ALL, NONE):
         for word in (key.letter, *(key.words if key in KEYS.values() else ())):
-            assert f"`{word}`" in text, f"docs/terminal.md lacks {word}"
+            assert f"`{word}`" in text, f"docs/reference/terminal.md lacks {word}"
 
 
 def test_every_command_and_flag_is_documented() -> None:
@@ -60,11 +60,11 @@ def test_every_command_and_flag_is_documented() -> None:
             else {f"{name} {inner}": below for inner, below in command.commands.items()}
         )
         for full, one in commands.items():
-            assert f"## `signoff {full}" in text, f"docs/commands.md lacks {full}"
+            assert f"## `signoff {full}" in text, f"docs/reference/commands.md lacks {full}"
             for parameter in one.params:
                 for flag in parameter.opts if isinstance(parameter, click.Option) else ():
                     if flag not in ("-h", "--help"):
-                        assert f"`{flag}" in text, f"docs/commands.md lacks {full} {flag}"
+                        assert f"`{flag}" in text, f"docs/reference/commands.md lacks {full} {flag}"
 
 
 def test_every_module_has_a_decision_record_index() -> None:

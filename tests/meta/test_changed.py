@@ -277,7 +277,7 @@ def test_how_commands_are_read_reaches_its_tests_and_those_that_start_the_progra
 
 
 def test_a_page_reaches_the_tests_of_the_documentation(graph: Graph) -> None:
-    reached = set(graph.reached(["docs/policy.md"]))
+    reached = set(graph.reached(["docs/reference/policy.md"]))
     assert {
         "tests/docs/test_snippets.py",
         "tests/policy/test_docs_policy.py",

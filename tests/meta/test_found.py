@@ -6,7 +6,7 @@ import re
 
 from tests.meta.test_mission import ROOT, all_tests
 
-PAGE = ROOT / "docs" / "found.md"
+PAGE = ROOT / "docs" / "internals" / "found.md"
 
 
 def test_every_fault_names_a_test_that_exists() -> None:

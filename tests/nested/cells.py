@@ -1,4 +1,4 @@
-"""The matrix of nested approvals: every cell is a test, and a place in the table of docs/nested.md."""
+"""The matrix of nested approvals: every cell is a test, and a place in the table of docs/guides/nested.md."""
 
 from __future__ import annotations
 

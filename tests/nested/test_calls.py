@@ -334,7 +334,7 @@ async def test_two_may_not_go_on_with_it_at_once(world: World) -> None:
     await world.ended()
 
 
-# --- what docs/nested.md says about tools that do not play along ---
+# --- what docs/guides/nested.md says about tools that do not play along ---
 
 
 async def test_a_tool_that_swallows_the_pause_loses_the_question_not_more(world: World) -> None:

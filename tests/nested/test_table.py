@@ -1,4 +1,4 @@
-"""The table of docs/nested.md is the matrix of tests: no cell without a test, no test without a cell.
+"""The table of docs/guides/nested.md is the matrix of tests: no cell without a test, no test without a cell.
 
 What is bold there is played every day.
 """
@@ -14,7 +14,7 @@ from tests.nested import test_matrix as module
 from tests.nested.cells import ANSWERS, DAILY, LEVELS, MATRIX, STORES, UNCHANGED, UNCHANGED_DAILY, WAYS, name_of
 from tests.pairwise import pairs_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "nested.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "nested.md"
 CELL = re.compile(r"^\| (?P<levels>\d) \| (?P<way>[\w ]+) \| (?P<cells>.*) \|$", re.MULTILINE)
 HEADER = re.compile(r"^\| levels \| way \| (?P<answers>.*) \|$", re.MULTILINE)
 WORDS = {"sqlite": "SQLite", "postgres": "Postgres", "other_process": "other process"}
@@ -37,7 +37,7 @@ def cells_on_page(*, daily: bool = False) -> set[tuple[int, str, str, str]]:
     """What the page says is tested, or tested every day."""
     page = PAGE.read_text("utf-8")
     header = HEADER.search(page)
-    assert header is not None, "docs/nested.md has no table of the matrix"
+    assert header is not None, "docs/guides/nested.md has no table of the matrix"
     names = {word: name for name, word in WORDS.items()}
     found: set[tuple[int, str, str, str]] = set()
     for row in CELL.finditer(page):

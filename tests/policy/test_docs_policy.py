@@ -1,4 +1,4 @@
-"""docs/policy.md: every snippet works as printed, and every key and operator is on the page."""
+"""docs/reference/policy.md: every snippet works as printed, and every key and operator is on the page."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from signoff.policy.operators import OPERATORS
 from signoff.policy.shell.facts import read_shell
 from signoff.policy.sql import read_sql
 
-PAGE = Path(__file__).parents[2] / "docs" / "policy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "policy.md"
 TEXT = PAGE.read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
 YAML = [text for language, text in BLOCKS if language == "yaml"]
 README = re.findall(
-    r"^```yaml\n(policy:.*?)^```$", (PAGE.parents[1] / "README.md").read_text(), re.DOTALL | re.MULTILINE
+    r"^```yaml\n(policy:.*?)^```$", (PAGE.parents[2] / "README.md").read_text(), re.DOTALL | re.MULTILINE
 )
 CONSOLE = [text for language, text in BLOCKS if language == "console"]
 
@@ -34,7 +34,7 @@ def test_every_policy_in_the_readme_loads(text: str, tmp_path: Path) -> None:
 
 
 def test_the_readme_says_why_a_call_asks() -> None:
-    rows = re.findall(r"^\| `(.+)` \| (.+: .+) \|$", (PAGE.parents[1] / "README.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `(.+)` \| (.+: .+) \|$", (PAGE.parents[2] / "README.md").read_text(), re.MULTILINE)
     assert len(rows) == 4
     for text, why in rows:
         found = read_sql(text, "postgres").why if text.startswith("WITH") else read_shell(text).why

@@ -1,4 +1,4 @@
-"""Mistakes that people make when they name, configure and write toolsets. `docs/mistakes.md` lists them."""
+"""Mistakes that people make when they name, configure and write toolsets. `docs/reference/mistakes.md` lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalog's part of docs/mistakes.md: every mistake is made here, and the page says what the program says."""
+"""The catalog's part of docs/reference/mistakes.md: every mistake is made here, and the page says what the program says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from signoff.toolsets.catalog import Catalog
 
 __all__ = ["project"]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "mistakes.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "mistakes.md").read_text("utf-8")
 SECTION = PAGE.partition("<!-- catalog -->")[2].partition("<!-- /catalog -->")[0]
 
 

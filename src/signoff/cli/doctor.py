@@ -155,7 +155,7 @@ def _agent_findings(path: str, facts: AgentFacts) -> Iterator[Finding]:
         yield Finding(severity=WARNING, check="no-gate", what=what, fix=fix)
     for tool, inner in facts.ungated:
         what = f"the tool {tool} names the agent {inner}, which has no gate: the calls that it makes are not judged"
-        fix = "give it capabilities=[Signoff(…)] too (docs/nested.md)"
+        fix = "give it capabilities=[Signoff(…)] too (docs/guides/nested.md)"
         yield Finding(severity=WARNING, check="inner-agent", what=what, fix=fix)
     if facts.has_code:
         what = "the gate has a function of its own (judge=), which can only make it stricter than this page says"

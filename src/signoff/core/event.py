@@ -15,19 +15,23 @@ class CallStep(StrEnum):
     """The steps a call can take. The first five let it run; each says on whose word."""
 
     ALLOWED = "allowed"
-    """Policy allows it."""
+    """Policy allows the call; it runs."""
     REMEMBERED = "remembered"
-    """A person's earlier answer covers it."""
+    """A person's earlier answer covers it; it runs."""
     APPROVED = "approved"
-    """A person approved this call."""
+    """A person approved this call; it runs."""
     REVIEWED = "reviewed"
-    """Another capability of the agent approved it, and may."""
+    """Another capability of the agent approved it, and may; it runs."""
     AUTO_APPROVED = "auto_approved"
-    """The mode approves whatever policy would ask about."""
+    """The mode approves whatever policy would ask about; it runs."""
     DENIED = "denied"
+    """Refused; `by` and `text` say by whom and why."""
     ASKED = "asked"
+    """A request was opened."""
     RAN = "ran"
+    """The tool returned."""
     FAILED = "failed"
+    """The tool raised; `text` is the error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

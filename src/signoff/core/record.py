@@ -20,6 +20,43 @@ START = "0" * 64
 """What stands for the hash before the first event."""
 
 
+KINDS: Mapping[str, str] = {
+    "allowed": "policy allows a call, and nobody is asked",
+    "remembered": "an earlier answer of a person covers a call",
+    "reviewed": "another capability of the agent approved a call, and may",
+    "auto_approved": "the mode lets a call run that policy would ask about",
+    "denied": "policy refuses a call, or the mode, or an earlier answer of a person",
+    "asked": "a request was opened",
+    "opened": "somebody was given the whole of a long call to read",
+    "assigned": "somebody works on the answer, or no longer does",
+    "reminded": "people were reminded that the deadline is near",
+    "dated": "a channel that waits only so long has shown it, and no rule says how long",
+    "escalated": "nobody answered in time: others are asked",
+    "parked": "nobody answered in time: it waits on without a deadline",
+    "voted": "somebody answered",
+    "settled": "a request has its answer: approved, denied, expired or cancelled",
+    "claimed": "the approval is spent: the tool is about to run",
+    "handed over": "the approval is spent by a program that runs the call itself",
+    "entered": "all that a call does is to wait for runs inside it",
+    "paused": "a call was put down with the run inside it, and is claimed anew with that",
+    "ran": "the tool returned",
+    "failed": "the tool raised",
+    "unknown": "the process of a call is gone, and nobody knows whether it happened",
+    "late outcome": "the outcome of a call came after it was given up",
+    "told": "a person said what became of an unknown call",
+    "granted": "an answer is remembered for later calls",
+    "grant used": "a remembered answer with a limit was used",
+    "revoked": "a remembered answer was revoked",
+    "delegated": "somebody answers for somebody absent",
+    "run started": "a run began",
+    "run resumed": "a process goes on with a run",
+    "run ended": "a run is done, failed or was cancelled",
+    "halted": "somebody pulled the kill switch",
+    "unhalted": "somebody let things run again",
+}
+"""What is on the record, by the `kind` of an event."""
+
+
 class EventDraft(NamedTuple):
     """An event that has not been given its place in the chain yet. Nothing secret is in it."""
 

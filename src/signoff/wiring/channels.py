@@ -31,7 +31,7 @@ def channel_named(name: str, settings: Settings) -> ChannelEntry:
         where = settings.file or POLICY_FILE
         raise WrongUse(
             f"{where} has no channels\n"
-            '  add one, as in channels: {discord: {channel: "112233445566778899"}}; docs/discord.md tells how'
+            '  add one, as in channels: {discord: {channel: "112233445566778899"}}; docs/guides/discord.md tells how'
         )
     raise WrongUse(f"{settings.file} has no channel {shown(name)}\n  {did_you_mean(name, settings.channels)}")
 

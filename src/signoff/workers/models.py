@@ -14,7 +14,7 @@ SCRIPT = "script:"
 NO_MODEL = (
     "{who} has no model. Name one in its file (`model: anthropic:claude-sonnet-5`), for all workers in signoff.yaml, "
     "with --model, or in SIGNOFF_MODEL.\n"
-    "  Without a provider, a script will do: --model script:FILE (docs/testing.md)"
+    "  Without a provider, a script will do: --model script:FILE (docs/guides/testing.md)"
 )
 """What to say where nobody names a model; `who` lacks one."""
 

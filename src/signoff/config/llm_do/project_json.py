@@ -40,7 +40,7 @@ def read_project(spot: ConfigValue, result: Imported) -> None:
                         NoteKind.LEFT,
                         value,
                         f"{listed}: Python, and nothing of it was read",
-                        "offer its toolsets in toolsets.py beside signoff.yaml (docs/catalog.md)",
+                        "offer its toolsets in toolsets.py beside signoff.yaml (docs/guides/catalog.md)",
                     )
             case "generated_agents_dir" | "generated_workers_dir":
                 _note(result, NoteKind.CHANGED, value, "new workers are written to workers/, after a person saw them")

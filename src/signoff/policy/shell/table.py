@@ -1,6 +1,7 @@
 """What is known about programs: which options only read, what operands mean, what makes them dangerous.
 
-The knowledge is data, in `programs/*.toml` beside this module, one table per program; docs/shell.md describes the keys.
+The knowledge is data, in `programs/*.toml` beside this module, one table per program;
+docs/explanation/shell.md describes the keys.
 A program's table is found by its header and parsed when the program is first met, so a start pays for what it uses.
 """
 
