@@ -157,3 +157,10 @@ def test_who_answers_is_not_for_the_client_to_say(shop: Shop) -> None:
     shop.begin("worker.py")
     assert "not yet" in shop.result_of(run)["result"], "the model is told"
     assert shop.refunds == []
+
+
+def test_the_guide_quotes_the_example() -> None:
+    guide = (ROOT / "docs" / "guides" / "web-app.md").read_text("utf-8")
+    quoted = re.findall(r"^```py\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    whole = "\n".join(file.read_text("utf-8") for file in sorted(EXAMPLE.glob("*.py")))
+    assert len(quoted) == 5 and [block for block in quoted if block not in whole] == []
