@@ -120,18 +120,23 @@ def test_the_readme_says_what_happens(shop: Shop) -> None:
     assert shop.refunds == ["7 40.0"]
 
 
-def test_every_process_may_be_killed_between_question_and_answer(shop: Shop) -> None:
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("postgres", marks=pytest.mark.nightly)])
+def test_every_process_may_be_killed_between_question_and_answer(
+    shop: Shop, store: str, request: pytest.FixtureRequest
+) -> None:
+    if store == "postgres":
+        shop.environment["SIGNOFF_STORE"] = request.getfixturevalue("postgres_url")
     web = shop.serve()
-    run, request = shop.starts_a_run()
+    run, asked = shop.starts_a_run()
     web.kill()
     web.wait()
     shop.serve()
     [waits] = shop.call("GET", "/requests", "ben").json()
-    assert waits["id"] == request and waits["card"]["title"] == "refund(order=7, amount=40.0)"
+    assert waits["id"] == asked and waits["card"]["title"] == "refund(order=7, amount=40.0)"
     worker, _ = shop.begin("worker.py")
     worker.kill()
     worker.wait()
-    assert shop.call("POST", f"/requests/{request}", "ben", json={"approve": True}).json() == {"state": "approved"}
+    assert shop.call("POST", f"/requests/{asked}", "ben", json={"approve": True}).json() == {"state": "approved"}
     for _ in range(2):  # two workers, and one of them goes on with it
         shop.begin("worker.py")
     assert shop.result_of(run)["result"] == "refunded 40.0 EUR for order 7"
