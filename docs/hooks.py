@@ -51,23 +51,24 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def linked(markdown: str, source: str, place: str) -> str:
     """The links of a file in the repository, as they are from its place on the site."""
-
-    def link(found: re.Match[str]) -> str:
-        target = found["target"]
-        if "://" in target or target.startswith("mailto:"):
-            return found[0]
-        path = os.path.normpath(PurePosixPath(source).parent / target)
-        inside = ADOPTED.get(path) or (path.removeprefix("docs/") if path.startswith("docs/") else "")
-        if not inside:  # a file that is not on the site: its name has to do
-            text = found["text"]
-            return text if path.rstrip("/") in text else f"{text} (`{path}`)"
-        return f"[{found['text']}]({os.path.relpath(inside, PurePosixPath(place).parent)}{found['anchor'] or ''})"
-
     kept: list[str] = []
 
     def keep(found: re.Match[str]) -> str:
         kept.append(found[0])
         return f"\0{len(kept) - 1}\0"
 
-    # Links have code in their texts: code is put aside, and put back into what became of them.
-    return re.sub(r"\0(\d+)\0", lambda found: kept[int(found[1])], LINK.sub(link, CODE.sub(keep, markdown)))
+    def restored(text: str) -> str:
+        return re.sub(r"\0(\d+)\0", lambda found: kept[int(found[1])], text)
+
+    def link(found: re.Match[str]) -> str:
+        text, target = restored(found["text"]), found["target"]
+        if "://" in target or target.startswith("mailto:"):
+            return found[0]
+        path = os.path.normpath(PurePosixPath(source).parent / target)
+        inside = ADOPTED.get(path) or (path.removeprefix("docs/") if path.startswith("docs/") else "")
+        if not inside:  # a file that is not on the site: its name has to do
+            return text if path in text else f"{text} (`{path}`)"
+        return f"[{text}]({os.path.relpath(inside, PurePosixPath(place).parent)}{found['anchor'] or ''})"
+
+    # Links may have code in their texts, and code may look like a link: it is put aside, and back in the end.
+    return restored(LINK.sub(link, CODE.sub(keep, markdown)))

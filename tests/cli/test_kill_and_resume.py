@@ -1,4 +1,6 @@
-"""`kill -9` of a run that waits at its card, as docs/explanation/reliability.md prints it: answered while nothing runs, resumed.
+"""`kill -9` of a run that waits at its card, as docs/explanation/reliability.md prints it.
+
+It is answered while nothing runs, and resumed.
 
 The page's transcript is played line by line: what stands behind `$` is typed, in a terminal of 80 columns, and what
 follows has to be printed. Ids differ each time, and `…` stands for anything.

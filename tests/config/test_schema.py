@@ -52,7 +52,7 @@ def kind_of(value: Any) -> str | None:
 
 def texts() -> Iterator[tuple[str, str]]:
     """Every whole file in the documentation, the examples, the templates and the tests of the readers."""
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         for at, text in enumerate(BLOCK.findall(page.read_text("utf-8"))):
             yield f"{page.name}#{at}", text
     for directory in (ROOT / "examples", ROOT / "src" / "signoff" / "cli" / "templates"):

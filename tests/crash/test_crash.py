@@ -34,7 +34,9 @@ def _hold_against(committed: list[Row], rows: list[Row], place: Place, database:
         if rows == committed:
             break
         rows = [row if row in committed else _again(place, row, database) for row in rows]
-    assert rows == committed, "the table in docs/internals/fault-points.md is out of date: python -m tests.crash.table --write"
+    assert rows == committed, (
+        "the table in docs/internals/fault-points.md is out of date: python -m tests.crash.table --write"
+    )
 
 
 def _again(place: Place, row: Row, database: str) -> Row:

@@ -19,7 +19,8 @@ ROOT = Path(__file__).parents[2]
 _LOOK = """<style>
   text { font: 14px 'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif; fill: #222 }
   .name { font-weight: bold } .small { font-size: 12px; fill: #555 } .label { font-size: 12px; fill: #00695c }
-  rect { fill: #fff; stroke: #00897b; stroke-width: 1.5 } .final rect { fill: #e0f2f1 } .paper { fill: #fafafa; stroke: none }
+  rect { fill: #fff; stroke: #00897b; stroke-width: 1.5 } .final rect { fill: #e0f2f1 }
+  .paper { fill: #fafafa; stroke: none }
   path { fill: none; stroke: #777; stroke-width: 1.3; marker-end: url(#end) }
 </style>
 <defs><marker id="end" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto"><path d="M0 0 L8 4 L0 8 z"
@@ -144,7 +145,9 @@ def life() -> str:
             parts += _arrow(start, end, ", ".join(events))
     for state, (x, y) in _PLACES.items():
         kind = ' class="final"' if state in lifecycle.FINAL else ""
-        parts.append(f'<g{kind}><rect x="{x - _HALF}" y="{y - _TALL}" width="{2 * _HALF}" height="{2 * _TALL}" rx="8"/>')
+        parts.append(
+            f'<g{kind}><rect x="{x - _HALF}" y="{y - _TALL}" width="{2 * _HALF}" height="{2 * _TALL}" rx="8"/>'
+        )
         parts.append(f'<text class="name" text-anchor="middle" x="{x}" y="{y + 5}">{state}</text></g>')
         if stays := known.get((state, state)):
             text = ", ".join(stays)

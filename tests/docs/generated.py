@@ -140,7 +140,9 @@ def _file(title: str, schema: Mapping[str, Any], told: set[str]) -> Iterator[str
             yield f"### {name}\n\n{parts[name].get('description', '')}\n\n{table(('key', 'meaning', 'takes'), rows)}"
 
 
-def _keys(node: Mapping[str, Any], path: str, parts: Mapping[str, Any], waiting: list[str]) -> Iterator[tuple[str, ...]]:
+def _keys(
+    node: Mapping[str, Any], path: str, parts: Mapping[str, Any], waiting: list[str]
+) -> Iterator[tuple[str, ...]]:
     """The keys below a node, with their paths; of parts with keys of their own, only that they are there."""
     for key, value in _properties(node).items():
         if not isinstance(value, dict):

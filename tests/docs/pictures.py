@@ -9,6 +9,7 @@ import asyncio
 import io
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -59,10 +60,8 @@ def card() -> str:
         _environ={"TERM": "xterm-256color", "LANG": "C.UTF-8"},
     )
     asked = example()
-    try:
+    with suppress(EndOfInput):
         Dialog(asked, card_for(asked), Screen(console, _Silence()), ANA).run()
-    except EndOfInput:
-        pass
     return _offline(console.export_svg(title="signoff run"))
 
 

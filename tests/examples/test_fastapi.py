@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,13 +66,18 @@ class Shop:
         [waits] = reply.json()["waits"]
         return reply.json()["run"], waits["id"]
 
-    def result_of(self, run: str) -> dict[str, Any]:
-        """How a run ended, once it did."""
-        until = time.monotonic() + start.PATIENCE
-        while (reply := self.call("GET", f"/runs/{run}", "ana").json())["state"] != "done":
-            assert time.monotonic() < until, reply
-            time.sleep(0.05)
-        return reply
+    def finishes(self, run: str, workers: int = 1) -> dict[str, Any]:
+        """Start workers; how the run stands once one of them says what it came to."""
+        reading, writing = os.pipe()
+        for _ in range(workers):
+            command, place = [sys.executable, "worker.py"], self.directory
+            self.programs.append(
+                start.Process(command, cwd=place, env=self.environment, stdout=writing, stderr=writing)
+            )
+        os.close(writing)
+        with os.fdopen(reading) as lines:
+            assert any(line.startswith(f"run {run}: ") for line in lines), "all of them ended"
+        return self.call("GET", f"/runs/{run}", "ana").json()
 
     @property
     def refunds(self) -> list[str]:
@@ -114,8 +118,7 @@ def test_the_readme_says_what_happens(shop: Shop) -> None:
         seen = curled(shop, session.today(step.command)) + "\n"
         assert session.is_as_printed(step.printed, seen), f"$ {step.command}\n{seen}"
     assert shop.refunds == [], "the app itself goes on with nothing"
-    shop.begin("worker.py")
-    shop.result_of(session.today("vb9gvu9wqj"))
+    shop.finishes(session.today("vb9gvu9wqj"))
     assert session.is_as_printed(last.printed, curled(shop, session.today(last.command)) + "\n")
     assert shop.refunds == ["7 40.0"]
 
@@ -137,9 +140,8 @@ def test_every_process_may_be_killed_between_question_and_answer(
     worker.kill()
     worker.wait()
     assert shop.call("POST", f"/requests/{asked}", "ben", json={"approve": True}).json() == {"state": "approved"}
-    for _ in range(2):  # two workers, and one of them goes on with it
-        shop.begin("worker.py")
-    assert shop.result_of(run)["result"] == "refunded 40.0 EUR for order 7"
+    done = {"state": "done", "waits": [], "result": "refunded 40.0 EUR for order 7"}
+    assert shop.finishes(run, workers=2) == done, "one of them goes on with it"
     assert shop.refunds == ["7 40.0"]
 
 
@@ -159,8 +161,7 @@ def test_who_answers_is_not_for_the_client_to_say(shop: Shop) -> None:
     assert shop.call("POST", "/requests/nothing", "ben", json=yes).status_code == 404
     assert shop.call("POST", path, "ben", json={"approve": False, "note": "not yet"}).json() == {"state": "denied"}
     assert shop.call("POST", path, "cleo", json=yes).status_code == 409
-    shop.begin("worker.py")
-    assert "not yet" in shop.result_of(run)["result"], "the model is told"
+    assert "not yet" in shop.finishes(run)["result"], "the model is told"
     assert shop.refunds == []
 
 

@@ -47,6 +47,7 @@ def project(tmp_path: Path) -> Path:
     stamps = f"""
         {{ echo "{root}" {version} && cat requirements/uv.txt; }} | cksum >.venv/.stamp-base
         cat pyproject.toml requirements/dev.txt | cksum >.venv/.stamp-dev
+        cat pyproject.toml requirements/docs.txt | cksum >.venv/.stamp-docs
     """
     subprocess.run(["sh", "-c", stamps], cwd=root, check=True, timeout=start.PATIENCE)
     return root

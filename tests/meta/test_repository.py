@@ -51,7 +51,7 @@ def requirements(lock: Path) -> list[str]:
 
 
 def test_the_locks_are_there() -> None:
-    assert [lock.stem for lock in LOCKS] == ["bench", "dev", "run", "uv"]
+    assert [lock.stem for lock in LOCKS] == ["bench", "dev", "docs", "run", "uv"]
 
 
 def test_every_extra_has_code_that_needs_it() -> None:
@@ -79,9 +79,10 @@ def test_one_environment_can_hold_every_lock(wider: str) -> None:
     assert {name: versions for name, versions in run.items() if versions != other.get(name)} == {}
 
 
-def test_dev_and_bench_agree() -> None:
-    dev, bench = locked(ROOT / "requirements/dev.txt"), locked(ROOT / "requirements/bench.txt")
-    assert {name for name in dev.keys() & bench.keys() if dev[name] != bench[name]} == set()
+@pytest.mark.parametrize("other", ["bench", "docs"])
+def test_dev_and_others_agree(other: str) -> None:
+    dev, beside = locked(ROOT / "requirements/dev.txt"), locked(ROOT / f"requirements/{other}.txt")
+    assert {name for name in dev.keys() & beside.keys() if dev[name] != beside[name]} == set()
 
 
 def test_no_file_names_a_place_on_somebodys_machine() -> None:

@@ -1,4 +1,4 @@
-"""The catalog's part of docs/reference/mistakes.md: every mistake is made here, and the page says what the program says."""
+"""The catalog's part of docs/reference/mistakes.md: every mistake is made here, and the page says what is said."""
 
 from __future__ import annotations
 

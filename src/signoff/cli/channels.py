@@ -44,7 +44,9 @@ def list_channels(as_json: bool, store: str | None, policy: str | None) -> None:
         click.echo(json_line({"channels": [_data(one) for one in found]}))
         return
     if not found:
-        click.echo("No channels: people are asked at the terminal. docs/guides/discord.md tells how to ask them on Discord.")
+        click.echo(
+            "No channels: people are asked at the terminal. docs/guides/discord.md tells how to ask them on Discord."
+        )
     for at, one in enumerate(found):
         if at:
             click.echo()

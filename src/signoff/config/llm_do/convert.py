@@ -343,7 +343,9 @@ def _sandbox(draft: WorkerDraft, result: Imported) -> None:
             if key == "paths":
                 paths |= spot.entries(what="a mapping of directories")
             else:
-                draft.say(NoteKind.LEFT, spot.key_place, f"{shown(key)} has no equal here", "see docs/guides/toolsets.md")
+                draft.say(
+                    NoteKind.LEFT, spot.key_place, f"{shown(key)} has no equal here", "see docs/guides/toolsets.md"
+                )
     if not paths:
         if "sandbox" in keys or "sandboxes" in keys:
             _use(draft, READ_WRITE)

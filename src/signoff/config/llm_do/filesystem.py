@@ -51,7 +51,9 @@ def filesystem_entry(use: str, config: dict[str, ConfigValue]) -> tuple[dict[str
                 pass  # as our built-in does by itself
             case _:
                 what = f"{shown(key)} has no equal here"
-                notes.append(Note(NoteKind.LEFT, spot.key_place, what, "see docs/guides/toolsets.md for what can be set"))
+                notes.append(
+                    Note(NoteKind.LEFT, spot.key_place, what, "see docs/guides/toolsets.md for what can be set")
+                )
     if rules:
         entry["policy"] = rules
     return ({"use": use, **entry} if entry or use == READ_ONLY else {}), notes
