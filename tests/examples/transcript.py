@@ -25,7 +25,8 @@ from tests import start
 
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*(?:\\\n.*)*)$", re.MULTILINE)
-TYPED = re.compile(r"^(your answer > |Is that meant\? \[y/N\]: )(\S.*)$", re.MULTILINE)
+PROMPTS = ("your answer > ", "reason, for the model and the record > ", "remember this? y yes, Enter no > ", "[y/N]: ")
+TYPED = re.compile(rf"({'|'.join(map(re.escape, PROMPTS))})(\S.*)$", re.MULTILINE)
 """What a person types, behind the prompts that wait for it."""
 SHELL = re.compile(r"[|&;<>()$`*?~=%\n]")
 """What only a shell understands."""
@@ -93,9 +94,14 @@ class Session:
 
     @classmethod
     def with_example(cls, example: Path, home: Path, **environment: str) -> Session:
-        """One that knows nothing of whoever runs the tests, with a fresh copy of an example below `home`."""
+        """One with a fresh copy of an example below `home`."""
         copy = home / "examples" / example.name
         shutil.copytree(example, copy, ignore=shutil.ignore_patterns("__pycache__", "shop", "*.db", ".signoff"))
+        return cls.in_directory(home, **environment)
+
+    @classmethod
+    def in_directory(cls, home: Path, **environment: str) -> Session:
+        """One that knows nothing of whoever runs the tests."""
         nowhere = "http://127.0.0.1:9"  # whoever tries the network fails at once
         plain = {
             "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
@@ -202,10 +208,12 @@ def results_last(text: str) -> str:
 
 
 def anew(readme: Path) -> str:
-    """A README with what its commands print today, and the ids of today."""
+    """A page with what its commands print today, and the ids of today: a README of an example, or any other."""
     text = readme.read_text("utf-8")
     with tempfile.TemporaryDirectory() as home:
-        session = Session.with_example(readme.resolve().parent, Path(home))
+        session = Session.in_directory(Path(home))
+        if readme.name == "README.md":
+            session = Session.with_example(readme.resolve().parent, Path(home))
         for step in steps(text):
             seen = session.type(step)
             session.learn_in_order(step.printed, seen)

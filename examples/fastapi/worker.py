@@ -1,0 +1,36 @@
+"""The worker: goes on with runs that were answered, and with those whose process died. Start as many as you like."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pydantic_ai import DeferredToolRequests
+from shop import agent, signoff
+
+from signoff import resume_run
+from signoff.errors import Halted, RunOver, RunTaken
+
+
+async def main() -> None:
+    while True:
+        await signoff.broker.sweep()  # deadlines, and calls whose process died
+        for status in await signoff.broker.runs.list(going=True):
+            if status.word in ("ready", "died"):
+                await go_on(status.run.id, status.run.requester)
+        await asyncio.sleep(1)
+
+
+async def go_on(run_id: str, requester: str) -> None:
+    try:
+        result = await resume_run(agent, run_id, deps=requester)
+    except (RunTaken, RunOver, Halted) as why:  # another worker was faster, or `signoff halt`
+        print(why, flush=True)
+    except Exception as error:  # of a tool or a model: the run has failed, others go on
+        print(f"run {run_id} failed: {error}", flush=True)
+    else:
+        waits = isinstance(result.output, DeferredToolRequests)
+        print(f"run {run_id}: {'asks again' if waits else result.output}", flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
