@@ -32,6 +32,8 @@ FROM = re.compile(rf"from\s+({_OURS}(?:\.\w+)*)\s+import\s+(\((?:[^)#]|#.*)*\)|[
 IMPORT = re.compile(r"import(?<!\w import)\s+([\w., ]+)")  # not behind `from`
 LOADED = re.compile(rf"(?:[\"']|-m\s+)({_OURS}(?:\.\w+)+)")  # in a string: `python -m`, or a table for later
 ANY_BELOW = re.compile(rf"({_OURS}(?:\.\w+)*)\.(?:[{{%]|__path__)")  # a name put together, a walk through it
+LATER = "def lazy_names("
+"""The one module that loads any other by its name: what a package loads through it is in that package's own table."""
 LAZY = re.compile(r"^def __getattr__\(", re.MULTILINE)
 AT_ONCE = re.compile(r"^(?:from \S+ import \([^)]*\)|(?:from|import) .*)", re.MULTILINE)
 OWN_CLASS = re.compile(r"^class (\w+)(?![\s\S]*\bimport\b)", re.MULTILINE)  # that imports nothing when it is used
@@ -81,7 +83,7 @@ class Graph:
         for module in LOADED.findall(text):
             if "." in self._known(module):
                 yield from self._imported(module)
-        for module in ANY_BELOW.findall(text):
+        for module in ANY_BELOW.findall(text) if LATER not in text else ():
             yield from (path for name, path in self.modules.items() if f"{name}.".startswith(f"{module}."))
 
     def _imported(self, name: str) -> Iterator[str]:

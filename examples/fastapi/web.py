@@ -14,7 +14,7 @@ from pydantic_ai import DeferredToolRequests
 from shop import agent, signoff
 
 from signoff import Actor, ApprovalDecision, ApprovalRequest, SignoffError
-from signoff.core.card import card_for
+from signoff.channels import card_for
 from signoff.errors import AlreadySettled, Halted, NotEntitled, UnknownRequest, UnknownRun
 
 PROXY_SECRET = os.environ["PROXY_SECRET"]

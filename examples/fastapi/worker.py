@@ -7,7 +7,7 @@ import asyncio
 from pydantic_ai import DeferredToolRequests
 from shop import agent, signoff
 
-from signoff import resume_run
+from signoff import resume
 from signoff.errors import Halted, RunOver, RunTaken
 
 
@@ -22,7 +22,7 @@ async def main() -> None:
 
 async def go_on(run_id: str, requester: str) -> None:
     try:
-        result = await resume_run(agent, run_id, deps=requester)
+        result = await resume(agent, run_id, deps=requester)
     except (RunTaken, RunOver, Halted) as why:  # another worker was faster, or `signoff halt`
         print(why, flush=True)
     except Exception as error:  # of a tool or a model: the run has failed, others go on

@@ -288,7 +288,7 @@ class RunTaken(RunError):
 class WaitsElsewhere(RunError):
     """The run waits for results of calls that are done elsewhere (`CallDeferred`), and nobody has handed them in.
 
-    Fix: `signoff.resume_run(agent, run_id, calls={call id: result})`, or `signoff cancel`.
+    Fix: `signoff.resume(agent, run_id, calls={call id: result})`, or `signoff cancel`.
     """
 
 

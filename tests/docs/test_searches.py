@@ -23,7 +23,7 @@ TEN = {
     "four eyes": ["quorum: 2", "not_by: requester"],
     "human in the loop": ["approver=", "resume("],
     "timeout": ["timeout:", "on_timeout:", "escalate_to:"],
-    "resume after crash": ["resume_run", "kill -9"],
+    "resume after crash": ["resume(", "kill -9"],
     "Slack": ["inbox.answer"],
     "RBAC": ["roles: [", "by: ops"],
     "approve from phone": ["signoff channels run discord"],

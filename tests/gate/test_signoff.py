@@ -20,6 +20,7 @@ from signoff import (
     Actor,
     ApprovalDecision,
     ApprovalMemory,
+    Effect,
     Signoff,
     SuspendedRun,
     Verdict,
@@ -27,7 +28,6 @@ from signoff import (
 )
 from signoff.core.event import CallEvent, CallStep
 from signoff.core.request import State
-from signoff.core.verdict import Effect
 from signoff.errors import (
     AlreadySettled,
     ApprovalBlocked,

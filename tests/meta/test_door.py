@@ -39,7 +39,6 @@ def test_every_public_name_can_be_imported(package: str) -> None:
         ("signoff", "ApprovalError", "use signoff.errors.ApprovalError"),
         ("signoff", "ApprovalUI", "use signoff.Approver"),
         ("signoff", "DiscordApprovals", "use signoff.channels.DiscordApprovals"),
-        ("signoff", "Effect", "use its values as text"),
         ("signoff", "idempotency_key", "use signoff.toolsets.idempotency_key"),
         ("signoff", "load_policy", "use signoff.workers.load_policy"),
         ("signoff", "open_store", "signoff.channels.open_inbox"),

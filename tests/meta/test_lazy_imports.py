@@ -154,7 +154,7 @@ async def seeded(directory: Path) -> str:
 def test_the_front_door_is_counted() -> None:
     assert signoff.__all__ == sorted(
         """
-        Actor ApprovalDecision ApprovalMemory ApprovalMode ApprovalRequest Approver Call CallEvent Policy Signoff
+        Actor ApprovalDecision ApprovalMemory ApprovalMode ApprovalRequest Approver Call CallEvent Effect Policy Signoff
         SignoffError SuspendedRun Verdict build_approval_requests call_agent collect_approvals collect_approvals_sync
         resume run_with_approval run_with_approval_sync
         """.split()

@@ -21,7 +21,7 @@ DONE = set(IDS) - {"H11"}
 
 
 def rows() -> dict[str, re.Match[str]]:
-    return {row["id"]: row for row in ROW.finditer((ROOT / "docs" / "internals" / "mission.md").read_text("utf-8"))}
+    return {row["id"]: row for row in ROW.finditer((ROOT / "docs" / "mission.md").read_text("utf-8"))}
 
 
 FUNCTION = re.compile(r"^ *(?:async )?def (\w+)\(", re.MULTILINE)
