@@ -35,7 +35,7 @@ class RunStandIn:
 
     __getattr__ = __bool__ = __len__ = __iter__ = __contains__ = __getitem__ = __call__ = __index__ = _use
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = __str__ = __repr__ = _use
-    __class__ = property(_use)  # pyright: ignore[reportAssignmentType]  # what isinstance asks
+    __class__ = property(_use)  # pyright: ignore[reportIncompatibleMethodOverride]  # what isinstance asks
 
 
 @dataclass(frozen=True, slots=True)
