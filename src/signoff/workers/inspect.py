@@ -76,6 +76,10 @@ class FoundTool:
     claimed: frozenset[str] = frozenset()
     bare: bool = False
     """Whether it takes no arguments at all."""
+    description: str = ""
+    arguments: tuple[str, ...] = ()
+    required: frozenset[str] = frozenset()
+    """Those of its arguments that must be given."""
     schema_hash: str = ""
     own: tuple[tuple[Policy, ToolView], ...] = ()
     """What the tool and its toolset say themselves: their policies, each with the call as it is seen there."""
@@ -195,6 +199,7 @@ def _parts(toolsets: Sequence[AbstractToolset[Any]]) -> Iterator[AbstractToolset
 
 def _tool(tool: ToolsetTool[Any], ctx: RunContext[Any]) -> FoundTool:
     definition, owner = tool.tool_def, origin_of(tool)
+    schema = definition.parameters_json_schema
     kind: Kind = "mcp" if is_server(tool.toolset) else "external" if definition.kind == "external" else "function"
     labels = _labels(owner, ctx, owner.labels)
     worker = ctx.agent.name if ctx.agent is not None else None
@@ -204,7 +209,10 @@ def _tool(tool: ToolsetTool[Any], ctx: RunContext[Any]) -> FoundTool:
         kind=kind,
         labels=labels,
         claimed=_claimed(owner, ctx),
-        bare=_takes_nothing(definition.parameters_json_schema),
+        bare=_takes_nothing(schema),
+        description=definition.description or "",
+        arguments=tuple(schema.get("properties", ())),
+        required=frozenset(schema.get("required", ())),
         schema_hash=schema_hash(definition),
         owner=owner,
     )
@@ -334,7 +342,10 @@ def _add_native(found: AgentParts, agent: Agent[Any, Any], policies: Mapping[str
         subject = ToolView(tool=kind, toolset=NATIVE, unseen=True)
         layers = tuple((one, subject) for one in own)
         which = unique if unique != kind else ""
-        found.tools.append(FoundTool(name=kind, toolset=NATIVE, kind="native", which=which, own=layers))
+        about = "run by the model's provider"
+        found.tools.append(
+            FoundTool(name=kind, toolset=NATIVE, kind="native", which=which, description=about, own=layers)
+        )
 
 
 def _offered(found: Reach) -> Reach:
