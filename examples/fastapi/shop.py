@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pydantic_ai import Agent, DeferredToolRequests
 
-from signoff import Signoff, idempotency_key
+from signoff import Signoff
+from signoff.toolsets import idempotency_key
 from signoff.testing import ScriptedModel
 
 HERE = Path(__file__).parent

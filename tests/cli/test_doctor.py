@@ -469,13 +469,13 @@ def test_grants_that_sleep_and_grants_that_speak(shop: Desk) -> None:
 def give(desk: Desk, **changes: Any) -> None:
     """Change the one grant there is."""
     if changes.pop("schema_hash", False):
-        from signoff.cli.doctor import _known_tools, _survey, _workers
         from signoff.cli.doctor_findings import Files
+        from signoff.cli.inspection import known_tools, survey_of, worker_files
         from signoff.wiring import settings_for
 
         settings = settings_for(None)
-        files = Files(settings, _workers(settings)[0])
-        tools = _known_tools(_survey(files, ["clerk"], connect=False))
+        files = Files(settings, worker_files(settings).right)
+        tools = known_tools(survey_of(files, ["clerk"], connect=False))
         changes["schema_hash"] = next(one.schema_hash for one in tools if one.name == "write_file")
 
     async def work(broker: Any) -> None:

@@ -211,6 +211,29 @@ def by_name(ctx: RunContext[Any], definition: ToolDefinition) -> bool:
     return definition.name != "pay"
 
 
+def by_step(ctx: RunContext[Any], definition: ToolDefinition) -> bool:
+    return ctx.run_step > 0
+
+
+def by_kind(ctx: RunContext[Any], definition: ToolDefinition) -> bool:
+    return isinstance(ctx.deps, str)
+
+
+def without_deps(ctx: RunContext[Any], definition: ToolDefinition) -> bool:
+    return ctx.deps is None
+
+
+def with_deps(ctx: RunContext[Any], definition: ToolDefinition) -> bool:
+    return ctx.deps is not None
+
+
+def by_deps_if_any(ctx: RunContext[Any], definition: ToolDefinition) -> bool:
+    try:
+        return bool(ctx.deps.admin)
+    except Exception:
+        return False
+
+
 async def prepared(ctx: RunContext[Any], definition: ToolDefinition) -> ToolDefinition | None:
     return definition if ctx.deps else None
 
@@ -222,6 +245,11 @@ LISTINGS: dict[str, tuple[Any, list[str], bool]] = {
     "by the prompt, prefixed": (ByPrompt([pay], id="shop").prefixed("my"), [], True),
     "filtered by the run": (FunctionToolset([pay, balance], id="shop").filtered(by_deps), ["balance"], True),
     "filtered by name": (FunctionToolset([pay, balance], id="shop").filtered(by_name), ["balance"], False),
+    "filtered by the step": (FunctionToolset([pay], id="shop").filtered(by_step), [], True),
+    "filtered by the kind of deps": (FunctionToolset([pay], id="shop").filtered(by_kind), [], True),
+    "filtered where there are deps": (FunctionToolset([pay], id="shop").filtered(with_deps), [], True),
+    "filtered where there are none": (FunctionToolset([pay], id="shop").filtered(without_deps), ["pay"], True),
+    "filtered by deps, and errors kept": (FunctionToolset([pay], id="shop").filtered(by_deps_if_any), [], True),
     "a tool that prepares itself": (FunctionToolset([Tool(pay, prepare=prepared)], id="shop"), [], True),
     "nothing for now": (Empty([pay], id="shop"), [], True),
     "nothing at all": (FunctionToolset(id="shop"), [], False),

@@ -16,9 +16,9 @@ from signoff.cli.main import FAILED, WAITING
 from signoff.cli.words import as_json as json_line
 from signoff.cli.words import safe
 from signoff.core.delivery import NEVER
-from signoff.core.lifecycle import settled_text
 from signoff.core.moment import span
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.status import settled_text
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import SignoffError, WrongFile, WrongUse
 

@@ -62,8 +62,8 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
 
 async def _stop_run(broker: Broker, request: ApprovalRequest, by: Actor, note: str) -> str:
     from signoff.cli.words import safe
-    from signoff.core.lifecycle import settled_text
     from signoff.core.request import State
+    from signoff.core.status import settled_text
     from signoff.errors import RequestError
 
     if request.state is not State.UNKNOWN:

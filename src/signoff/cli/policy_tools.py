@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from signoff.config import Settings
     from signoff.policy.lint import Problem
-    from signoff.toolsets.catalog import Catalog
-    from signoff.workers.inspect import AgentParts
 
 DELEGATION = ("worker_call", "worker_create")
 
@@ -46,6 +44,7 @@ def held_against_catalog(settings: Settings) -> Held:
 def _held(settings: Settings) -> Held:
     import asyncio
 
+    from signoff.cli.inspection import toolset_parts
     from signoff.errors import SignoffError
     from signoff.toolsets.catalog import Catalog
 
@@ -55,7 +54,7 @@ def _held(settings: Settings) -> Held:
     for name in catalog.names():
         entry = settings.toolsets.get(name)
         try:
-            found = asyncio.run(_tools(catalog, name))
+            found = asyncio.run(toolset_parts(catalog.build(name)))
         except SignoffError:  # `signoff toolsets` says why
             unlisted += [name] if entry is not None else []
             continue
@@ -69,12 +68,3 @@ def _held(settings: Settings) -> Held:
     if unlisted:
         return Held(tuple(problems), tuple(unlisted), tuple(dict.fromkeys(problem.rule for problem in project)))
     return Held((*project, *problems))
-
-
-async def _tools(catalog: Catalog, name: str) -> AgentParts:
-    from signoff.toolsets.tool_list import agent_with
-    from signoff.workers.inspect import InspectedAgent, tools_of
-
-    built = catalog.build(name)
-    native = {tool.kind: built.policy for tool in built.native if built.policy is not None}
-    return await tools_of(InspectedAgent(agent=agent_with(built, None), native=native, secrets=built.secrets))

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from signoff.cli.inbox_page import OUTCOMES
 from signoff.cli.words import iso, local, now, safe, short_local
 from signoff.core.inbox import agreed
-from signoff.core.lifecycle import OPEN, settled_text
+from signoff.core.lifecycle import OPEN
 from signoff.core.moment import ago
 from signoff.core.offer import offers
 from signoff.core.quorum import why_not_entitled
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import masked_pattern, safe_text, visible_around
+from signoff.core.status import settled_text, status_of
 from signoff.core.visible import quoted, visible
 
 if TYPE_CHECKING:
@@ -43,27 +44,6 @@ def by_program(run: SavedRun) -> str:
 def outcome_step(request: ApprovalRequest) -> str:
     """What to do about a call that began and whose process is silent."""
     return f"nobody knows whether it happened: signoff outcome {safe(request.id)} happened, did-not or stop-run"
-
-
-_STATES = {
-    State.PENDING: "it waits for an answer",
-    State.APPROVED: "approved, and not run yet",
-    State.DENIED: "denied",
-    State.EXPIRED: "expired",
-    State.CANCELLED: "cancelled",
-    State.CLAIMED: "approved, and running now",
-    State.SUCCEEDED: "it ran",
-    State.FAILED: "it ran and failed",
-    State.UNKNOWN: "outcome unknown: it was started, and its process is silent",
-}
-
-
-def standing(request: ApprovalRequest) -> str:
-    """How a request stands, in a few words."""
-    if request.claim is not None and request.claim.handed_over:
-        return "approved, and handed to the program that asked"
-    word = _STATES[request.state]
-    return f"{word}: {request.silence}" if request.state is State.EXPIRED else word
 
 
 def masked(text: str, secrets: Sequence[str] = ()) -> str:
@@ -101,7 +81,7 @@ def outcome_facts(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
             yield "", "\n".join(changes(request, vote.decision.edited_args))
     if request.decision is not None and (not request.votes or request.votes[-1].decision != request.decision):
         yield "decided", _decision_text(request.decision, request.secrets)
-    yield from _claim_facts(request, at)
+    yield from _call_facts(request)
 
 
 def _void(request: ApprovalRequest, vote: Vote) -> str:
@@ -128,19 +108,19 @@ def _decision_text(decision: ApprovalDecision, secrets: Sequence[str]) -> str:
     return f"{how}{by}{via}{when}{note}"
 
 
-def _claim_facts(request: ApprovalRequest, at: datetime) -> Iterator[tuple[str, str]]:
-    claim = request.claim
-    if claim is None:
+def _call_facts(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
+    status = status_of(request)
+    if status.started_at is None:
         return
-    yield "started", f"{local(claim.at)} by process {visible(claim.holder)}"
-    if claim.ended_at is not None:
-        how = f"{visible(claim.told_by)} says so" if claim.told_by else "as its process reported"
-        yield "ended", f"{local(claim.ended_at)}, {how}"
-    if claim.error:
-        yield "error", safe(claim.error)
-    if claim.preview:
-        told = masked(claim.preview, request.secrets) if claim.told_by else safe(claim.preview)
-        yield "note" if claim.told_by else "result", told
+    yield "started", f"{local(status.started_at)} by process {visible(status.process)}"
+    if status.ended_at is not None:
+        how = f"{visible(status.told_by)} says so" if status.told_by else "as its process reported"
+        yield "ended", f"{local(status.ended_at)}, {how}"
+    if status.error:
+        yield "error", safe(status.error)
+    if status.result:
+        told = masked(status.result, request.secrets) if status.told_by else safe(status.result)
+        yield "note" if status.told_by else "result", told
 
 
 def history_facts(history: Sequence[Entry]) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import chdir
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -153,7 +154,18 @@ def _resumed(status: RunStatus, options: RunOptions, going: Going, *, traceback:
 
 
 async def _went_on(status: RunStatus, options: RunOptions, going: Going, *, alone: bool) -> int:
-    """Finish the run; where it was a turn of a chat and somebody sits here, the chat goes on."""
+    """Finish the run; where it was a turn of a chat and somebody sits here, the chat goes on.
+
+    This process executes one run at a time, and code of an agent may go by the working directory: it is the run's.
+    """
+    with uncollected():
+        from signoff.wiring.job import directory_of
+
+    with chdir(directory_of(status.run) if status.run.agent else os.curdir):
+        return await _to_end(status, options, going, alone=alone)
+
+
+async def _to_end(status: RunStatus, options: RunOptions, going: Going, *, alone: bool) -> int:
     run = status.run
     with uncollected():
         from signoff.wiring import Task, job_of

@@ -139,14 +139,15 @@ def _draw(
     screen: Screen, request: ApprovalRequest, card: Card | None, problem: str, history: Sequence[Entry], *, whole: bool
 ) -> None:
     from signoff.channels.render import WHOLE, Cut, draw_card
-    from signoff.cli.request_report import choices, history_facts, offer_facts, outcome_facts, standing
+    from signoff.cli.request_report import choices, history_facts, offer_facts, outcome_facts
+    from signoff.core.status import status_of
 
     if card is not None:
         rest = f"`signoff show {card.request_id} --whole` prints everything, `--arg NAME` one argument alone"
         screen.show(draw_card(card, screen.look, cut=WHOLE if whole else Cut(rows=ROWS, args=ROWS, rest=rest)).lines)
     else:
         screen.say(problem, "bold red")
-    _frame(screen, standing(request), outcome_facts(request))
+    _frame(screen, status_of(request).title, outcome_facts(request))
     _frame(screen, "history", history_facts(history))
     _frame(screen, "what an answer may be remembered as (approve --remember N)", offer_facts(request))
     for line in choices(request):

@@ -158,9 +158,10 @@ def load_people(path: str | os.PathLike[str]) -> dict[str, Person]:
     return dict(_people(entries["people"])) if "people" in entries else {}
 
 
-def no_settings() -> Settings:
+def no_settings(directory: str | os.PathLike[str] = ".") -> Settings:
     """Where there is no file: no rules but the user's own, and everything else is asked about."""
-    return with_user(Settings(policy=Policy(rules=()), people={}))
+    real = Path(os.path.realpath(directory)).as_posix()
+    return with_user(Settings(policy=Policy(rules=()), people={}, directory=real))
 
 
 def with_user(settings: Settings) -> Settings:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -19,11 +19,10 @@ from signoff.core.inbox import needs_of
 from signoff.core.moment import Zone, ahead, in_utc, moment_text
 from signoff.core.offer import may_be_remembered, offers
 from signoff.core.preview import Preview, marked_lines, read_diff, unified_diff
-from signoff.core.quorum import role_text
 from signoff.core.redact import Redactor
 from signoff.core.request import ApprovalRequest
+from signoff.core.status import without_answer
 from signoff.core.summary import summary_of
-from signoff.core.verdict import OnTimeout
 from signoff.core.visible import CLOSE, OPEN, quoted, suspicious, visible
 
 LONG_TEXT = 600
@@ -418,20 +417,6 @@ def _until(request: ApprovalRequest, zone: Zone, now: datetime | None) -> str:
         return ""
     soon = f" ({ahead(request.deadline, now)})" if now is not None and request.deadline - now < _FAR else ""
     return f"{moment_text(request.deadline, zone)}{soon}, then {without_answer(request)}"
-
-
-def without_answer(request: ApprovalRequest, named: Callable[[str], str] = role_text) -> str:
-    """What happens once time is up. `named` writes the name of a role as it stands in a text."""
-    requirement = request.requirement
-    match requirement.on_timeout:
-        case OnTimeout.ALLOW:
-            return "it runs"
-        case OnTimeout.PARK:
-            return "it goes on waiting"
-        case OnTimeout.ESCALATE if requirement.escalate_to and not request.escalated:
-            return f"the role {named(requirement.escalate_to)} is asked"
-        case _:
-            return "it is denied"
 
 
 def _choices(request: ApprovalRequest, *, remember: bool, keeps_always: bool) -> tuple[Choice, ...]:

@@ -26,10 +26,11 @@ from typing import TypeAlias
 from signoff.core.canonical import digest
 from signoff.core.claim import Claim
 from signoff.core.decision import ApprovalDecision, Ending
-from signoff.core.moment import Zone, in_utc, moment_text
+from signoff.core.moment import moment_text
 from signoff.core.people import Actor, ActorKind, person_key
 from signoff.core.quorum import approvals, entitled_as
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.status import SILENCE, settled_at, settled_text
 from signoff.core.verdict import OnTimeout, Requirement
 from signoff.core.visible import quoted
 from signoff.core.vote import Vote
@@ -162,7 +163,6 @@ OPEN = frozenset({State.PENDING, State.UNKNOWN})
 """A person has to say something: whether it may run, or whether it did."""
 SPENT = frozenset({State.CLAIMED, State.SUCCEEDED, State.FAILED, State.UNKNOWN})
 """The right to run was taken, whatever became of it."""
-SILENCE = Actor(name="nobody in time", kind=ActorKind.MODE)
 
 
 def advance(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
@@ -171,46 +171,6 @@ def advance(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRe
     if step is None:
         raise _refusal(request, event)
     return step(request, event, now).changed_to(version=request.version + 1)
-
-
-def settled_at(request: ApprovalRequest) -> datetime | None:
-    """When it was settled, where that is known."""
-    return request.decision.at if request.decision is not None else None
-
-
-def settled_text(request: ApprovalRequest, zone: Zone = in_utc) -> str:
-    """Who settled a request, when and how: what a late answer is told."""
-    decision = request.decision
-    if decision is None:
-        return f"request {request.id} is {request.state}"
-    when = f" at {moment_text(decision.at, zone)}" if decision.at else ""
-    note = f": {_own_words(decision)}" if decision.note else ""
-    match decision.ending:
-        case Ending.EXPIRED:
-            return f"request {request.id} expired{when}{note}"
-        case Ending.CANCELLED:
-            return f"request {request.id} was cancelled{when}{note}"
-        case ending:
-            who = f" by {decision.by}" if decision.by else ""
-            return f"request {request.id} was {ending}{who}{when}{note}"
-
-
-def approval_text(request: ApprovalRequest, zone: Zone = in_utc) -> str:
-    """Who approved it, when, and what they noted: `ana approved it (2031-05-24 18:00:00 UTC, note “fine”)`."""
-    decision = request.decision
-    if decision is None:
-        return "it was approved"
-    when = moment_text(decision.at, zone) if decision.at else ""
-    if decision.by == SILENCE:
-        return f"the rule approved it, as nobody answered{f' ({when})' if when else ''}"
-    details = ", ".join(filter(None, (when, f"note {quoted(decision.note)}" if decision.note else "")))
-    return f"{decision.by or 'somebody'} approved it" + (f" ({details})" if details else "")
-
-
-def _own_words(decision: ApprovalDecision) -> str:
-    """The note of a decision inside a sentence: an answer's is quoted, what is ours is not."""
-    is_ours = decision.by == SILENCE or decision.ending in (Ending.EXPIRED, Ending.CANCELLED)
-    return decision.note if is_ours else quoted(decision.note)
 
 
 def _refusal(request: ApprovalRequest, event: Event) -> RequestError:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from signoff.broker.readers import has_read, note_reader
 from signoff.core.delivery import NOWHERE
-from signoff.core.lifecycle import settled_at, settled_text
 from signoff.core.offer import may_be_remembered
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import safe_text, spelled_out
+from signoff.core.status import settled_at, settled_text
 from signoff.core.subject import Subject
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery.status import place_of, show_again

@@ -27,10 +27,11 @@ from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallStep
 from signoff.core.grant import Grant
-from signoff.core.lifecycle import OPEN, SILENCE, approval_text, settled_text
+from signoff.core.lifecycle import OPEN
 from signoff.core.offer import LEADS_TO
 from signoff.core.quorum import approvals, who
 from signoff.core.request import ApprovalRequest, Binding, State, digest_of_leads
+from signoff.core.status import SILENCE, approval_text, settled_text
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Wanted
 from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise, EditRefused, Halted, RunError, WrongUse
 from signoff.gate.arguments import as_json, validated, with_notice

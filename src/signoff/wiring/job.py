@@ -42,6 +42,8 @@ RECENT = 500
 class RunOptions:
     """How `signoff run` and `signoff resume` run an agent."""
 
+    directory: str = ""
+    """Where what is named here starts from; empty: the working directory."""
     policy: str | None = None
     model: str | None = None
     mode: ApprovalMode = ApprovalMode.INTERACTIVE
@@ -199,15 +201,10 @@ def job_of(run: SavedRun, options: RunOptions) -> Job:
             "  Resume it from there: await signoff.resume(agent, run_id)"
         )
     setup = setup_now(run.setup)
-    try:
-        os.chdir(setup.directory)
-    except OSError as error:
-        raise WrongUse(
-            f"run {run.id} was begun in {setup.directory}, which cannot be entered: {error.strerror}\n"
-            "  If the project moved, resume it from where it is now"
-        ) from error
+    directory_of(run)
     options = replace(
         options,
+        directory=setup.directory,
         policy=options.policy or setup.policy or None,
         model=options.model or setup.model or None,
         mode=setup.mode,
@@ -216,6 +213,19 @@ def job_of(run: SavedRun, options: RunOptions) -> Job:
     )
     what = f"{WORKER}{setup.worker_file}" if setup.worker_file else run.agent
     return _job(what, options, run)
+
+
+def directory_of(run: SavedRun) -> str:
+    """Where a run began, as that is called now. Raises `WrongUse` where it cannot be entered."""
+    directory = setup_now(run.setup).directory
+    try:
+        os.stat(os.path.join(directory, os.curdir))
+    except OSError as error:
+        raise WrongUse(
+            f"run {run.id} was begun in {directory}, which cannot be entered: {error.strerror}\n"
+            "  If the project moved, resume it from where it is now"
+        ) from error
+    return directory
 
 
 def _worker_named(what: str) -> str:
@@ -233,7 +243,7 @@ def _job(what: str, options: RunOptions, run: SavedRun | None = None) -> Job:
 
 def _settings(options: RunOptions, worker: str | None = None) -> Settings:
     """The project's settings, if what the flags say goes with them. `worker`: the path of its file, if it has one."""
-    settings = settings_for(options.policy, worker=worker)
+    settings = settings_for(options.policy, worker=worker, directory=options.directory or None)
     if options.mode is ApprovalMode.AUTO_APPROVE and settings.file and (place := lock_of(settings.file)) is not None:
         raise WrongUse(
             f"the policy of this project is locked ({place}), so what it asks about is asked: "
@@ -247,9 +257,10 @@ def setup_of(options: RunOptions, settings: Settings, worker: str | None = None)
     """What is saved with a run, to build its job again. `worker`: the path of its file, if it was named by that."""
     from signoff.core.run import RunSetup
 
-    caller, other = options.caller, other_policy(options.policy, worker=worker)
+    caller = options.caller
+    other = other_policy(options.policy, worker=worker, directory=options.directory or None)
     setup = RunSetup(
-        directory=os.getcwd(),
+        directory=options.directory or os.getcwd(),
         policy=os.path.abspath(settings.file) if settings.file else options.policy or "",
         other_policies=(other,) if other else (),
         model=options.model or "",
@@ -266,6 +277,7 @@ def setup_of(options: RunOptions, settings: Settings, worker: str | None = None)
 def _worker_job(what: str, options: RunOptions, run: SavedRun | None) -> Job:
     from signoff.config import load_workers, parse_worker, worker_text
     from signoff.config.files import from_here
+    from signoff.workers.models import script_in
     from signoff.workers.project_workers import Workers
     from signoff.workers.runtime import Runner
 
@@ -279,13 +291,13 @@ def _worker_job(what: str, options: RunOptions, run: SavedRun | None) -> Job:
         file = parse_worker(worker_text(path, missing="`signoff workers` lists those there are"), path, settings)
         name, workers = file.name, {**load_workers(settings), file.name: file}
     else:
-        check_name(settings, name)
+        check_name(settings, name, options.directory)
     store = store_for(options.store, settings)
     shop = Workers(
         settings,
         workers=workers,
         store=store,
-        model=options.model,
+        model=script_in(options.model, options.directory),
         mode=options.mode,
         wait="inline" if options.wait is None else options.wait,
         observe=options.observe,
@@ -317,14 +329,14 @@ def _worker_job(what: str, options: RunOptions, run: SavedRun | None) -> Job:
     )
 
 
-def check_name(settings: Settings, name: str) -> None:
+def check_name(settings: Settings, name: str, directory: str = "") -> None:
     """Raise for a worker that is not there or wrong, before a store is made: it leaves nothing behind."""
     from signoff.config import load_worker
 
     try:
         load_worker(settings, name)
     except WrongUse as error:
-        if "." not in name and not os.path.exists(f"{name}.py"):
+        if "." not in name and not os.path.exists(os.path.join(directory, f"{name}.py")):
             raise
         raise WrongUse(f"{error}\n  An agent in Python is named with its variable: {name}:agent") from error
 
@@ -359,7 +371,7 @@ def _agent_job(path: str, options: RunOptions, run: SavedRun | None) -> Job:
     from signoff.workers.models import model_named
     from signoff.workers.runtime import Runner, can_pause
 
-    agent = load_agent(path)
+    agent = load_agent(path, options.directory)
     model = options.model
     settings = Settings(policy=Policy(rules=()), people={})
     gate, opened = signoff_of(agent), None
@@ -386,7 +398,7 @@ def _agent_job(path: str, options: RunOptions, run: SavedRun | None) -> Job:
         agent=agent,
         gate=gate,
         approver=_approver(options, gate, settings, can_stop=opened is not None or can_pause(agent)),
-        model=model_named(model) if model is not None else None,
+        model=model_named(model, options.directory or None) if model is not None else None,
         may_pause=True,
         listener=options.listener,
     )

@@ -15,42 +15,51 @@ from signoff.policy.phrases import did_you_mean
 POLICY_FILE = "signoff.yaml"
 
 
-def settings_for(file: str | os.PathLike[str] | None, *, worker: str | None = None) -> Settings:
+def settings_for(
+    file: str | os.PathLike[str] | None, *, worker: str | None = None, directory: str | None = None
+) -> Settings:
     """The given file, else the nearest `signoff.yaml` here or above, else no rules: everything is asked about.
 
     `worker` is the path of a worker's file: its project is the one it stands in, wherever the command is typed.
+    `directory` is where *here* is, if not the working directory.
     Raises `WrongUse` for another file than the project's own where that is locked.
     """
     if file is None:
-        own = next(filter(None, map(find_project, _homes(worker))), None) or find_project()
-        return load_settings(from_here(own)) if own is not None else no_settings()
-    for project in _other_projects(file, worker):
+        own = next(filter(None, map(find_project, _homes(worker))), None) or find_project(directory)
+        return load_settings(from_here(own)) if own is not None else no_settings(directory or ".")
+    file = os.path.join(directory or "", file)
+    for project in _other_projects(file, worker, directory):
         if (place := lock_of(project)) is not None:
             raise WrongUse(
-                f"the policy of this project is locked ({place}), so it cannot be exchanged for {os.fspath(file)}.\n"
+                f"the policy of this project is locked ({place}), so it cannot be exchanged for {file}.\n"
                 "  To be stricter, add to it: --ask TOOL, --deny TOOL, or SIGNOFF_POLICY=FILE"
             )
     return load_settings(file)
 
 
-def other_policy(file: str | os.PathLike[str] | None, *, worker: str | None = None) -> str:
+def other_policy(
+    file: str | os.PathLike[str] | None, *, worker: str | None = None, directory: str | None = None
+) -> str:
     """The name of a file that takes the place of a project's own, from the project's directory if inside; else empty.
 
     With the same arguments as for `settings_for`. Where there is no project, it takes nobody's place.
     """
-    project = next(_other_projects(file, worker), None) if file is not None else None
-    if file is None or project is None:
+    if file is None:
+        return ""
+    file = os.path.join(directory or "", file)
+    project = next(_other_projects(file, worker, directory), None)
+    if project is None:
         return ""
     inside = os.path.relpath(os.path.realpath(file), os.path.dirname(os.path.realpath(project)))
     return os.path.abspath(file) if inside.partition(os.sep)[0] == os.pardir else inside
 
 
-def _other_projects(file: str | os.PathLike[str], worker: str | None) -> Iterator[str]:
+def _other_projects(file: str, worker: str | None, directory: str | None) -> Iterator[str]:
     """The files of projects whose own the given one is not.
 
     A project is where its workers stand, or else where one stands oneself, and where the file stands.
     """
-    projects = list(filter(None, map(_found, _homes(worker)))) or [_found(None)]
+    projects = list(filter(None, map(_found, _homes(worker)))) or [_found(directory)]
     for project in filter(None, (*projects, _found(os.path.dirname(os.path.abspath(file))))):
         if not _is_same(file, project):
             yield project
@@ -89,7 +98,7 @@ def lock_of(file: str | os.PathLike[str]) -> Place | None:
     return document.place_of(("locked",))
 
 
-def _is_same(one: str | os.PathLike[str], other: str) -> bool:
+def _is_same(one: str, other: str) -> bool:
     try:
         return os.path.samefile(one, other)
     except OSError:  # it is not there: whoever reads it says so

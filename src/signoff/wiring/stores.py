@@ -27,7 +27,7 @@ def chosen_store(option: str | None, settings: Settings) -> ChosenStore:
     The default is outside of the project, where its agents have no business: an agent that may write files here must
     not be able to write approvals. Warns where the project has moved since it was last used, or has become another.
     """
-    directory = Path(os.path.realpath(Path(settings.file).parent if settings.file else "."))
+    directory = Path(os.path.realpath(Path(settings.file).parent if settings.file else settings.directory))
     project = str(directory) if settings.file else ""
     if named := named_store(option):
         return replace(named, project=project)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -44,7 +43,7 @@ from signoff.toolsets.builtin.sql.toolset import SqlToolset
 from signoff.toolsets.own_policy import AttachedToolset
 from signoff.toolsets.together import name_of
 from signoff.workers.delegate import CALL, CREATE, TOOLSET, DelegationToolset
-from signoff.workers.watched import is_made_per_run, lists_by_itself, watched
+from signoff.workers.listing import is_server, listing_of
 
 Kind: TypeAlias = Literal["function", "mcp", "native", "external"]
 """Who executes it: this process, an MCP server, the model's provider, or whoever takes it from the run's output."""
@@ -77,6 +76,10 @@ class FoundTool:
     claimed: frozenset[str] = frozenset()
     bare: bool = False
     """Whether it takes no arguments at all."""
+    description: str = ""
+    arguments: tuple[str, ...] = ()
+    required: frozenset[str] = frozenset()
+    """Those of its arguments that must be given."""
     schema_hash: str = ""
     own: tuple[tuple[Policy, ToolView], ...] = ()
     """What the tool and its toolset say themselves: their policies, each with the call as it is seen there."""
@@ -167,21 +170,20 @@ async def tools_of(look: InspectedAgent, *, connect: bool = False) -> AgentParts
     """Every tool of an agent. With `connect`, MCP servers are started and stopped again to ask for their tools."""
     agent, found = look.agent, AgentParts()
     # The model is never asked anything: toolsets only want to be told that there is one.
-    ctx = watched(RunContext[Any](deps=None, model=TestModel(), usage=RunUsage(), agent=agent))
+    ctx = RunContext[Any](deps=None, model=TestModel(), usage=RunUsage(), agent=agent)
     for toolset in _parts(agent.toolsets):
-        ctx.looks.clear()
         try:
-            tools = await _listed(toolset, ctx, connect)
+            listing = await listing_of(toolset, ctx, connect=connect)
         except Exception as error:
             told = str(error).replace("\n  ", "; ") if isinstance(error, SignoffError) else in_one_line(error)
             found.unknown.append((name_of(toolset), redact_text(told, secrets=look.secrets)))
             continue
-        if tools is None:
+        if listing is None:
             found.unknown.append((name_of(toolset), NOT_STARTED))
             continue
-        if ctx.looks or is_made_per_run(toolset) or (not tools and lists_by_itself(toolset)):
+        if listing.by_run:
             found.unknown.append((name_of(toolset), PER_RUN))
-        found.tools.extend(_tool(tool, ctx) for tool in tools)
+        found.tools.extend(_tool(tool, ctx) for tool in listing.tools)
     _add_native(found, agent, look.native)
     return found
 
@@ -195,30 +197,10 @@ def _parts(toolsets: Sequence[AbstractToolset[Any]]) -> Iterator[AbstractToolset
             yield toolset
 
 
-async def _listed(
-    toolset: AbstractToolset[Any], ctx: RunContext[Any], connect: bool
-) -> Sequence[ToolsetTool[Any]] | None:
-    """The tools; None where something has to be started first and may not be."""
-    whole = CombinedToolset([toolset])  # as an agent has it: then a tool knows all the way that leads to it
-    if not _is_server(toolset):
-        return list((await whole.get_tools(ctx)).values())
-    if not connect:
-        return None
-    async with toolset:
-        return list((await whole.get_tools(ctx)).values())
-
-
-def _is_server(toolset: AbstractToolset[Any]) -> bool:
-    module = sys.modules.get("pydantic_ai.mcp")  # who has an MCP toolset has imported it
-    kind = getattr(module, "MCPToolset", None)
-    leaves: list[AbstractToolset[Any]] = []
-    toolset.apply(leaves.append)
-    return kind is not None and any(isinstance(one, kind) for one in leaves)
-
-
 def _tool(tool: ToolsetTool[Any], ctx: RunContext[Any]) -> FoundTool:
     definition, owner = tool.tool_def, origin_of(tool)
-    kind: Kind = "mcp" if _is_server(tool.toolset) else "external" if definition.kind == "external" else "function"
+    schema = definition.parameters_json_schema
+    kind: Kind = "mcp" if is_server(tool.toolset) else "external" if definition.kind == "external" else "function"
     labels = _labels(owner, ctx, owner.labels)
     worker = ctx.agent.name if ctx.agent is not None else None
     found = FoundTool(
@@ -227,7 +209,10 @@ def _tool(tool: ToolsetTool[Any], ctx: RunContext[Any]) -> FoundTool:
         kind=kind,
         labels=labels,
         claimed=_claimed(owner, ctx),
-        bare=_takes_nothing(definition.parameters_json_schema),
+        bare=_takes_nothing(schema),
+        description=definition.description or "",
+        arguments=tuple(schema.get("properties", ())),
+        required=frozenset(schema.get("required", ())),
         schema_hash=schema_hash(definition),
         owner=owner,
     )
@@ -357,7 +342,10 @@ def _add_native(found: AgentParts, agent: Agent[Any, Any], policies: Mapping[str
         subject = ToolView(tool=kind, toolset=NATIVE, unseen=True)
         layers = tuple((one, subject) for one in own)
         which = unique if unique != kind else ""
-        found.tools.append(FoundTool(name=kind, toolset=NATIVE, kind="native", which=which, own=layers))
+        about = "run by the model's provider"
+        found.tools.append(
+            FoundTool(name=kind, toolset=NATIVE, kind="native", which=which, description=about, own=layers)
+        )
 
 
 def _offered(found: Reach) -> Reach:

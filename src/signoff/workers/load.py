@@ -14,13 +14,17 @@ from signoff.errors import WrongUse
 from signoff.gate.agents import signoff_of
 
 
-def load_agent(path: str) -> Agent[Any, Any]:
-    """Import the agent; raises `WrongUse` that says which part of the path is wrong."""
+def load_agent(path: str, directory: str = "") -> Agent[Any, Any]:
+    """Import the agent, also from `directory`, by default the working directory.
+
+    Raises `WrongUse` that says which part of the path is wrong.
+    """
     module_name, _, attribute = path.partition(":")
     if not module_name or not attribute:
         raise WrongUse(f"{path!r} does not say where an agent is: write package.module:agent")
-    if module_name not in sys.modules and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    here = directory or os.getcwd()
+    if module_name not in sys.modules and here not in sys.path:
+        sys.path.insert(0, here)
     found = getattr(_module(module_name, path), attribute, None)
     if found is None:
         raise WrongUse(f"{path!r}: {module_name} has no {attribute!r}.{_others(module_name, attribute)}")

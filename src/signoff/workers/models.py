@@ -19,6 +19,13 @@ NO_MODEL = (
 """What to say where nobody names a model; `who` lacks one."""
 
 
+def script_in(name: str | None, directory: str) -> str | None:
+    """The name of a model, with the path of a script from `directory`, if that is given."""
+    if name is None or not directory or not name.startswith(SCRIPT):
+        return name
+    return f"{SCRIPT}{os.path.join(directory, name.removeprefix(SCRIPT))}"
+
+
 def model_named(name: str, directory: str | os.PathLike[str] | None = None) -> Model:
     """The model; raises `WrongUse` where there is none of that name, or its provider is not set up.
 

@@ -1,10 +1,9 @@
-"""The page of `signoff doctor`: what can run unasked, what is remembered, what is wrong; for people or as JSON."""
+"""An inspection for people and as JSON: the pages of `signoff doctor` and `signoff toolsets`."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +11,15 @@ import click
 
 from signoff.cli.doctor_findings import DELEGATION, Finding, Severity
 from signoff.cli.words import count, fold, pad, safe
+from signoff.core.safe import grant_line, redacted_text
+from signoff.core.visible import visible
 
 if TYPE_CHECKING:
-    from signoff.cli.doctor_store import StoreFacts
-    from signoff.config import Settings, WorkerFile
+    from signoff.cli.inspection import Inspection, Loosening, ToolsetDetails, ToolsetFacts
     from signoff.core.grant import Grant
     from signoff.policy.reach import Reach
     from signoff.policy.rule import Rule
+    from signoff.workers.inspect import FoundTool
     from signoff.workers.survey import Reachable, WorkerSurvey
 
 _SHOWN = {"allow": "every call", "conditional": "some calls", "ask": "asks", "deny": "never"}
@@ -37,97 +38,47 @@ _RISKS = ("money", "proc.exec", "fs.write", "data.write", "net.egress")
 _COLUMN = 12
 
 
-@dataclass(frozen=True, kw_only=True)
-class Loosening:
-    """Who can let a run do more unasked than this page says."""
-
-    locked: str = ""
-    """Where the project file says so; empty where it does not."""
-    own_gate: bool = False
-    """Whether what is looked at is an agent whose own gate takes no flags."""
-    has_project: bool = True
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """What whoever starts a run can do it with."""
-        if self.locked or self.own_gate:
-            return ()
-        return ("--mode auto_approve", "--policy FILE") if self.has_project else ("--mode auto_approve",)
-
-    @property
-    def text(self) -> str:
-        """In a sentence."""
-        if self.own_gate:
-            return "nobody by flags: the agent brings its own Signoff, and your program says its policy and mode"
-        if self.locked:
-            return f"nobody who starts a run: the policy is locked ({self.locked})"
-        fix = "`locked: true` in signoff.yaml refuses both" if self.has_project else "a locked signoff.yaml refuses it"
-        return f"whoever starts a run, with {' or '.join(self.flags)}; the run says so. {fix}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class DoctorReport:
-    """Everything that was found."""
-
-    settings: Settings
-    environment: str
-    """What the environment adds to the rules, in one line; empty: nothing."""
-    loosening: Loosening
-    workers: Mapping[str, WorkerFile]
-    names: Sequence[str]
-    """The workers that are told about."""
-    survey: WorkerSurvey | None
-    """None where there is no worker to look at."""
-    kept: StoreFacts
-    speaking: Sequence[Grant]
-    """Remembered answers that can let calls run unasked."""
-    findings: Sequence[Finding]
-
-    @property
-    def unasked(self) -> list[Reachable]:
-        """Every tool that can run unasked, each once for a worker that has it."""
-        tools = self.survey.tools if self.survey is not None else []
-        return [one for one in tools if one.reach.unasked or one.reach.unanswered]
-
-    def number(self, severity: Severity) -> int:
-        return sum(one.severity is severity for one in self.findings)
-
-    def is_well(self, *, strict: bool) -> bool:
-        return not self.number(Severity.ERROR) and not (strict and self.number(Severity.WARNING))
-
-
-def lines(report: DoctorReport, width: int) -> Iterator[str]:
+def inspection_lines(found: Inspection, width: int) -> Iterator[str]:
     """The page for people."""
-    yield from _head(report, width)
+    yield from _head(found, width)
     yield ""
     yield _title("What can run unasked")
-    yield from _tool_lines(report, width)
-    if report.speaking:
+    yield from _tool_lines(found, width)
+    if found.speaking:
         yield ""
         yield _title("Answers that are remembered, and let calls run unasked")
-        yield from _grant_lines(report.speaking, width)
+        yield from _grant_lines(found.speaking, width)
     yield ""
     yield _title("What is wrong")
-    yield from _finding_lines(report.findings, width)
+    yield from _finding_lines(found.findings, width)
     yield ""
-    yield from fold(summary(report), width)
+    yield from fold(_summary(found), width)
 
 
 def _title(text: str) -> str:
     return click.style(text, bold=True, underline=True)
 
 
-def _head(report: DoctorReport, width: int) -> Iterator[str]:
-    settings = report.settings
+def _head(found: Inspection, width: int) -> Iterator[str]:
+    settings = found.settings
     silent = "none: every tool call is asked about"
     project = settings.file or (silent if settings.user is None else f"{silent} where your own rules are silent")
     yield from _pair("project", project, width)
     if settings.user is not None:
         yield from _pair("user rules", settings.user.file, width)
-    if report.environment:
-        yield from _pair("environment", report.environment, width)
-    yield from _pair("can loosen", report.loosening.text, width)
-    yield from _pair("store", f"{report.kept.name} ({report.kept.state})", width)
+    if found.environment:
+        yield from _pair("environment", found.environment, width)
+    yield from _pair("can loosen", _loosening_text(found.loosening), width)
+    yield from _pair("store", f"{found.store.name} ({found.store.state})", width)
+
+
+def _loosening_text(loosening: Loosening) -> str:
+    if loosening.own_gate:
+        return "nobody by flags: the agent brings its own Signoff, and your program says its policy and mode"
+    if loosening.locked:
+        return f"nobody who starts a run: the policy is locked ({loosening.locked})"
+    fix = "`locked: true` in signoff.yaml refuses both" if loosening.has_project else "a locked signoff.yaml refuses it"
+    return f"whoever starts a run, with {' or '.join(loosening.flags)}; the run says so. {fix}"
 
 
 def _pair(name: str, text: str, width: int) -> list[str]:
@@ -138,24 +89,24 @@ def _pair(name: str, text: str, width: int) -> list[str]:
 # --- tools ---
 
 
-def _tool_lines(report: DoctorReport, width: int) -> Iterator[str]:
-    survey = report.survey
+def _tool_lines(found: Inspection, width: int) -> Iterator[str]:
+    survey = found.survey
     if survey is None:
         yield from fold("There are no workers here, so there is no tool to look at.", width)
         return
     from signoff.workers.inspect import NOT_STARTED, PER_RUN
 
     hints = {NOT_STARTED: f"{NOT_STARTED}: --connect starts it", PER_RUN: f"{PER_RUN}; see below"}
-    for name in sorted(report.names, key=lambda one: _worst(survey, one)):
+    for name in sorted(found.names, key=lambda one: _worst(survey, one)):
         yield ""
-        file = report.workers[name].file if name in report.workers else ""
+        file = found.workers[name].file if name in found.workers else ""
         yield f"{click.style(safe(name), bold=True)}  {click.style(safe(file), dim=True)}"
         if name in survey.broken:
             yield from _row("broken", [], "cannot be started; see below", "deny", width)
             continue
         own = [one for one in survey.tools if one.worker == name]
         for chain in dict.fromkeys(one.chain for one in own):
-            yield from _chain_lines(report, survey, [one for one in own if one.chain == chain], width)
+            yield from _chain_lines(found, survey, [one for one in own if one.chain == chain], width)
         unlisted = [one for one in survey.unknown if one[0][0] == name]
         for chain, toolset, why in unlisted:
             hint = hints.get(why, "its tools cannot be listed; see below")
@@ -170,11 +121,11 @@ def _worst(survey: WorkerSurvey, name: str) -> tuple[int, int, str]:
     return (-reaches.count("allow"), -reaches.count("conditional"), name)
 
 
-def _chain_lines(report: DoctorReport, survey: WorkerSurvey, tools: Sequence[Reachable], width: int) -> Iterator[str]:
+def _chain_lines(found: Inspection, survey: WorkerSurvey, tools: Sequence[Reachable], width: int) -> Iterator[str]:
     chain = tools[0].chain
     if len(chain) > 1:
         way = safe(" > ".join(chain))
-        if _is_as_itself(report, survey, tools):
+        if _is_as_itself(found, survey, tools):
             yield f"  {way}: as {safe(chain[-1])} by itself"
             return
         yield f"  {way}"
@@ -187,11 +138,11 @@ def _chain_lines(report: DoctorReport, survey: WorkerSurvey, tools: Sequence[Rea
         yield from _reason_lines(members, width)
 
 
-def _is_as_itself(report: DoctorReport, survey: WorkerSurvey, tools: Sequence[Reachable]) -> bool:
+def _is_as_itself(found: Inspection, survey: WorkerSurvey, tools: Sequence[Reachable]) -> bool:
     """Whether a worker that is called can do exactly what its own place on this page says."""
     name = tools[0].chain[-1]
     own = {one.tool.shown: one.reach for one in survey.tools if one.chain == (name,)}
-    if name not in report.names:
+    if name not in found.names:
         return False
     return all(
         (own[one.tool.shown].effect, _rules_key(own[one.tool.shown])) == (one.reach.effect, _rules_key(one.reach))
@@ -233,12 +184,12 @@ def _reason_lines(tools: Sequence[Reachable], width: int) -> Iterator[str]:
 
 def _rule_lines(rule: Rule, by: str, width: int) -> Iterator[str]:
     indent = " " * (_COLUMN + 4)
-    text = f"{safe(by)} {safe(rule.id)} ({place_of(rule)}): {safe(rule.text)}"
+    text = f"{safe(by)} {safe(rule.id)} ({_place(rule)}): {safe(rule.text)}"
     for at, line in enumerate(fold(text, width - len(indent))):
         yield click.style(indent[:-2] + ("" if not at else "  ") + line, dim=True)
 
 
-def place_of(rule: Rule) -> str:
+def _place(rule: Rule) -> str:
     """Where a rule stands, short enough for a line."""
     from signoff.policy.builtin import RULES
 
@@ -258,8 +209,6 @@ def _from_here(path: str) -> str:
 
 
 def _grant_lines(grants: Iterable[Grant], width: int) -> Iterator[str]:
-    from signoff.core.safe import grant_line
-
     for grant in grants:
         who = f" ({safe(grant.by)})" if grant.by else ""
         for at, line in enumerate(fold(f"{grant_line(grant, zone=datetime.astimezone)}{who}", width - _COLUMN - 2)):
@@ -277,33 +226,34 @@ def _finding_lines(findings: Sequence[Finding], width: int) -> Iterator[str]:
                 yield click.style(" " * (_COLUMN + 2) + ("" if not at else "  ") + line, dim=True)
 
 
-def summary(report: DoctorReport) -> str:
+def _summary(found: Inspection) -> str:
     """Everything in a sentence."""
-    told = ", ".join(count(report.number(one), str(one)) for one in Severity)
-    if report.survey is None:
+    told = ", ".join(count(found.number(one), str(one)) for one in Severity)
+    if found.survey is None:
         return f"No workers; {told}."
-    own = [one for one in report.survey.tools if len(one.chain) == 1]
-    effects = [one.reach.effect for one in own]
+    effects = [one.reach.effect for one in found.own_tools]
     always, sometimes = effects.count("allow"), effects.count("conditional")
-    unlisted = len({one[1] for one in report.survey.unknown})
+    unlisted = len({one[1] for one in found.survey.unknown})
     unknown = f"; {count(unlisted, 'toolset')} not looked into" if unlisted else ""
-    workers = count(len(report.names), "worker")
-    return f"{workers}, {count(len(own), 'tool')}: {always} always and {sometimes} sometimes unasked{unknown}; {told}."
+    workers = count(len(found.names), "worker")
+    return (
+        f"{workers}, {count(len(effects), 'tool')}: {always} always and {sometimes} sometimes unasked{unknown}; {told}."
+    )
 
 
-def as_data(report: DoctorReport, *, strict: bool) -> dict[str, Any]:
+def inspection_data(found: Inspection, *, strict: bool) -> dict[str, Any]:
     """The page for programs."""
-    survey = report.survey
+    survey = found.survey
     return {
-        "ok": report.is_well(strict=strict),
-        "project": report.settings.file or None,
-        "environment": report.environment or None,
-        "loosening": {"locked": report.loosening.locked or None, "flags": list(report.loosening.flags)},
-        "store": {"address": report.kept.name, "state": report.kept.state},
+        "ok": found.is_well(strict=strict),
+        "project": found.settings.file or None,
+        "environment": found.environment or None,
+        "loosening": {"locked": found.loosening.locked or None, "flags": list(found.loosening.flags)},
+        "store": {"address": found.store.name, "state": found.store.state},
         "workers": [
             {
                 "name": name,
-                "file": report.workers[name].file if name in report.workers else None,
+                "file": found.workers[name].file if name in found.workers else None,
                 "broken": str(survey.broken[name]) if name in survey.broken else None,
                 "tools": [_tool_data(one) for one in survey.tools if one.worker == name],
                 "unknown": [
@@ -312,16 +262,16 @@ def as_data(report: DoctorReport, *, strict: bool) -> dict[str, Any]:
                     if chain[0] == name
                 ],
             }
-            for name in report.names
+            for name in found.names
         ]
         if survey is not None
         else [],
-        "remembered": [_grant_data(one) for one in report.speaking],
+        "remembered": [_grant_data(one) for one in found.speaking],
         "findings": [
             {"severity": str(one.severity), "check": one.check, "what": one.what, "place": one.place, "fix": one.fix}
-            for one in report.findings
+            for one in found.findings
         ],
-        "summary": {str(one): report.number(one) for one in Severity},
+        "summary": {str(one): found.number(one) for one in Severity},
     }
 
 
@@ -344,6 +294,104 @@ def _rule_data(rule: Rule) -> dict[str, Any]:
 
 
 def _grant_data(grant: Grant) -> dict[str, Any]:
-    from signoff.core.safe import grant_line
-
     return {"id": grant.id, "tool": grant.tool, "toolset": grant.toolset, "by": grant.by, "text": grant_line(grant)}
+
+
+# --- toolsets ---
+
+_COLOURS: Mapping[str, str] = {"allow": "green", "ask": "yellow", "deny": "red", "conditional": "cyan"}
+
+
+def toolset_lines(toolset: ToolsetFacts) -> Iterator[str]:
+    """One toolset in the list of them."""
+    users = f"  (used by {', '.join(map(visible, toolset.used_by))})" if toolset.used_by else ""
+    yield _toolset_title(toolset, users)
+    width = max((len(visible(tool.name)) for tool, _ in toolset.tools), default=0)
+    for tool, reach in toolset.tools:
+        yield f"  {pad(visible(tool.name), width)}  {_outlook(tool, reach)}"
+    if toolset.unknown:
+        yield f"  {redacted_text(toolset.unknown)}"
+    yield from _error_lines(toolset, "red" if toolset.used_by else "yellow")
+
+
+def toolset_page(details: ToolsetDetails) -> Iterator[str]:
+    """One toolset, with all that is known of it."""
+    from signoff.cli.config_words import config_lines
+
+    toolset = details.toolset
+    yield _toolset_title(toolset)
+    yield from _error_lines(toolset, "red")
+    for tool, reach in toolset.tools:
+        takes = ", ".join(one if one in tool.required else f"[{one}]" for one in tool.arguments)
+        yield f"\n{click.style(visible(tool.name), bold=True)}({visible(takes)})"
+        yield f"  {_outlook(tool, reach)}"
+        if first := next(iter(tool.description.strip().splitlines()), ""):
+            yield f"  {visible(first)}"
+    if toolset.unknown:
+        yield f"  {visible(toolset.unknown)}"
+    if details.programs:
+        yield f"\nruns programs by name from {visible(', '.join(details.programs))}; writes there are asked about"
+    if details.rules:
+        yield "\nits rules, below those of the project:"
+        yield from (f"  {rule.id}: {visible(rule.text)}" for rule in details.rules)
+    elif not toolset.error:
+        yield "\nno rules of its own: every call is asked about, unless a rule of the project's answers"
+    yield from config_lines(details.config_schema)
+
+
+def _toolset_title(toolset: ToolsetFacts, behind: str = "") -> str:
+    return f"{click.style(visible(toolset.name), bold=True)}  {click.style(visible(toolset.origin) + behind, dim=True)}"
+
+
+def _error_lines(toolset: ToolsetFacts, colour: str) -> Iterator[str]:
+    for line in toolset.error.splitlines():
+        yield click.style(f"  {visible(line.strip())}", fg=colour)
+
+
+def _outlook(tool: FoundTool, reach: Reach) -> str:
+    """What happens to calls of a tool, and its labels."""
+    effect = click.style(reach.effect, fg=_COLOURS[reach.effect])
+    sets = tool.labels if isinstance(tool.labels, tuple) else ()
+    claimed = f"({', '.join(sorted(tool.claimed))}, says its server)" if tool.claimed else ""
+    labels = "  ".join(filter(None, (", ".join(sorted(frozenset[str]().union(*sets))), claimed)))
+    return f"{effect}{' ' * (11 - len(reach.effect))}  {labels}" if labels else effect
+
+
+def toolset_data(toolset: ToolsetFacts) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "name": toolset.name,
+        "origin": toolset.origin,
+        "used_by": list(toolset.used_by),
+        "tools": [_toolset_tool_data(tool, reach) for tool, reach in toolset.tools],
+        "unknown": toolset.unknown or None,
+        "error": toolset.error or None,
+    }
+
+
+def details_data(details: ToolsetDetails) -> dict[str, Any]:
+    """The page of one toolset for programs."""
+    toolset = details.toolset
+    return {
+        "name": toolset.name,
+        "origin": toolset.origin,
+        "tools": [
+            _toolset_tool_data(tool, reach) | {"description": tool.description, "arguments": list(tool.arguments)}
+            for tool, reach in toolset.tools
+        ],
+        "unknown": toolset.unknown or None,
+        "rules": [{"id": rule.id, "rule": rule.text, "place": str(rule.place)} for rule in details.rules],
+        "config_schema": details.config_schema,
+        "error": toolset.error or None,
+    }
+
+
+def _toolset_tool_data(tool: FoundTool, reach: Reach) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "kind": tool.kind,
+        "effect": reach.effect,
+        "unasked": list(reach.unasked),
+        "labels": list(tool.all_labels),
+        "claimed": sorted(tool.claimed),
+    }

@@ -1,0 +1,201 @@
+"""What `signoff doctor` has to say about workers and agents: what cannot be started, and what can change its rules."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from signoff.cli.doctor_findings import (
+    ERROR,
+    NOTE,
+    WARNING,
+    Files,
+    Finding,
+    Severity,
+    name_findings,
+    tool_findings,
+)
+from signoff.errors import SignoffError, WrongFile
+from signoff.policy.phrases import listed, shown
+
+if TYPE_CHECKING:
+    from signoff.cli.doctor_store import StoreFacts
+    from signoff.workers.agents import AgentFacts
+    from signoff.workers.survey import WorkerSurvey
+
+
+def worker_findings(
+    files: Files, broken: Mapping[str, SignoffError], survey: WorkerSurvey | None, kept: StoreFacts, *, whole: bool
+) -> Iterator[Finding]:
+    """What cannot be built, and what those that can may do. `whole`: whether all workers were looked at."""
+    yield from _broken_workers(broken)
+    yield from _broken_toolsets(files)
+    yield from _broken_channels(files)
+    if survey is None:
+        return
+    yield from unlisted_findings(survey)
+    yield from _models(files, [name for name in survey.built if name in files.workers])
+    yield from _own_rules(files, survey, kept)
+    yield from _programs(files, survey)
+    if whole:
+        yield from _unknown_names(files, survey, broken)
+
+
+def agent_findings(path: str, facts: AgentFacts) -> Iterator[Finding]:
+    if not facts.has_gate:
+        what = (
+            f"{path} has no gate: where your program runs it, no call is judged. Above is what `signoff run` would do"
+        )
+        fix = "Agent(…, capabilities=[Signoff('signoff.yaml')])"
+        yield Finding(severity=WARNING, check="no-gate", what=what, fix=fix)
+    for tool, inner in facts.ungated:
+        what = f"the tool {tool} names the agent {inner}, which has no gate: the calls that it makes are not judged"
+        fix = "give it capabilities=[Signoff(…)] too (docs/guides/nested.md)"
+        yield Finding(severity=WARNING, check="inner-agent", what=what, fix=fix)
+    if facts.has_code:
+        what = "the gate has a function of its own (judge=), which can only make it stricter than this page says"
+        yield Finding(severity=NOTE, check="judge", what=what)
+    if facts.model_problem is not None:
+        yield _told(WARNING, "model", "", facts.model_problem)
+    elif not facts.has_model:
+        fix = "Agent('anthropic:claude-sonnet-5', …), --model, or SIGNOFF_MODEL"
+        yield Finding(severity=NOTE, check="model", what=f"{path} names no model", fix=fix)
+
+
+def _broken_workers(broken: Mapping[str, SignoffError]) -> Iterator[Finding]:
+    for name, error in broken.items():
+        yield _told(ERROR, "broken-worker", f"{name} cannot be started: ", error)
+
+
+def _broken_channels(files: Files) -> Iterator[Finding]:
+    """Channels that could not be run: what could be started from there is not there, or wrong."""
+    from signoff.wiring.channels import check_workers
+
+    for entry in files.settings.channels.values():
+        try:
+            check_workers(entry, files.settings)
+        except SignoffError as error:
+            yield _told(ERROR, "broken-channel", f"{entry.name} cannot be run: ", error)
+
+
+def _broken_toolsets(files: Files) -> Iterator[Finding]:
+    """Toolsets that nobody uses, and nobody could."""
+    used = {name for worker in files.workers.values() for name in worker.toolsets}
+    unused = [name for name in files.settings.toolsets if name not in used]
+    if not unused:
+        return
+    from signoff.toolsets.catalog import Catalog  # it loads PydanticAI, which takes a while
+
+    catalog = Catalog(files.settings)
+    for name in unused:
+        try:
+            catalog.build(name)
+        except SignoffError as error:
+            yield _told(WARNING, "broken-toolset", f"the toolset {name} cannot be made: ", error)
+
+
+def unlisted_findings(survey: WorkerSurvey) -> Iterator[Finding]:
+    """Toolsets that were asked for their tools and did not answer."""
+    from signoff.workers.inspect import NOT_STARTED, PER_RUN
+
+    failed = {toolset: why for _, toolset, why in survey.unknown if why != NOT_STARTED}
+    for toolset, why in failed.items():
+        known = "not all known, and the others" if why == PER_RUN else "not known, and"
+        what = f"the tools of {shown(toolset)} are {known} not looked into: {why}"
+        yield Finding(severity=WARNING, check="unlisted-toolset", what=what)
+
+
+def _models(files: Files, names: Sequence[str]) -> Iterator[Finding]:
+    """Workers whose models cannot be asked: a package or a key is missing, or there is no such model. Asks none."""
+    from signoff.workers.project_workers import Workers
+
+    shop = Workers(files.settings, workers=files.workers)
+    nameless: list[str] = []
+    found: dict[tuple[str, str], tuple[list[str], Finding]] = {}
+    for name in names:
+        if not (files.workers[name].spec.get("model") or files.settings.model or os.environ.get("SIGNOFF_MODEL")):
+            nameless.append(name)
+            continue
+        try:
+            shop.check_model(name)
+        except SignoffError as error:
+            told = _told(WARNING, "model", "", error)
+            found.setdefault((told.what, told.place), ([], told))[0].append(name)
+    for who, told in found.values():
+        yield replace(told, what=f"{', '.join(who)}: {told.what}")
+    if nameless:
+        what = f"nobody names a model for {', '.join(nameless)}"
+        fix = "name one with --model, in signoff.yaml (`model: anthropic:claude-sonnet-5`), or in SIGNOFF_MODEL"
+        yield Finding(severity=NOTE, check="model", what=what, fix=fix)
+
+
+def _own_rules(files: Files, survey: WorkerSurvey, kept: StoreFacts) -> Iterator[Finding]:
+    """Workers that can change the files they are bound by."""
+    from signoff.config import PROJECT_FILE, workers_directory
+    from signoff.toolsets.catalog import Catalog
+    from signoff.workers.survey import way_to_change
+
+    directory, workers = files.settings.directory, workers_directory(files.settings)
+    bound_by = {
+        files.settings.file or os.path.join(directory, PROJECT_FILE): PROJECT_FILE,
+        os.path.join(workers, "new.yaml"): f"{os.path.basename(workers)}/",
+        os.path.join(directory, "toolsets.py"): "toolsets.py",
+        **({kept.file: "the store of approvals"} if kept.file else {}),
+        **{os.path.join(one, "new"): f"{os.path.relpath(one, directory)}/" for one in Catalog(files.settings).programs},
+    }
+    seen: set[tuple[str, str]] = set()
+    for one in survey.tools:
+        key = (one.chain[-1], one.tool.name)
+        ways = {what: verdict for path, what in bound_by.items() if (verdict := way_to_change(one, path)) is not None}
+        if ways and key not in seen:
+            seen.add(key)
+            who, how = " > ".join(one.chain), shown(one.tool.name)
+            what = f"{who} can change what it is bound by, unasked: {how} on {', '.join(ways)}"
+            rules = {rule.id: rule for rule in one.reach.lets}
+            places = {str(rules[rule].place): None for said in ways.values() for rule in said.rules if rule in rules}
+            fix = "narrow that rule, so that these files stay out of it"
+            yield Finding(severity=ERROR, check="own-rules", what=what, place=", ".join(places), fix=fix)
+
+
+def _programs(files: Files, survey: WorkerSurvey) -> Iterator[Finding]:
+    """Commands that rules let run unasked and that may, whatever their words, change programs which run by name."""
+    from signoff.workers.survey import beyond_reading, unsealed
+
+    seen: set[str] = set()
+    for one in survey.tools:
+        who, rules = " > ".join(one.chain), beyond_reading(one)
+        directories = [os.path.relpath(directory, files.settings.directory) for directory in unsealed(one.tool)]
+        if directories and rules and who not in seen:
+            seen.add(who)
+            what = f"commands that {who} may run unasked can change {listed(directories)}, whose programs run by name"
+            places = ", ".join(dict.fromkeys(str(rule.place) for rule in rules))
+            fix = "allow only commands that you trust not to write there, or install bubblewrap: its sandbox seals them"
+            yield Finding(severity=WARNING, check="programs", what=what, place=places, fix=fix)
+
+
+def _unknown_names(files: Files, survey: WorkerSurvey, broken: Mapping[str, SignoffError]) -> Iterator[Finding]:
+    from signoff.toolsets.catalog import Catalog
+
+    tools = [tool for found in survey.built.values() for tool in found.tools]
+    unlisted = {toolset for _, toolset, _ in survey.unknown}
+    used = {name for worker in files.workers.values() for name in worker.toolsets}
+    settings = files.settings
+    in_use = replace(settings, toolsets={name: one for name, one in settings.toolsets.items() if name in used})
+    known = {name for tool in tools for name in tool.all_names}
+    yield from tool_findings(Files(in_use, files.workers), known, unlisted, broken)
+    try:
+        named = Catalog(settings).names()
+    except SignoffError:  # its own error is told with the worker or the toolset that wants it
+        return
+    yield from name_findings(files, {*named, *(tool.toolset for tool in tools if tool.toolset)})
+
+
+def _told(severity: Severity, check: str, before: str, error: SignoffError) -> Finding:
+    """An error as a finding: what is wrong, where and what to do, apart."""
+    if isinstance(error, WrongFile):
+        place = str(error.place) if error.place is not None else ""
+        return Finding(severity=severity, check=check, what=before + error.what, place=place, fix=error.fix)
+    what, _, fix = str(error).partition("\n  ")
+    return Finding(severity=severity, check=check, what=before + what, fix=fix)
