@@ -8,8 +8,8 @@ from pathlib import Path
 from pydantic_ai import Agent, DeferredToolRequests
 
 from signoff import Signoff
-from signoff.toolsets import idempotency_key
 from signoff.testing import ScriptedModel
+from signoff.toolsets import idempotency_key
 
 HERE = Path(__file__).parent
 REFUNDS = Path("refunds.txt")
