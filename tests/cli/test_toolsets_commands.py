@@ -108,6 +108,18 @@ def test_one_toolset_whole(project: Path, wording: Wording) -> None:
     assert read["labels"] == ["fs.read"]
 
 
+def test_one_that_lists_by_the_run_shows_what_it_lists_now(project: Path) -> None:
+    (project / "toolsets.py").write_text(
+        "from pydantic_ai.toolsets import FunctionToolset\n\n\n"
+        "def look(deep: bool) -> str:\n    'Look around.'\n    return ''\n\n\n"
+        "TOOLSETS = {'look': FunctionToolset([look]).filtered(lambda ctx, tool: not ctx.deps)}\n"
+    )
+    done = signoff("toolsets", "show", "look", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert "look(deep)" in done.stdout and "Look around." in done.stdout
+    assert "which tools it has is decided anew in each run\n" in done.stdout
+
+
 def test_one_that_is_broken_still_says_what_it_takes(project: Path, wording: Wording) -> None:
     done = signoff("toolsets", "show", "sql", cwd=project)
     assert done.returncode == 1

@@ -309,6 +309,7 @@ async def _toolset(
     """One toolset. `needs`: whether a built-in that nobody uses may say what it needs in place of an error."""
     from signoff.errors import SignoffError
     from signoff.toolsets.context import Context
+    from signoff.workers.inspect import NOT_STARTED
 
     who = worker.name if worker is not None else None
     try:
@@ -323,13 +324,14 @@ async def _toolset(
     found = await toolset_parts(built, who, connect=connect)
     own = (worker.policy,) if worker is not None and worker.policy is not None else ()
     layers = (*catalog.settings.layers, *own)
-    why = "; ".join(reason for _, reason in found.unknown)
+    reasons = [reason for _, reason in found.unknown]
+    hint = " (--connect starts it for a moment)" if NOT_STARTED in reasons else ""
     return ToolsetFacts(
         name=name,
         origin=origin,
         used_by=used_by,
         tools=tuple((tool, tool.reach(layers, (who,) if who is not None else ())) for tool in found.tools),
-        unknown=f"{why} (--connect starts it for a moment)" if why and not connect else why,
+        unknown="; ".join(reasons) + hint,
     )
 
 

@@ -39,7 +39,7 @@ class RunStandIn:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ToolListing:
     """The tools that a toolset lists."""
 
     tools: Sequence[ToolsetTool[Any]]
@@ -47,7 +47,7 @@ class Listing:
     """Whether a run may have others."""
 
 
-async def listing_of(toolset: AbstractToolset[Any], ctx: RunContext[Any], *, connect: bool) -> Listing | None:
+async def listing_of(toolset: AbstractToolset[Any], ctx: RunContext[Any], *, connect: bool) -> ToolListing | None:
     """The tools without a run; None where a server has to be started first and may not be.
 
     They are listed twice: with nothing in the context, and with stand-ins. Where the two differ, or a stand-in was
@@ -60,14 +60,14 @@ async def listing_of(toolset: AbstractToolset[Any], ctx: RunContext[Any], *, con
     async with toolset if starts else nullcontext():
         tools = await whole.get_tools(ctx)
         if is_made_per_run(toolset) or (not tools and lists_by_itself(toolset)):
-            return Listing(list(tools.values()), by_run=True)
+            return ToolListing(list(tools.values()), by_run=True)
         uses: list[str] = []
         try:
             again = await whole.get_tools(replace(ctx, **{name: RunStandIn(uses, name) for name in RUN_FIELDS}))
         except Exception:  # without stand-ins there was none
-            return Listing(list(tools.values()), by_run=True)
+            return ToolListing(list(tools.values()), by_run=True)
     same = {name: tool.tool_def for name, tool in tools.items()} == {name: one.tool_def for name, one in again.items()}
-    return Listing(list(tools.values()), by_run=bool(uses) or not same)
+    return ToolListing(list(tools.values()), by_run=bool(uses) or not same)
 
 
 def is_server(toolset: AbstractToolset[Any]) -> bool:
