@@ -152,7 +152,8 @@ def _moved(simple: Simple, fitting: Sequence[CommandPattern], directories: Itera
             return f"{name} runs in {shown(directory)} after a `cd`, which {why}"
         if below and not any(pattern.follows for pattern in fitting):
             rules = listed(pattern.text for pattern in fitting)
-            return f"{name} runs in {shown(directory)} after a `cd`, and {rules} is about where commands start"
+            here = f"{name} runs in {shown(directory)} after a `cd`"
+            return f"{here}, and {rules} is about the directory that commands start in"
     return ""
 
 

@@ -139,6 +139,10 @@ def test_a_command_runs_in_a_directory_that_was_foreseen(shell: Shell, pieces: l
 
 @given(pieces=LINES)
 @example(pieces=[("cd ''/ROOT", "&&")])
+@example(pieces=[("cd a/leak/../a", "&&")])  # a/a is not there, and bash goes where the disk leads: to out/a
+@example(pieces=[("cd a/leak", "&&"), ("cd ../a", "&&")])
+@example(pieces=[("cd leak", "&&"), ("cd ../out/a", "&&")])
+@example(pieces=[("cd ROOT/a/leak/../a", "&&")])
 @example(pieces=[("cd a", "&&"), ("cd ROOT/../out/in", "&&"), ("cd ../b", "&&")])
 @examples(nightly=20_000, daily=15)
 def test_what_a_rule_allows_after_cd_runs_below_the_root(shell: Shell, pieces: list[tuple[str, str]]) -> None:

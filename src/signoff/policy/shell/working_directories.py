@@ -11,7 +11,8 @@ from signoff.policy.shell.line import CommandLine, Join, Pipeline, Simple, Word
 
 Directory: TypeAlias = "str | None"
 """A directory seen from where the line starts: `sub`, `../other`, `/absolute`, `~/below/home`, and empty for the start
-itself. By the text, as a shell takes `..`; where links lead is for whoever looks at the disk. None: nobody can tell."""
+itself. One with `..` behind a name, `link/../sub`, is meant as the disk has it, links followed; others by their text, as
+a shell takes them first. Where links lead is for whoever looks at the disk. None: nobody can tell."""
 
 Directories: TypeAlias = "frozenset[Directory]"
 
@@ -57,28 +58,47 @@ def _led(pipeline: Pipeline, directories: Directories) -> Directories:
     first, *more = pipeline.stages
     if more or next((text for text in first.argv if text not in _WRAPPERS), "") not in _MOVERS:
         return directories
-    return frozenset(_target(first.words[1:], directory) if is_cd(first) else None for directory in directories)
+    if not is_cd(first):
+        return frozenset({None})
+    return frozenset(chain.from_iterable(_targets(first.words[1:], directory) for directory in directories))
 
 
-def _target(words: tuple[Word, ...], directory: Directory) -> Directory:
-    """The directory that `cd` with these words leads to from another. Options are left to people."""
+def _targets(words: tuple[Word, ...], directory: Directory) -> tuple[Directory, ...]:
+    """The directories that `cd` with these words may lead to from another. Options are left to people.
+
+    A shell goes where the text leads, `..` taking away the name before it. If there is no such directory, it goes where
+    the disk leads, where `..` is above what a link leads to.
+    """
     operands = words[1:] if words and words[0].text == "--" else words
     if len(operands) != 1 or operands[0].glob or not operands[0].text or operands[0].text.startswith("-"):
-        return None
+        return (None,)
     text = operands[0].text
+    if operands[0].tilde:
+        return (_below_home(text),)
+    if not text.startswith("/"):
+        if directory is None or text.startswith("~"):
+            return (None,)
+        if directory.startswith("~"):
+            return (_below_home(f"{directory}/{text}"),)
+        text = f"{directory}/{text}" if directory else text
+    led = _by_text(text)
+    return (led,) if led is None or not _goes_back(text) else (led, text)
+
+
+def _by_text(text: str) -> Directory:
     if text.startswith("/"):
         return normal(text)
-    if operands[0].tilde:
-        return _below_home(text)
-    if directory is None or text.startswith("~"):
-        return None
-    if directory.startswith("~"):
-        return _below_home(f"{directory}/{text}")
-    led = normpath(f"{directory}/{text}") if directory else normpath(text)
-    return START if led == "." else normal(led) if led.startswith("/") else None if led.startswith("~") else led
+    led = normpath(text)
+    return START if led == "." else None if led.startswith("~") else led
+
+
+def _goes_back(text: str) -> bool:
+    """Whether it has a `..` behind a name, which may be that of a link."""
+    steps = [step for step in text.split("/") if step not in ("", ".")]
+    return ".." in steps[next((at for at, step in enumerate(steps) if step != ".."), len(steps)) :]
 
 
 def _below_home(text: str) -> Directory:
-    """A path that starts with `~`, where it stays below the home directory."""
+    """A path that starts with `~`, where it stays below the home directory without going back."""
     led = normpath(text)
-    return led if led.startswith("~/") else None
+    return led if led.startswith("~/") and ".." not in text.split("/") else None
