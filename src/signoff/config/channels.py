@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 from signoff.config.merge import NAME, check_name
 from signoff.config.variables import filled
@@ -18,7 +19,6 @@ from signoff.policy.format import (
     matching,
     names,
     read_duration,
-    read_names,
     text,
 )
 from signoff.policy.phrases import did_you_mean, shown
@@ -108,8 +108,9 @@ def _entry(name: str, spot: ConfigValue) -> ChannelEntry:
     KINDS[use].entries(spot)
     if use == "discord" and "channel" not in keys:
         raise spot.wrong("nothing says where to ask", 'write the id of a text channel: channel: "112233445566778899"')
-    defaults = {"token": DISCORD_TOKEN if use == "discord" else "", "timeout": TIMEOUTS[use]}
-    return ChannelEntry(**{**defaults, **KINDS[use].values(keys), "use": use}, name=name, spot=spot, spots=keys)
+    token = DISCORD_TOKEN if use == "discord" else ""
+    found: dict[str, Any] = {"token": token, "timeout": TIMEOUTS[use], **KINDS[use].values(keys), "use": use}
+    return ChannelEntry(name=name, spot=spot, spots=keys, **found)
 
 
 def _kind(name: str, spot: ConfigValue, keys: Mapping[str, ConfigValue]) -> str:
@@ -187,7 +188,7 @@ _DISCORD = MappingFormat(
             "The text channel that threads are made in: its id, in quotes."
         ),
         "workers": names("workers")
-        .by(lambda spot: tuple(one.value for one in read_names(spot, "workers")))
+        .into(lambda found: tuple(one.value for one in found))
         .about("Who may be started by mentioning the bot. Default: nobody."),
         "timeout": Format(_read_timeout, {"anyOf": [{"const": NO_TIMEOUT}, DURATION]}).about(
             "How long to wait for an answer, where the rule does not say; none: for ever. Default on Discord: 5m."

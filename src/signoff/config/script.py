@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from signoff.errors import PolicyError, ScriptError
@@ -22,7 +22,7 @@ class ScriptedCall:
     """One tool call of a turn."""
 
     tool: str
-    args: Mapping[str, Any]
+    args: Mapping[str, Any] = field(default_factory=dict[str, Any])
     id: str | None = None
 
 
@@ -43,7 +43,7 @@ def parse_script(document: Document) -> tuple[Turn, ...]:
 
 
 def _read_script(spot: ConfigValue) -> tuple[Turn, ...]:
-    if not isinstance(spot.value, list) or not spot.value:
+    if not spot.value or not isinstance(spot.value, list):
         example = '- calls: [{tool: read_file, args: {path: a.txt}}]\n    - say: "It holds {{last}}"'
         raise spot.wrong("a script is a list of turns", f"for example:\n    {example}")
     return tuple(_read_turn(item) for item in spot.items("a list of turns"))
@@ -58,7 +58,7 @@ def _read_turn(spot: ConfigValue) -> Turn:
 
 def _read_calls(spot: ConfigValue) -> tuple[ScriptedCall, ...]:
     items = spot.items("a list of calls") if spot.value != [] else ()
-    return tuple(ScriptedCall(**{"args": {}, **_CALL.read(item)}) for item in items)
+    return tuple(ScriptedCall(**_CALL.read(item)) for item in items)
 
 
 def _read_text(spot: ConfigValue) -> str | None:
@@ -122,11 +122,13 @@ _TURN = MappingFormat(
     what="a turn: a mapping with `say` and `calls`",
     description="One answer of the model. {{last}} stands for the results of the turn before, {{last.0}} for the first "
     "of them.",
-    minProperties=1,
-    anyOf=[
-        {"required": ["say"], "properties": {"say": {"type": "string"}}},
-        {"required": ["calls"], "properties": {"calls": {"type": "array", "minItems": 1}}},
-    ],
+    schema={
+        "minProperties": 1,
+        "anyOf": [
+            {"required": ["say"], "properties": {"say": {"type": "string"}}},
+            {"required": ["calls"], "properties": {"calls": {"type": "array", "minItems": 1}}},
+        ],
+    },
 )
 SCRIPT = Format(
     _read_script,

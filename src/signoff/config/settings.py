@@ -184,8 +184,10 @@ def _load(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> 
     directory = Path(os.path.realpath(start)).as_posix()
     defaults = _read_defaults(entries["defaults"]) if "defaults" in entries else {}
     # Toolsets bring rules of their own; a file with neither has lost something.
-    has_rules = "policy" in entries or "toolsets" not in entries
-    policy = read_policy(policy_in(top, entries), root=directory) if has_rules else Policy((), file, root=directory)
+    if "policy" in entries or "toolsets" not in entries:
+        policy = read_policy(policy_in(top, entries), root=directory)
+    else:
+        policy = Policy(rules=(), file=file, root=directory)
     found: dict[str, Any] = {"people": {}, "defaults": defaults}
     for key, spot in entries.items():
         if key == "toolsets":
@@ -217,8 +219,7 @@ def _read_people(spot: ConfigValue) -> dict[str, Person]:
     for name, entry in spot.entries(what="a mapping of names to what is known about them").items():
         if not name.strip():
             raise entry.wrong_key("a person needs a name")
-        known = PERSON.read(entry)
-        person = found[name] = Person(**{**known, "name": name, "roles": frozenset(known.get("roles", ()))})
+        person = found[name] = Person(name=name, **PERSON.read(entry))
         if person.discord in accounts:  # otherwise one account could be counted as two people
             raise entry.child("discord").wrong(
                 f"{shown(accounts[person.discord])} has the same Discord account", "every person has one of their own"
@@ -230,7 +231,7 @@ def _read_people(spot: ConfigValue) -> dict[str, Person]:
 
 PERSON = MappingFormat(
     {
-        "roles": texts(text("a role"), "a list of roles").about("What they may answer for."),
+        "roles": texts(text("a role"), "a list of roles").into(frozenset).about("What they may answer for."),
         "discord": discord_id("a discord id").about("Their Discord id, in quotes."),
         "slack": text("a slack id").about("Their Slack id."),
         "email": text("an address").about("Their address."),
@@ -287,5 +288,5 @@ PROJECT = MappingFormat(
     },
     advice=lambda key, known: foreign_hint(key) or did_you_mean(key, known),
     description="What the agents of a project may do, with which toolsets, and who answers.",
-    anyOf=[{"required": ["policy"]}, {"required": ["toolsets"]}],
+    schema={"anyOf": [{"required": ["policy"]}, {"required": ["toolsets"]}]},
 )

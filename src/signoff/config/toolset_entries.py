@@ -11,7 +11,7 @@ from signoff.config.entries import ToolsetEntry
 from signoff.config.foreign import foreign_hint
 from signoff.config.merge import NAME, check_name, lineage, merged
 from signoff.config.variables import has_variables
-from signoff.policy.format import Format, MappingFormat, matching, text
+from signoff.policy.format import Format, MappingFormat, matching, read_elsewhere, text
 from signoff.policy.glob import BadGlob, Glob
 from signoff.policy.parse import RULES
 from signoff.policy.parse_match import SOME_LABELS
@@ -144,7 +144,7 @@ DEFAULTS = MappingFormat(
             },
             "config",
         ),
-        "policy": RULES.by(lambda spot: None),  # read when it is known what the relative paths in it start from
+        "policy": RULES.by(read_elsewhere),
         "labels": Format(
             _labels,
             {

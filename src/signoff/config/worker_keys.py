@@ -27,6 +27,7 @@ from signoff.policy.format import (
     each,
     names,
     read_duration,
+    read_elsewhere,
     read_names,
     text,
 )
@@ -300,7 +301,7 @@ OWN_KEYS: Mapping[str, Format[Any]] = {
     "delegates": _NAMES.by(delegate_names).about('Workers it may call, by name; "*" for every one.'),
     "creates": FLAG.about("Whether it may write new workers. Each is shown to a person first."),
     "policy": Format(
-        lambda spot: None,  # read as rules, under the name of its worker
+        read_elsewhere,
         {
             "description": "The worker's own rules. They only tighten: allow, and on_timeout: allow, belong into "
             "signoff.yaml.",
@@ -320,7 +321,7 @@ OWN_KEYS: Mapping[str, Format[Any]] = {
 WORKER = MappingFormat(
     {**SPEC_KEYS, **OWN_KEYS},
     description="An agent: PydanticAI's agent spec, with toolsets by name, delegates, limits and rules of its own.",
-    **{"not": {"anyOf": [{"required": [key, SAME[key]]} for key in ("input", "output")]}},
+    schema={"not": {"anyOf": [{"required": [key, SAME[key]]} for key in ("input", "output")]}},
 )
 DEFAULTS = MappingFormat(
     {key: one for key, one in WORKER.keys.items() if key not in (*NOT_INHERITED, "description", "attachments")}

@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 from signoff.policy.operators import kind_of
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.spot import ConfigValue
 
 T = TypeVar("T")
-Schema = Mapping[str, Any]
+U = TypeVar("U")
+Schema: TypeAlias = "Mapping[str, Any]"
 
 LONGEST_TIMEOUT = timedelta(days=3660)
 
@@ -27,8 +28,14 @@ class Format(Generic[T]):
 
     __slots__ = ("name", "read", "schema")
 
+    @overload
+    def __init__(self, read: Callable[[ConfigValue], T], schema: Schema, name: str = "") -> None: ...
+    @overload
+    def __init__(self, read: Callable[..., T], schema: Schema, name: str = "") -> None: ...
+
     def __init__(self, read: Callable[..., T], schema: Schema, name: str = "") -> None:
         self.read = read
+        """Given a value with its place, and behind it whatever else the reader has to be told."""
         self.schema = schema
         """As JSON Schema; a format in it stands for its own schema, and under `$ref` for a reference to it."""
         self.name = name
@@ -38,9 +45,13 @@ class Format(Generic[T]):
         """The same under a key, with what an editor shows about that key."""
         return Format(self.read, {"description": description, **({"$ref": self} if self.name else self.schema)})
 
-    def by(self, read: Callable[..., Any]) -> Format[Any]:
+    def by(self, read: Callable[..., U]) -> Format[U]:
         """The same, read by another function."""
         return Format(read, self.schema, self.name)
+
+    def into(self, make: Callable[[T], U]) -> Format[U]:
+        """The same, with something made of what was read."""
+        return Format(lambda spot: make(self.read(spot)), self.schema, self.name)
 
 
 class MappingFormat(Format[dict[str, Any]]):
@@ -64,7 +75,7 @@ class MappingFormat(Format[dict[str, Any]]):
         advice: Callable[[str, Iterable[str]], str] = did_you_mean,
         description: str = "",
         name: str = "",
-        **schema: Any,
+        schema: Schema | None = None,
     ) -> None:
         self.keys = keys
         self._what = what
@@ -73,11 +84,12 @@ class MappingFormat(Format[dict[str, Any]]):
         self._needs = tuple(needs)
         self._advice = advice
         said = {"description": description} if description else {}
+        shape: dict[str, Any] = {"type": "object", "additionalProperties": False, **(schema or {})}
         if self._required:
-            schema["required"] = [*self._required]
+            shape["required"] = [*self._required]
         if self._needs:
-            schema["anyOf"] = [{"required": [key]} for key in self._needs]
-        shape = {"type": "object", "additionalProperties": False, **schema, "properties": keys}
+            shape["anyOf"] = [{"required": [key]} for key in self._needs]
+        shape["properties"] = keys
         super().__init__(self._read, {**said, "anyOf": [keys[short], shape]} if short else {**said, **shape}, name)
 
     def entries(self, spot: ConfigValue) -> dict[str, ConfigValue]:
@@ -178,6 +190,10 @@ def read_names(spot: ConfigValue, what: str) -> list[ConfigValue]:
             raise item.wrong(f"{shown(name)} is named twice", "keep one of them")
         found[name] = item
     return list(found.values())
+
+
+def read_elsewhere(spot: ConfigValue) -> None:
+    """For what is read by a caller who knows more about it, such as the rules of a toolset."""
 
 
 def read_whole(spot: ConfigValue, least: int = 0) -> int:

@@ -66,14 +66,14 @@ RULE = MappingFormat(
     description="One rule: allow, ask or deny, what it matches, why, and who must agree; or what becomes of all that "
     "no rule above names.",
     name="rule",
-    oneOf=[{"required": [key]} for key in _SAYS],
-    dependentRequired={
-        **{key: [OTHERWISE] for key in SCOPE.keys},
-        **{key: ["ask"] for key in REQUIREMENT.keys},
-        "escalate_to": ["ask", "on_timeout"],
-        "remind": ["ask", "timeout"],
-    },
-    **{
+    schema={
+        "oneOf": [{"required": [key]} for key in _SAYS],
+        "dependentRequired": {
+            **{key: [OTHERWISE] for key in SCOPE.keys},
+            **{key: ["ask"] for key in REQUIREMENT.keys},
+            "escalate_to": ["ask", "on_timeout"],
+            "remind": ["ask", "timeout"],
+        },
         "if": {"properties": {"on_timeout": {"const": "escalate"}}, "required": ["on_timeout"]},
         "then": {"required": ["escalate_to"]},
         "else": {"properties": {"escalate_to": False}},

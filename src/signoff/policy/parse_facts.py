@@ -28,8 +28,10 @@ READ_ONLY = "read-only"
 _EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits")
 _DIALECTS = ("postgres", "sqlite", "mysql", "duckdb", "mssql", "oracle", "generic")
 _ARGUMENT = text("the name of an argument")
-_DOES = each(choice(_EFFECTS, name="effect"), f"a list of {', '.join(_EFFECTS)}", name="effects").about(
-    "What it does; in rules that ask or deny."
+_DOES = (
+    each(choice(_EFFECTS, name="effect"), f"a list of {', '.join(_EFFECTS)}", name="effects")
+    .into(frozenset)
+    .about("What it does; in rules that ask or deny.")
 )
 
 
@@ -57,7 +59,7 @@ _PATH = MappingFormat(
     short="matches",
     description="What the call is about: patterns such as src/**, or directories and kinds of places.",
     name="path",
-    minProperties=1,
+    schema={"minProperties": 1},
 )
 
 
@@ -118,7 +120,7 @@ def _read_command(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     yield CommandCondition(
         patterns=tuple(one for one in patterns if one is not None),
         read_only=None in patterns,
-        does=frozenset(found.get("does", ())),
+        does=found.get("does", frozenset()),
         secret="secret" in found,
         argument=found.get("arg", ARGUMENT),
         every=wary,
@@ -153,7 +155,7 @@ def _read_sql(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
         read_only="is" in found,
         operations=frozenset(map(str.lower, found.get("operation", ()))),
         tables=found.get("tables", ()),
-        does=frozenset(found.get("does", ())),
+        does=found.get("does", frozenset()),
         dialect=found.get("dialect", ""),
         argument=found.get("arg", ARGUMENT),
         every=wary,
@@ -218,7 +220,7 @@ _RECIPIENTS = MappingFormat(
         "all": _ADDRESSES.about("All are like one of these."),
         "any": _ADDRESSES.about("One is like one of these; in rules that ask or deny."),
         "none": _ADDRESSES.about("None is like any of these."),
-        "count": MappingFormat(dict.fromkeys(SIGNS, _NUMBER), short="equals", minProperties=1).about(
+        "count": MappingFormat(dict.fromkeys(SIGNS, _NUMBER), short="equals", schema={"minProperties": 1}).about(
             'How many there are, such as {"<=": 3}.'
         ),
         "arg": _ARGUMENT.about("The argument that holds the recipients."),

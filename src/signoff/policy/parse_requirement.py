@@ -21,9 +21,9 @@ REQUIREMENT = MappingFormat(
     {
         "by": _ROLE.about("The role that must agree."),
         "quorum": COUNT.about("How many people must agree."),
-        "not_by": each(choice(_EXCLUDED), f"a list of {', '.join(_EXCLUDED)}").about(
-            "Who may not answer: requester, owner."
-        ),
+        "not_by": each(choice(_EXCLUDED), f"a list of {', '.join(_EXCLUDED)}")
+        .into(frozenset)
+        .about("Who may not answer: requester, owner."),
         "timeout": DURATION.about("How long to wait for an answer."),
         "on_timeout": choice(OnTimeout).about("What no answer in time means. Default: deny."),
         "escalate_to": _ESCALATION.about("The role to ask next: one of them has to agree, or as many as quorum says."),
@@ -51,7 +51,7 @@ def read_requirement(entries: Mapping[str, ConfigValue]) -> Requirement:
     return Requirement(
         role=found.get("by"),
         quorum=found.get("quorum", 1),
-        not_by=frozenset(found.get("not_by", ())),
+        not_by=found.get("not_by", frozenset()),
         timeout=found.get("timeout"),
         on_timeout=on_timeout,
         escalate_to=then.get("role"),
