@@ -42,7 +42,7 @@ NOT_INHERITED = ("$schema", "name", "extends")
 SAME = {"output": "output_schema", "output_schema": "output", "input": "deps_schema", "deps_schema": "input"}
 """Two names for one thing: ours and PydanticAI's."""
 
-_FRACTION = re.compile(r"[0-9]+\s*(?:ms|msec|us|µs|ns|millis\w*|micros\w*)|[0-9]*\.[0-9]+\s*[a-zµ]*", re.IGNORECASE)
+_FRACTION = r"(?i)[0-9]+\s*(?:ms|msec|us|µs|ns|millis\w*|micros\w*)|[0-9]*\.[0-9]+\s*[a-zµ]*"
 _NOT_HERE = {
     "config": "toolsets",
     "use": "toolsets",
@@ -102,7 +102,7 @@ def read_limits(entries: Mapping[str, ConfigValue]) -> Limits:
 
 
 def _time(spot: ConfigValue) -> timedelta:
-    if isinstance(spot.value, float) or (isinstance(spot.value, str) and _FRACTION.fullmatch(spot.value.strip())):
+    if isinstance(spot.value, float) or (isinstance(spot.value, str) and re.fullmatch(_FRACTION, spot.value.strip())):
         fix = "the smallest is `1s`; write `30s`, `15m`, `2h`, `1d` or a whole number of seconds"
         raise spot.wrong(f"time is counted in whole seconds, and this is {shown(str(spot.value))}", fix)
     return read_duration(spot)
