@@ -106,7 +106,7 @@ class _Shape(Generic[T]):
         self._names = [one.name for one in parts]
         self._values = attrgetter(*self._names)
         self._defaults = [one.default if one.default_factory is MISSING else one.default_factory() for one in parts]
-        codecs = [_codec_of(one.type) for one in parts]
+        codecs = [_codec_of(cast("str", one.type)) for one in parts]
         self._out = [codec and codec[0] for codec in codecs]
         self._back = [(name, codec[1]) for name, codec in zip(self._names, codecs, strict=True) if codec]
         pairs = zip(self._names, self._defaults, strict=True)

@@ -108,10 +108,10 @@ def _read_command(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     from signoff.policy.commands import ARGUMENT, CommandCondition, found_in
 
     entries = _COMMAND.entries(spot)
-    found = _COMMAND.values(entries)
     _refuse_does(entries, wary)
-    if "secret" in found and (wary or not found["secret"]):
+    if "secret" in entries and (wary or not entries["secret"].flag()):
         raise entries["secret"].wrong_key("`secret: true` is for rules that ask or deny", f"use `{READ_ONLY}`")
+    found = _COMMAND.values(entries)
     patterns: tuple[CommandPattern | None, ...] = found.get("matches", ())
     for item, pattern in zip(entries["matches"].one_or_more(""), patterns, strict=True) if patterns else ():
         if not wary and pattern is not None and not found_in(pattern):
@@ -149,8 +149,8 @@ def _read_sql(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     from signoff.policy.statements import ARGUMENT, SqlCondition
 
     entries = _SQL.entries(spot)
-    found = _SQL.values(entries)
     _refuse_does(entries, wary)
+    found = _SQL.values(entries)
     yield SqlCondition(
         read_only="is" in found,
         operations=frozenset(map(str.lower, found.get("operation", ()))),
