@@ -9,10 +9,11 @@ import pytest
 from tests.tables import table
 
 from signoff.config import load_settings, load_workers
-from signoff.config.channels import CHANNEL_KEYS, KIND_KEYS
-from signoff.config.settings import DEFAULTS_KEYS, PERSON_KEYS, PLUGIN_KEYS, PROJECT_KEYS
-from signoff.config.toolset_entries import ENTRY_KEYS
-from signoff.config.worker_keys import DEFAULT_KEYS, LIMIT_KEYS, RETRY_KEYS, WORKER_KEYS
+from signoff.config.channels import KINDS
+from signoff.config.settings import DEFAULTS, PERSON, PLUGINS, PROJECT
+from signoff.config.toolset_entries import TOOLSET
+from signoff.config.worker_keys import DEFAULTS as WORKER_DEFAULTS
+from signoff.config.worker_keys import LIMITS, RETRIES, WORKER
 from signoff.policy.builtin import RULES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "project.md").read_text("utf-8")
@@ -38,15 +39,15 @@ def test_the_files_on_the_page_load_without_a_warning(tmp_path: Path, monkeypatc
 @table(
     "key",
     [
-        *PROJECT_KEYS,
-        *PERSON_KEYS,
-        *PLUGIN_KEYS,
-        *DEFAULTS_KEYS,
-        *ENTRY_KEYS,
-        *CHANNEL_KEYS,
-        *KIND_KEYS,
-        *WORKER_KEYS,
-        *LIMIT_KEYS,
+        *PROJECT.keys,
+        *PERSON.keys,
+        *PLUGINS.keys,
+        *DEFAULTS.keys,
+        *TOOLSET.keys,
+        *KINDS["discord"].keys,
+        *KINDS,
+        *WORKER.keys,
+        *LIMITS.keys,
         *RULES,
     ],
 )
@@ -57,5 +58,5 @@ def test_every_key_is_on_the_page(key: str) -> None:
 def test_what_defaults_leave_out_is_on_the_page() -> None:
     sentence = re.search(r"`defaults.worker` every key of a worker but ([^.]*)\.", PAGE)
     assert sentence is not None
-    assert set(re.findall(r"`([^`]+)`", sentence[1])) == set(WORKER_KEYS) - set(DEFAULT_KEYS)
-    assert all(f"{key}: " in PAGE for key in RETRY_KEYS)
+    assert set(re.findall(r"`([^`]+)`", sentence[1])) == WORKER.keys.keys() - WORKER_DEFAULTS.keys.keys()
+    assert all(f"{key}: " in PAGE for key in RETRIES.keys)

@@ -23,11 +23,8 @@ from signoff.config import channels, load_settings, settings, toolset_entries, w
 from signoff.config.schema import SCHEMA_FILES, SCHEMAS, schema_of
 from signoff.config.settings import Settings
 from signoff.config.workers import parse_worker
-from signoff.core.call import LABELS
-from signoff.core.verdict import OnTimeout
 from signoff.errors import WrongFile
-from signoff.policy import examples, parse, parse_facts, parse_match
-from signoff.policy.amounts import SIGNS
+from signoff.policy import parse, parse_match
 from signoff.policy.engine import Policy
 
 ROOT = Path(__file__).parents[2]
@@ -111,36 +108,6 @@ def test_a_schema_refuses_keys_it_does_not_name(name: str) -> None:
     assert list(strict(schema_of(name))) == []
 
 
-def alternatives(definition: dict[str, Any]) -> set[str]:
-    return {key for one in definition["anyOf"] for key in one.get("properties", ())}
-
-
-def test_the_schemas_know_exactly_the_keys_the_readers_know() -> None:
-    project, worker = schema_of("project"), schema_of("worker")
-    top, defs = project["properties"], project["$defs"]
-    assert set(top) == set(settings.PROJECT_KEYS)
-    assert set(top["people"]["additionalProperties"]["properties"]) == set(settings.PERSON_KEYS)
-    assert set(top["plugins"]["properties"]) == set(settings.PLUGIN_KEYS)
-    assert set(top["defaults"]["properties"]) == set(settings.DEFAULTS_KEYS)
-    assert set(top["defaults"]["properties"]["worker"]["properties"]) == set(worker_keys.DEFAULT_KEYS)
-    assert set(top["defaults"]["properties"]["toolset"]["properties"]) == set(toolset_entries.DEFAULT_KEYS)
-    assert set(top["toolsets"]["additionalProperties"]["properties"]) == set(toolset_entries.ENTRY_KEYS)
-    assert set(defs["channel"]["properties"]) == set(channels.CHANNEL_KEYS)
-    assert set(defs["channel"]["properties"]["use"]["enum"]) == set(channels.KIND_KEYS)
-    assert set(worker["properties"]) == set(worker_keys.WORKER_KEYS)
-    assert set(defs["limits"]["properties"]) == set(worker_keys.LIMIT_KEYS)
-    assert alternatives(worker["properties"]["retries"]) == set(worker_keys.RETRY_KEYS)
-    assert worker["properties"]["end_strategy"]["enum"] == list(worker_keys.END_STRATEGIES)
-    keys = {*parse._RULE_KEYS, *parse._OTHERWISE_KEYS}  # pyright: ignore[reportPrivateUsage]
-    assert set(defs["rule"]["properties"]) == keys
-    assert set(defs["rule"]["properties"]["on_timeout"]["enum"]) == set(OnTimeout)
-    assert set(defs["match"]["properties"]) == {"tool", *parse_match._READERS}  # pyright: ignore[reportPrivateUsage]
-    assert set(defs["label"]["enum"]) == set(LABELS)
-    assert set(defs["effect"]["enum"]) == set(parse_facts._EFFECTS)  # pyright: ignore[reportPrivateUsage]
-    assert set(defs["calls"]["items"]["anyOf"][1]["properties"]) == set(examples._KEYS)  # pyright: ignore[reportPrivateUsage]
-    assert alternatives(defs["amount"]) == {*SIGNS, "currency", "arg"}
-
-
 VALUES: list[Any] = [
     None, True, False, 0, 1, -1, 2.5, "", " ", "x", "a b", "5m", "early", "read-only", "sqlite:a.db", "ops",
     "requester", "escalate", "allow", "a.b:C", "mycompany.*", "fs.read", "GET", "EUR", [], ["x"], ["x", "y"],
@@ -171,32 +138,32 @@ def taken_by_reader(read: Callable[[], object]) -> bool:
 
 def rule_files(effect: str) -> Iterator[dict[str, Any]]:
     """A policy for every key a rule may have, and for every value."""
-    for key in parse._RULE_KEYS:  # pyright: ignore[reportPrivateUsage]
+    for key in parse.RULE_KEYS:
         for value in VALUES:
             yield {"policy": [{effect: "tool", key: value}]}
             if key in ("remind", "escalate_to"):
                 yield {"policy": [{effect: "tool", key: value, "timeout": "1h", "on_timeout": "escalate"}]}
-    for key in ("tool", *parse_match._READERS):  # pyright: ignore[reportPrivateUsage]
+    for key in ("tool", *parse_match.CONDITIONS):
         for value in VALUES:
             yield {"policy": [{effect: {key: value}}]}
 
 
 def project_files() -> Iterator[dict[str, Any]]:
     for value in VALUES:
-        for key in settings.PROJECT_KEYS:
+        for key in settings.PROJECT.keys:
             yield {"policy": [], key: value}
-        for key in settings.PERSON_KEYS:
+        for key in settings.PERSON.keys:
             yield {"policy": [], "people": {"ana": {key: value}}}
-        for key in toolset_entries.ENTRY_KEYS:
+        for key in toolset_entries.TOOLSET.keys:
             yield {"toolsets": {"x": {"use": "sql", key: value}}}
-        for key in channels.CHANNEL_KEYS:
+        for key in channels.KINDS["discord"].keys:
             good = {"use": "discord", "channel": "112233445566778899"}
             yield {"policy": [], "channels": {"discord": good, "y": {**good, key: value}}}
             yield {"policy": [], "channels": {"discord": {"channel": "112233445566778899", key: value}}}
             yield {"policy": [], "channels": {"discord": good, "terminal": {key: value}}}
-        for key in worker_keys.DEFAULT_KEYS:
+        for key in worker_keys.DEFAULTS.keys:
             yield {"policy": [], "defaults": {"worker": {key: value}}}
-        for key in toolset_entries.DEFAULT_KEYS:
+        for key in toolset_entries.DEFAULTS.keys:
             yield {"policy": [], "defaults": {"toolset": {key: value}}}
         yield {"policy": [], "plugins": {"allow": value}}
         yield {"policy": [], "plugins": {"allow": [value]}}
@@ -235,7 +202,7 @@ def test_the_schema_takes_every_worker_the_reader_takes(tmp_path: Path) -> None:
     for name in ("x", "y"):
         (tmp_path / "workers" / f"{name}.yaml").write_text("model: test\n")
     here = Settings(policy=Policy(rules=()), people={}, directory=str(tmp_path))
-    files = ({key: value} for key in worker_keys.WORKER_KEYS for value in VALUES)
+    files = ({key: value} for key in worker_keys.WORKER.keys for value in VALUES)
     taken = check_agreement(
         "worker", files, lambda value: parse_worker(json.dumps(value), str(tmp_path / "workers/a.yaml"), here)
     )

@@ -26,7 +26,7 @@ from signoff.config import (
     worker_names,
     workers_directory,
 )
-from signoff.config.worker_keys import END_STRATEGIES, OWN_KEYS, RETRY_KEYS, SPEC_KEYS, WORKER_KEYS
+from signoff.config.worker_keys import OWN_KEYS, RETRIES, SPEC_KEYS, WORKER
 from signoff.core.call import Call
 from signoff.core.verdict import Effect
 from signoff.errors import WrongFile, WrongUse
@@ -427,7 +427,7 @@ def test_a_wrong_worker(project: Project, text: str, place: str, says: str) -> N
 
 WORDS = st.sampled_from(
     [
-        *WORKER_KEYS,
+        *WORKER.keys,
         ": ",
         "- ",
         "[",
@@ -485,8 +485,10 @@ def test_what_no_file_system_takes(project: Project, name: str) -> None:
 def test_every_key_of_pydantic_ais_agent_spec_is_one_of_ours() -> None:
     fields = {field.alias or name for name, field in AgentSpec.model_fields.items()}
     assert fields == set(SPEC_KEYS)
-    assert set(get_args(AgentSpec.model_fields["end_strategy"].annotation)) == set(END_STRATEGIES)
-    assert AgentRetries.__optional_keys__ == set(RETRY_KEYS)
+    assert set(get_args(AgentSpec.model_fields["end_strategy"].annotation)) == set(
+        SPEC_KEYS["end_strategy"].schema["enum"]
+    )
+    assert AgentRetries.__optional_keys__ == set(RETRIES.keys)
     assert not set(OWN_KEYS) & fields
 
 

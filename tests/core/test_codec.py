@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from types import MappingProxyType
@@ -373,3 +373,12 @@ def test_a_question_without_its_name_is_refused() -> None:
     request = ApprovalRequest(id="r", tool_call_id="c", tool_name="t")
     with pytest.raises(SchemaError, match="tool_call_id"):
         codec.load_question('{"id":"r","tool_name":"t"}', changing(request))
+
+
+def test_a_type_that_is_not_known_is_told_when_it_is_described() -> None:
+    @dataclass
+    class Odd:
+        value: complex = 0j
+
+    with pytest.raises(KeyError, match="complex"):
+        codec._Shape(Odd)  # pyright: ignore[reportPrivateUsage]

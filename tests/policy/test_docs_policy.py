@@ -76,8 +76,8 @@ def test_what_the_page_says_about_its_examples(tmp_path: Path) -> None:
 
 def test_every_key_operator_and_label_is_on_the_page() -> None:
     keys = [
-        *parse._RULE_KEYS,  # pyright: ignore[reportPrivateUsage]
-        *parse_match._READERS,  # pyright: ignore[reportPrivateUsage]
+        *parse.RULE.keys,
+        *parse_match.CONDITIONS,
         *OPERATORS,
         *LABELS,
         *OnTimeout,

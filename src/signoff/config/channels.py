@@ -7,19 +7,23 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
-from signoff.config.merge import check_name, names_in
+from signoff.config.merge import NAME, check_name
 from signoff.config.variables import filled
-from signoff.policy.parse_requirement import read_duration
+from signoff.policy.format import (
+    DURATION,
+    Format,
+    MappingFormat,
+    choice,
+    matching,
+    names,
+    read_duration,
+    text,
+)
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.spot import ConfigValue
 
-KIND_KEYS: Mapping[str, tuple[str, ...]] = {
-    "discord": ("use", "token", "channel", "workers", "timeout", "notify", "backup_for"),
-    "terminal": ("use", "timeout", "backup_for"),
-}
-"""What each kind of channel takes."""
-CHANNEL_KEYS = KIND_KEYS["discord"]
 TIMEOUTS: Mapping[str, timedelta | None] = {"discord": timedelta(minutes=5), "terminal": None}
 """How long each kind waits for an answer, where neither the entry nor the rule says otherwise."""
 NOTIFIED = ("approvers", "nobody")
@@ -27,9 +31,9 @@ NOTIFIED = ("approvers", "nobody")
 DISCORD_TOKEN = "${DISCORD_TOKEN}"
 NO_TIMEOUT = "none"
 
+_DISCORD_ID = "[1-9][0-9]{14,19}"
 _PLANNED = ("slack", "web", "webhook", "notify")
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_DISCORD_ID = re.compile(r"[1-9][0-9]{14,19}")
+_VARIABLE = r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"
 _EXAMPLE = 'a mapping such as {channel: "112233445566778899"}'
 
 
@@ -59,8 +63,7 @@ class ChannelEntry:
     @property
     def variable(self) -> str:
         """The name of the environment variable that holds the secret; empty where none is needed."""
-        found = _VARIABLE.fullmatch(self.token)
-        return found[1] if found is not None else ""
+        return self.token[2:-1]
 
     def secret(self) -> str:
         """The secret, from the environment. Raises `WrongFile` that names the variable where it is not set."""
@@ -82,76 +85,56 @@ def read_channels(spot: ConfigValue) -> dict[str, ChannelEntry]:
     return entries
 
 
-def discord_id(spot: ConfigValue, what: str) -> str:
+def discord_id(what: str) -> Format[str]:
     """An id as Discord shows it. It has to be in quotes: as a number, other programs would round it."""
-    text = spot.text(what)
-    if not is_discord_id(text):
-        raise spot.wrong(
-            f"{shown(text)} is no Discord id: those are 15 to 20 digits",
-            "turn on Developer Mode in Discord (Settings, Advanced), then right-click and Copy ID",
-        )
-    return text
+    return matching(
+        _DISCORD_ID,
+        what,
+        "{} is no Discord id: those are 15 to 20 digits",
+        "turn on Developer Mode in Discord (Settings, Advanced), then right-click and Copy ID",
+        name="discordId",
+    )
 
 
 def is_discord_id(text: str) -> bool:
     """Whether a text can be an id of Discord's."""
-    return _DISCORD_ID.fullmatch(text) is not None
+    return re.fullmatch(_DISCORD_ID, text) is not None
 
 
 def _entry(name: str, spot: ConfigValue) -> ChannelEntry:
     check_name(spot, name, "channel")
     keys = spot.entries(what=_EXAMPLE)
     use = _kind(name, spot, keys)
-    known = KIND_KEYS[use]
-    for key, value in keys.items():
-        if key not in known:
-            raise value.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, known))
+    KINDS[use].entries(spot)
     if use == "discord" and "channel" not in keys:
         raise spot.wrong("nothing says where to ask", 'write the id of a text channel: channel: "112233445566778899"')
-    return ChannelEntry(
-        name=name,
-        use=use,
-        token=(_token(keys["token"]) if "token" in keys else DISCORD_TOKEN) if use == "discord" else "",
-        channel=discord_id(keys["channel"], "the id of a Discord channel") if "channel" in keys else "",
-        workers=tuple(one.value for one in names_in(keys["workers"], "workers")) if "workers" in keys else (),
-        timeout=_timeout(keys["timeout"]) if "timeout" in keys else TIMEOUTS[use],
-        notify=_notify(keys["notify"]) if "notify" in keys else NOTIFIED[0],
-        backup_for=keys["backup_for"].text("the name of a channel") if "backup_for" in keys else "",
-        spot=spot,
-        spots=keys,
-    )
+    token = DISCORD_TOKEN if use == "discord" else ""
+    found: dict[str, Any] = {"token": token, "timeout": TIMEOUTS[use], **KINDS[use].values(keys), "use": use}
+    return ChannelEntry(name=name, spot=spot, spots=keys, **found)
 
 
 def _kind(name: str, spot: ConfigValue, keys: Mapping[str, ConfigValue]) -> str:
     """What kind of channel it is: as `use` says, or else its name."""
     use = keys["use"].text("a kind of channel, such as discord") if "use" in keys else name
-    if use in KIND_KEYS:
+    if use in KINDS:
         return use
     wrong = keys["use"].wrong if "use" in keys else spot.wrong_key
     if use in _PLANNED:
-        raise wrong(f"this version has no {use} channel yet", f"remove it for now; there are: {', '.join(KIND_KEYS)}")
+        raise wrong(f"this version has no {use} channel yet", f"remove it for now; there are: {', '.join(KINDS)}")
     if "use" in keys:
-        raise wrong(f"there is no kind of channel called {shown(use)}", did_you_mean(use, KIND_KEYS))
-    raise wrong(f"nothing says what kind of channel {shown(use)} is", f"add `use:` and one of {', '.join(KIND_KEYS)}")
+        raise wrong(f"there is no kind of channel called {shown(use)}", did_you_mean(use, KINDS))
+    raise wrong(f"nothing says what kind of channel {shown(use)} is", f"add `use:` and one of {', '.join(KINDS)}")
 
 
-def _token(spot: ConfigValue) -> str:
-    """The variable that holds the token. What is written there instead is never told: it may be the token itself."""
-    token = spot.text("a variable")
-    if not _VARIABLE.fullmatch(token):
-        raise spot.wrong("this is no variable", f'secrets come from the environment: token: "{DISCORD_TOKEN}"')
-    return token
-
-
-def _timeout(spot: ConfigValue) -> timedelta | None:
+def _read_timeout(spot: ConfigValue) -> timedelta | None:
     return None if spot.value == NO_TIMEOUT else read_duration(spot)
 
 
-def _notify(spot: ConfigValue) -> str:
-    said = spot.text(f"who is notified: {' or '.join(NOTIFIED)}")
-    if said not in NOTIFIED:
-        raise spot.wrong(f"notify cannot be {shown(said)}", did_you_mean(said, NOTIFIED))
-    return said
+def _read_notify(spot: ConfigValue) -> str:
+    found = spot.text(f"who is notified: {' or '.join(NOTIFIED)}")
+    if found not in NOTIFIED:
+        raise spot.wrong(f"notify cannot be {shown(found)}", did_you_mean(found, NOTIFIED))
+    return found
 
 
 def _check_places(entries: Mapping[str, ChannelEntry]) -> None:
@@ -190,3 +173,56 @@ def _check_backups(entries: Mapping[str, ChannelEntry]) -> None:
             if main == name:
                 what = f"these take over from each other in a circle: {' > '.join(line)}"
                 raise entry.spots["backup_for"].wrong(what, "one of them has to be asked first: leave it out there")
+
+
+_DISCORD = MappingFormat(
+    {
+        "use": choice(TIMEOUTS).about("What kind it is; default: what it is called."),
+        "token": matching(
+            _VARIABLE,
+            "a variable",
+            "this is no variable",  # what is written instead is never told: it may be the token itself
+            f'secrets come from the environment: token: "{DISCORD_TOKEN}"',
+        ).about("The variable that holds the bot's token. Default: ${DISCORD_TOKEN}"),
+        "channel": discord_id("the id of a Discord channel").about(
+            "The text channel that threads are made in: its id, in quotes."
+        ),
+        "workers": names("workers")
+        .into(lambda found: tuple(one.value for one in found))
+        .about("Who may be started by mentioning the bot. Default: nobody."),
+        "timeout": Format(_read_timeout, {"anyOf": [{"const": NO_TIMEOUT}, DURATION]}).about(
+            "How long to wait for an answer, where the rule does not say; none: for ever. Default on Discord: 5m."
+        ),
+        "notify": choice(NOTIFIED)
+        .by(_read_notify)
+        .about("Who is mentioned when a call is asked about. Default: approvers, those who may answer it."),
+        "backup_for": text("the name of a channel").about("The channel it takes over from when that fails."),
+    }
+)
+KINDS: Mapping[str, MappingFormat] = {
+    "discord": _DISCORD,
+    "terminal": MappingFormat({key: _DISCORD.keys[key] for key in ("use", "timeout", "backup_for")}),
+}
+"""What each kind of channel takes."""
+_CHANNEL = Format(
+    _entry,
+    {
+        **_DISCORD.schema,
+        "if": {"properties": {"use": {"const": "discord"}}, "required": ["use"]},
+        "then": {"required": ["channel"]},
+    },
+    "channel",
+)
+CHANNELS = Format(
+    read_channels,
+    {
+        "description": "Where people are asked besides the terminal: signoff channels run NAME.",
+        "type": ["object", "null"],
+        "propertyNames": {"pattern": f"^{NAME}$"},
+        "properties": {
+            "discord": {"$ref": _CHANNEL, "anyOf": [{"required": ["channel"]}, {"required": ["use"]}]},
+            "terminal": _CHANNEL,
+        },
+        "additionalProperties": {"$ref": _CHANNEL, "required": ["use"]},
+    },
+)

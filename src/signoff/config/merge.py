@@ -11,8 +11,8 @@ from signoff.policy.document import key_text
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.spot import ConfigValue
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-"""What toolsets and workers may be called."""
+NAME = "[A-Za-z0-9][A-Za-z0-9_-]*"
+"""What toolsets, channels and workers may be called, as a regular expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +66,5 @@ def lineage(name: str, parent_of: Callable[[str], ConfigValue | None], known: Co
 
 def check_name(spot: ConfigValue, name: str, what: str) -> None:
     """Refuse the key a spot stands under where it is no good name."""
-    if not NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         raise spot.wrong_key(f"bad name {shown(name)} for a {what}", "use letters, digits, `_` and `-`")
-
-
-def names_in(spot: ConfigValue, what: str) -> list[ConfigValue]:
-    """A name or a list of names, each once; an empty list is none."""
-    if spot.value == []:
-        return []
-    found: dict[str, ConfigValue] = {}
-    for item in spot.one_or_more(f"a list of {what}"):
-        name = item.text(f"one of the {what}")
-        if name in found:
-            raise item.wrong(f"{shown(name)} is named twice", "keep one of them")
-        found[name] = item
-    return list(found.values())

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from signoff.config.channels import ChannelEntry, discord_id, read_channels
+from signoff.config import toolset_entries, worker_keys
+from signoff.config.channels import CHANNELS, ChannelEntry, discord_id
 from signoff.config.entries import ToolsetEntry
 from signoff.config.files import own_text, text_of, user_file
 from signoff.config.foreign import foreign_hint
 from signoff.config.tighten import tightening, unheard_problem
-from signoff.config.toolset_entries import default_entries, known_tools, read_toolsets
+from signoff.config.toolset_entries import TOOLSETS, known_tools, read_toolsets
 from signoff.config.variables import filled
-from signoff.config.worker_keys import check_defaults
 from signoff.policy.composer import read_document
 from signoff.policy.engine import Policy
+from signoff.policy.format import FLAG, Format, MappingFormat, each, matching, text, texts
 from signoff.policy.lint import Problem
 from signoff.policy.operators import kind_of
-from signoff.policy.parse import EXAMPLE, policy_in
+from signoff.policy.parse import EXAMPLE, RULES, policy_in
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.policy_source import read_policy
 from signoff.policy.rule import Rule
 from signoff.policy.spot import ConfigValue
 
-PROJECT_KEYS = ("policy", "people", "model", "store", "toolsets", "plugins", "defaults", "locked", "channels")
-PERSON_KEYS = ("roles", "discord", "slack", "email")
-PLUGIN_KEYS = ("allow",)
-DEFAULTS_KEYS = ("worker", "toolset")
 USER = "user"
 """The name of the user's own layer: its rules are `user/rule-1` …"""
-
-_IMPORTS = re.compile(r"[\w*]+(?:\.[\w*]+)*(?::[\w*]+(?:\.[\w*]+)*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +150,7 @@ def load_people(path: str | os.PathLike[str]) -> dict[str, Person]:
     """The `people` of a `signoff.yaml` alone; nothing else in it is looked at."""
     top = ConfigValue.top(read_document(text_of(os.fspath(path)), file=os.fspath(path)))
     entries = top.entries() if top.value is not None else {}
-    return dict(_people(entries["people"])) if "people" in entries else {}
+    return _read_people(entries["people"]) if "people" in entries else {}
 
 
 def no_settings(directory: str | os.PathLike[str] = ".") -> Settings:
@@ -184,85 +179,115 @@ def _load(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> 
     whole: object = top.value
     if whole is not None and not isinstance(whole, dict):
         raise top.wrong(f"this should be a mapping with `policy`, not {kind_of(whole)}", EXAMPLE)
-    entries = top.entries() if whole is not None else {}
-    for key, spot in entries.items():
-        if key not in PROJECT_KEYS:
-            raise spot.wrong_key(f"unknown key {shown(key)}", foreign_hint(key) or did_you_mean(key, PROJECT_KEYS))
+    entries = PROJECT.entries(top) if whole is not None else {}
     # The real path, because links in arguments are followed too: both have to lead to the same place.
     start = Path(root) if root is not None else Path(file).parent
     directory = Path(os.path.realpath(start)).as_posix()
-    defaults = _defaults(entries["defaults"]) if "defaults" in entries else {}
+    defaults = _read_defaults(entries["defaults"]) if "defaults" in entries else {}
     # Toolsets bring rules of their own; a file with neither has lost something.
-    has_rules = "policy" in entries or "toolsets" not in entries
-    return Settings(
-        policy=read_policy(policy_in(top, entries), root=directory)
-        if has_rules
-        else Policy(rules=(), file=file, root=directory),
-        people=dict(_people(entries["people"])) if "people" in entries else {},
-        model=entries["model"].text("the name of a model") if "model" in entries else None,
-        store=_store(entries["store"]) if "store" in entries else None,
-        file=file,
-        toolsets=read_toolsets(entries["toolsets"], defaults.get("toolset"), directory)
-        if "toolsets" in entries
-        else {},
-        plugins=tuple(_plugins(entries["plugins"])) if "plugins" in entries else (),
-        channels=read_channels(entries["channels"]) if "channels" in entries else {},
-        locked=entries["locked"].flag() if "locked" in entries else False,
-        directory=directory,
-        defaults=defaults,
-        spots=entries,
-    )
+    if "policy" in entries or "toolsets" not in entries:
+        policy = read_policy(policy_in(top, entries), root=directory)
+    else:
+        policy = Policy(rules=(), file=file, root=directory)
+    found: dict[str, Any] = {"people": {}, "defaults": defaults}
+    for key, spot in entries.items():
+        if key == "toolsets":
+            found[key] = read_toolsets(spot, defaults.get("toolset"), directory)
+        elif key not in ("policy", "defaults"):
+            found[key] = PROJECT.keys[key].read(spot)
+    return Settings(policy=policy, file=file, directory=directory, spots=entries, **found)
 
 
-def _store(spot: ConfigValue) -> str:
+def _read_store(spot: ConfigValue) -> str:
     return filled(spot.text("a store such as sqlite:FILE"), spot).value
 
 
-def _plugins(spot: ConfigValue) -> Iterator[str]:
-    entries = spot.entries(PLUGIN_KEYS) if isinstance(spot.value, dict) else {}
-    if "allow" not in entries:
-        raise spot.wrong("this allows nothing", "write the modules that may be imported: {allow: [mycompany.*]}")
-    for item in entries["allow"].one_or_more("a list of modules") if entries["allow"].value != [] else ():
-        pattern = item.text("a module, such as mycompany.*")
-        if not _IMPORTS.fullmatch(pattern):
-            raise item.wrong(f"{shown(pattern)} is no pattern of modules", "write it as in mycompany.*")
-        yield pattern
+def _read_plugins(spot: ConfigValue) -> tuple[str, ...]:
+    if not isinstance(spot.value, dict):
+        raise spot.wrong(*_NO_PLUGINS)
+    return PLUGINS.read(spot)["allow"]
 
 
-def _defaults(spot: ConfigValue) -> dict[str, ConfigValue]:
-    entries = spot.entries(DEFAULTS_KEYS, what="a mapping with `worker` and `toolset`")
-    if "toolset" in entries:
-        default_entries(entries["toolset"])
-    if "worker" in entries:
-        check_defaults(entries["worker"])
+def _read_defaults(spot: ConfigValue) -> dict[str, ConfigValue]:
+    entries = DEFAULTS.entries(spot)
+    DEFAULTS.values(entries)
     return entries
 
 
-def _people(spot: ConfigValue) -> Iterator[tuple[str, Person]]:
+def _read_people(spot: ConfigValue) -> dict[str, Person]:
+    found: dict[str, Person] = {}
     accounts: dict[str, str] = {}
     for name, entry in spot.entries(what="a mapping of names to what is known about them").items():
         if not name.strip():
             raise entry.wrong_key("a person needs a name")
-        known = entry.entries(PERSON_KEYS, what="a mapping such as {roles: [ops]}")
-        roles = known["roles"].one_or_more("a list of roles") if "roles" in known else ()
-        account = discord_id(known["discord"], "a discord id") if "discord" in known else ""
-        if account in accounts:  # otherwise one account could be counted as two people
-            raise known["discord"].wrong(
-                f"{shown(accounts[account])} has the same Discord account", "every person has one of their own"
+        person = found[name] = Person(name=name, **PERSON.read(entry))
+        if person.discord in accounts:  # otherwise one account could be counted as two people
+            raise entry.child("discord").wrong(
+                f"{shown(accounts[person.discord])} has the same Discord account", "every person has one of their own"
             )
-        if account:
-            accounts[account] = name
-        yield (
-            name,
-            Person(
-                name=name,
-                roles=frozenset(role.text("a role") for role in roles),
-                discord=account,
-                slack=_id(known, "slack"),
-                email=_id(known, "email"),
-            ),
-        )
+        if person.discord:
+            accounts[person.discord] = name
+    return found
 
 
-def _id(entries: Mapping[str, ConfigValue], key: str) -> str:
-    return entries[key].text(f"a {key} id" if key != "email" else "an address") if key in entries else ""
+PERSON = MappingFormat(
+    {
+        "roles": texts(text("a role"), "a list of roles").into(frozenset).about("What they may answer for."),
+        "discord": discord_id("a discord id").about("Their Discord id, in quotes."),
+        "slack": text("a slack id").about("Their Slack id."),
+        "email": text("an address").about("Their address."),
+    },
+    what="a mapping such as {roles: [ops]}",
+)
+_NO_PLUGINS = ("this allows nothing", "write the modules that may be imported: {allow: [mycompany.*]}")
+_MODULES = matching(
+    r"[\w*]+(\.[\w*]+)*(:[\w*]+(\.[\w*]+)*)?",
+    "a module, such as mycompany.*",
+    "{} is no pattern of modules",
+    "write it as in mycompany.*",
+    name="modules",
+)
+PLUGINS = MappingFormat(
+    {
+        "allow": Format(
+            lambda spot: each(_MODULES, "a list of modules").read(spot) if spot.value != [] else (),
+            {"anyOf": [_MODULES, {"type": "array", "items": _MODULES}]},
+        ).about("Modules, as in mycompany.*")
+    },
+    required={"allow": _NO_PLUGINS},
+    description="What toolsets may be imported from; built-in ones always may.",
+)
+DEFAULTS = MappingFormat(
+    {
+        "toolset": toolset_entries.DEFAULTS.by(toolset_entries.default_entries),
+        "worker": worker_keys.DEFAULTS.by(worker_keys.check_defaults),
+    },
+    what="a mapping with `worker` and `toolset`",
+    description="What holds for every worker and toolset that does not say otherwise.",
+)
+PROJECT = MappingFormat(
+    {
+        "policy": RULES,
+        "people": Format(
+            _read_people,
+            {
+                "description": "Who may answer, by name.",
+                "type": "object",
+                "propertyNames": {"pattern": r"\S"},
+                "additionalProperties": PERSON,
+            },
+        ),
+        "model": text("the name of a model").about("The default model for workers, as in anthropic:claude-sonnet-5."),
+        "store": text()
+        .by(_read_store)
+        .about("Where approvals and runs are kept: sqlite:FILE or postgresql://… ${NAME} is filled in."),
+        "toolsets": TOOLSETS,
+        "plugins": PLUGINS.by(_read_plugins),
+        "defaults": DEFAULTS.by(_read_defaults),
+        "locked": FLAG.about("Flags and the environment may tighten what stands here, never loosen it."),
+        "channels": CHANNELS,
+    },
+    advice=lambda key, known: foreign_hint(key) or did_you_mean(key, known),
+    description="What the agents of a project may do, with which toolsets, and who answers.",
+    schema={"anyOf": [{"required": ["policy"]}, {"required": ["toolsets"]}]},
+)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from signoff.config.entries import ToolsetEntry
 from signoff.config.foreign import foreign_hint
-from signoff.config.merge import check_name, lineage, merged
+from signoff.config.merge import NAME, check_name, lineage, merged
 from signoff.config.variables import has_variables
+from signoff.policy.format import Format, MappingFormat, matching, read_elsewhere, text
 from signoff.policy.glob import BadGlob, Glob
-from signoff.policy.parse_match import read_labels
+from signoff.policy.parse import RULES
+from signoff.policy.parse_match import SOME_LABELS
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.policy_source import read_policy
 from signoff.policy.spot import ConfigValue
 
-DEFAULT_KEYS = ("config", "policy", "labels")
-ENTRY_KEYS = ("use", "extends", "prefix", *DEFAULT_KEYS)
-
-_CONFIG = "a mapping of what the toolset takes"
 _EXAMPLE = "a mapping such as {use: filesystem_rw, config: {root: .}}"
 
 
@@ -30,8 +28,10 @@ def read_toolsets(spot: ConfigValue, defaults: ConfigValue | None, directory: st
     found = spot.entries(what="a mapping of names to toolsets") if spot.value is not None else {}
     for name, entry in found.items():
         check_name(entry, name, "toolset")
-        _check_shape(entry)
-        written[name] = entry.entries(ENTRY_KEYS)
+        if isinstance(entry.value, str):
+            raise entry.wrong(f"this should be {_EXAMPLE}, not a text", f"write {{use: {shown(entry.value)[1:-1]}}}")
+        written[name] = TOOLSET.entries(entry)
+        TOOLSET.values(written[name])
     base = default_entries(defaults) if defaults is not None else {}
     return {name: _entry(name, found[name], written, base, directory) for name in found}
 
@@ -40,15 +40,11 @@ def default_entries(spot: ConfigValue) -> dict[str, ConfigValue]:
     """What `defaults.toolset` holds."""
     entries = spot.entries(what="a mapping such as {config: {…}}")
     for key, value in entries.items():
-        if key in ("use", "extends", "prefix"):
+        if key in TOOLSET.keys and key not in DEFAULTS.keys:
             raise value.wrong_key(f"{shown(key)} makes no sense for every toolset", "write it at each toolset")
-        if key not in DEFAULT_KEYS:
-            raise value.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, DEFAULT_KEYS))
-    if "config" in entries:
-        entries["config"].entries(what=_CONFIG)
+    DEFAULTS.read(spot)
     if "policy" in entries:
         read_policy(entries["policy"], name="defaults")
-    _labels((entries,))
     return entries
 
 
@@ -67,19 +63,10 @@ def known_tools(entry: ToolsetEntry) -> frozenset[str]:
     return frozenset(f"{entry.prefix}_{tool}" if entry.prefix else tool for tool in own | brought)
 
 
-def _check_shape(entry: ConfigValue) -> None:
-    if isinstance(entry.value, str):
-        raise entry.wrong(f"this should be {_EXAMPLE}, not a text", f"write {{use: {shown(entry.value)[1:-1]}}}")
-    known = entry.entries(what=_EXAMPLE)
-    for key, value in known.items():
-        if key not in ENTRY_KEYS:
-            raise value.wrong_key(f"unknown key {shown(key)}", _advice(key))
-
-
-def _advice(key: str) -> str:
+def _advice(key: str, known: Iterable[str]) -> str:
     if hint := foreign_hint(key):
         return hint
-    close = did_you_mean(key, ENTRY_KEYS)
+    close = did_you_mean(key, known)
     if close.startswith("did you mean"):
         return close
     return f"what the toolset itself takes is written under `config`, as in {{config: {{{shown(key)[1:-1]}: …}}}}"
@@ -98,31 +85,21 @@ def _entry(
     if "use" not in keys:
         fix = "write `use:` and a built-in name, an entry point, `mcp`, `native` or package.module:Class"
         raise spot.wrong("nothing says what this toolset is made of", fix)
-    configs = [layer["config"] for layer in layers if "config" in layer]
-    for config in configs:
-        config.entries(what=_CONFIG)
-    config = merged(configs)
+    config = merged(layer["config"] for layer in layers if "config" in layer)
     policy = None
     if "policy" in keys:
         policy = read_policy(keys["policy"], name=name, root=_root(config.value.get("root"), directory))
     return ToolsetEntry(
         name=name,
-        use=_use(keys["use"]),
+        use=keys["use"].value,
         config=config.value,
         policy=policy,
-        labels=_labels(layers),
-        prefix=_prefix(keys["prefix"]) if "prefix" in keys else "",
+        labels={tools: one for layer in layers if "labels" in layer for tools, one in _labels(layer["labels"]).items()},
+        prefix=keys["prefix"].value if "prefix" in keys else "",
         spot=spot,
         config_spots=config.spots,
         policy_spot=keys.get("policy"),
     )
-
-
-def _prefix(spot: ConfigValue) -> str:
-    prefix = spot.text("a word that goes before the names of its tools")
-    if not prefix.isidentifier() or not prefix.isascii():
-        raise spot.wrong(f"bad prefix {shown(prefix)}", "use letters, digits and `_`, with a letter first")
-    return prefix
 
 
 def _use(spot: ConfigValue) -> str:
@@ -145,19 +122,80 @@ def _root(root: object, directory: str) -> str:
     return directory
 
 
-def _labels(layers: Sequence[Mapping[str, ConfigValue]]) -> dict[str, tuple[str, ...]]:
+def _labels(spot: ConfigValue) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
-    for layer in layers:
-        if "labels" not in layer:
-            continue
-        for tools, labels in layer["labels"].entries(what="a mapping of tools to labels").items():
-            _check_glob(labels, tools)
-            found[tools] = tuple(read_labels(labels))
+    for tools, labels in spot.entries(what="a mapping of tools to labels").items():
+        try:
+            Glob(tools, over_names=True)
+        except BadGlob as error:
+            raise labels.wrong_key(f"bad pattern {shown(tools)}", str(error)) from error
+        found[tools] = SOME_LABELS.read(labels)
     return found
 
 
-def _check_glob(spot: ConfigValue, pattern: str) -> None:
-    try:
-        Glob(pattern, over_names=True)
-    except BadGlob as error:
-        raise spot.wrong_key(f"bad pattern {shown(pattern)}", str(error)) from error
+DEFAULTS = MappingFormat(
+    {
+        "config": Format(
+            lambda spot: spot.entries(what="a mapping of what the toolset takes"),
+            {
+                "description": "What the toolset takes. ${NAME} and ${NAME:-default} come from the environment; $$ is "
+                "a dollar sign.",
+                "type": "object",
+            },
+            "config",
+        ),
+        "policy": RULES.by(read_elsewhere),
+        "labels": Format(
+            _labels,
+            {
+                "description": "Capability labels by tool name or pattern, for toolsets that declare none.",
+                "type": "object",
+                "additionalProperties": SOME_LABELS,
+            },
+            "toolLabels",
+        ),
+    },
+    what="a mapping such as {config: {…}}",
+)
+"""What `defaults.toolset` may say."""
+TOOLSET = MappingFormat(
+    {
+        "use": Format(
+            _use,
+            {
+                "type": "string",
+                "pattern": r"^([^\s.:]+|[^\s:]+:[^\s:]+)$",
+                "examples": [
+                    "filesystem_rw",
+                    "filesystem_ro",
+                    "shell_readonly",
+                    "shell_file_ops",
+                    "sql",
+                    "mcp",
+                    "native",
+                ],
+            },
+        ).about("A built-in name, an entry point, mcp, native, or package.module:Class."),
+        "extends": text("the name of a toolset").about(
+            "Another toolset, whose keys hold wherever this one says nothing."
+        ),
+        "prefix": matching(
+            "[A-Za-z_][A-Za-z0-9_]*",
+            "a word that goes before the names of its tools",
+            "bad prefix {}",
+            "use letters, digits and `_`, with a letter first",
+        ).about("Goes before the names of its tools, where two toolsets of a worker share one."),
+        **DEFAULTS.keys,
+    },
+    what=_EXAMPLE,
+    advice=_advice,
+)
+TOOLSETS = Format(
+    read_toolsets,
+    {
+        "description": "The catalog: names that workers use, each with its policy.",
+        "type": ["object", "null"],
+        "propertyNames": {"pattern": f"^{NAME}$"},
+        "additionalProperties": {**TOOLSET.schema, "anyOf": [{"required": ["use"]}, {"required": ["extends"]}]},
+    },
+)

@@ -4,42 +4,45 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from signoff.config.entries import EVERY_WORKER, Limits
 from signoff.config.foreign import foreign_hint
-from signoff.config.merge import names_in
+from signoff.config.merge import NAME
 from signoff.config.tighten import refuse_loosening
 from signoff.errors import PolicyError
 from signoff.policy.engine import Policy
+from signoff.policy.format import (
+    ANY_MAPPING,
+    COUNT,
+    DURATION,
+    FLAG,
+    WHOLE,
+    Format,
+    MappingFormat,
+    choice,
+    each,
+    names,
+    read_duration,
+    read_elsewhere,
+    read_names,
+    text,
+)
 from signoff.policy.operators import kind_of
-from signoff.policy.parse_requirement import read_duration
+from signoff.policy.parse import RULE
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.policy_source import read_policy
 from signoff.policy.spot import ConfigValue
 
-SPEC_KEYS = (
-    "$schema", "model", "name", "description", "instructions", "deps_schema", "output_schema", "model_settings",
-    "retries", "end_strategy", "tool_timeout", "metadata", "capabilities",
-)  # fmt: skip
-OWN_KEYS = (
-    "extends", "toolsets", "delegates", "creates", "policy", "approvers", "limits", "input", "output", "attachments",
-)  # fmt: skip
-WORKER_KEYS = (*SPEC_KEYS, *OWN_KEYS)
-LIMIT_KEYS = ("requests", "tokens", "cost", "time", "depth")
-RETRY_KEYS = ("tools", "output")
-END_STRATEGIES = ("early", "graceful", "exhaustive")
 NOT_INHERITED = ("$schema", "name", "extends")
 """What a worker says for itself alone."""
-DEFAULT_KEYS = tuple(key for key in WORKER_KEYS if key not in (*NOT_INHERITED, "description", "attachments"))
-"""What `defaults.worker` may say."""
 SAME = {"output": "output_schema", "output_schema": "output", "input": "deps_schema", "deps_schema": "input"}
 """Two names for one thing: ours and PydanticAI's."""
 
-_CHANGES = ("add", "drop")
-_FRACTION = re.compile(r"[0-9]+\s*(?:ms|msec|us|µs|ns|millis\w*|micros\w*)|[0-9]*\.[0-9]+\s*[a-zµ]*", re.IGNORECASE)
+_FRACTION = r"(?i)[0-9]+\s*(?:ms|msec|us|µs|ns|millis\w*|micros\w*)|[0-9]*\.[0-9]+\s*[a-zµ]*"
 _NOT_HERE = {
     "config": "toolsets",
     "use": "toolsets",
@@ -54,13 +57,13 @@ _NOT_HERE = {
 def check_worker(entries: Mapping[str, ConfigValue], project_file: str) -> None:
     """Refuse unknown keys, values of the wrong kind, and two keys for one thing."""
     for key, spot in entries.items():
-        if key in WORKER_KEYS:
-            _CHECKS[key](spot)
+        if key in WORKER.keys:
+            WORKER.keys[key].read(spot)
         elif key in _NOT_HERE:
             fix = f"write it in {shown(project_file)}, under `{_NOT_HERE[key]}`"
             raise spot.wrong_key(f"{shown(key)} is configuration, and a worker file holds none", fix)
         else:
-            raise spot.wrong_key(f"unknown key {shown(key)}", foreign_hint(key) or did_you_mean(key, WORKER_KEYS))
+            raise spot.wrong_key(f"unknown key {shown(key)}", foreign_hint(key) or did_you_mean(key, WORKER.keys))
     for key in ("output", "input"):
         if key in entries and SAME[key] in entries:
             raise entries[SAME[key]].wrong_key(f"`{key}` says the same", "keep one of them")
@@ -70,10 +73,10 @@ def check_defaults(spot: ConfigValue) -> None:
     """The same for `defaults.worker` of the project file."""
     entries = spot.entries(what="a mapping such as {limits: {requests: 50}}")
     for key, value in entries.items():
-        if key in WORKER_KEYS and key not in DEFAULT_KEYS:
+        if key in WORKER.keys and key not in DEFAULTS.keys:
             raise value.wrong_key(f"{shown(key)} makes no sense for every worker", "write it in a worker's file")
-        if key not in DEFAULT_KEYS:
-            raise value.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, DEFAULT_KEYS))
+        if key not in DEFAULTS.keys:
+            raise value.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, DEFAULTS.keys))
     check_worker(entries, spot.document.file)
     if "toolsets" in entries and toolset_names(entries["toolsets"], spot.document.file).changes:
         raise entries["toolsets"].wrong("defaults come first: there is nothing to change yet", "write a list of names")
@@ -95,17 +98,11 @@ def read_worker_policy(spot: ConfigValue, name: str, root: str | None, project_f
 
 def read_limits(entries: Mapping[str, ConfigValue]) -> Limits:
     """How far a run may go."""
-    return Limits(
-        requests=entries["requests"].count() if "requests" in entries else None,
-        tokens=entries["tokens"].count() if "tokens" in entries else None,
-        cost=_positive(entries["cost"]) if "cost" in entries else None,
-        time=_time(entries["time"]) if "time" in entries else None,
-        depth=_from_zero(entries["depth"]) if "depth" in entries else None,
-    )
+    return Limits(**LIMITS.values(entries))
 
 
 def _time(spot: ConfigValue) -> timedelta:
-    if isinstance(spot.value, float) or (isinstance(spot.value, str) and _FRACTION.fullmatch(spot.value.strip())):
+    if isinstance(spot.value, float) or (isinstance(spot.value, str) and re.fullmatch(_FRACTION, spot.value.strip())):
         fix = "the smallest is `1s`; write `30s`, `15m`, `2h`, `1d` or a whole number of seconds"
         raise spot.wrong(f"time is counted in whole seconds, and this is {shown(str(spot.value))}", fix)
     return read_duration(spot)
@@ -149,12 +146,14 @@ def toolset_names(spot: ConfigValue, project_file: str = "signoff.yaml") -> Tool
     for item in spot.one_or_more("a list of names of toolsets") if spot.value != [] else ():
         if isinstance(item.value, dict):
             raise _configured(item, next(iter(item.entries()), "NAME"), project_file)
-    return ToolsetNames(tuple(names_in(spot, "names of toolsets")))
+    return ToolsetNames(tuple(read_names(spot, "names of toolsets")))
 
 
 def _named_or_changed(spot: ConfigValue, project_file: str) -> ToolsetNames:
     entries = spot.entries()
-    changes = {key: value for key, value in entries.items() if key in _CHANGES and not isinstance(value.value, dict)}
+    changes = {
+        key: value for key, value in entries.items() if key in _CHANGED_NAMES.keys and not isinstance(value.value, dict)
+    }
     for key, value in entries.items():
         if key in changes:
             continue
@@ -165,9 +164,9 @@ def _named_or_changed(spot: ConfigValue, project_file: str) -> ToolsetNames:
             raise _configured(value, key, project_file)
     if not changes:
         return ToolsetNames(tuple(ConfigValue(spot.document, key, value.trail) for key, value in entries.items()))
-    found = {key: tuple(names_in(value, "names of toolsets")) for key, value in changes.items()}
-    for key, names in found.items():
-        if not names:
+    found = {key: tuple(read_names(value, "names of toolsets")) for key, value in changes.items()}
+    for key, named in found.items():
+        if not named:
             raise changes[key].wrong("the list is empty", f"name the toolsets to {key}, or leave it out")
     add, drop = found.get("add", ()), found.get("drop", ())
     for one in add:
@@ -183,40 +182,27 @@ def _configured(spot: ConfigValue, name: str, project_file: str) -> PolicyError:
 
 def delegate_names(spot: ConfigValue) -> list[ConfigValue]:
     """The names under `delegates`, or `*` alone."""
-    items = names_in(spot, "names of workers")
+    items = read_names(spot, "names of workers")
     every = next((item for item in items if item.value == EVERY_WORKER), None)
     if every is not None and len(items) > 1:
         raise every.wrong("`*` is every worker already", 'write `delegates: "*"`, or only names')
     return items
 
 
-def _mapping(spot: ConfigValue) -> None:
-    spot.entries()
-
-
-def _instructions(spot: ConfigValue) -> None:
-    for item in spot.one_or_more("a list of texts"):
-        item.text("what the worker is told")
-
-
-def _retries(spot: ConfigValue) -> None:
+def _capability(spot: ConfigValue) -> None:
     if not isinstance(spot.value, dict):
-        _from_zero(spot)
-        return
-    for value in spot.entries(RETRY_KEYS).values():
-        _from_zero(value)
+        spot.text("a capability: a name, or {NAME: what it takes}")
+    elif len(spot.entries()) != 1:
+        raise spot.wrong("a capability is one name, with what it takes", "write it as in {Thinking: {…}}")
 
 
 def _capabilities(spot: ConfigValue) -> None:
     for item in spot.items("a list of capabilities") if spot.value != [] else ():
-        if not isinstance(item.value, dict):
-            item.text("a capability: a name, or {NAME: what it takes}")
-        elif len(item.entries()) != 1:
-            raise item.wrong("a capability is one name, with what it takes", "write it as in {Thinking: {…}}")
+        _capability(item)
 
 
 def _json_schema(spot: ConfigValue) -> None:
-    _mapping(spot)
+    ANY_MAPPING.read(spot)
     from jsonschema import Draft202012Validator, SchemaError  # few worker files need it, and it takes its time
 
     try:
@@ -236,48 +222,108 @@ def _object_schema(spot: ConfigValue) -> None:
         raise spot.wrong("what a worker is given has fields, and this schema describes none", fix)
 
 
-def _number(spot: ConfigValue) -> float:
+def _positive(spot: ConfigValue) -> float:
     if isinstance(spot.value, bool) or not isinstance(spot.value, (int, float)) or not math.isfinite(spot.value):
         raise spot.wrong(f"this should be a number, not {kind_of(spot.value)}")
-    return spot.value
-
-
-def _positive(spot: ConfigValue) -> float:
-    if _number(spot) <= 0:
+    if spot.value <= 0:
         raise spot.wrong(f"{spot.value} is too small", "it should be more than 0")
     return spot.value
 
 
-def _from_zero(spot: ConfigValue) -> int:
-    if isinstance(spot.value, bool) or not isinstance(spot.value, int):
-        raise spot.wrong(f"this should be a whole number, not {kind_of(spot.value)}")
-    if spot.value < 0:
-        raise spot.wrong(f"{spot.value} is too small", "it should be 0 or more")
-    return spot.value
+def _retries(spot: ConfigValue) -> object:
+    return (RETRIES if isinstance(spot.value, dict) else WHOLE).read(spot)
 
 
-_CHECKS: dict[str, Callable[[ConfigValue], object]] = {
-    "$schema": lambda spot: spot.text("where the schema of this file is"),
-    "model": lambda spot: spot.text("the name of a model"),
-    "name": lambda spot: spot.text("the worker's name"),
-    "description": lambda spot: spot.text("what the worker does"),
-    "instructions": _instructions,
-    "deps_schema": _json_schema,
-    "output_schema": _json_schema,
-    "model_settings": _mapping,
-    "retries": _retries,
-    "end_strategy": lambda spot: spot.choice(END_STRATEGIES),
-    "tool_timeout": _positive,
-    "metadata": _mapping,
-    "capabilities": _capabilities,
-    "extends": lambda spot: spot.text("the name of a worker"),
-    "toolsets": toolset_names,
-    "delegates": delegate_names,
-    "creates": lambda spot: spot.flag(),
-    "policy": lambda spot: None,  # read as rules, under the name of its worker
-    "approvers": lambda spot: names_in(spot, "roles"),
-    "limits": lambda spot: read_limits(spot.entries(LIMIT_KEYS, what="a mapping such as {requests: 50}")),
-    "input": _object_schema,
-    "output": _json_schema,
-    "attachments": lambda spot: names_in(spot, "files"),
+_POSITIVE = Format(_positive, {"type": "number", "exclusiveMinimum": 0})
+_JSON_SCHEMA = ANY_MAPPING.by(_json_schema)
+_NAMES, _SOME_NAMES = names("names of toolsets"), names("names of toolsets", some=True)
+RETRIES = MappingFormat({"tools": WHOLE, "output": WHOLE})
+LIMITS = MappingFormat(
+    {
+        "requests": COUNT.about("Requests to models."),
+        "tokens": COUNT.about("Tokens, in and out."),
+        "cost": _POSITIVE.about("US dollars, by published prices."),
+        "time": DURATION.by(_time).about("Time while it works; waiting for people does not count."),
+        "depth": WHOLE.about("How many workers deep it may delegate; 0: not at all."),
+    },
+    what="a mapping such as {requests: 50}",
+    description="How far one run may go, everything it delegates counted in.",
+    name="limits",
+)
+_CHANGED_NAMES = MappingFormat(
+    {
+        "add": _SOME_NAMES.about("Besides what the worker extends gives."),
+        "drop": _SOME_NAMES.about("Of what the worker extends gives."),
+    }
+)
+SPEC_KEYS: Mapping[str, Format[Any]] = {
+    "$schema": text("where the schema of this file is").about("Where the schema of this file is."),
+    "model": text("the name of a model").about("The model, as in anthropic:claude-sonnet-5. Default: the project's."),
+    "name": Format(lambda spot: spot.text("the worker's name"), {"type": "string", "pattern": f"^{NAME}$"}).about(
+        "The worker's name: that of its file."
+    ),
+    "description": text("what the worker does").about("What it does, in a sentence: other workers choose by it."),
+    "instructions": each(text("what the worker is told"), "a list of texts").about(
+        "What it is told. {{field}} stands for a field of its input. In a .md file: the text below the keys."
+    ),
+    "deps_schema": _JSON_SCHEMA.about("PydanticAI's name for input."),
+    "output_schema": _JSON_SCHEMA.about("PydanticAI's name for output."),
+    "model_settings": ANY_MAPPING.about("Settings for the model, such as {temperature: 0}."),
+    "retries": Format(_retries, {"anyOf": [WHOLE, RETRIES]}).about(
+        "How often a failed tool call or output is tried again."
+    ),
+    "end_strategy": choice(("early", "graceful", "exhaustive")).about(
+        "What becomes of tool calls beside a final answer."
+    ),
+    "tool_timeout": _POSITIVE.about("Seconds a tool may take."),
+    "metadata": ANY_MAPPING.about("Whatever you want to keep with its runs."),
+    "capabilities": Format(
+        _capabilities,
+        {"type": "array", "items": {"anyOf": [text(), {"type": "object", "minProperties": 1, "maxProperties": 1}]}},
+    ).about("PydanticAI capabilities by name."),
 }
+"""The keys that PydanticAI's own agent spec has."""
+OWN_KEYS: Mapping[str, Format[Any]] = {
+    "extends": text("the name of a worker").about("A worker whose keys hold wherever this file says nothing."),
+    "toolsets": Format(
+        toolset_names,
+        {
+            "anyOf": [
+                _NAMES,
+                {"type": "object", "additionalProperties": {"type": "object", "maxProperties": 0}},
+                _CHANGED_NAMES,
+            ]
+        },
+    ).about(
+        "Toolsets by name: built-in ones, or those under toolsets in signoff.yaml. {add: [...], drop: [...]} changes "
+        "what the worker extends gives."
+    ),
+    "delegates": _NAMES.by(delegate_names).about('Workers it may call, by name; "*" for every one.'),
+    "creates": FLAG.about("Whether it may write new workers. Each is shown to a person first."),
+    "policy": Format(
+        read_elsewhere,
+        {
+            "description": "The worker's own rules. They only tighten: allow, and on_timeout: allow, belong into "
+            "signoff.yaml.",
+            "type": "array",
+            "items": {"$ref": RULE, "properties": {"allow": False, "on_timeout": {"not": {"const": "allow"}}}},
+        },
+        "tightening",
+    ),
+    "approvers": names("roles").about("Roles of which somebody has to answer whatever is asked about it."),
+    "limits": LIMITS,
+    "input": Format(
+        _object_schema, {"type": "object", "properties": {"type": {"const": "object"}}, "required": ["type"]}
+    ).about("JSON schema of what it is given; its fields fill {{field}} in the instructions."),
+    "output": _JSON_SCHEMA.about("JSON schema of what it answers. Default: text."),
+    "attachments": names("files").about("Files that go with every prompt, relative to this file."),
+}
+WORKER = MappingFormat(
+    {**SPEC_KEYS, **OWN_KEYS},
+    description="An agent: PydanticAI's agent spec, with toolsets by name, delegates, limits and rules of its own.",
+    schema={"not": {"anyOf": [{"required": [key, SAME[key]]} for key in ("input", "output")]}},
+)
+DEFAULTS = MappingFormat(
+    {key: one for key, one in WORKER.keys.items() if key not in (*NOT_INHERITED, "description", "attachments")}
+)
+"""What `defaults.worker` may say."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any
@@ -18,7 +19,6 @@ from signoff.config.worker_keys import (
     SPEC_KEYS,
     check_worker,
     delegate_names,
-    names_in,
     read_limits,
     read_worker_policy,
     toolset_names,
@@ -27,6 +27,7 @@ from signoff.config.worker_text import SUFFIXES, read_worker_text
 from signoff.core.canonical import digest
 from signoff.errors import Place, WrongFile, WrongUse
 from signoff.policy.engine import Policy
+from signoff.policy.format import read_names
 from signoff.policy.parse import with_naming
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.spot import ConfigValue
@@ -132,7 +133,7 @@ class _Desk:
             if others:
                 what = f"{shown(name)} is described twice: also in {others[0]}"
                 raise WrongFile(what, place=Place(file), fix="keep one of the two files")
-            if not NAME.fullmatch(name):
+            if not re.fullmatch(NAME, name):
                 fix = "name the file with letters, digits, `_` and `-`"
                 raise WrongFile(f"bad name {shown(name)} for a worker", place=Place(file), fix=fix)
             text = self.texts[name] if name in self.texts else worker_text(file)
@@ -219,8 +220,8 @@ class _Desk:
 
     def _approvers(self, spot: ConfigValue) -> list[ConfigValue]:
         """Who answers for a worker: of its own roles those that answer for every worker, where the project says so."""
-        own = names_in(spot, "roles")
-        every = names_in(self._defaults["approvers"], "roles") if "approvers" in self._defaults else []
+        own = read_names(spot, "roles")
+        every = read_names(self._defaults["approvers"], "roles") if "approvers" in self._defaults else []
         if not every or not own:
             return own or every
         allowed = [item.value for item in every]
@@ -246,7 +247,7 @@ class _Desk:
 
     def _attachments(self, spot: ConfigValue) -> list[ConfigValue]:
         """Files below the project only: what goes to a model with every prompt is nobody's private key."""
-        items = names_in(spot, "files")
+        items = read_names(spot, "files")
         inside = os.path.realpath(self.settings.directory)
         for item in items:
             try:

@@ -1,4 +1,7 @@
-"""What a store keeps, to JSON and back. Only what differs from its default is written; unknown keys are refused."""
+"""What a store keeps, to JSON and back. Only what differs from its default is written; unknown keys are refused.
+
+How a field is written follows from its type annotation. A type that is not known here fails when this is imported.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from datetime import datetime, timedelta
 from decimal import Decimal
-from enum import StrEnum
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 
@@ -64,24 +66,54 @@ def _plain(value: object, depth: int) -> object:
     return str(value) if depth < 50 else "…"
 
 
-class _Shape(Generic[T]):
-    """How one dataclass is written. `codecs` holds what to do with fields that are not JSON as they are."""
+def _microseconds(span: timedelta) -> int:
+    return span // timedelta(microseconds=1)
 
-    def __init__(
-        self, kind: type[T], codecs: Mapping[str, Codec] | None = None, *, leave: str = "", veils: str = ""
-    ) -> None:
-        codecs = codecs or {}
+
+def _span(microseconds: int) -> timedelta:
+    return timedelta(microseconds=microseconds)
+
+
+def _sorted(texts: frozenset[str]) -> list[str]:
+    return sorted(texts)
+
+
+_CHOICES = (ActorKind, ApprovalMode, Effect, Ending, Fits, Keeps, OnTimeout, Remember, RunState, Scope)
+_AS_IT_IS = frozenset(("Any", "str", "int", "bool", "Mapping[str, Any]", "Mapping[str, str]"))
+_CODECS: dict[str, Codec] = {
+    "datetime": (datetime.isoformat, datetime.fromisoformat),
+    "timedelta": (_microseconds, _span),
+    "Decimal": (str, Decimal),
+    "tuple[str, ...]": (list, tuple),
+    "frozenset[str]": (_sorted, frozenset),
+    **{kind.__name__: (str, {one.value: one for one in kind}.__getitem__) for kind in _CHOICES},
+}
+"""By annotation: how a field is written, and read again. Each shape below adds its own."""
+
+
+def _codec_of(annotation: str) -> Codec | None:
+    name = annotation.removesuffix(" | None")  # None is written as it is, whatever the type
+    return None if name in _AS_IT_IS else _CODECS[name]
+
+
+class _Shape(Generic[T]):
+    """How one dataclass is written. Whatever its fields hold has to have its shape above it."""
+
+    def __init__(self, kind: type[T], *, leave: str = "", veils: str = "") -> None:
         self._kind = kind
         self._veils = veils
         parts = [one for one in fields(cast("Any", kind)) if one.name not in leave.split()]
         self._names = [one.name for one in parts]
         self._values = attrgetter(*self._names)
         self._defaults = [one.default if one.default_factory is MISSING else one.default_factory() for one in parts]
-        self._out = [codecs[name][0] if name in codecs else None for name in self._names]
-        self._back = [(name, back) for name, (_, back) in codecs.items()]
+        codecs = [_codec_of(cast("str", one.type)) for one in parts]
+        self._out = [codec and codec[0] for codec in codecs]
+        self._back = [(name, codec[1]) for name, codec in zip(self._names, codecs, strict=True) if codec]
         pairs = zip(self._names, self._defaults, strict=True)
         self.defaults: Data = {name: default for name, default in pairs if default is not MISSING}
         """What fields have that were not written."""
+        _CODECS[kind.__name__] = self.dump, self.load
+        _CODECS[f"tuple[{kind.__name__}, ...]"] = self._dump_each, self._load_each
 
     def dump(self, value: T) -> Data:
         data: Data = {}
@@ -117,6 +149,18 @@ class _Shape(Generic[T]):
             self.refuse_unknown(given)
             raise SchemaError(f"a {self._kind.__name__} is kept that cannot be one: {error}") from error
 
+    def to_text(self, value: T) -> str:
+        return dumps(self.dump(value))
+
+    def from_text(self, text: str) -> T:
+        return self.load(read(text))
+
+    def _dump_each(self, values: Sequence[T]) -> list[Data]:
+        return [self.dump(one) for one in values]
+
+    def _load_each(self, data: Sequence[Data]) -> tuple[T, ...]:
+        return tuple(self.load(one) for one in data)
+
     def refuse_unknown(self, given: Data) -> None:
         if unknown := sorted(given.keys() - set(self._names)):
             raise SchemaError(
@@ -125,150 +169,33 @@ class _Shape(Generic[T]):
             )
 
 
-def _seconds(span: timedelta) -> int:
-    return span // timedelta(microseconds=1)
-
-
-def _sorted(texts: frozenset[str]) -> list[str]:
-    return sorted(texts)
-
-
-def _span(microseconds: int) -> timedelta:
-    return timedelta(microseconds=microseconds)
-
-
-def _part(shape: _Shape[Any]) -> Codec:
-    return shape.dump, shape.load
-
-
-def _choice(kind: type[StrEnum]) -> Codec:
-    return str, {one.value: one for one in kind}.__getitem__
-
-
-_TIME = (datetime.isoformat, datetime.fromisoformat)
-_SPAN = (_seconds, _span)
-_TUPLE = (list, tuple)
-_SET = (_sorted, frozenset)
-_NUMBER = (str, Decimal)
-
-_ACTOR = _Shape(Actor, {"kind": _choice(ActorKind), "roles": _SET})
-_BUDGET = _Shape(Budget, {"limit": _NUMBER})
-_CONDITION = _Shape(ArgCondition, {"fits": _choice(Fits)})
-
-
-def _pattern_out(pattern: Sequence[ArgCondition]) -> list[Data]:
-    return [_CONDITION.dump(one) for one in pattern]
-
-
-def _pattern_back(data: Sequence[Data]) -> tuple[ArgCondition, ...]:
-    return tuple(_CONDITION.load(one) for one in data)
-
-
-_PATTERN = (_pattern_out, _pattern_back)
-_TERMS = _Shape(Terms, {"scope": _choice(Scope), "pattern": _PATTERN, "until": _TIME, "budget": _part(_BUDGET)})
-_DECISION = _Shape(
-    ApprovalDecision,
-    {
-        "remember": _choice(Remember),
-        "terms": _part(_TERMS),
-        "ending": _choice(Ending),
-        "by": _part(_ACTOR),
-        "at": _TIME,
-    },
-    veils="edited_args",
-)
-_VOTE = _Shape(Vote, {"by": _part(_ACTOR), "at": _TIME, "decision": _part(_DECISION), "stands_for": _part(_ACTOR)})
-_CLAIM = _Shape(Claim, {"at": _TIME, "ended_at": _TIME})
-_GRANT = _Shape(
-    Grant,
-    {
-        "scope": _choice(Scope),
-        "pattern": _PATTERN,
-        "asked_by": _TUPLE,
-        "until": _TIME,
-        "budget": _part(_BUDGET),
-        "at": _TIME,
-        "spent": _NUMBER,
-        "revoked_at": _TIME,
-    },
-)
-_SETUP = _Shape(
+_PARTS = (
+    Actor,
+    Budget,
+    ArgCondition,
+    Terms,
     RunSetup,
-    {
-        "mode": _choice(ApprovalMode),
-        "other_policies": _TUPLE,
-        "ask": _TUPLE,
-        "deny": _TUPLE,
-        "rules": _TUPLE,
-        "files": _TUPLE,
-    },
-)
-_RUN = _Shape(
-    SavedRun,
-    {
-        "setup": _part(_SETUP),
-        "entered": _part(_Shape(EnteredCall)),
-        "state": _choice(RunState),
-        "started_at": _TIME,
-        "changed_at": _TIME,
-        "heard": _TUPLE,
-    },
-)
-_PROCESS = _Shape(Process, {"seen_at": _TIME})
-_DELEGATION = _Shape(Delegation, {"until": _TIME, "since": _TIME})
-_REQUIREMENT = _Shape(
-    Requirement, {"not_by": _SET, "timeout": _SPAN, "on_timeout": _choice(OnTimeout), "remind": _SPAN}
-)
-_VERDICT = _Shape(
+    EnteredCall,
+    Requirement,
     Verdict,
-    {
-        "effect": _choice(Effect),
-        "rules": _TUPLE,
-        "requirement": _part(_REQUIREMENT),
-        "errors": _TUPLE,
-        "asked_by": _TUPLE,
-    },
-)
-_CALL = _Shape(
-    Call,
-    {"worker": _TUPLE, "labels": _SET, "claimed": _SET, "sensitive": _TUPLE, "unreadable": _TUPLE},
-    leave="deps",
-    veils="args",
-)
-_PAST = _Shape(PastCall)
-
-
-def _recent_out(calls: Sequence[PastCall]) -> list[Data]:
-    return [_PAST.dump(one) for one in calls]
-
-
-def _recent_back(data: Sequence[Data]) -> tuple[PastCall, ...]:
-    return tuple(_PAST.load(one) for one in data)
-
-
-_TALLY = _part(_Shape(Tally))
-_CONTEXT = _Shape(
+    PastCall,
+    Tally,
+    EarlierAnswers,
+    Loosened,
     RequestContext,
-    {
-        "recent": (_recent_out, _recent_back),
-        "answers": _part(_Shape(EarlierAnswers, {"call": _TALLY, "target": _TALLY, "tool": _TALLY})),
-        "loosened": _part(_Shape(Loosened, {"policies": _TUPLE})),
-    },
 )
-_QUESTION = _Shape(
-    ApprovalRequest,
-    {
-        "verdict": _part(_VERDICT),
-        "changed": _TUPLE,
-        "secrets": _TUPLE,
-        "owners": _TUPLE,
-        "context": _part(_CONTEXT),
-        "keeps": _choice(Keeps),
-    },
-    leave=" ".join(CHANGING),
-    veils="args",
-)
-
+"""What the others hold, the innermost first."""
+for _part in _PARTS:
+    _Shape[Any](_part)
+_DECISION = _Shape(ApprovalDecision, veils="edited_args")
+_VOTE = _Shape(Vote)
+_CLAIM = _Shape(Claim)
+_GRANT = _Shape(Grant)
+_RUN = _Shape(SavedRun)
+_PROCESS = _Shape(Process)
+_DELEGATION = _Shape(Delegation)
+_CALL = _Shape(Call, leave="deps", veils="args")
+_QUESTION = _Shape(ApprovalRequest, leave=" ".join((*CHANGING, "call")), veils="args")
 
 _CALL_DEFAULTS = {**_CALL.defaults, "deps": None}
 _CALL_SIZE = len(fields(Call))
@@ -300,12 +227,12 @@ def load_question(text: str, changing: Mapping[str, Any]) -> ApprovalRequest:
     same = data.pop("same", False)
     if "owner" in data:  # as 0.1 wrote them
         data["owners"] = data.pop("owner").split("\n")
-    written: Data | None = data.pop("call", None)
-    if written is not None:
+    call: Call | None = None
+    if (written := data.pop("call", None)) is not None:
         made: Data = {**_CALL_DEFAULTS, "args": {}, "resolved": {}, **_CALL.given(written)}
         if len(made) > _CALL_SIZE:
             _CALL.refuse_unknown(written)
-        call = data["call"] = Call.made(made)
+        call = Call.made(made)
         data.setdefault("tool_name", call.tool)
         data.setdefault("tool_call_id", call.call_id)
         if same:
@@ -314,7 +241,7 @@ def load_question(text: str, changing: Mapping[str, Any]) -> ApprovalRequest:
     request = object.__new__(ApprovalRequest)  # as `changed_to` does, for speed
     held = request.__dict__
     held.update(_QUESTION_DEFAULTS)
-    held.update(args={}, metadata={})
+    held.update(args={}, metadata={}, call=call)
     held.update(given)
     held.update(changing)
     if len(held) != _REQUEST_SIZE:
@@ -323,58 +250,15 @@ def load_question(text: str, changing: Mapping[str, Any]) -> ApprovalRequest:
     return request
 
 
-def dump_vote(vote: Vote) -> str:
-    return dumps(_VOTE.dump(vote))
-
-
 def load_votes(text: str) -> tuple[Vote, ...]:
     """From a JSON array of votes."""
     return tuple(_VOTE.load(one) for one in read(text))
 
 
-def dump_decision(decision: ApprovalDecision) -> str:
-    return dumps(_DECISION.dump(decision))
-
-
-def load_decision(text: str) -> ApprovalDecision:
-    return _DECISION.load(read(text))
-
-
-def dump_claim(claim: Claim) -> str:
-    return dumps(_CLAIM.dump(claim))
-
-
-def load_claim(text: str) -> Claim:
-    return _CLAIM.load(read(text))
-
-
-def dump_grant(grant: Grant) -> str:
-    return dumps(_GRANT.dump(grant))
-
-
-def load_grant(text: str) -> Grant:
-    return _GRANT.load(read(text))
-
-
-def dump_run(run: SavedRun) -> str:
-    return dumps(_RUN.dump(run))
-
-
-def load_run(text: str) -> SavedRun:
-    return _RUN.load(read(text))
-
-
-def dump_process(process: Process) -> str:
-    return dumps(_PROCESS.dump(process))
-
-
-def load_process(text: str) -> Process:
-    return _PROCESS.load(read(text))
-
-
-def dump_delegation(delegation: Delegation) -> str:
-    return dumps(_DELEGATION.dump(delegation))
-
-
-def load_delegation(text: str) -> Delegation:
-    return _DELEGATION.load(read(text))
+dump_vote = _VOTE.to_text
+dump_decision, load_decision = _DECISION.to_text, _DECISION.from_text
+dump_claim, load_claim = _CLAIM.to_text, _CLAIM.from_text
+dump_grant, load_grant = _GRANT.to_text, _GRANT.from_text
+dump_run, load_run = _RUN.to_text, _RUN.from_text
+dump_process, load_process = _PROCESS.to_text, _PROCESS.from_text
+dump_delegation, load_delegation = _DELEGATION.to_text, _DELEGATION.from_text

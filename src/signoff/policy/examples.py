@@ -6,27 +6,51 @@ from collections.abc import Sequence
 
 from signoff.core.call import Call
 from signoff.policy.facts import Facts
+from signoff.policy.format import ANY_MAPPING, Format, MappingFormat, text, texts
 from signoff.policy.glob import Glob
 from signoff.policy.match import LabelCondition, Match, ToolsetCondition, WorkerCondition
 from signoff.policy.match_result import Truth
 from signoff.policy.operators import kind_of
-from signoff.policy.parse_match import read_labels
+from signoff.policy.parse_match import SOME_LABELS
 from signoff.policy.phrases import shown
 from signoff.policy.rule import Rule
 from signoff.policy.spot import ConfigValue
 
-_KEYS = ("tool", "toolset", "worker", "label", "labels", "args", "deps")
+_CALL = MappingFormat(
+    {
+        "tool": text("a tool"),
+        "toolset": text("a toolset"),
+        "worker": texts(text("a worker"), "a list of workers"),
+        "label": SOME_LABELS,
+        "labels": SOME_LABELS,
+        "args": ANY_MAPPING,
+        "deps": ANY_MAPPING,
+    }
+)
+_CALLS = Format(
+    lambda spot: spot.items("a list of calls"),
+    {
+        "type": "array",
+        "minItems": 1,
+        "items": {"anyOf": [text().about("A path, a command, SQL or a URL."), _CALL]},
+    },
+    "calls",
+)
+EXAMPLES = MappingFormat(
+    {"match": _CALLS, "miss": _CALLS},
+    what="a mapping with `match` and `miss`",
+    description="Calls the rule must match and miss; checked whenever the file is read.",
+    name="examples",
+)
 _ANY_TOOL = "any_tool"
 _SOME_ROOT = "/any/root"
 
 
 def check_examples(spot: ConfigValue, rule: Rule, root: str | None, above: Sequence[Rule] = ()) -> None:
     """Raise `PolicyError` at the first example that does not hold. `above`: the rules that an `otherwise` follows."""
-    entries = spot.entries(("match", "miss"), what="a mapping with `match` and `miss`")
+    found = EXAMPLES.read(spot)
     for key, wanted in (("match", Truth.YES), ("miss", Truth.NO)):
-        if key not in entries:
-            continue
-        for example in entries[key].items("a list of calls"):
+        for example in found.get(key, ()):
             call = _call(example, rule, above)
             finding = rule.find_after(above, Facts(call, root or _SOME_ROOT))
             if finding.truth is wanted:
@@ -42,21 +66,15 @@ def _call(spot: ConfigValue, rule: Rule, above: Sequence[Rule]) -> Call:
         return _text_call(spot, rule, above)
     if not isinstance(spot.value, dict):
         raise spot.wrong(f"this should be a call, not {kind_of(spot.value)}", "write {tool: NAME, args: {…}}")
-    entries = spot.entries(_KEYS)
-    labels = [label for key in ("label", "labels") if key in entries for label in read_labels(entries[key])]
-    worker = entries["worker"].one_or_more("a list of workers") if "worker" in entries else ()
+    found = _CALL.read(spot)
     return Call(
-        tool=entries["tool"].text("a tool") if "tool" in entries else _only_tool(spot, rule),
-        toolset=entries["toolset"].text("a toolset") if "toolset" in entries else None,
-        worker=tuple(name.text("a worker") for name in worker),
-        labels=frozenset(labels),
-        args=_mapping(entries, "args"),
-        deps=_mapping(entries, "deps"),
+        tool=found["tool"] if "tool" in found else _only_tool(spot, rule),
+        toolset=found.get("toolset"),
+        worker=found.get("worker", ()),
+        labels=frozenset((*found.get("label", ()), *found.get("labels", ()))),
+        args=found.get("args", {}),
+        deps=found.get("deps", {}),
     )
-
-
-def _mapping(entries: dict[str, ConfigValue], key: str) -> dict[str, object]:
-    return {name: item.value for name, item in entries[key].entries().items()} if key in entries else {}
 
 
 def _text_call(spot: ConfigValue, rule: Rule, above: Sequence[Rule]) -> Call:

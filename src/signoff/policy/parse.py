@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from signoff.core.canonical import digest
 from signoff.core.verdict import ANYONE, Effect
 from signoff.errors import CannotCanonicalise
 from signoff.policy.composer import read_document
 from signoff.policy.document import Document, document_of
-from signoff.policy.examples import check_examples
-from signoff.policy.parse_match import SCOPE_KEYS, read_matches, read_naming, read_scope
-from signoff.policy.parse_requirement import REQUIREMENT_KEYS, read_requirement
+from signoff.policy.examples import EXAMPLES, check_examples
+from signoff.policy.format import Format, MappingFormat, line, matching
+from signoff.policy.parse_match import MATCHES, SCOPE, read_naming, read_scope
+from signoff.policy.parse_requirement import REQUIREMENT, read_requirement
 from signoff.policy.phrases import did_you_mean, nearest, shown
 from signoff.policy.rule import Rule
 from signoff.policy.spot import ConfigValue
@@ -25,10 +25,60 @@ OTHERWISE = "otherwise"
 
 _EFFECTS = tuple(str(effect) for effect in Effect)
 _SAYS = (*_EFFECTS, OTHERWISE)
-_OWN_KEYS = ("id", "reason", "examples")
-_RULE_KEYS = (*_EFFECTS, *_OWN_KEYS, *REQUIREMENT_KEYS)
-_OTHERWISE_KEYS = (OTHERWISE, *SCOPE_KEYS, *_OWN_KEYS)
-_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]*")
+
+
+def _read_otherwise(spot: ConfigValue) -> None:
+    if spot.value in ("ask", "allow"):
+        so = "what no rule names is asked about anyway" if spot.value == "ask" else "that names every call"
+        raise spot.wrong(f"`otherwise` denies: {so}", f'as the last rule, {{{spot.value}: "*"}} says the same')
+    if spot.value != "deny":
+        fix = "write `otherwise: deny`, and beside it `tool: NAME` or `toolset: NAME` where it is not about every call"
+        raise spot.wrong("`otherwise` says `deny` and nothing else", fix)
+
+
+_OWN: Mapping[str, Format[Any]] = {
+    "id": matching(
+        "[A-Za-z0-9_][A-Za-z0-9_.:/-]*",
+        "a name for the rule",
+        "bad id {}",
+        "use letters, digits and `_ . : / -`",
+    ).about("A name for the rule, in messages and in the record."),
+    "reason": line().about("Why, as people and the model are told."),
+    "examples": EXAMPLES,
+}
+RULE_KEYS: Mapping[str, Format[Any]] = {
+    "allow": MATCHES.about("Calls like these run."),
+    "ask": MATCHES.about("Calls like these wait for a person."),
+    "deny": MATCHES.about("Calls like these are refused, whatever other rules say."),
+    **_OWN,
+    **REQUIREMENT.keys,
+}
+OTHERWISE_KEYS: Mapping[str, Format[Any]] = {
+    OTHERWISE: Format(_read_otherwise, {"const": "deny"}).about(
+        "What no rule above names is refused, whatever other layers allow. About every call, unless tool or toolset "
+        "stands beside it."
+    ),
+    **SCOPE.keys,
+    **_OWN,
+}
+RULE = MappingFormat(
+    {**RULE_KEYS, **OTHERWISE_KEYS},
+    description="One rule: allow, ask or deny, what it matches, why, and who must agree; or what becomes of all that "
+    "no rule above names.",
+    name="rule",
+    schema={
+        "oneOf": [{"required": [key]} for key in _SAYS],
+        "dependentRequired": {
+            **{key: [OTHERWISE] for key in SCOPE.keys},
+            **{key: ["ask"] for key in REQUIREMENT.keys},
+            "escalate_to": ["ask", "on_timeout"],
+            "remind": ["ask", "timeout"],
+        },
+        "if": {"properties": {"on_timeout": {"const": "escalate"}}, "required": ["on_timeout"]},
+        "then": {"required": ["escalate_to"]},
+        "else": {"properties": {"escalate_to": False}},
+    },
+)
 
 
 class ParsedRules(NamedTuple):
@@ -88,19 +138,21 @@ def read_rules(spot: ConfigValue, *, name: str = "", root: str | None = None) ->
 def _rule(spot: ConfigValue, number: int, name: str, root: str | None, above: Sequence[Rule]) -> Rule:
     entries = spot.entries(what="a rule: a mapping such as {allow: read_file}")
     effect = _effect(spot, entries)
-    own_id = _id(entries["id"]) if "id" in entries else f"{name}/rule-{number}" if name else f"rule-{number}"
+    own_id = (
+        _OWN["id"].read(entries["id"]) if "id" in entries else f"{name}/rule-{number}" if name else f"rule-{number}"
+    )
     if effect is None:
         return _otherwise(spot, entries, own_id, root, above)
     for key, child in entries.items():
-        if key not in _RULE_KEYS:
-            raise child.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, _RULE_KEYS))
-        if key in REQUIREMENT_KEYS and effect is not Effect.ASK:
+        if key not in RULE_KEYS:
+            raise child.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, RULE_KEYS))
+        if key in REQUIREMENT.keys and effect is not Effect.ASK:
             fix = "use `reason`" if key == "message" else "remove it, or make the rule an `ask` rule"
             raise child.wrong_key(f"{shown(key)} only makes sense on an `ask` rule", fix)
     rule = Rule(
         id=own_id,
         effect=effect,
-        matches=read_matches(entries[effect], wary=effect is Effect.ALLOW),
+        matches=MATCHES.read(entries[effect], wary=effect is Effect.ALLOW),
         reason=entries["reason"].line() if "reason" in entries else "",
         requirement=read_requirement(entries) if effect is Effect.ASK else ANYONE,
         place=spot.place,
@@ -114,20 +166,14 @@ def _otherwise(
     spot: ConfigValue, entries: dict[str, ConfigValue], own_id: str, root: str | None, above: Sequence[Rule]
 ) -> Rule:
     """`otherwise: deny`, for every call or those of a tool or a toolset."""
-    said = entries[OTHERWISE]
     for key, child in entries.items():
-        if key not in _OTHERWISE_KEYS:
+        if key not in OTHERWISE_KEYS:
             fix = "write `tool` or `toolset` beside it, or nothing; the rules above it say what else may be called"
-            close = nearest(key, _OTHERWISE_KEYS)
+            close = nearest(key, OTHERWISE_KEYS)
             raise child.wrong_key(
                 f"{shown(key)} does not go with `otherwise`", f"did you mean `{close}`?" if close else fix
             )
-    if said.value in ("ask", "allow"):
-        so = "what no rule names is asked about anyway" if said.value == "ask" else "that names every call"
-        raise said.wrong(f"`otherwise` denies: {so}", f'as the last rule, {{{said.value}: "*"}} says the same')
-    if said.value != "deny":
-        fix = "write `otherwise: deny`, and beside it `tool: NAME` or `toolset: NAME` where it is not about every call"
-        raise said.wrong("`otherwise` says `deny` and nothing else", fix)
+    OTHERWISE_KEYS[OTHERWISE].read(entries[OTHERWISE])
     rule = Rule(
         id=own_id,
         effect=Effect.DENY,
@@ -161,13 +207,18 @@ def _effect(spot: ConfigValue, entries: dict[str, ConfigValue]) -> Effect | None
     if named:
         raise entries[named[1]].wrong_key(f"a rule says one thing, not {' and '.join(named)}", "write two rules")
     for key, child in entries.items():
-        if key not in _RULE_KEYS:
+        if key not in RULE_KEYS:
             raise child.wrong_key(f"unknown effect {shown(key)}", did_you_mean(key, _SAYS))
     raise spot.wrong("the rule says neither allow, ask nor deny", "start it as in {ask: TOOL}")
 
 
-def _id(spot: ConfigValue) -> str:
-    text = spot.text("a name for the rule")
-    if not _ID.fullmatch(text):
-        raise spot.wrong(f"bad id {shown(text)}", "use letters, digits and `_ . : / -`")
-    return text
+RULES = Format(
+    read_rules,
+    {
+        "description": "Rules. Deny wins wherever it stands; otherwise the first rule that matches decides; what no "
+        "rule names is asked about, or refused where the last entry is {otherwise: deny}.",
+        "type": "array",
+        "items": RULE,
+    },
+    "policy",
+)

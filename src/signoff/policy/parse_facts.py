@@ -1,210 +1,251 @@
-"""Conditions on what a call does, from a file: `command`, `sql`, `url`, `amount`, and what kind of place a path is."""
+"""Conditions on what a call does, from a file: `path`, `command`, `sql`, `url`, `amount` and `recipients`.
+
+What few policies need is imported when a condition is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from signoff.policy.glob import BadGlob
-from signoff.policy.keypath import BadKey, KeyPath
+from signoff.policy.format import FLAG, Format, MappingFormat, choice, each, made, matching, text, texts
+from signoff.policy.keypath import KeyPath
 from signoff.policy.match import Condition
 from signoff.policy.operators import SIGNS
-from signoff.policy.parse_value import read_globs
-from signoff.policy.paths import BadPath, read_directory
+from signoff.policy.parse_value import NAME_GLOBS
+from signoff.policy.paths import PathCondition, read_directory
 from signoff.policy.phrases import shown
 from signoff.policy.spot import ConfigValue
 
 if TYPE_CHECKING:
     from signoff.policy.recipients import AddressPattern
+    from signoff.policy.shell.patterns import CommandPattern
+    from signoff.policy.urls import UrlPattern
 
 READ_ONLY = "read-only"
+
 _EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits")
 _DIALECTS = ("postgres", "sqlite", "mysql", "duckdb", "mssql", "oracle", "generic")
+_ARGUMENT = text("the name of an argument")
+_DOES = (
+    each(choice(_EFFECTS, name="effect"), f"a list of {', '.join(_EFFECTS)}", name="effects")
+    .into(frozenset)
+    .about("What it does; in rules that ask or deny.")
+)
 
 
-def read_command(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
-    """`command: git status`, `command: [read-only, npm test]`, `command: {matches: …, does: …, arg: …}`."""
-    # They bring parsers that few policies need.
+def _refuse_does(entries: Mapping[str, ConfigValue], wary: bool) -> None:
+    if wary and "does" in entries:
+        raise entries["does"].wrong_key("`does` makes no sense where a rule allows", f"use `{READ_ONLY}`, or a pattern")
+
+
+def _path_pattern(written: str) -> str:
+    PathCondition(patterns=(written,))
+    return written
+
+
+_DIRECTORIES = texts(made(read_directory, "a directory", "bad path"), "a list of directories")
+_PATH = MappingFormat(
+    {
+        "matches": texts(made(_path_pattern, "a path", "bad path"), "a list of patterns").about("Patterns."),
+        "inside": _DIRECTORIES.about("Directories it must lead into."),
+        "outside": _DIRECTORIES.about("Directories it must lead out of."),
+        "secret": FLAG.about("Places where secrets are kept."),
+        "hidden": FLAG.about("Names that begin with a dot."),
+        "code": FLAG.about("Files that get run later."),
+        "sensitive": FLAG.about("Either, or of a kind that often is: settings, scripts, backups."),
+    },
+    short="matches",
+    description="What the call is about: patterns such as src/**, or directories and kinds of places.",
+    name="path",
+    schema={"minProperties": 1},
+)
+
+
+def _read_path(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
+    entries = _PATH.entries(spot)
+    if not entries:
+        raise spot.wrong("this is empty, so it asks for nothing", "write `matches` or `inside`")
+    found = _PATH.values(entries)
+    if not {"matches", "inside"} >= found.keys():
+        from signoff.policy.place_conditions import KINDS, PlaceCondition  # it brings the list of secret places
+
+        for kind in KINDS:
+            if kind in found:
+                yield PlaceCondition(kind=kind, wanted=found[kind], every=wary)
+        if "outside" in found:
+            yield PlaceCondition(outside=found["outside"], every=wary)
+    if "matches" in found or "inside" in found:
+        yield PathCondition(patterns=found.get("matches", ()), directories=found.get("inside", ()), every=wary)
+
+
+def _command_pattern(written: str) -> CommandPattern | None:
+    from signoff.policy.shell.patterns import CommandPattern
+
+    return CommandPattern(written) if written != READ_ONLY else None
+
+
+_COMMAND = MappingFormat(
+    {
+        "matches": texts(
+            made(_command_pattern, "a command pattern", "bad command pattern"), "a list of command patterns"
+        ).about("read-only, or patterns."),
+        "does": _DOES,
+        "secret": Format(ConfigValue.flag, {"const": True}).about(
+            "It reads where secrets are kept; in rules that ask or deny."
+        ),
+        "arg": _ARGUMENT.about("The argument that holds the command."),
+    },
+    short="matches",
+    needs=("matches", "does", "secret"),
+    description="A shell command: read-only, a pattern such as git status, or a list.",
+    name="command",
+)
+
+
+def _read_command(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     from signoff.policy.commands import ARGUMENT, CommandCondition, found_in
-    from signoff.policy.shell.patterns import BadCommand, CommandPattern
 
-    entries = _entries(spot, ("matches", "does", "secret", "arg"), needs=("matches", "does", "secret"))
-    patterns: list[CommandPattern] = []
-    read_only = False
-    for item in entries["matches"].one_or_more("a list of command patterns") if "matches" in entries else ():
-        text = item.text("a command pattern")
-        if text == READ_ONLY:
-            read_only = True
-            continue
-        try:
-            pattern = CommandPattern(text)
-        except (BadCommand, BadGlob) as error:
-            raise item.wrong(f"bad command pattern {shown(text)}", str(error)) from error
-        if not wary and not found_in(pattern):
-            raise item.wrong(
-                f"no command is ever like {shown(text)}", "write it as it is typed in a shell, word by word"
-            )
-        patterns.append(pattern)
-    yield CommandCondition(
-        patterns=tuple(patterns),
-        read_only=read_only,
-        does=_does(entries, wary),
-        secret=_secret(entries, wary),
-        argument=entries["arg"].text("the name of an argument") if "arg" in entries else ARGUMENT,
-        every=wary,
-    )
-
-
-def _secret(entries: dict[str, ConfigValue], wary: bool) -> bool:
-    if "secret" not in entries:
-        return False
-    if wary or not entries["secret"].flag():
+    entries = _COMMAND.entries(spot)
+    _refuse_does(entries, wary)
+    if "secret" in entries and (wary or not entries["secret"].flag()):
         raise entries["secret"].wrong_key("`secret: true` is for rules that ask or deny", f"use `{READ_ONLY}`")
-    return True
+    found = _COMMAND.values(entries)
+    patterns: tuple[CommandPattern | None, ...] = found.get("matches", ())
+    for item, pattern in zip(entries["matches"].one_or_more(""), patterns, strict=True) if patterns else ():
+        if not wary and pattern is not None and not found_in(pattern):
+            fix = "write it as it is typed in a shell, word by word"
+            raise item.wrong(f"no command is ever like {shown(item.value)}", fix)
+    yield CommandCondition(
+        patterns=tuple(one for one in patterns if one is not None),
+        read_only=None in patterns,
+        does=found.get("does", frozenset()),
+        secret="secret" in found,
+        argument=found.get("arg", ARGUMENT),
+        every=wary,
+    )
 
 
-def read_sql_condition(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
-    """`sql: read-only`, `sql: {is: read-only, operation: …, tables: …, does: …, dialect: …, arg: …}`."""
-    from signoff.policy.statements import ARGUMENT, SqlCondition  # few policies need it
+_SQL = MappingFormat(
+    {
+        "is": Format(lambda spot: spot.choice((READ_ONLY,)), {"const": READ_ONLY}),
+        "operation": texts(text("an operation, such as select"), "a list of operations").about(
+            "select, insert, update …"
+        ),
+        "tables": NAME_GLOBS.about("Tables, as patterns."),
+        "does": _DOES,
+        "dialect": choice(_DIALECTS),
+        "arg": _ARGUMENT.about("The argument that holds the SQL."),
+    },
+    short="is",
+    needs=("is", "operation", "tables", "does"),
+    description="SQL: read-only, or operations, tables and effects.",
+    name="sql",
+)
 
-    keys = ("is", "operation", "tables", "does", "dialect", "arg")
-    entries = _entries(spot, keys, first="is", needs=keys[:4])
-    if "is" in entries:
-        entries["is"].choice((READ_ONLY,))
-    operations = entries["operation"].one_or_more("a list of operations") if "operation" in entries else ()
+
+def _read_sql(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
+    from signoff.policy.statements import ARGUMENT, SqlCondition
+
+    entries = _SQL.entries(spot)
+    _refuse_does(entries, wary)
+    found = _SQL.values(entries)
     yield SqlCondition(
-        read_only="is" in entries,
-        operations=frozenset(item.text("an operation, such as select").lower() for item in operations),
-        tables=tuple(read_globs(entries["tables"], over_names=True)) if "tables" in entries else (),
-        does=_does(entries, wary),
-        dialect=entries["dialect"].choice(_DIALECTS) if "dialect" in entries else "",
-        argument=entries["arg"].text("the name of an argument") if "arg" in entries else ARGUMENT,
+        read_only="is" in found,
+        operations=frozenset(map(str.lower, found.get("operation", ()))),
+        tables=found.get("tables", ()),
+        does=found.get("does", frozenset()),
+        dialect=found.get("dialect", ""),
+        argument=found.get("arg", ARGUMENT),
         every=wary,
     )
 
 
-def read_url_condition(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
-    """`url: api.example.com`, `url: {matches: …, scheme: …, method: …, private: …, arg: …}`."""
-    from signoff.policy.urls import BadUrl, UrlCondition, UrlPattern  # few policies need it
+def _url_pattern(written: str) -> UrlPattern:
+    from signoff.policy.urls import UrlPattern
 
-    keys = ("matches", "scheme", "method", "private", "arg")
-    entries = _entries(spot, keys, needs=keys[:4])
-    patterns: list[UrlPattern] = []
-    for item in entries["matches"].one_or_more("a list of hosts or URL patterns") if "matches" in entries else ():
-        try:
-            patterns.append(UrlPattern(item.text("a host or a URL pattern")))
-        except (BadUrl, BadGlob) as error:
-            raise item.wrong(f"bad URL pattern {shown(item.value)}", str(error)) from error
+    return UrlPattern(written)
+
+
+_URL = MappingFormat(
+    {
+        "matches": texts(
+            made(_url_pattern, "a host or a URL pattern", "bad URL pattern"), "a list of hosts or URL patterns"
+        ).about("Hosts or URL patterns."),
+        "scheme": texts(text("a scheme"), "a list of schemes").about("https, http …"),
+        "method": texts(text("a method"), "a list of methods").about("GET, POST …"),
+        "private": FLAG.about("An address of a private network."),
+        "arg": _ARGUMENT.about("The argument that holds the URL."),
+    },
+    short="matches",
+    needs=("matches", "scheme", "method", "private"),
+    description="Where the call goes: hosts or URL patterns.",
+    name="url",
+)
+
+
+def _read_url(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
+    from signoff.policy.urls import UrlCondition
+
+    found = _URL.read(spot)
     yield UrlCondition(
-        patterns=tuple(patterns),
-        schemes=_lower(entries, "scheme", str.lower),
-        methods=_lower(entries, "method", str.upper),
-        private=entries["private"].flag() if "private" in entries else None,
-        argument=entries["arg"].text("the name of an argument") if "arg" in entries else "",
+        patterns=found.get("matches", ()),
+        schemes=frozenset(map(str.lower, found.get("scheme", ()))),
+        methods=frozenset(map(str.upper, found.get("method", ()))),
+        private=found.get("private"),
+        argument=found.get("arg", ""),
         every=wary,
     )
 
 
-def read_recipients_condition(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
-    """`recipients: acme.com`, `recipients: {domains: …, outside: …, all: …, any: …, none: …, count: …, arg: …}`."""
-    from signoff.policy.recipients import RecipientsCondition  # few policies need it
+def _read_count(spot: ConfigValue) -> int:
+    if isinstance(spot.value, bool) or not isinstance(spot.value, int) or spot.value < 0:
+        raise spot.wrong("this should be a whole number", 'write it as in `count: {"<=": 3}`')
+    return spot.value
 
-    keys = ("domains", "outside", "all", "any", "none", "count", "arg")
-    entries = _entries(spot, keys, first="domains", needs=keys[:6])
+
+def _address_pattern(written: str) -> AddressPattern:
+    from signoff.policy.recipients import AddressPattern
+
+    return AddressPattern(written)
+
+
+_NUMBER = Format(_read_count, {"type": "integer", "minimum": 0})
+_ADDRESSES = texts(made(_address_pattern, "a domain or an address", "bad address"), "a list of domains or addresses")
+_RECIPIENTS = MappingFormat(
+    {
+        "domains": _ADDRESSES.about("acme.com, *.acme.com; all are there where a rule allows, else one."),
+        "outside": _ADDRESSES.about("One is in none of these; in rules that ask or deny."),
+        "all": _ADDRESSES.about("All are like one of these."),
+        "any": _ADDRESSES.about("One is like one of these; in rules that ask or deny."),
+        "none": _ADDRESSES.about("None is like any of these."),
+        "count": MappingFormat(dict.fromkeys(SIGNS, _NUMBER), short="equals", schema={"minProperties": 1}).about(
+            'How many there are, such as {"<=": 3}.'
+        ),
+        "arg": _ARGUMENT.about("The argument that holds the recipients."),
+    },
+    short="domains",
+    needs=("domains", "outside", "all", "any", "none", "count"),
+    description="Who a message goes to: domains or addresses; all of them where a rule allows, else any.",
+    name="recipients",
+)
+
+
+def _read_recipients(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
+    from signoff.policy.recipients import RecipientsCondition
+
+    entries = _RECIPIENTS.entries(spot)
     for key in ("any", "outside"):
         if wary and key in entries:
             raise entries[key].wrong_key(f"`{key}` makes no sense where a rule allows", "use `domains` or `all`")
-    yield RecipientsCondition(
-        domains=_addresses(entries, "domains"),
-        outside=_addresses(entries, "outside"),
-        all=_addresses(entries, "all"),
-        any=_addresses(entries, "any"),
-        none=_addresses(entries, "none"),
-        count=_count(entries["count"]) if "count" in entries else (),
-        argument=entries["arg"].text("the name of an argument") if "arg" in entries else "",
-        every=wary,
-    )
+    found = _RECIPIENTS.values(entries)
+    argument = found.pop("arg", "")
+    count = tuple(found.pop("count", {}).items())
+    yield RecipientsCondition(**found, count=count, argument=argument, every=wary)
 
 
-def _addresses(entries: dict[str, ConfigValue], key: str) -> tuple[AddressPattern, ...]:
-    from signoff.policy.recipients import AddressPattern, BadAddress
-
-    found: list[AddressPattern] = []
-    for item in entries[key].one_or_more("a list of domains or addresses") if key in entries else ():
-        try:
-            found.append(AddressPattern(item.text("a domain or an address")))
-        except (BadAddress, BadGlob) as error:
-            raise item.wrong(f"bad address {shown(item.value)}", str(error)) from error
-    return tuple(found)
-
-
-def _count(spot: ConfigValue) -> tuple[tuple[str, int], ...]:
-    bounds = spot.entries(tuple(SIGNS)) if isinstance(spot.value, dict) else {"equals": spot}
-    for bound in bounds.values():
-        if isinstance(bound.value, bool) or not isinstance(bound.value, int) or bound.value < 0:
-            raise bound.wrong("this should be a whole number", 'write it as in `count: {"<=": 3}`')
-    return tuple((sign, bound.value) for sign, bound in bounds.items())
-
-
-def read_amount_condition(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
-    """`amount: {">": 100, currency: EUR, arg: total}`."""
-    from signoff.policy.amounts import KEY, AmountCondition  # few policies need it
-
-    entries = _entries(spot, (*SIGNS, "currency", "arg"), first="equals", needs=tuple(SIGNS))
-    bounds = tuple((sign, _decimal(entries[sign])) for sign in SIGNS if sign in entries)
-    _check_range(spot, dict(bounds))
-    currency = entries["currency"].text("a currency, such as EUR") if "currency" in entries else ""
-    if currency and not (len(currency) == 3 and currency.isascii() and currency.isalpha()):
-        raise entries["currency"].wrong(f"bad currency {shown(currency)}", "write its three letters, as in `EUR`")
-    yield AmountCondition(bounds, currency.upper(), _key(entries["arg"]) if "arg" in entries else KEY, wary)
-
-
-def read_places(entries: dict[str, ConfigValue], wary: bool) -> Iterator[Condition]:
-    """What `path` says about the kind of place: `outside`, `secret`, `hidden`, `code`, `sensitive`."""
-    from signoff.policy.place_conditions import KINDS, PlaceCondition  # it brings the list of secret places
-
-    for kind in KINDS:
-        if kind in entries:
-            yield PlaceCondition(kind=kind, wanted=entries[kind].flag(), every=wary)
-    if "outside" in entries:
-        directories = [_directory(item) for item in entries["outside"].one_or_more("a list of directories")]
-        yield PlaceCondition(outside=tuple(directories), every=wary)
-
-
-def _directory(spot: ConfigValue) -> str:
-    try:
-        return read_directory(spot.text("a directory"))
-    except (BadGlob, BadPath) as error:
-        raise spot.wrong(f"bad path {shown(spot.value)}", str(error)) from error
-
-
-def _entries(
-    spot: ConfigValue, known: tuple[str, ...], *, first: str = "matches", needs: tuple[str, ...]
-) -> dict[str, ConfigValue]:
-    """The keys under a condition; what is no mapping stands for its first key."""
-    if not isinstance(spot.value, dict):
-        return {first: spot}
-    entries = spot.entries(known)
-    if not any(key in entries for key in needs):
-        raise spot.wrong("this asks for nothing", f"write one of {', '.join(f'`{key}`' for key in needs)}")
-    return entries
-
-
-def _does(entries: dict[str, ConfigValue], wary: bool) -> frozenset[str]:
-    if "does" not in entries:
-        return frozenset()
-    if wary:
-        raise entries["does"].wrong_key("`does` makes no sense where a rule allows", f"use `{READ_ONLY}`, or a pattern")
-    return frozenset(item.choice(_EFFECTS) for item in entries["does"].one_or_more(f"a list of {', '.join(_EFFECTS)}"))
-
-
-def _lower(entries: dict[str, ConfigValue], key: str, case: Callable[[str], str]) -> frozenset[str]:
-    items = entries[key].one_or_more(f"a list of {key}s") if key in entries else ()
-    return frozenset(case(item.text(f"a {key}")) for item in items)
-
-
-def _decimal(spot: ConfigValue) -> Decimal:
+def _read_money(spot: ConfigValue) -> Decimal:
     from signoff.policy.amounts import read_amount
 
     amount = read_amount(spot.value)
@@ -213,18 +254,42 @@ def _decimal(spot: ConfigValue) -> Decimal:
     return amount.number
 
 
-def _check_range(spot: ConfigValue, bounds: dict[str, Decimal]) -> None:
+_MONEY = Format(_read_money, {"anyOf": [{"type": "number"}, text()]}, "money")
+_AMOUNT = MappingFormat(
+    {
+        **dict.fromkeys(SIGNS, _MONEY),
+        "currency": matching(
+            "[A-Za-z]{3}", "a currency, such as EUR", "bad currency {}", "write its three letters, as in `EUR`"
+        ).about("Three letters."),
+        "arg": made(KeyPath.read, "the name of an argument", "bad key").about("The argument that holds the amount."),
+    },
+    short="equals",
+    needs=SIGNS,
+    description='An amount of money, such as {">": 100, currency: EUR}.',
+    name="amount",
+)
+
+
+def _read_amount(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
+    from signoff.policy.amounts import KEY, AmountCondition
+
+    found = _AMOUNT.read(spot)
+    bounds = {sign: found[sign] for sign in SIGNS if sign in found}
     low = max((bounds[sign] for sign in (">", ">=") if sign in bounds), default=None)
     high = min((bounds[sign] for sign in ("<", "<=") if sign in bounds), default=None)
     if low is not None and high is not None:
         strict = bounds.get(">") == low or bounds.get("<") == high
         if low > high or (low == high and strict):
             raise spot.wrong("no amount is in this range")
+    yield AmountCondition(tuple(bounds.items()), found.get("currency", "").upper(), found.get("arg", KEY), wary)
 
 
-def _key(spot: ConfigValue) -> KeyPath:
-    written = spot.text("the name of an argument")
-    try:
-        return KeyPath.read(written)
-    except BadKey as error:
-        raise spot.wrong(f"bad key {shown(written)}", str(error)) from error
+FACTS: Mapping[str, Format[Any]] = {
+    "path": _PATH.by(_read_path),
+    "amount": _AMOUNT.by(_read_amount),
+    "recipients": _RECIPIENTS.by(_read_recipients),
+    "url": _URL.by(_read_url),
+    "command": _COMMAND.by(_read_command),
+    "sql": _SQL.by(_read_sql),
+}
+"""The conditions by their keys. Each is read with the value and whether a match makes calls run, and has to be sure."""

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
 
 from signoff.core.call import LABELS
 from signoff.errors import PolicyError
-from signoff.policy.glob import BadGlob
+from signoff.policy.format import Format, MappingFormat, choice, each, text
+from signoff.policy.glob import Glob
 from signoff.policy.match import Condition, LabelCondition, Match, ToolsetCondition, WorkerCondition
 from signoff.policy.operators import kind_of
-from signoff.policy.parse_facts import (
-    read_amount_condition,
-    read_command,
-    read_places,
-    read_recipients_condition,
-    read_sql_condition,
-    read_url_condition,
-)
-from signoff.policy.parse_requirement import REQUIREMENT_KEYS
-from signoff.policy.parse_value import read_globs, read_values
-from signoff.policy.paths import BadPath, PathCondition
+from signoff.policy.parse_facts import FACTS
+from signoff.policy.parse_requirement import REQUIREMENT
+from signoff.policy.parse_value import NAME_GLOBS, read_values
 from signoff.policy.phrases import did_you_mean, nearest, shown
 from signoff.policy.spot import ConfigValue
 
@@ -45,16 +40,16 @@ def _sure(spot: ConfigValue, match: Match) -> Match:
         return match
 
 
-SCOPE_KEYS = ("tool", "toolset")
-"""What may stand beside `otherwise`."""
+def _matches_all(globs: tuple[Glob, ...]) -> bool:
+    return any(not glob.pattern.strip("*") for glob in globs)
 
 
 def read_scope(entries: Mapping[str, ConfigValue]) -> Match:
     """The calls that an `otherwise` is about."""
-    tools = tuple(read_globs(entries["tool"], over_names=True)) if "tool" in entries else ()
-    if any(not glob.pattern.strip("*") for glob in tools):
-        tools = ()
-    return Match(tools=tools, conditions=tuple(_toolset(entries["toolset"], False)) if "toolset" in entries else ())
+    found = SCOPE.values(entries)
+    tools = found.get("tool", ())
+    conditions = (ToolsetCondition(found["toolset"]),) if "toolset" in found else ()
+    return Match(tools=() if _matches_all(tools) else tools, conditions=conditions)
 
 
 def _match(spot: ConfigValue, wary: bool) -> Match:
@@ -79,93 +74,78 @@ def _word(spot: ConfigValue, wary: bool) -> Match:
         raise spot.wrong(
             f"unknown label {shown(word)}", f"did you mean `{label}`? A tool of that name is written {{tool: {word}}}"
         )
-    return Match(tools=tuple(read_globs(spot, over_names=True)))
+    return Match(tools=NAME_GLOBS.read(spot))
 
 
 def _conditions(spot: ConfigValue, wary: bool) -> Match:
     for key in spot.value:
-        if key in (*REQUIREMENT_KEYS, "reason", "id", "examples"):
+        if key in (*REQUIREMENT.keys, "reason", "id", "examples"):
             fix = f"write it beside `ask`, `allow` or `deny`, as in {{ask: {{…}}, {key}: …}}"
             raise spot.child(key).wrong_key(f"{shown(key)} is about the rule, not about the call", fix)
-    entries = spot.entries(("tool", *_READERS))
-    tools = tuple(read_globs(entries["tool"], over_names=True)) if "tool" in entries else ()
+    entries = MATCH.entries(spot)
+    tools = MATCH.keys["tool"].read(entries["tool"]) if "tool" in entries else ()
     found: list[Condition] = []
-    for key, reader in _READERS.items():  # cheap conditions first, whatever the order in the file
+    for key, condition in CONDITIONS.items():  # cheap conditions first, whatever the order in the file
         if key in entries:
-            found.extend(reader(entries[key], wary))
-    if any(not glob.pattern.strip("*") for glob in tools):
-        tools = ()
-    return Match(tools=tools, conditions=tuple(found))
+            found.extend(condition.read(entries[key], wary))
+    return Match(tools=() if _matches_all(tools) else tools, conditions=tuple(found))
 
 
 def _toolset(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
-    yield ToolsetCondition(tuple(read_globs(spot, over_names=True)))
+    yield ToolsetCondition(NAME_GLOBS.read(spot))
 
 
 def _worker(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
-    yield WorkerCondition(tuple(read_globs(spot, over_names=True)), innermost=wary)
+    yield WorkerCondition(NAME_GLOBS.read(spot), innermost=wary)
 
 
 def _label(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
-    yield LabelCondition(frozenset(read_labels(spot)), every=wary)
+    yield LabelCondition(frozenset(SOME_LABELS.read(spot)), every=wary)
 
 
-def read_labels(spot: ConfigValue) -> Iterable[str]:
-    """One capability label or a list of them."""
-    for item in spot.one_or_more("a list of labels"):
-        label = item.text("a label")
-        if label not in LABELS:
-            raise item.wrong(f"unknown label {shown(label)}", did_you_mean(label, LABELS))
-        yield label
+def _read_label(spot: ConfigValue) -> str:
+    label = spot.text("a label")
+    if label not in LABELS:
+        raise spot.wrong(f"unknown label {shown(label)}", did_you_mean(label, LABELS))
+    return label
 
 
-def _args(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
-    return read_values(spot, "args", wary=wary)
-
-
-def _deps(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
-    return read_values(spot, "deps", wary=wary)
-
-
-def _path(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
-    if isinstance(spot.value, dict):
-        entries = spot.entries(("matches", "inside", "outside", "secret", "hidden", "code", "sensitive"))
-        if not entries:
-            raise spot.wrong("this is empty, so it asks for nothing", "write `matches` or `inside`")
-        yield from read_places(entries, wary)
-    else:
-        entries = {"matches": spot}
-    patterns = tuple(entries["matches"].one_or_more("a list of patterns")) if "matches" in entries else ()
-    directories = tuple(entries["inside"].one_or_more("a list of directories")) if "inside" in entries else ()
-    for item in patterns:
-        _check_path(item, lambda text: PathCondition(patterns=(text,)))
-    for item in directories:
-        _check_path(item, lambda text: PathCondition(directories=(text,)))
-    if patterns or directories:
-        yield PathCondition(
-            patterns=tuple(item.value for item in patterns),
-            directories=tuple(item.value for item in directories),
-            every=wary,
-        )
-
-
-def _check_path(spot: ConfigValue, read: Callable[[str], PathCondition]) -> None:
-    try:
-        read(spot.text("a path"))
-    except (BadGlob, BadPath) as error:
-        raise spot.wrong(f"bad path {shown(spot.value)}", str(error)) from error
-
-
-_READERS: dict[str, Callable[[ConfigValue, bool], Iterable[Condition]]] = {
-    "toolset": _toolset,
-    "worker": _worker,
-    "label": _label,
-    "args": _args,
-    "deps": _deps,
-    "path": _path,
-    "amount": read_amount_condition,
-    "recipients": read_recipients_condition,
-    "url": read_url_condition,
-    "command": read_command,
-    "sql": read_sql_condition,
+SOME_LABELS = each(
+    choice(sorted(LABELS), description="What a call does, whatever its tool is named.", name="label").by(_read_label),
+    "a list of labels",
+    name="labels",
+)
+"""One capability label or a list of them."""
+SCOPE = MappingFormat(
+    {
+        "tool": NAME_GLOBS.about("Beside otherwise: the tools it is about; a pattern, or a list."),
+        "toolset": NAME_GLOBS.about("Beside otherwise: the toolsets it is about; a pattern, or a list."),
+    }
+)
+"""What may stand beside `otherwise`."""
+_VALUES = Format(read_values, {"type": "object", "minProperties": 1})
+CONDITIONS: Mapping[str, Format[Any]] = {
+    "toolset": NAME_GLOBS.by(_toolset).about("The toolset's name; a pattern, or a list."),
+    "worker": NAME_GLOBS.by(_worker).about("The worker that calls; with ` > ` the whole chain."),
+    "label": SOME_LABELS.by(_label).about("Capability labels of the call."),
+    "args": _VALUES.by(partial(read_values, source="args")).about(
+        'Arguments by name: a value, or operators such as {">": 100}.'
+    ),
+    "deps": _VALUES.by(partial(read_values, source="deps")).about("The run's own dependencies, written as args."),
+    **FACTS,
 }
+"""What a rule may want of a call besides its tool."""
+MATCH = MappingFormat(
+    {"tool": NAME_GLOBS.about("The tool's name; a pattern, or a list."), **CONDITIONS},
+    description="Conditions, which all must hold. {} matches every call.",
+    name="match",
+)
+MATCHES = Format(
+    read_matches,
+    {
+        "description": "A tool, a label, a mapping of conditions, or a list of these.",
+        "anyOf": [text(), MATCH, {"type": "array", "minItems": 1, "items": {"anyOf": [text(), MATCH]}}],
+    },
+    "matches",
+)
+"""What stands under `allow`, `ask` or `deny`."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Literal
 
 from signoff.errors import CannotCanonicalise
-from signoff.policy.glob import BadGlob, Glob
+from signoff.policy.format import made, texts
+from signoff.policy.glob import Glob
 from signoff.policy.keypath import TOP, BadKey, KeyPath
 from signoff.policy.linear_regex import BadRegex, LinearRegex
 from signoff.policy.match import OthersCondition, ValueCondition
@@ -32,6 +34,11 @@ ANY_CASE = "ignore_case"
 """Beside `matches`: whether case matters."""
 OTHERS = "*"
 """In `args`, in the place of a name: every argument that is not named there."""
+GLOBS = texts(made(Glob, "a pattern", "bad pattern"), "a list of patterns")
+NAME_GLOBS = texts(made(partial(Glob, over_names=True), "a pattern", "bad pattern"), "a list of patterns")
+"""Patterns over names, in which `*` stands for everything."""
+_ANY_CASE_GLOBS = texts(made(lambda written: Glob(written.lower()), "a pattern", "bad pattern"), "a list of patterns")
+"""Patterns that are held against lower case."""
 _SYNONYMS = {
     "=": "equals", "==": "equals", "===": "equals", "eq": "equals", "is": "equals", "one_of": "in", "any_of": "in",
     "glob": "matches", "like": "matches", "pattern": "regex", "re": "regex", "present": "exists", "defined": "exists",
@@ -42,7 +49,7 @@ _NEGATIONS = frozenset({"!=", "<>", "ne", "not", "not_in", "not_equals", "nin", 
 _OTHER_TOOLS = frozenset({"contains", "startswith", "starts_with", "endswith", "ends_with", "prefix", "suffix"})
 
 
-def read_values(spot: ConfigValue, source: Source, *, wary: bool) -> Iterator[ValueCondition | OthersCondition]:
+def read_values(spot: ConfigValue, wary: bool, source: Source) -> Iterator[ValueCondition | OthersCondition]:
     """The conditions in an `args` or `deps` mapping. `wary` where a match makes calls run."""
     entries = spot.entries(what="a mapping of argument names to what they must be")
     if not entries:
@@ -152,17 +159,8 @@ def _one_of(spot: ConfigValue, wary: bool) -> Operator:
 
 
 def _matches(spot: ConfigValue, wary: bool, *, any_case: bool = False) -> Operator:
-    return Matches(tuple(read_globs(spot, over_names=False, any_case=any_case)), wary, any_case)
-
-
-def read_globs(spot: ConfigValue, *, over_names: bool, any_case: bool = False) -> Iterator[Glob]:
-    """One glob or a list of them; in lower case, where it is held against lower case."""
-    for item in spot.one_or_more("a list of patterns"):
-        try:
-            text = item.text("a pattern")
-            yield Glob(text.lower() if any_case else text, over_names=over_names)
-        except BadGlob as error:
-            raise item.wrong(f"bad pattern {shown(item.value)}", str(error)) from error
+    found = (_ANY_CASE_GLOBS if any_case else GLOBS).read(spot)
+    return Matches(found, wary, any_case)
 
 
 def _regex(spot: ConfigValue, wary: bool) -> Operator:

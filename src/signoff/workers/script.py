@@ -20,7 +20,6 @@ import json
 import os
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,29 +27,10 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
+from signoff.config.script import LAST, REFERENCE, ScriptedCall, Turn, parse_script
 from signoff.errors import Place, PolicyError, ScriptEnded, ScriptError
 from signoff.policy.composer import read_document
-from signoff.policy.document import Document, document_of
-
-_REFERENCE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
-_LAST = re.compile(r"last(?:\.(\d+))?")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScriptedCall:
-    """One tool call of a turn."""
-
-    tool: str
-    args: Mapping[str, Any]
-    id: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """One answer of the model."""
-
-    say: str | None = None
-    calls: tuple[ScriptedCall, ...] = ()
+from signoff.policy.document import document_of
 
 
 class ScriptedModel(FunctionModel):
@@ -116,83 +96,6 @@ class ScriptedModel(FunctionModel):
         return f"{told}It is all said. Add turns to the script, or use a model: --model anthropic:claude-sonnet-5"
 
 
-def parse_script(document: Document) -> tuple[Turn, ...]:
-    """Turns from a parsed file; raises `ScriptError` with the place of what is wrong."""
-    turns = document.value
-    if not isinstance(turns, list) or not turns:
-        raise ScriptError(
-            "a script is a list of turns",
-            place=document.place_of(()),
-            fix='for example:\n    - calls: [{tool: read_file, args: {path: a.txt}}]\n    - say: "It holds {{last}}"',
-        )
-    return tuple(_parse_turn(document, (index,), turn) for index, turn in enumerate(cast("list[Any]", turns)))
-
-
-def _parse_turn(document: Document, path: tuple[str | int, ...], turn: Any) -> Turn:
-    _check_keys(document, path, turn, {"say", "calls"}, "a turn")
-    if not turn:
-        raise ScriptError("a turn needs `say` or `calls`", place=document.place_of(path))
-    say = turn.get("say")
-    if say is not None and not isinstance(say, str):
-        raise ScriptError("`say` is not a text; put it in quotes", place=document.place_of((*path, "say")))
-    _check_references(document, (*path, "say"), say)
-    calls = turn.get("calls", [])
-    if not isinstance(calls, list):
-        raise ScriptError("`calls` is not a list", place=document.place_of((*path, "calls")))
-    parsed = [_parse_call(document, (*path, "calls", n), one) for n, one in enumerate(cast("list[Any]", calls))]
-    if say is None and not parsed:
-        raise ScriptError("a turn needs `say`, or at least one call", place=document.place_of(path))
-    return Turn(say=say, calls=tuple(parsed))
-
-
-def _parse_call(document: Document, path: tuple[str | int, ...], call: Any) -> ScriptedCall:
-    _check_keys(document, path, call, {"tool", "args", "id"}, "a call")
-    tool, args, call_id = call.get("tool"), call.get("args", {}), call.get("id")
-    if not isinstance(tool, str) or not tool:
-        raise ScriptError("a call needs `tool`, the tool's name", place=document.place_of(path))
-    if not isinstance(args, dict):
-        raise ScriptError("`args` is not a mapping of names to values", place=document.place_of((*path, "args")))
-    if call_id is not None and not isinstance(call_id, str):
-        raise ScriptError("`id` is not a text", place=document.place_of((*path, "id")))
-    _check_references(document, (*path, "args"), cast("dict[str, Any]", args))
-    return ScriptedCall(tool=tool, args=cast("dict[str, Any]", args), id=call_id)
-
-
-def _check_keys(document: Document, path: tuple[str | int, ...], value: Any, known: set[str], what: str) -> None:
-    if not isinstance(value, dict):
-        raise ScriptError(f"{what} is a mapping with {_listed(known)}", place=document.place_of(path))
-    for key in cast("dict[str, Any]", value):
-        if key not in known:
-            raise ScriptError(
-                f"{what} has no key {key!r}", place=document.place_of((*path, key)), fix=f"it takes {_listed(known)}"
-            )
-
-
-def _listed(names: set[str]) -> str:
-    return " and ".join(f"`{name}`" for name in sorted(names))
-
-
-def _check_references(document: Document, path: tuple[str | int, ...], value: Any) -> None:
-    for text in _texts(value):
-        for name in _REFERENCE.findall(text):
-            if not _LAST.fullmatch(name):
-                raise ScriptError(
-                    f"{{{{{name}}}}} refers to nothing",
-                    place=document.place_of(path),
-                    fix="only {{last}} and {{last.0}}, {{last.1}} … are known: the results of the turn before",
-                )
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, dict):
-        return [text for item in cast("dict[str, Any]", value).values() for text in _texts(item)]
-    if isinstance(value, list):
-        return [text for item in cast("list[Any]", value) for text in _texts(item)]
-    return []
-
-
 def _results(messages: Sequence[ModelMessage]) -> list[str]:
     last = messages[-1] if messages else None
     if not isinstance(last, ModelRequest):
@@ -202,7 +105,7 @@ def _results(messages: Sequence[ModelMessage]) -> list[str]:
 
 def _filled(value: Any, results: Sequence[str]) -> Any:
     if isinstance(value, str):
-        return _REFERENCE.sub(lambda found: _result(found.group(1), results), value)
+        return REFERENCE.sub(lambda found: _result(found.group(1), results), value)
     if isinstance(value, dict):
         return {key: _filled(item, results) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
@@ -211,7 +114,7 @@ def _filled(value: Any, results: Sequence[str]) -> Any:
 
 
 def _result(name: str, results: Sequence[str]) -> str:
-    found = _LAST.fullmatch(name)
+    found = LAST.fullmatch(name)
     assert found is not None, "references are checked when a script is read"
     if found.group(1) is None:
         return "\n".join(results)

@@ -176,7 +176,7 @@ def _python_toolset(
     draft: WorkerDraft, name: str, place: Place, config: dict[str, ConfigValue], result: Imported
 ) -> None:
     """A toolset in Python, or tools of one: it keeps its name, so that its rules hold once it is there."""
-    safe = name if NAME.fullmatch(name) else re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-") or "tools"
+    safe = name if re.fullmatch(NAME, name) else re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-") or "tools"
     _use(draft, safe)
     draft.needs_python = True
     tools = f" with {', '.join(config)}" if name == "custom" and config else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -201,7 +202,7 @@ def _name(file: str, top: ConfigValue, keys: dict[str, ConfigValue]) -> str:
     else:
         stem = os.path.splitext(os.path.basename(file))[0]
         name, spot = os.path.basename(os.path.dirname(file)) if stem == "worker" else stem, top
-    if not NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         fix = "write `name:` with letters, digits, `_` and `-`, and change it where other files name it"
         raise spot.wrong(f"bad name {shown(name)} for a worker", fix)
     if name.lower() == "readme":
