@@ -11,8 +11,8 @@ from signoff.policy.shell.line import CommandLine, Join, Pipeline, Simple, Word
 
 Directory: TypeAlias = "str | None"
 """A directory seen from where the line starts: `sub`, `../other`, `/absolute`, `~/below/home`, and empty for the start
-itself. One with `..` behind a name, `link/../sub`, is meant as the disk has it, links followed; others by their text, as
-a shell takes them first. Where links lead is for whoever looks at the disk. None: nobody can tell."""
+itself. One with `..` behind a name, `link/../sub`, is meant as the disk has it; others by their text, as a shell takes
+them first. Where links lead is for whoever looks at the disk. None: nobody can tell."""
 
 Directories: TypeAlias = "frozenset[Directory]"
 
