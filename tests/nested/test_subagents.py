@@ -21,7 +21,7 @@ def build(world: World) -> Agent[Any, Any]:
     """An agent that hands a task to a sub-agent, which pays."""
     world.defaults = {"nested": True}
     b = world.payer("b", 1, gate=world.gate(RULES))
-    others = subagents.SubAgents(agents=[subagents.SubAgent(b)], agent_directories=None)
+    others = subagents.SubAgents(agents=[subagents.SubAgent(b)], agent_folders=None)
     turns = calls(("delegate_task", {"agent_name": "b", "task": "pay what we owe"}, "a-1"))
     return world.agent("a", turns, gate=world.gate(RULES), beside=[others])
 
