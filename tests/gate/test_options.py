@@ -162,6 +162,7 @@ async def test_an_owner_may_be_told_by_a_function_too(tmp_path: Path) -> None:
     await signoff.answer(asked.id, YES, by="ben")
 
 
+@pytest.mark.usefixtures("sync_loop")
 @table(
     ("make", "said"),
     [
@@ -182,7 +183,10 @@ async def test_an_owner_may_be_told_by_a_function_too(tmp_path: Path) -> None:
         (lambda: filesystem_ro(max_chars=0), "max_chars=0: it must be at least 1"),
         (lambda: open_inbox("sqlite:x.db", people=["ana"]), "open_inbox(people=…): it must be people's names"),
         (lambda: Workers(5), "Workers(5): it must be what load_settings(FILE) returns"),
-        (lambda: asyncio.run(resume(Agent("test"), 7)), "a run is known by its id, a SuspendedRun, or the result"),
+        (
+            lambda: asyncio.get_event_loop().run_until_complete(resume(Agent("test"), 7)),
+            "a run is known by its id, a SuspendedRun, or the result",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_when_it_is_given(make: Callable[[], object], said: str) -> None:

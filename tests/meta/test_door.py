@@ -57,6 +57,7 @@ def test_what_was_importable_still_is_and_says_where_it_is_now(package: str, nam
     assert callable(former)
 
 
+@pytest.mark.usefixtures("sync_loop")
 def test_the_former_name_of_an_approver_is_taken_and_two_are_refused() -> None:
     from pydantic_ai import DeferredToolRequests
 
