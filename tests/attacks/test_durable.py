@@ -24,7 +24,7 @@ from signoff import Signoff, SuspendedRun, resume
 from signoff.broker import runs
 from signoff.core.request import State
 from signoff.core.run import RunState, SavedRun
-from signoff.errors import RunOver, RunTaken
+from signoff.errors import AlreadySpent, RunOver, RunTaken
 from signoff.store.memory import MemoryStore
 from signoff.testing import FakeClock, ScriptedApprover
 
@@ -95,7 +95,39 @@ async def test_only_the_attempt_that_has_the_claim_gives_it_back(place: Place) -
         broker.give_back(request.id, attempt)
         assert (await broker.get(request.id)).state is State.CLAIMED
     broker.give_back(request.id, "winner")
-    assert (await broker.get(request.id)).state is State.CANCELLED, "nothing ran on it, so it may be asked about anew"
+    assert (await broker.get(request.id)).state is State.APPROVED, "nothing ran on it, so nobody is asked again"
+    await broker.claim(request.id, token="next")
+    with pytest.raises(AlreadySpent):
+        await broker.claim(request.id, token="another")
+
+
+async def test_a_run_that_is_stopped_while_it_claims_leaves_the_approval_good(place: Place) -> None:
+    signoff, bank = place.gate(ASK), Bank()
+    agent = gated(signoff, PAY, bank.pay)
+    await paused(signoff, agent)
+    [request] = await place.answer()
+    taken, claim = asyncio.Event(), signoff.broker.claim
+
+    async def stopped(*args: Any, **options: Any) -> Any:
+        await claim(*args, **options)
+        taken.set()
+        await asyncio.Event().wait()
+
+    signoff.broker.claim = stopped  # type: ignore[method-assign]
+    first = asyncio.create_task(resume(agent, request.run))
+    await soon(taken.wait())
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    signoff.broker.claim = claim  # type: ignore[method-assign]
+    await signoff.broker.store.flush()
+    [status] = await signoff.broker.runs.list(going=True)
+    assert [(one.id, one.state) for one in status.answered] == [(request.id, State.APPROVED)], "it can be resumed"
+    assert bank.paid == []
+    assert (await resume(agent, request.run)).output == "paid 1"
+    assert bank.paid == [1]
+    once = await signoff.broker.get(request.id)
+    assert once.state is State.SUCCEEDED, "nobody was asked a second time"
+    assert await signoff.pending() == []
 
 
 async def test_two_resumes_in_one_process_one_goes_on(place: Place) -> None:

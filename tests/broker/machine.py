@@ -932,7 +932,7 @@ class Story:
             self.claims += 1
             assert self.state == "approved", f"it was {self.state or 'asked'} when it ran"
             assert self.claims == 1, "an approval is spent once"
-        elif kind == "paused":
+        elif kind in ("paused", "returned"):
             self.claims -= 1
             self.state = "approved"
         if kind == "settled":

@@ -21,8 +21,8 @@ from signoff.ports import Transaction
 ENDED = re.compile(
     r"asked (voted )*("
     r"settled |"  # denied
-    r"settled claimed ran |"
-    r"settled claimed unknown told )"
+    r"settled (claimed returned )*claimed ran |"
+    r"settled (claimed returned )*claimed unknown told )"
 )
 """What the record says of a request that is over, in this order."""
 AROUND = r"asked voted settled claimed "

@@ -14,7 +14,6 @@ from signoff.core.context import NO_ANSWERS
 from signoff.core.delivery import NOWHERE, Delivery
 from signoff.core.lifecycle import (
     OPEN,
-    AskedAgain,
     Cancelled,
     Entered,
     Event,
@@ -22,6 +21,7 @@ from signoff.core.lifecycle import (
     HandedOver,
     Lost,
     Paused,
+    Returned,
     Succeeded,
     advance,
     remind_at,
@@ -178,10 +178,11 @@ def hand_over(
 
 
 def give_back(tx: Transaction, journal: Journal, request_id: str, token: str, now: datetime) -> None:
-    """Record that a claim was taken by somebody who then did not run the call: it may be asked about anew."""
+    """Record that a claim was taken by somebody who was stopped before the call began: the approval stays good."""
     request = found(tx, request_id)
     if is_held(request, token):
-        settle(tx, journal, request, AskedAgain("the run was stopped before the call began"), now)
+        returned = put(tx, request, Returned(), now)
+        tx.record.append([journal.step(returned, "returned", now)])
 
 
 def cut_off(tx: Transaction, journal: Journal, request_id: str, token: str, now: datetime) -> None:

@@ -56,4 +56,4 @@ def run_status(tx: Transaction, ledger: Ledger, run: SavedRun) -> RunStatus:
 
 
 def _paused(request: ApprovalRequest) -> bool:
-    return request.state is State.APPROVED and request.claim is not None
+    return request.state is State.APPROVED and request.claim is not None and request.claim.inside

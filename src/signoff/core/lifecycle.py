@@ -124,6 +124,11 @@ class Paused:
 
 
 @dataclass(frozen=True, slots=True)
+class Returned:
+    """Whoever claimed was stopped before the call began: the approval is as good as it was."""
+
+
+@dataclass(frozen=True, slots=True)
 class HandedOver:
     """The right to run is taken by a program that runs the call itself, and of which nothing more is heard."""
 
@@ -150,6 +155,7 @@ Event: TypeAlias = (
     | Claimed
     | Entered
     | Paused
+    | Returned
     | Succeeded
     | Failed
     | Lost
@@ -299,6 +305,10 @@ def _pause(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalReq
     return request.changed_to(state=State.APPROVED)
 
 
+def _return(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    return request.changed_to(state=State.APPROVED)
+
+
 def _tell(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     assert isinstance(event, OutcomeReported)
     _, refusal = _entitled(request, event.by, event.absent, denies=False)
@@ -353,6 +363,7 @@ TABLE: Mapping[tuple[State, type[Event]], Callable[[ApprovalRequest, Event, date
     (State.CLAIMED, Lost): _lose,
     (State.CLAIMED, Entered): _enter,
     (State.CLAIMED, Paused): _pause,
+    (State.CLAIMED, Returned): _return,
     (State.CLAIMED, AskedAgain): _ask_again,
     (State.UNKNOWN, Succeeded): _succeed,
     (State.UNKNOWN, Failed): _fail,

@@ -38,6 +38,7 @@ KINDS: Mapping[str, str] = {
     "claimed": "the approval is spent: the tool is about to run",
     "handed over": "the approval is spent by a program that runs the call itself",
     "entered": "all that a call does is to wait for runs inside it",
+    "returned": "a claim was given back before the call began: its approval is as good as it was",
     "paused": "a call was put down with the run inside it, and is claimed anew with that",
     "ran": "the tool returned",
     "failed": "the tool raised",
