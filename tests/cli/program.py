@@ -54,18 +54,28 @@ def called(
     return subprocess.CompletedProcess(["signoff", *arguments], code, *said)
 
 
+SCRATCH = f"{os.sep}pytest-of-"
+"""In the path of every directory that pytest makes for a test."""
+
+
 @contextmanager
 def _standing_in(directory: Path) -> Generator[None]:
-    before, known = os.getcwd(), set(sys.modules)
+    before = os.getcwd()
+    _forget_scratch_modules()
     os.chdir(directory)
     importlib.invalidate_caches()
     try:
         yield
     finally:
         os.chdir(before)
-        for name in sys.modules.keys() - known:
-            if str(getattr(sys.modules[name], "__file__", None)).startswith(f"{directory}{os.sep}"):
-                del sys.modules[name]
+        _forget_scratch_modules()
+
+
+def _forget_scratch_modules() -> None:
+    """Two tests may each have a module of one name, here or in the directory of a run: a new process knows neither."""
+    for name, module in list(sys.modules.items()):
+        if SCRATCH in (getattr(module, "__file__", None) or ""):
+            del sys.modules[name]
 
 
 def _warns_as_a_program() -> None:
