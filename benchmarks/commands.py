@@ -13,7 +13,7 @@ from benchmarks.report import Report, Row, Table, Target
 from benchmarks.sample_commands import DANGEROUS, HARMLESS
 from signoff import Call
 from signoff.policy.builtin import builtin_policy
-from signoff.policy.shell import facts as shell_facts
+from signoff.policy.shell import command_facts as shell_facts
 from signoff.policy.sql import read_sql
 
 LIMIT = 5.0

@@ -33,7 +33,7 @@ from benchmarks.report import Report, Row, Table, Target
 from benchmarks.script import DONE, PROMPT, Tally
 from signoff import Signoff
 from signoff.ports import Store
-from signoff.store.memory import MemoryStore
+from signoff.store.memory_store import MemoryStore
 from signoff.store.sqlite import SqliteStore
 from signoff.workers.project_workers import Workers
 

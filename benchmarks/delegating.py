@@ -15,7 +15,7 @@ from pydantic_ai.usage import RequestUsage, UsageLimits
 from benchmarks.agents import tools
 from benchmarks.script import DONE, TOOL, Tally, arguments
 from signoff.config import Settings, load_settings
-from signoff.gate.agents import call_agent
+from signoff.gate.gated_agents import call_agent
 
 CALL = "worker_call"
 CALLER, CALLED = "editor", "writer"

@@ -30,7 +30,7 @@ def on_files(files: Any, config: Any) -> Any:
     """Adds the pages that lie elsewhere, and the schemas as files to load."""
     from mkdocs.structure.files import File
 
-    from signoff.config.schema import SCHEMA_FILES, schema_of
+    from signoff.config.json_schemas import SCHEMA_FILES, schema_of
 
     for name, file in SCHEMA_FILES.items():
         text = json.dumps(schema_of(name), ensure_ascii=False, indent=2)

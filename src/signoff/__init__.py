@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from signoff.errors import ApprovalDenied as ApprovalDenied
     from signoff.errors import ApprovalError as ApprovalError
     from signoff.errors import SignoffError as SignoffError
-    from signoff.gate.agents import call_agent as call_agent
-    from signoff.gate.calls import idempotency_key as idempotency_key
     from signoff.gate.capability import Signoff as Signoff
     from signoff.gate.deferred_tools import build_approval_requests as build_approval_requests
     from signoff.gate.deferred_tools import collect_approvals as collect_approvals
     from signoff.gate.deferred_tools import collect_approvals_sync as collect_approvals_sync
     from signoff.gate.deferred_tools import run_with_approval as run_with_approval
     from signoff.gate.deferred_tools import run_with_approval_sync as run_with_approval_sync
+    from signoff.gate.gated_agents import call_agent as call_agent
+    from signoff.gate.gated_calls import idempotency_key as idempotency_key
     from signoff.gate.resume import SuspendedRun as SuspendedRun
     from signoff.gate.resume import resume as resume
     from signoff.gate.resume import resume_run as resume_run
     from signoff.policy.engine import Policy as Policy
     from signoff.ports import Approver as Approver
-    from signoff.store.grants import ApprovalMemory as ApprovalMemory
+    from signoff.store.grant_stores import ApprovalMemory as ApprovalMemory
     from signoff.store.open import open_store as open_store
     from signoff.wiring.discord import DiscordApprovals as DiscordApprovals
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Actor": "core.people",
     "ApprovalDecision": "core.decision",
-    "ApprovalMemory": "store.grants",
+    "ApprovalMemory": "store.grant_stores",
     "ApprovalMode": "core.mode",
     "ApprovalRequest": "core.request",
     "Approver": "ports",
@@ -63,7 +63,7 @@ _HOMES = {
     "SuspendedRun": "gate.resume",
     "Verdict": "core.verdict",
     "build_approval_requests": "gate.deferred_tools",
-    "call_agent": "gate.agents",
+    "call_agent": "gate.gated_agents",
     "collect_approvals": "gate.deferred_tools",
     "collect_approvals_sync": "gate.deferred_tools",
     "resume": "gate.resume",
@@ -78,7 +78,7 @@ _MOVED = {
     "ApprovalError": ("errors", "signoff.errors.ApprovalError"),
     "ApprovalUI": ("ports:Approver", "signoff.Approver"),
     "DiscordApprovals": ("wiring.discord", "signoff.channels.DiscordApprovals"),
-    "idempotency_key": ("gate.calls", "signoff.toolsets.idempotency_key"),
+    "idempotency_key": ("gate.gated_calls", "signoff.toolsets.idempotency_key"),
     "load_policy": ("config", "signoff.workers.load_policy"),
     "open_store": ("store.open", "Signoff(store=URL), or signoff.channels.open_inbox(URL)"),
     "resume_run": ("gate.resume", "signoff.resume, which takes the id of a run, too"),

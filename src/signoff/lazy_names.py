@@ -24,7 +24,7 @@ def lazy_names(
         if moved is not None and name in moved:
             place, today = moved[name]
             module, _, now = place.partition(":")
-            # 2: the line that imports or uses the name
+            # 3: the line that imports or uses the name, two calls above this one
             warnings.warn(f"{package}.{name} is deprecated: use {today}", DeprecationWarning, stacklevel=3)
             return getattr(import_module(f"signoff.{module}"), now or name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")

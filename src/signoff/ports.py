@@ -9,18 +9,18 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from signoff.core.call import Call
-from signoff.core.context import EarlierAnswers
 from signoff.core.conversation import ConversationLog
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import Delivery
 from signoff.core.grant import Grant
-from signoff.core.inbox import Item
+from signoff.core.inbox_row import Item
 from signoff.core.lease import Lease
 from signoff.core.mode import ApprovalMode
 from signoff.core.notice import Notice, Reminder
 from signoff.core.people import Actor, Delegation
 from signoff.core.record import Checkpoint, Entry, EventDraft
 from signoff.core.request import ApprovalRequest
+from signoff.core.request_context import EarlierAnswers
 from signoff.core.run import Process, SavedRun, Segment
 from signoff.core.subject import Subject
 from signoff.lazy_names import lazy_names

@@ -25,7 +25,7 @@ from signoff.broker import runs
 from signoff.core.request import State
 from signoff.core.run import RunState, SavedRun
 from signoff.errors import AlreadySpent, RunOver, RunTaken
-from signoff.store.memory import MemoryStore
+from signoff.store.memory_store import MemoryStore
 from signoff.testing import FakeClock, ScriptedApprover
 
 ASK = [{"ask": "pay"}]

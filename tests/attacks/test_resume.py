@@ -21,7 +21,7 @@ from signoff import ApprovalDecision, ApprovalMemory, Policy, Signoff, Suspended
 from signoff.core.card import card_for
 from signoff.core.request import State
 from signoff.errors import WrongUse
-from signoff.store.memory import MemoryStore
+from signoff.store.memory_store import MemoryStore
 from signoff.testing import ScriptedApprover, ScriptedModel
 
 APPROVE = ApprovalDecision(approved=True)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from signoff.policy.shell.tree import LONGEST, parse_tree
+from signoff.policy.shell.syntax_tree import LONGEST, parse_tree
 
 RM = ("rm", "x")
 

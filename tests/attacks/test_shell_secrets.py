@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from signoff.policy.shell.facts import read_shell
+from signoff.policy.shell.command_facts import read_shell
 from signoff.policy.sql import read_sql
 from signoff.toolsets.builtin.shell.argv import run_line
-from signoff.toolsets.builtin.shell.plan import plan
+from signoff.toolsets.builtin.shell.command_plan import plan
 
 ASKS = r"""
 zcat -fS nv .e

@@ -24,7 +24,7 @@ from signoff.core import export
 from signoff.core.export import Exporter, Header, verify_export
 from signoff.core.record import Checkpoint, Entry, EventDraft, Verified, signed_text, timestamp
 from signoff.errors import RecordBroken, SignoffError
-from signoff.store.keys import Keys, is_signed
+from signoff.store.signing_key import Keys, is_signed
 from signoff.store.sqlite import SqliteStore
 
 EDITS = 1_000 if NIGHTLY else 360

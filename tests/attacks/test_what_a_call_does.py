@@ -14,10 +14,10 @@ from tests.gate.agents import calls, returns
 
 from signoff import ApprovalMemory, Call, Policy, Signoff
 from signoff.core.verdict import Effect
-from signoff.policy.shell.facts import read_shell
+from signoff.policy.shell.command_facts import read_shell
 from signoff.testing import ScriptedApprover, ScriptedModel
 from signoff.toolsets import filesystem_rw, shell_file_ops
-from signoff.toolsets.builtin.shell.toolset import ShellToolset
+from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
 
 
 @pytest.fixture

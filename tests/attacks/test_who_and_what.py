@@ -33,7 +33,7 @@ from signoff import (
     run_with_approval,
 )
 from signoff.errors import EditRefused, NotEntitled, WrongUse
-from signoff.store.memory import MemoryStore
+from signoff.store.memory_store import MemoryStore
 from signoff.testing import ScriptedApprover, ScriptedModel
 
 APPROVE, DENY = ApprovalDecision(approved=True), ApprovalDecision(approved=False, note="never")

@@ -18,7 +18,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.run import Process
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.ports import Store, Transaction
-from signoff.store.memory import MemoryStore
+from signoff.store.memory_store import MemoryStore
 from signoff.testing import FakeClock
 
 PEOPLE = {

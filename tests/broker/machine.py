@@ -46,7 +46,7 @@ from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.errors import SignoffError
 from signoff.ports import Store, Transaction
-from signoff.store.memory import MemoryStore
+from signoff.store.memory_store import MemoryStore
 from signoff.testing import FakeClock
 
 T = TypeVar("T")

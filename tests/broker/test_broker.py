@@ -15,7 +15,7 @@ from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import AlreadySettled, AlreadySpent, UnknownRequest
-from signoff.store.memory import MemoryStore
+from signoff.store.memory_store import MemoryStore
 from signoff.testing import FakeClock
 
 YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False)

@@ -18,8 +18,8 @@ from signoff.core.export import verify_export
 from signoff.core.record import Checkpoint, signed_text
 from signoff.errors import RecordBroken, WrongUse
 from signoff.ports import Store
-from signoff.store.keys import Keys, is_signed
-from signoff.store.memory import MemoryStore
+from signoff.store.memory_store import MemoryStore
+from signoff.store.signing_key import Keys, is_signed
 from signoff.store.sqlite import SqliteStore
 
 LAST = checkpoint(chain(10)[-1])

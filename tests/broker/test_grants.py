@@ -24,7 +24,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
 from signoff.core.verdict import OnTimeout, Requirement, Verdict
 from signoff.errors import NotEntitled, RequestError, UnknownRequest
-from signoff.store.memory import MemoryStore
+from signoff.store.memory_store import MemoryStore
 from signoff.testing import FakeClock
 
 ANA = Actor(name="ana")

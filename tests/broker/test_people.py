@@ -11,7 +11,7 @@ from tests.broker.conftest import Opens, ask, kinds
 
 from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision, Ending
-from signoff.core.inbox import agreed
+from signoff.core.inbox_row import agreed
 from signoff.core.people import Actor, ActorKind, Delegation
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.terms import Terms

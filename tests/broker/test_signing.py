@@ -16,7 +16,7 @@ from signoff.broker import Broker
 from signoff.broker.checkpoints import known_as, place_of
 from signoff.core.record import Checkpoint
 from signoff.core.run import RunState, SavedRun
-from signoff.store.keys import Keys
+from signoff.store.signing_key import Keys
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FakeClock
 
@@ -114,7 +114,7 @@ PROGRAM = """
 import asyncio
 from signoff.broker import Broker
 from signoff.core.run import SavedRun, RunState
-from signoff.store.keys import Keys
+from signoff.store.signing_key import Keys
 from signoff.store.sqlite import SqliteStore
 from pathlib import Path
 

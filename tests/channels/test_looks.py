@@ -20,8 +20,8 @@ from signoff.channels.keyboard import Keyboard
 from signoff.channels.render import TerminalLook, draw_card, draw_list, folded
 from signoff.channels.screen import Screen
 from signoff.core.card import card_for
-from signoff.core.context import RequestContext
 from signoff.core.loosening import Loosened
+from signoff.core.request_context import RequestContext
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "approval_flow.jsonl"
 PAYLOADS = (

@@ -18,9 +18,9 @@ from signoff.channels.tui_board import GRACE
 from signoff.channels.tui_driver import TerminalGone
 from signoff.channels.tui_paper import Paper
 from signoff.core.card import card_for, remember_text
-from signoff.core.context import RequestContext
 from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.request import ApprovalRequest
+from signoff.core.request_context import RequestContext
 from signoff.core.verdict import OnTimeout, Requirement
 from signoff.errors import WrongUse
 

@@ -27,15 +27,15 @@ from tests.cli.program import signoff
 from tests.cli.wording import Wording
 from tests.records import NOON, drafts
 
-from signoff.cli import audit as commands
-from signoff.cli.audit import audit
+from signoff.cli import audit_command as commands
+from signoff.cli.audit_command import audit
 from signoff.cli.audit_log import moment
 from signoff.cli.main import code_of
 from signoff.core.record import EventDraft
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import SavedRun
 from signoff.errors import SignoffError, WrongUse
-from signoff.store.keys import Keys
+from signoff.store.signing_key import Keys
 from signoff.store.sqlite import SqliteStore
 
 URL = "sqlite:signoff.db"

@@ -17,7 +17,7 @@ from signoff.core.request import State
 from signoff.delivery import Reconciler, Route
 from signoff.errors import ChannelFailed
 from signoff.ports import Desk as ChannelDesk
-from signoff.wiring.inbox import project_inbox
+from signoff.wiring.program_inbox import project_inbox
 from signoff.wiring.project import settings_for
 
 ID = "112233445566778899"

@@ -31,7 +31,7 @@ def test_commands(desk: Desk) -> None:
     offered = completed(desk, "signoff ")
     assert set(offered) == set(COMMANDS)
     assert offered["inbox"] == "What waits for a person."
-    assert not {"pydantic_ai", "signoff.cli.run"} & (set(sys.modules) - before)
+    assert not {"pydantic_ai", "signoff.cli.run_command"} & (set(sys.modules) - before)
     assert set(completed(desk, "signoff un")) == {"unhalt"}
     assert "--remember" in completed(desk, "signoff approve --re")
     assert set(completed(desk, "signoff grants ")) == {"list", "revoke", "explain"}

@@ -9,7 +9,7 @@ import pytest
 from tests.cli.program import refused, signoff
 from tests.cli.wording import Wording
 
-from signoff.cli.demo import split_answers
+from signoff.cli.demo_command import split_answers
 
 BEFORE = {
     ".env": "DEPLOY_TOKEN=not-a-real-token\n",

@@ -15,7 +15,7 @@ from tests.cli.desk import Desk
 from tests.cli.program import refused, signoff
 from tests.cli.wording import Wording
 
-from signoff.config.schema import SCHEMA_FILES
+from signoff.config.json_schemas import SCHEMA_FILES
 
 FILES = ["hello.yaml", "signoff.yaml", "workers/notetaker.yaml"]
 SCHEMAS = [f".signoff/{name}" for name in SCHEMA_FILES.values()]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from signoff.cli.markdown import BAR, Markdown
-from signoff.cli.words import cells
+from signoff.cli.terminal_text import cells
 
 SGR = re.compile(r"\x1b\[[\d;]+m")
 ANSWER = """\

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.program import signoff
 
 from signoff.cli.main import program
-from signoff.store.urls import masked
+from signoff.store.store_urls import masked
 
 PASSWORD = "hunter2secret"
 AGENT = """

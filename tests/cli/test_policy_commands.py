@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 from tests import start
 from tests.cli.wording import NOT_YAML, RECURSION, Wording
 
-from signoff.cli import policy as commands
-from signoff.cli.policy import policy
+from signoff.cli import policy_command as commands
+from signoff.cli.policy_command import policy
 from signoff.errors import SignoffError
 
 POLICY = """\
@@ -297,7 +297,7 @@ def test_a_long_stream_needs_no_memory() -> None:
 
 SCRIPT = """
 import resource, sys
-from signoff.cli.policy import policy
+from signoff.cli.policy_command import policy
 policy.main(["judge", "signoff.yaml", "-"], standalone_mode=False)
 sys.stderr.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
 """
@@ -344,7 +344,7 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly() -> None:
 
 def test_the_module_imports_nothing_heavy() -> None:
     heavy = "yaml", "rich", "pydantic_ai", "signoff.policy", "signoff.config"
-    code = f"import signoff.cli.policy, sys; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import signoff.cli.policy_command, sys; print([name for name in {heavy} if name in sys.modules])"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = start.run([sys.executable, "-c", code], fresh=True, capture_output=True, check=True, env=environment)
     assert done.stdout.strip() == b"[]"

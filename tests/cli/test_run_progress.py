@@ -11,7 +11,7 @@ from tests.cli.desk import Desk
 from tests.cli.wording import Wording
 
 from signoff.cli.progress import ProgressPrinter, event_json, print_event, spent_json, spent_line
-from signoff.cli.words import cells
+from signoff.cli.terminal_text import cells
 from signoff.core.call import Call
 from signoff.core.event import CallEvent, CallStep
 from signoff.core.request import ApprovalRequest

@@ -13,7 +13,7 @@ from tests import start
 from tests.cli.program import refused, signoff
 from tests.cli.wording import Wording
 
-from signoff.config.schema import SCHEMA_FILES, schema_of
+from signoff.config.json_schemas import SCHEMA_FILES, schema_of
 
 PROJECT = """\
 model: test

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from signoff.config import load_settings
-from signoff.config.channels import ChannelEntry
+from signoff.config.channel_entries import ChannelEntry
 from signoff.errors import PolicyError, WrongFile
 
 ID = "112233445566778899"

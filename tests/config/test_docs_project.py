@@ -9,7 +9,7 @@ import pytest
 from tests.tables import table
 
 from signoff.config import load_settings, load_workers
-from signoff.config.channels import KINDS
+from signoff.config.channel_entries import KINDS
 from signoff.config.settings import DEFAULTS, PERSON, PLUGINS, PROJECT
 from signoff.config.toolset_entries import TOOLSET
 from signoff.config.worker_keys import DEFAULTS as WORKER_DEFAULTS

@@ -21,7 +21,7 @@ from signoff.config import (
     load_workers,
     user_file,
 )
-from signoff.config.schema import schema_of
+from signoff.config.json_schemas import schema_of
 from signoff.errors import SignoffError, WrongFile
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "mistakes.md").read_text("utf-8")

@@ -13,7 +13,7 @@ from signoff.config.files import from_here
 from signoff.core.verdict import Effect, OnTimeout
 from signoff.errors import WrongFile
 from signoff.policy.layers import Layers
-from signoff.policy.written import read_written, written
+from signoff.policy.policy_text import read_written, written
 
 WHOLE = """\
 model: anthropic:claude-sonnet-5

@@ -19,10 +19,10 @@ from tests.policy import test_config
 from tests.profiles import NIGHTLY
 from tests.tables import table
 
-from signoff.config import channels, load_settings, settings, toolset_entries, worker_keys
-from signoff.config.schema import SCHEMA_FILES, SCHEMAS, schema_of
+from signoff.config import channel_entries, load_settings, settings, toolset_entries, worker_keys
+from signoff.config.json_schemas import SCHEMA_FILES, SCHEMAS, schema_of
 from signoff.config.settings import Settings
-from signoff.config.workers import parse_worker
+from signoff.config.worker_files import parse_worker
 from signoff.errors import WrongFile
 from signoff.policy import parse, parse_match
 from signoff.policy.engine import Policy
@@ -156,7 +156,7 @@ def project_files() -> Iterator[dict[str, Any]]:
             yield {"policy": [], "people": {"ana": {key: value}}}
         for key in toolset_entries.TOOLSET.keys:
             yield {"toolsets": {"x": {"use": "sql", key: value}}}
-        for key in channels.KINDS["discord"].keys:
+        for key in channel_entries.KINDS["discord"].keys:
             good = {"use": "discord", "channel": "112233445566778899"}
             yield {"policy": [], "channels": {"discord": good, "y": {**good, key: value}}}
             yield {"policy": [], "channels": {"discord": {"channel": "112233445566778899", key: value}}}

@@ -12,7 +12,7 @@ from signoff.config import Filled, filled, filled_config, load_settings
 from signoff.config.variables import has_variables
 from signoff.errors import WrongFile
 from signoff.policy.document import document_of
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 SECRET = "correct-horse-battery"
 

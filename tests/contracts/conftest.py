@@ -10,7 +10,7 @@ from tests.contracts.databases import STORES, Database
 from tests.ready import ready
 
 from signoff.ports import Store
-from signoff.store.memory import MemoryStore
+from signoff.store.memory_store import MemoryStore
 
 
 @pytest.fixture(params=STORES)

@@ -13,13 +13,13 @@ from tests.contracts import samples
 from tests.contracts.samples import NOON, at, chained, draft, grant, request, run, segment
 
 from signoff.core.call import Call, Veiled
-from signoff.core.context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
 from signoff.core.decision import ApprovalDecision
-from signoff.core.inbox import Item
+from signoff.core.inbox_row import Item
 from signoff.core.lifecycle import Assigned, Cancelled, Failed, OutcomeReported, Reminded, Succeeded, Voted
 from signoff.core.people import Actor, ActorKind
 from signoff.core.record import START, Checkpoint, Entry
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.request_context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
 from signoff.core.run import RunState
 from signoff.core.subject import Subject, SubjectKind
 from signoff.core.terms import ArgCondition, Fits

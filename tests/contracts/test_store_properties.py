@@ -40,7 +40,7 @@ from signoff.core.terms import ArgCondition, Fits
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.errors import RequestError, WrongUse
 from signoff.ports import Store, Transaction
-from signoff.store.memory import MemoryStore
+from signoff.store.memory_store import MemoryStore
 from signoff.store.postgres import PostgresStore
 from signoff.store.sqlite import SqliteStore
 

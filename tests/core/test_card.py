@@ -16,12 +16,12 @@ from tests.tables import table
 
 from signoff.core.call import Call
 from signoff.core.card import Card, CardArg, Choice, card_for, remember_text, safe_summary
-from signoff.core.context import MOST_ANSWERS, EarlierAnswers, RequestContext, Tally
 from signoff.core.decision import ApprovalDecision, Keeps, Remember
 from signoff.core.loosening import Loosened
 from signoff.core.people import Actor
 from signoff.core.preview import Preview
 from signoff.core.request import ApprovalRequest
+from signoff.core.request_context import MOST_ANSWERS, EarlierAnswers, RequestContext, Tally
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.core.vote import Vote
 from signoff.errors import CannotCanonicalise

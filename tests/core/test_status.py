@@ -25,7 +25,7 @@ from signoff.core.lifecycle import (
 )
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.status import SILENCE, RequestStatus, status_of
+from signoff.core.request_status import SILENCE, RequestStatus, status_of
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -23,8 +23,8 @@ from signoff.core.event import CallEvent
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import SavedRun
-from signoff.gate.agents import call_agent
-from signoff.gate.calls import idempotency_key
+from signoff.gate.gated_agents import call_agent
+from signoff.gate.gated_calls import idempotency_key
 from signoff.gate.resume import resume_run
 from signoff.gate.saving import executing
 from signoff.ports import Store

@@ -28,6 +28,7 @@ BEGIN, END = "<!-- fault points: python -m tests.crash.table --write -->", "<!--
 COLUMNS = ("process", "killed at", "database", "killed there", "the restart found", "ran", "verdict")
 DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 OK = "holds"
+PATIENCE = 3
 SHOWN = TRIPS | {name: NESTED[name] for name in NESTED_SHOWN}
 """The trips whose points are in the table."""
 
@@ -155,6 +156,30 @@ def written() -> list[Row]:
             process, point, databases, _, found, ran, verdict = cells
             rows += [Row(trip, process, point, one, found, ran, verdict) for one in databases.split(", ")]
     return rows
+
+
+def hold_against(committed: list[Row], rows: list[Row], place: Place, database: str) -> None:
+    """Fails where the documentation says something else."""
+    committed, rows = _by_process(committed), _by_process(rows)
+    # What a process leaves behind is the same each time, unless the machine stood still for longer than it waits.
+    for _ in range(PATIENCE):
+        if rows == committed:
+            break
+        rows = [row if row in committed else _again(place, row, database) for row in rows]
+    assert text_of(rows) == text_of(committed), (
+        "the table in docs/internals/fault-points.md is out of date: python -m tests.crash.table --write"
+    )
+
+
+def _by_process(rows: list[Row]) -> list[Row]:
+    """Each process passes its points in one order; which of two processes is ahead, the machine decides."""
+    return sorted(rows, key=lambda row: row.process)
+
+
+def _again(place: Place, row: Row, database: str) -> Row:
+    [again] = place.rows(row.trip, database, [(row.process, row.point)])
+    assert again.verdict == OK
+    return again
 
 
 def write(server: ForkServer, places: dict[str, Callable[[], Place]]) -> None:

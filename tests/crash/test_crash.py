@@ -11,10 +11,8 @@ import re
 
 import pytest
 from tests.crash.databases import on_both
-from tests.crash.table import OK, Place, Row, text_of, written_of
+from tests.crash.table import OK, Place, hold_against, text_of, written_of
 from tests.crash.trips import COMMITS_AND_TOOLS, TRIPS
-
-PATIENCE = 3
 
 
 @on_both("trip", TRIPS, postgres=["suspended"], at_night=False)
@@ -23,26 +21,8 @@ def test_crash_at_every_point(trip: str, database: str, place: Place) -> None:
     rows = place.rows(trip, database, place.points(trip, which))
     print(f"\n{trip}: {TRIPS[trip].title}\n{text_of(rows)}")
     assert [row for row in rows if row.verdict != OK] == []
-    _hold_against(written_of(trip, database, which), rows, place, database)
+    hold_against(written_of(trip, database, which), rows, place, database)
     assert rows
-
-
-def _hold_against(committed: list[Row], rows: list[Row], place: Place, database: str) -> None:
-    """Fails where the documentation says something else."""
-    # What a process leaves behind is the same each time, unless the machine stood still for longer than it waits.
-    for _ in range(PATIENCE):
-        if rows == committed:
-            break
-        rows = [row if row in committed else _again(place, row, database) for row in rows]
-    assert rows == committed, (
-        "the table in docs/internals/fault-points.md is out of date: python -m tests.crash.table --write"
-    )
-
-
-def _again(place: Place, row: Row, database: str) -> Row:
-    [again] = place.rows(row.trip, database, [(row.process, row.point)])
-    assert again.verdict == OK
-    return again
 
 
 @pytest.mark.nightly
@@ -52,7 +32,7 @@ def test_crash_at_really_every_point(trip: str, database: str, place: Place) -> 
     assert [row for row in rows if row.verdict != OK] == []
     shown = [row for row in rows if re.search(TRIPS[trip].shown, row.point)]
     print(f"\n{trip}: {TRIPS[trip].title}\n{text_of(shown)}")
-    _hold_against(written_of(trip, database), shown, place, database)
+    hold_against(written_of(trip, database), shown, place, database)
 
 
 DECISIVE = "^(take|ask|vote|claim|outcome).*: committed$"

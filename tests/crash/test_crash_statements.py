@@ -6,6 +6,7 @@ after every commit has, so that the server does it and nobody hears of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.crash.trips import TRIPS
 ON_BOTH = "suspended"
 """The trip of which more statements are played every day, and some on PostgreSQL as well."""
 EVERY_DAY = (ON_BOTH, "in place", "batch")
+TRIES = 3
 MAY_BE_FEWER = 12
 """Statements of an act: two pieces of work that nobody waits for are written by themselves, or with what is next."""
 
@@ -32,9 +34,11 @@ def test_crash_between_all_statements(trip: str, database: str, place: Place) ->
 
 
 def _play(place: Place, trip: str, database: str, *, stride: int, reads: bool = False) -> None:
-    [whole] = place.play([{"trip": trip, "timing": True, "reads": reads}])
-    assert whole["problems"] == []
     base: dict[str, Any] = {"trip": trip, "timing": True, "reads": reads}
+    # A busy machine adds statements, such as signs of life: what the quickest of some plays did, all of them do.
+    wholes = place.play([base] * (TRIES if stride == 1 else 1))
+    assert [one["problems"] for one in wholes if one["problems"]] == []
+    whole = {what: _fewest(one[what] for one in wholes) for what in ("statements", "commits")}
     cases = [{**base, "act": act, "statement": number} for act, number in _each(whole["statements"])[::stride]]
     commits = _each(whole["commits"])[:: 1 if stride == 1 else 2]
     cases += [{**base, "act": act, "statement": number, "sent": True} for act, number in commits]
@@ -52,6 +56,12 @@ def _play(place: Place, trip: str, database: str, *, stride: int, reads: bool = 
 
     assert all(map(is_last, missed)) and len(missed) <= max(2, 0.2 * len(cases)), missed
     print(f"\n{trip}, {database}: killed at {len(killed)} of {sum(whole['statements'].values())} statements")
+
+
+def _fewest(plays: Iterable[dict[str, int]]) -> dict[str, int]:
+    """The fewest of each act."""
+    first, *others = plays
+    return {act: min([count, *(other[act] for other in others if act in other)]) for act, count in first.items()}
 
 
 def _each(counts: dict[str, int]) -> list[tuple[str, int]]:

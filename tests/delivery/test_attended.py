@@ -19,7 +19,7 @@ from signoff.delivery.local_channel import Attended
 from signoff.errors import ChannelFailed, NobodyHere
 from signoff.testing import Office
 from signoff.testing.office import ANA, soon
-from signoff.wiring.inbox import project_inbox
+from signoff.wiring.program_inbox import project_inbox
 
 YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False)
 

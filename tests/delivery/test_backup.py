@@ -13,7 +13,7 @@ from signoff.core.delivery import DeliveryState
 from signoff.core.request import State
 from signoff.core.subject import Subject
 from signoff.delivery import Reconciler, Route
-from signoff.delivery.status import show_again, troubles_of
+from signoff.delivery.delivery_status import show_again, troubles_of
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.testing import FakeClock
 

@@ -13,8 +13,8 @@ from tests.delivery.posting import Board, ask_all, post_for, row
 from signoff.broker import Broker
 from signoff.core.notice import Notice
 from signoff.delivery import Route
+from signoff.delivery.delivery_status import running_channels, troubles_of
 from signoff.delivery.routes import pause
-from signoff.delivery.status import running_channels, troubles_of
 from signoff.errors import ChannelFailed
 from signoff.ports import Inbox
 from signoff.testing import FakeClock

@@ -15,7 +15,7 @@ from signoff.core.delivery import DeliveryState
 from signoff.core.request import State
 from signoff.core.subject import Subject
 from signoff.delivery import Route
-from signoff.delivery.status import place_of, running_channels, troubles_of
+from signoff.delivery.delivery_status import place_of, running_channels, troubles_of
 from signoff.errors import ChannelFailed, StoreError, WrongUse
 from signoff.testing import FakeClock
 

@@ -36,7 +36,7 @@ from signoff.core.notice import Asked, Notice, Together
 from signoff.core.request import State
 from signoff.core.subject import Subject
 from signoff.delivery import Reconciler, Route
-from signoff.delivery.status import show_again
+from signoff.delivery.delivery_status import show_again
 from signoff.errors import ChannelFailed, RequestError
 from signoff.testing import FakeClock
 

@@ -16,7 +16,7 @@ from signoff.broker import Broker
 from signoff.core.delivery import DeliveryState
 from signoff.core.notice import Asked
 from signoff.delivery import Reconciler, Route
-from signoff.delivery.status import troubles_of
+from signoff.delivery.delivery_status import troubles_of
 from signoff.errors import ChannelFailed
 from signoff.ports import Store
 from signoff.testing import FakeClock

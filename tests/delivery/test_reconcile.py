@@ -17,7 +17,7 @@ from signoff.core.request import State
 from signoff.core.subject import Subject
 from signoff.core.verdict import OnTimeout, Requirement
 from signoff.delivery import Reconciler, Route
-from signoff.delivery.status import place_of, show_again
+from signoff.delivery.delivery_status import place_of, show_again
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.testing import FakeClock
 

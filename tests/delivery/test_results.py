@@ -15,8 +15,8 @@ from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.run import RunState, SavedRun
 from signoff.core.subject import Subject
 from signoff.delivery import Route
+from signoff.delivery.delivery_status import show_again, tell_result
 from signoff.delivery.results import FinishedRuns
-from signoff.delivery.status import show_again, tell_result
 from signoff.errors import ChannelFailed
 from signoff.ports import Transaction
 from signoff.testing import FakeClock

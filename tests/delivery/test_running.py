@@ -13,7 +13,7 @@ from signoff.broker import Broker
 from signoff.core.delivery import NEVER
 from signoff.core.request import State
 from signoff.delivery import Reconciler, Route
-from signoff.delivery.status import running_channels
+from signoff.delivery.delivery_status import running_channels
 from signoff.errors import WrongUse
 from signoff.testing import FakeClock
 

@@ -16,7 +16,7 @@ from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.core.subject import Subject
 from signoff.delivery import Route
-from signoff.delivery.status import place_of, running_channels, show_again, troubles_of
+from signoff.delivery.delivery_status import place_of, running_channels, show_again, troubles_of
 from signoff.errors import ChannelFailed
 from signoff.testing import FakeClock
 

@@ -22,11 +22,11 @@ from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery import Reconciler, Route
-from signoff.delivery.inbox import StoreInbox
+from signoff.delivery.channel_inbox import StoreInbox
 from signoff.policy.engine import Policy
 from signoff.ports import Begin, Channel
 from signoff.store.sqlite import SqliteStore
-from signoff.wiring.inbox import project_inbox
+from signoff.wiring.program_inbox import project_inbox
 
 ROLES = {"ana": frozenset({"ops"}), "ben": frozenset({"ops", "dev"}), "dan": frozenset[str]()}
 ARGS = {"to": "ACME", "amount": 250}

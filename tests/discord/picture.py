@@ -27,8 +27,8 @@ from signoff.core.notice import Asked
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Requirement
-from signoff.delivery.inbox import StoreInbox
-from signoff.wiring.inbox import project_inbox
+from signoff.delivery.channel_inbox import StoreInbox
+from signoff.wiring.program_inbox import project_inbox
 
 DIRECTORY = Path(__file__).parents[2] / "docs" / "pictures"
 

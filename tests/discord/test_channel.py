@@ -13,7 +13,7 @@ from signoff.core.notice import Asked, RunResult
 from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.core.run import RunState
-from signoff.delivery.status import troubles_of
+from signoff.delivery.delivery_status import troubles_of
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.ports import Channel
 

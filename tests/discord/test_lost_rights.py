@@ -10,7 +10,7 @@ from signoff.core.notice import Asked, RunResult
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import RunState
 from signoff.core.verdict import Requirement
-from signoff.delivery.status import troubles_of
+from signoff.delivery.delivery_status import troubles_of
 from signoff.errors import ChannelFailed
 
 

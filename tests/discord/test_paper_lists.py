@@ -11,10 +11,10 @@ from signoff.channels.discord.lists import history_sheet, pending_sheet, show_sh
 from signoff.channels.discord.notice_message import digest_of_all, sheet_for
 from signoff.channels.discord.request_file import whole
 from signoff.channels.discord.sheet import MessageSheet
-from signoff.core.context import EarlierAnswers, RequestContext, Tally
 from signoff.core.loosening import Loosened
 from signoff.core.notice import Asked, Together
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.request_context import EarlierAnswers, RequestContext, Tally
 
 LATER = AT + timedelta(minutes=5)
 

@@ -18,7 +18,7 @@ from signoff.config import load_settings
 from signoff.core.request import ApprovalRequest
 from signoff.delivery import Reconciler
 from signoff.testing import FakeClock
-from signoff.wiring.channels import routes_for
+from signoff.wiring.channel_wiring import routes_for
 
 
 class Timed(House):

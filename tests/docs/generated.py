@@ -20,7 +20,7 @@ from tests.docs.pictures import pictures
 
 from signoff import errors
 from signoff.cli.main import COMMANDS, program
-from signoff.config.schema import SCHEMA_FILES, schema_of
+from signoff.config.json_schemas import SCHEMA_FILES, schema_of
 from signoff.core import event
 from signoff.core.record import KINDS
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from signoff import Signoff, errors
-from signoff.channels.keys import ALL, BACK, KEYS, NONE, ONE_BY_ONE
+from signoff.channels.answer_keys import ALL, BACK, KEYS, NONE, ONE_BY_ONE
 from signoff.cli.main import COMMANDS, program
 from signoff.core.event import CallStep
 from signoff.core.record import KINDS

@@ -23,7 +23,7 @@ from tests import start
 from tests.docs.drawings import courses
 from tests.docs.generated import DOCS, PLACE, ROOT, TABLES, filled, images, places
 
-from signoff.config.schema import SCHEMA_FILES
+from signoff.config.json_schemas import SCHEMA_FILES
 from signoff.core.lifecycle import FINAL, TABLE
 
 FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)

@@ -22,7 +22,7 @@ from signoff.core.request import State
 from signoff.core.run import RunState
 from signoff.core.terms import Budget, Scope, Terms
 from signoff.errors import EditRefused, Halted, RunOver, RunTaken
-from signoff.gate.calls import idempotency_key
+from signoff.gate.gated_calls import idempotency_key
 from signoff.gate.resume import resume_run
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import ScriptedApprover, ScriptedModel

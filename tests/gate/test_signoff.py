@@ -39,8 +39,8 @@ from signoff.errors import (
     ScriptEnded,
     WrongUse,
 )
-from signoff.gate.calls import asking
 from signoff.gate.capability import UnknownToolWarning
+from signoff.gate.gated_calls import asking
 from signoff.testing import FakeClock, ScriptedApprover, ScriptedModel
 
 ANA = Actor(name="ana")

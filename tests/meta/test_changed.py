@@ -36,8 +36,8 @@ def __getattr__(name):
     "src/signoff/store/queries.py": "",
     "src/signoff/store/rows.py": "",
     "src/signoff/store/sql/first.sql": "",
-    "src/signoff/cli/main.py": 'COMMANDS = {"inbox": "signoff.cli.inbox:inbox"}\n',
-    "src/signoff/cli/inbox.py": "",
+    "src/signoff/cli/main.py": 'COMMANDS = {"inbox": "signoff.cli.inbox_command:inbox"}\n',
+    "src/signoff/cli/inbox_command.py": "",
     "tests/__init__.py": "",
     "tests/conftest.py": "",
     "tests/helper.py": "def help():\n    import signoff.gate\n",
@@ -98,7 +98,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "src/signoff/store/sql/first.sql",
             SOURCE | {"helped/test_helped", "helped/deep/test_deeper", "started/test_module"},
         ),
-        ("src/signoff/cli/inbox.py", SOURCE | {"started/test_code", "started/test_program"}),
+        ("src/signoff/cli/inbox_command.py", SOURCE | {"started/test_code", "started/test_program"}),
         (
             "src/signoff/__init__.py",
             SOURCE
@@ -269,7 +269,7 @@ def test_a_channel_does_not_reach_how_commands_are_read(graph: Graph) -> None:
 
 
 def test_how_commands_are_read_reaches_its_tests_and_those_that_start_the_program(graph: Graph) -> None:
-    reached = set(graph.reached(["src/signoff/policy/shell/words.py"]))
+    reached = set(graph.reached(["src/signoff/policy/shell/literal_words.py"]))
     assert {"tests/policy/shell/test_words.py", "tests/policy/test_commands.py", "tests/cli/test_run.py"} <= reached
     assert not {"tests/policy/sql/test_sql_names.py", "tests/core/test_canonical.py"} & reached
     by_table = set(graph.reached(["src/signoff/policy/shell/programs/git.toml"]))

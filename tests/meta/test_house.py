@@ -34,6 +34,15 @@ def test_no_class_has_the_name_of_another(capsys: pytest.CaptureFixture[str]) ->
     assert twice == {}
 
 
+def test_no_module_has_the_name_of_another() -> None:
+    homes: defaultdict[str, list[str]] = defaultdict(list)
+    for file in sorted(PACKAGE.rglob("*.py")):
+        if file.name != "__init__.py":
+            homes[file.name].append(str(file.relative_to(PACKAGE)))
+    assert len(homes) > 400
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}
+
+
 @pytest.mark.nightly  # a minute; pyright reads the same file each day, with the sources
 def test_a_program_of_a_user_passes_mypy_and_a_wrong_one_does_not(tmp_path: Path) -> None:
     def checked(file: Path) -> subprocess.CompletedProcess[str]:

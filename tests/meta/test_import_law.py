@@ -41,9 +41,11 @@ EXTRA = {
     "policy/shell/table.py": _DATA,
     "policy/shell/wrappers.py": _DATA,
     "policy/shell/grammar.py": frozenset({"tree_sitter", "tree_sitter_bash"}),
-    "policy/shell/tree.py": frozenset({"tree_sitter", "tree_sitter_bash"}),
+    "policy/shell/syntax_tree.py": frozenset({"tree_sitter", "tree_sitter_bash"}),
     "policy/sql/names.py": _DATA,
-    "policy/sql/tree.py": frozenset({"sqlglot", "logging", "contextvars"}),  # its parser logs what it does not like
+    "policy/sql/statement_tree.py": frozenset(
+        {"sqlglot", "logging", "contextvars"}
+    ),  # its parser logs what it does not like
     "policy/sql/verbs.py": frozenset({"sqlglot"}),
     "policy/url.py": frozenset({"idna"}),
     "ports.py": frozenset({"contextvars"}),

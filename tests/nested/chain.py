@@ -14,7 +14,7 @@ from signoff import Approver, Signoff, call_agent
 from signoff.ports import Clock, Store
 from signoff.testing import ScriptedModel
 from signoff.toolsets import idempotency_key
-from signoff.workers.script import _results
+from signoff.workers.scripted_model import _results
 
 RULES: list[dict[str, Any]] = [{"allow": ["ask", "look"]}, {"ask": "pay", "timeout": "1h"}]
 OUTPUT: Any = [str, DeferredToolRequests]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from signoff.core.call import Call
+from signoff.policy.call_paths import Facts
 from signoff.policy.engine import Policy
 from signoff.policy.explain import Explanation
-from signoff.policy.facts import Facts
 from signoff.policy.match_result import MatchResult
 
 ROOT = "/home/ana/project"

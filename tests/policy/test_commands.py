@@ -16,7 +16,7 @@ from signoff.core.verdict import Effect, Verdict
 from signoff.errors import PolicyError
 from signoff.policy.builtin import builtin_policy
 from signoff.policy.layers import Layers
-from signoff.policy.shell.facts import read_shell
+from signoff.policy.shell.command_facts import read_shell
 from signoff.policy.shell.patterns import CommandPattern
 from signoff.policy.shell.table import known_programs, program
 

@@ -13,7 +13,7 @@ from signoff.core.call import LABELS
 from signoff.core.verdict import OnTimeout
 from signoff.policy import parse, parse_match
 from signoff.policy.operators import OPERATORS
-from signoff.policy.shell.facts import read_shell
+from signoff.policy.shell.command_facts import read_shell
 from signoff.policy.sql import read_sql
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "policy.md"

@@ -20,13 +20,13 @@ from tests.tables import table
 from signoff.core.call import Call
 from signoff.core.verdict import Effect
 from signoff.errors import PolicyError
+from signoff.policy.call_paths import Facts
 from signoff.policy.engine import Policy
-from signoff.policy.facts import Facts
 from signoff.policy.layers import Layers
 from signoff.policy.match_result import YES, Truth
 from signoff.policy.policy_source import parse_policy
+from signoff.policy.policy_text import read_written, written
 from signoff.policy.reach import reach, reach_of
-from signoff.policy.written import read_written, written
 
 DENY = {"otherwise": "deny"}
 GIT: list[dict[str, Any]] = [

@@ -8,7 +8,7 @@ import pytest
 from tests.policy.rules import ROOT, call, finding, policy
 from tests.tables import table
 
-from signoff.policy.facts import Facts, is_path_key
+from signoff.policy.call_paths import Facts, is_path_key
 from signoff.policy.match_result import Truth
 
 YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN

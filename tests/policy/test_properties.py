@@ -13,8 +13,8 @@ from tests.profiles import examples
 from signoff.core.call import LABELS, Call
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import PolicyError
+from signoff.policy.call_paths import Facts
 from signoff.policy.engine import Policy
-from signoff.policy.facts import Facts
 from signoff.policy.layers import Layers
 from signoff.policy.match_result import Truth
 from signoff.policy.policy_source import parse_policy

@@ -13,7 +13,7 @@ from tests import start
 from tests.records import chain, checkpoint
 
 from signoff.errors import StoreError, WrongFile, WrongUse
-from signoff.store.keys import Keys, is_signed, keys_directory, read_public_key
+from signoff.store.signing_key import Keys, is_signed, keys_directory, read_public_key
 
 NEWEST = checkpoint(chain(3)[-1])
 
@@ -41,14 +41,14 @@ def test_many_at_once_make_one_key(keys: Keys) -> None:
 
 
 def test_many_processes_at_once_make_one_key(keys: Keys) -> None:
-    code = "import sys; from signoff.store.keys import Keys; print(Keys(sys.argv[1]).public_key(make=True))"
+    code = "import sys; from signoff.store.signing_key import Keys; print(Keys(sys.argv[1]).public_key(make=True))"
     command = [sys.executable, "-c", code, str(keys.directory)]
     running = [start.Process(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     assert len({one.communicate(timeout=60)[0] for one in running}) == 1
 
 
 def test_nothing_heavy_is_loaded_before_it_is_used() -> None:
-    code = "import sys, signoff.store.keys, signoff.broker.checkpoints; print('cryptography' in sys.modules)"
+    code = "import sys, signoff.store.signing_key, signoff.broker.checkpoints; print('cryptography' in sys.modules)"
     assert start.fresh(code) == "False\n"
 
 

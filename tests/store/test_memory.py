@@ -8,8 +8,8 @@ from tests.contracts.samples import draft, request
 
 from signoff.core.record import START
 from signoff.ports import Store
-from signoff.store.memory import MemoryStore
 from signoff.store.memory_record import TOUCHED
+from signoff.store.memory_store import MemoryStore
 
 
 async def note(store: Store, *requests: str) -> None:

@@ -10,11 +10,11 @@ import pytest
 from tests import start
 
 from signoff.errors import MissingExtra, StoreError, WrongUse
-from signoff.store.memory import MemoryStore
+from signoff.store.memory_store import MemoryStore
 from signoff.store.open import open_store
 from signoff.store.postgres import PostgresStore
 from signoff.store.sqlite import SqliteStore
-from signoff.store.urls import masked
+from signoff.store.store_urls import masked
 
 
 def sqlite_at(url: str, root: Path) -> Path:

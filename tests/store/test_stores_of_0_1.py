@@ -26,15 +26,15 @@ from signoff.broker.conversations import conversation_log
 from signoff.broker.readers import has_read
 from signoff.broker.secret_key import secret_key
 from signoff.core.codec import dump_process
-from signoff.core.context import EarlierAnswers, Tally
 from signoff.core.delivery import DeliveryState
 from signoff.core.mode import ApprovalMode
 from signoff.core.notice import Asked, Notice
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.request_context import EarlierAnswers, Tally
 from signoff.core.run import EnteredCall, Process, RunSetup, RunState
 from signoff.core.subject import Subject, SubjectKind
 from signoff.delivery import Reconciler, Route
-from signoff.delivery.status import running_channels
+from signoff.delivery.delivery_status import running_channels
 from signoff.errors import SchemaError
 from signoff.ports import Inbox, Store, Transaction
 from signoff.processes import this_process

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from signoff.toolsets.builtin.files.beneath import Outside, Root
-from signoff.toolsets.builtin.files.calls import has_open_beneath, rename_new
 from signoff.toolsets.builtin.files.spot import NotPlain
+from signoff.toolsets.builtin.files.system_calls import has_open_beneath, rename_new
 
 WAYS = ["openat2", "walk"]
 

@@ -21,7 +21,7 @@ from tests.toolsets.projects import Project, project, run
 from signoff import ApprovalMemory, Signoff
 from signoff.errors import SignoffError, WrongFile, WrongUse
 from signoff.testing import ScriptedApprover, ScriptedModel
-from signoff.toolsets.builtin.files.toolset import FilesToolset
+from signoff.toolsets.builtin.files.file_toolset import FilesToolset
 from signoff.toolsets.catalog import BuiltToolset, Catalog, known_tools
 from signoff.toolsets.context import Context
 from signoff.toolsets.together import name_of, together

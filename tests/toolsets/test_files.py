@@ -17,7 +17,7 @@ from pydantic_ai.messages import ModelMessage, ToolReturnPart
 from signoff import Signoff
 from signoff.core.verdict import Effect, Verdict
 from signoff.testing import ScriptedApprover, ScriptedModel
-from signoff.toolsets.builtin.files.toolset import READS, WRITES, FilesToolset, filesystem
+from signoff.toolsets.builtin.files.file_toolset import READS, WRITES, FilesToolset, filesystem
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pydantic_ai.exceptions import ToolFailed
 
 from signoff.policy.places import path_trouble, runs_later
 from signoff.toolsets.builtin.files.beneath import How, Root
-from signoff.toolsets.builtin.files.toolset import FilesToolset
+from signoff.toolsets.builtin.files.file_toolset import FilesToolset
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "path_escapes.jsonl"
 ROWS: list[dict[str, Any]] = (

@@ -15,7 +15,7 @@ from tests.profiles import examples
 
 from signoff.policy.shell.line import CommandLine, Join, Pipeline, Redirect, Simple, Word
 from signoff.toolsets.builtin.shell.argv import Step, run_line
-from signoff.toolsets.builtin.shell.processes import USUAL, CommandResult, ProcessLimits
+from signoff.toolsets.builtin.shell.subprocesses import USUAL, CommandResult, ProcessLimits
 
 BASH = shutil.which("bash")
 

@@ -15,8 +15,8 @@ from tests.profiles import NIGHTLY
 from tests.toolsets.scratch import lay_out, seen_files
 
 from signoff.toolsets.builtin.shell.argv import run_line
-from signoff.toolsets.builtin.shell.plan import CommandPlan, plan
-from signoff.toolsets.builtin.shell.processes import CommandResult, ProcessLimits
+from signoff.toolsets.builtin.shell.command_plan import CommandPlan, plan
+from signoff.toolsets.builtin.shell.subprocesses import CommandResult, ProcessLimits
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "shell_benign_auto.jsonl"
 QUICK = ProcessLimits(seconds=10, output=200_000)

@@ -11,7 +11,7 @@ from signoff.policy.shell.line import CommandLine, Pipeline, Simple, Word
 from signoff.toolsets.builtin.shell.approved_command import run_approved
 from signoff.toolsets.builtin.shell.argv import run_line
 from signoff.toolsets.builtin.shell.environment import find_program, others_change
-from signoff.toolsets.builtin.shell.processes import CommandResult
+from signoff.toolsets.builtin.shell.subprocesses import CommandResult
 
 TRICKS = {
     "LD_LIBRARY_PATH": "/tmp",

@@ -13,7 +13,7 @@ import pytest
 from signoff.policy.shell.line import CommandLine, Pipeline, Simple, Word
 from signoff.toolsets.builtin.shell.approved_command import run_approved
 from signoff.toolsets.builtin.shell.argv import run_line
-from signoff.toolsets.builtin.shell.processes import Capture, CommandResult, ProcessLimits
+from signoff.toolsets.builtin.shell.subprocesses import Capture, CommandResult, ProcessLimits
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="stragglers are looked for in /proc")
 

@@ -16,7 +16,7 @@ from signoff.core.verdict import Effect
 from signoff.errors import WrongUse
 from signoff.testing import ScriptedModel
 from signoff.toolsets import shell_file_ops as shell
-from signoff.toolsets.builtin.shell.toolset import ShellToolset
+from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
 
 GIT = shutil.which("git")
 needs_git = pytest.mark.skipif(GIT is None, reason="needs git")

@@ -22,8 +22,8 @@ from tests import start
 from signoff.core.verdict import Effect
 from signoff.errors import WrongUse
 from signoff.toolsets.builtin.sql.databases import DatabaseError, database
-from signoff.toolsets.builtin.sql.toolset import SqlToolset, sql_toolset
-from signoff.workers.script import ScriptedModel
+from signoff.toolsets.builtin.sql.sql_toolset import SqlToolset, sql_toolset
+from signoff.workers.scripted_model import ScriptedModel
 
 SLOW = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 10000000000) SELECT count(*) FROM n"
 MADE = "CREATE TABLE t(a int, b text); CREATE INDEX i ON t(a); INSERT INTO t VALUES (1, 'x'), (2, NULL), (3, 'é')"
@@ -207,7 +207,7 @@ def test_the_missing_extra_is_named() -> None:
         "for name in [*sys.modules]:\n"
         "    if name.startswith(('psycopg', 'signoff.toolsets.builtin.sql')): del sys.modules[name]\n"
         "sys.modules['psycopg'] = None\n"
-        "from signoff.toolsets.builtin.sql.toolset import sql_toolset\n"
+        "from signoff.toolsets.builtin.sql.sql_toolset import sql_toolset\n"
         "try: sql_toolset('postgresql://x/y')\n"
         "except Exception as error: sys.exit(0 if 'signoff[postgres]' in str(error) else 1)\n"
         "sys.exit(2)"

@@ -23,12 +23,12 @@ from signoff.channels import DiscordApprovals
 from signoff.config import load_settings
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.subject import Subject
-from signoff.delivery.status import place_of, running_channels
+from signoff.delivery.delivery_status import place_of, running_channels
 from signoff.errors import MissingExtra, WrongUse
 from signoff.ports import Transaction
-from signoff.store.memory import MemoryStore
+from signoff.store.memory_store import MemoryStore
 from signoff.store.open import open_store
-from signoff.wiring.channels import channel_for
+from signoff.wiring.channel_wiring import channel_for
 from signoff.wiring.resumable_runs import ResumableRuns
 
 

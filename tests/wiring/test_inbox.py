@@ -23,12 +23,12 @@ from signoff.core.safe import grant_line
 from signoff.core.terms import Scope, Terms
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery import Reconciler, Route
-from signoff.delivery.inbox import StoreInbox
+from signoff.delivery.channel_inbox import StoreInbox
 from signoff.errors import AlreadySettled, EditRefused, NotEntitled, RequestError, UnknownRequest
 from signoff.ports import Inbox
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FakeClock
-from signoff.wiring.inbox import project_inbox
+from signoff.wiring.program_inbox import project_inbox
 
 ANA = Actor(name="ana", roles=frozenset({"ops", "dev"}), via="discord")
 BEN = Actor(name="ben", roles=frozenset({"ops"}), via="discord")

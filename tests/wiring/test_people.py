@@ -17,13 +17,13 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor, Delegation
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Requirement
-from signoff.delivery.inbox import StoreInbox
+from signoff.delivery.channel_inbox import StoreInbox
 from signoff.errors import NotEntitled
-from signoff.store.memory import MemoryStore
+from signoff.store.memory_store import MemoryStore
 from signoff.testing import FakeClock
-from signoff.wiring.inbox import project_inbox
-from signoff.wiring.people import Accounts, OnFile
+from signoff.wiring.program_inbox import project_inbox
 from signoff.wiring.project import roles_of
+from signoff.wiring.project_people import Accounts, OnFile
 
 ANA, BEN = "102938475610293847", "564738291056473829"
 BOTH = f'{{ana: {{roles: [ops], discord: "{ANA}"}}, ben: {{roles: [ops], discord: "{BEN}"}}}}'

@@ -25,7 +25,7 @@ from signoff.ports import Heard, Inbox
 from signoff.testing import FakeClock
 from signoff.wiring import RunOptions
 from signoff.wiring.channel_runs import Running
-from signoff.wiring.inbox import project_inbox
+from signoff.wiring.program_inbox import project_inbox
 
 T = TypeVar("T")
 PATIENCE = 60

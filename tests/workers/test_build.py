@@ -15,7 +15,7 @@ from pydantic_ai.native_tools import WebSearchTool
 from tests.workers.project import calling, project, run, saying, seeing
 
 from signoff.errors import WrongFile, WrongUse
-from signoff.workers import prompt as prompts
+from signoff.workers import worker_prompt as prompts
 from signoff.workers.project_workers import Workers
 
 ISSUE = """

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from signoff.attached.answers import (
+from signoff.attached.attached_policies import ToolsetLayer, layers_of
+from signoff.attached.toolset_methods import (
     NEEDS,
     Hook,
     MethodArguments,
@@ -18,7 +19,6 @@ from signoff.attached.answers import (
     takes,
     words_of,
 )
-from signoff.attached.layers import ToolsetLayer, layers_of
 from signoff.core.call import Call
 from signoff.core.verdict import Effect, Verdict
 from signoff.links import followed

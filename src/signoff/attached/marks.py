@@ -14,8 +14,8 @@ from pydantic_ai import ApprovalRequired, RunContext
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.toolsets import AbstractToolset, DynamicToolset, ToolsetTool, WrapperToolset
 
+from signoff.attached.attached_policies import ATTRIBUTES, LAYERS, ToolsetLayer, layers_of
 from signoff.attached.checks import Check, checks_of, described, said
-from signoff.attached.layers import ATTRIBUTES, LAYERS, ToolsetLayer, layers_of
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import WrongUse
 from signoff.policy.strictest import strictest

@@ -16,10 +16,10 @@ from signoff.broker import requests as stored
 from signoff.broker.audit_buffer import AuditBuffer
 from signoff.broker.checkpoints import Signer
 from signoff.broker.deadlines import Deadlines, feed
+from signoff.broker.entitlements import People
 from signoff.broker.grants import BrokerGrants, check_role, check_terms, remember
 from signoff.broker.journal import Journal
 from signoff.broker.ledger import Ledger
-from signoff.broker.people import People
 from signoff.broker.policies import BrokerPolicies
 from signoff.broker.runs import BrokerRuns, RunProgress, check, refuse_over, save
 from signoff.broker.signatures import Signing
@@ -27,7 +27,7 @@ from signoff.broker.switch import Switch, check_not_halted
 from signoff.broker.watch import Watch
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import NOWHERE
-from signoff.core.inbox import Item
+from signoff.core.inbox_row import Item
 from signoff.core.lifecycle import OPEN, AskedAgain, Assigned, Cancelled, Claimed, Event, OutcomeReported, Voted
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
@@ -324,7 +324,7 @@ class Broker:
     # --- by whoever is being stopped, and must not wait ---
 
     def give_back(self, request_id: str, token: str) -> None:
-        """Record that a claim was taken by somebody who then did not run the call: it may be asked about anew."""
+        """Record that the claim was given up before the call began: the approval is good again."""
         journal = self.ledger.journal
         self.ledger.later("give back", lambda tx, now: stored.give_back(tx, journal, request_id, token, now))
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from signoff.broker.entitlements import People
 from signoff.broker.ids import new_id
 from signoff.broker.journal import Journal
 from signoff.broker.ledger import Ledger
-from signoff.broker.people import People
 from signoff.core.call import Call
 from signoff.core.canonical import canonical
 from signoff.core.card import safe_summary

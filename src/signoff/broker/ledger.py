@@ -7,9 +7,9 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypeVar
 
-from signoff.broker.clock import AgreedClock, SystemClock
 from signoff.broker.ids import new_id
 from signoff.broker.journal import Journal
+from signoff.broker.wall_clock import AgreedClock, SystemClock
 from signoff.core.run import Process
 from signoff.ports import Clock, Store, Transaction
 from signoff.processes import BEAT, seen, this_process

@@ -28,7 +28,7 @@ class BrokerPolicies:
         if not revision or revision in self._kept or not self._ledger.store.is_durable:
             return
         if tx.policies.get(revision) is None:
-            from signoff.policy.written import written  # who only lists questions needs no parser
+            from signoff.policy.policy_text import written  # who only lists questions needs no parser
 
             if (text := written(policy)) is None:
                 return
@@ -43,7 +43,7 @@ class BrokerPolicies:
         """
         if request.policy_revision in ("", beside.revision):
             return beside
-        from signoff.policy.written import layers_of, read_written
+        from signoff.policy.policy_text import layers_of, read_written
 
         # Of several layers it covers their directories too; a single one is only looked for beside itself.
         text = await self._ledger.store.read(lambda tx: tx.policies.get(request.policy_revision))

@@ -10,7 +10,6 @@ from datetime import datetime
 from signoff.broker.ids import new_id
 from signoff.broker.journal import Journal
 from signoff.core.card import safe_summary
-from signoff.core.context import NO_ANSWERS
 from signoff.core.delivery import NOWHERE, Delivery
 from signoff.core.lifecycle import (
     OPEN,
@@ -28,6 +27,7 @@ from signoff.core.lifecycle import (
 )
 from signoff.core.notice import trail_of
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.request_context import NO_ANSWERS
 from signoff.core.subject import Subject, SubjectKind
 from signoff.errors import AlreadySettled, RequestError, UnknownRequest
 from signoff.ports import Transaction

@@ -13,8 +13,8 @@ from signoff.broker.conversations import conversation_log, following, not_news, 
 from signoff.broker.deadlines import feed
 from signoff.broker.ledger import Ledger
 from signoff.broker.requests import enter, settle
+from signoff.broker.run_status import RunStatus, run_status
 from signoff.broker.signatures import Signed, Signing
-from signoff.broker.status import RunStatus, run_status
 from signoff.broker.switch import check_not_halted
 from signoff.core.lifecycle import Cancelled
 from signoff.core.loosening import NOT_LOOSENED, Loosened

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from signoff.core.inbox import Item
+from signoff.core.inbox_row import Item
 from signoff.core.request import ApprovalRequest, State
 from signoff.ports import Transaction
 

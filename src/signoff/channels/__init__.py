@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # some are above this package: they are public here, as users
     from signoff.ports import Channel as Channel
     from signoff.ports import Inbox as Inbox
     from signoff.wiring.discord import DiscordApprovals as DiscordApprovals
-    from signoff.wiring.inbox import open_inbox as open_inbox
+    from signoff.wiring.program_inbox import open_inbox as open_inbox
 
 _HOMES = {
     "Asked": "core.notice",
@@ -43,7 +43,7 @@ _HOMES = {
     "card_for": "core.card",
     "headless_approver": "channels.approvers",
     "is_clean": "core.visible",
-    "open_inbox": "wiring.inbox",
+    "open_inbox": "wiring.program_inbox",
     "outcome_text": "channels.outcome",
     "result_text": "channels.outcome",
     "scripted_approver": "channels.approvers",

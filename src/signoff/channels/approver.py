@@ -22,7 +22,7 @@ from signoff.channels.sync_calls import drop, in_thread
 from signoff.channels.turns import Outcome
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision, Ending
-from signoff.core.inbox import agreed
+from signoff.core.inbox_row import agreed
 from signoff.core.mode import ApprovalMode
 from signoff.core.moment import error_text
 from signoff.core.notice import Asked, Notice, RunResult, Together
@@ -30,8 +30,8 @@ from signoff.core.people import Actor, ActorKind
 from signoff.core.quorum import why_excluded, why_not_entitled
 from signoff.core.redact import Redactor
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.request_status import settled_text
 from signoff.core.safe import safe_text
-from signoff.core.status import settled_text
 from signoff.core.visible import visible
 from signoff.errors import (
     AlreadySettled,

@@ -9,9 +9,7 @@ from functools import partial
 
 from rich.text import Text
 
-from signoff.channels.edit_draft import edit_arguments, start_of
-from signoff.channels.keyboard import EndOfInput, Interrupted, LeftOpen, Withdrawn
-from signoff.channels.keys import (
+from signoff.channels.answer_keys import (
     BACK,
     CARD,
     CTRL_C_DENIES,
@@ -25,6 +23,8 @@ from signoff.channels.keys import (
     keys_for,
     numbers_to,
 )
+from signoff.channels.edit_draft import edit_arguments, start_of
+from signoff.channels.keyboard import EndOfInput, Interrupted, LeftOpen, Withdrawn
 from signoff.channels.render import draw_card, draw_diff, draw_facts, top_of
 from signoff.channels.rule_drafts import WRITTEN, DraftRules, RuleDraft
 from signoff.channels.screen import Screen

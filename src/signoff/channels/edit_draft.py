@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
+from signoff.channels.answer_keys import is_yes
 from signoff.channels.editor import BrokenArgs, EditorFailed, edit_text, find_editor, pretty, read_args, write_args
-from signoff.channels.keys import is_yes
 from signoff.channels.render import draw_diff
 from signoff.channels.screen import Screen
 from signoff.core.canonical import canonical

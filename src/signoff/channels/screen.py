@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.segment import Segments
 from rich.text import Text
 
+from signoff.channels.answer_keys import Key
 from signoff.channels.keyboard import Keyboard
-from signoff.channels.keys import Key
 from signoff.channels.render import TerminalLook, clipped, folded
 from signoff.core.visible import visible
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from signoff.channels.answer_keys import ALL, CTRL_C_DENIES_ALL, NONE, ONE_BY_ONE, STOP, Key, numbers_to
 from signoff.channels.dialog import Dialog
 from signoff.channels.keyboard import EndOfInput, Interrupted, LeftOpen, NoLine, Withdrawn
-from signoff.channels.keys import ALL, CTRL_C_DENIES_ALL, NONE, ONE_BY_ONE, STOP, Key, numbers_to
 from signoff.channels.render import draw_list
 from signoff.channels.screen import Screen
 from signoff.core.card import Choice

@@ -16,10 +16,10 @@ from typing import IO, Literal
 
 from rich.console import Console
 
+from signoff.channels.answer_keys import CTRL_C_LEAVES
 from signoff.channels.dialog import Dialog
 from signoff.channels.headless import NO_TERMINAL, HeadlessApprover
 from signoff.channels.keyboard import Interrupted, Keyboard, LeftOpen, NoLine, Withdrawn
-from signoff.channels.keys import CTRL_C_LEAVES
 from signoff.channels.rule_drafts import DraftRules
 from signoff.channels.screen import Screen, terminal_console
 from signoff.channels.several import Several

@@ -19,8 +19,8 @@ from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Static
 
+from signoff.channels.answer_keys import KEYS, RULE, Key
 from signoff.channels.edit_draft import EditDraft, start_of
-from signoff.channels.keys import KEYS, RULE, Key
 from signoff.channels.render import TerminalLook, clipped, draw_card
 from signoff.channels.rule_drafts import WRITTEN, DraftRules, RuleDraft, RuleDrafts
 from signoff.channels.terminal import said_about

@@ -19,7 +19,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from signoff.channels.keys import Key
+from signoff.channels.answer_keys import Key
 from signoff.channels.render import TerminalLook, folded
 
 NARROWEST = 20

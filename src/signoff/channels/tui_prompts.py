@@ -17,9 +17,9 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
+from signoff.channels.answer_keys import KEYS, Key
 from signoff.channels.dialog import reasons
 from signoff.channels.edit_draft import UNUSABLE, EditDraft, changes_title
-from signoff.channels.keys import KEYS, Key
 from signoff.channels.render import TerminalLook, draw_diff, draw_facts, folded
 from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
 from signoff.channels.tui_paper import Draw, KeyLine, Paper

@@ -13,7 +13,7 @@ from signoff.core.subject import Subject, SubjectKind
 from signoff.processes import is_alive
 
 if TYPE_CHECKING:
-    from signoff.core.inbox import Item
+    from signoff.core.inbox_row import Item
     from signoff.ports import Transaction
 
 

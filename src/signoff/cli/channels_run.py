@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.channels.outcome import step_text
-from signoff.cli.words import as_json as json_line
-from signoff.cli.words import count, iso, now, safe
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import count, iso, now, safe
 from signoff.core.notice import Asked, Notice, Reminder
 from signoff.core.request import State
 from signoff.core.subject import Subject
@@ -45,7 +45,7 @@ def run_until_stopped(
 ) -> None:
     """Open the channels, and stay."""
     from signoff.wiring import open_broker
-    from signoff.wiring.channels import channel_named, check_workers, discord_people
+    from signoff.wiring.channel_wiring import channel_named, check_workers, discord_people
     from signoff.wiring.project import settings_for
 
     settings = settings_for(policy)
@@ -99,9 +99,9 @@ async def _stay(
 ) -> None:
     """`run_options`: how to go on with what was answered; None: not here."""
     from signoff.delivery import Reconciler
-    from signoff.wiring.channels import routes_for
-    from signoff.wiring.inbox import project_inbox
-    from signoff.wiring.people import OnFile
+    from signoff.wiring.channel_wiring import routes_for
+    from signoff.wiring.program_inbox import project_inbox
+    from signoff.wiring.project_people import OnFile
 
     broker.people.follow(OnFile(settings).roles)  # who is taken off the file while this runs is out
     start: list[Callable[[Heard], Awaitable[str]]] = []

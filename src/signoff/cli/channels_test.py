@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli.main import FAILED, WAITING
-from signoff.cli.words import as_json as json_line
-from signoff.cli.words import safe
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import safe
 from signoff.core.delivery import NEVER
 from signoff.core.moment import span
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.status import settled_text
+from signoff.core.request_status import settled_text
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import SignoffError, WrongFile, WrongUse
 
@@ -68,7 +68,7 @@ class _Failed(Exception):
 def try_out(name: str, wait: timedelta, policy: str | None, *, answer: bool, as_json: bool) -> None:
     """Try a channel, and leave with what came of it."""
     from signoff.wiring import settings_for
-    from signoff.wiring.channels import channel_named
+    from signoff.wiring.channel_wiring import channel_named
 
     settings = settings_for(policy)
     entry = channel_named(name, settings)
@@ -124,7 +124,7 @@ async def _refuse_two(entry: ChannelEntry, settings: Settings) -> None:
     """Raise where the channel is run already: both programs would be handed the answer, and the other knows nothing."""
     from signoff.broker import Broker
     from signoff.cli.open_broker import store_meant
-    from signoff.delivery.status import running_channels
+    from signoff.delivery.delivery_status import running_channels
 
     try:
         store = store_meant(None, settings, make=False)
@@ -144,7 +144,7 @@ async def _refuse_two(entry: ChannelEntry, settings: Settings) -> None:
 
 async def _reached(entry: ChannelEntry, settings: Settings, steps: TestSteps) -> None:
     """The secret is there, somebody could answer, and the service lets us do what we need."""
-    from signoff.wiring.channels import discord_people, need_discord
+    from signoff.wiring.channel_wiring import discord_people, need_discord
 
     if entry.use != "discord":
         return
@@ -250,7 +250,7 @@ class Trial:
             error = None if self.posting.cancelled() else self.posting.exception()
             return ShownRequest(problem=str(error or "it was stopped"), is_hopeless=True)
         from signoff.core.subject import Subject, SubjectKind
-        from signoff.delivery.status import running_channels
+        from signoff.delivery.delivery_status import running_channels
 
         name, subject = self.entry.name, Subject(SubjectKind.REQUEST, request.id)
         one = await self.broker.store.read(lambda tx: tx.deliveries.get(name, subject))
@@ -278,10 +278,10 @@ async def _trial(entry: ChannelEntry, settings: Settings, *, listens: bool) -> A
     """`listens`: whether it takes answers, of which every program with the same secret is told."""
     from signoff.broker import Broker
     from signoff.delivery import Reconciler, Route
-    from signoff.store.memory import MemoryStore
+    from signoff.store.memory_store import MemoryStore
     from signoff.wiring import roles_of
-    from signoff.wiring.channels import channel_for
-    from signoff.wiring.inbox import project_inbox
+    from signoff.wiring.channel_wiring import channel_for
+    from signoff.wiring.program_inbox import project_inbox
 
     broker = Broker(MemoryStore(), people=roles_of(settings))
     channel = channel_for(entry, settings, listens=listens)

@@ -46,7 +46,7 @@ def _rule_files(files: Files) -> Iterator[Path]:
 
 
 def _secret_files(settings: Settings) -> Iterator[Path]:
-    from signoff.store.keys import keys_directory
+    from signoff.store.signing_key import keys_directory
 
     directory = Path(settings.directory)
     if settings.file and any(secret_findings(settings)):

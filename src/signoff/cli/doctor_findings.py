@@ -285,7 +285,7 @@ def _literal_secrets(entry: ToolsetEntry) -> Iterator[Finding]:
 
 
 def _has_password(text: str) -> bool:
-    from signoff.store.urls import masked
+    from signoff.store.store_urls import masked
 
     return "://" in text and masked(text) != text
 

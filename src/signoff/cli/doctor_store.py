@@ -47,8 +47,8 @@ class KnownTool:
 def look_at_store(option: str | None, settings: Settings) -> StoreFacts:
     """Open the store, if there is one, and look; nothing is made or changed."""
     from signoff.errors import SignoffError
+    from signoff.store.store_urls import masked
     from signoff.store.upkeep import check
-    from signoff.store.urls import masked
     from signoff.wiring import chosen_store
 
     chosen = chosen_store(option, settings)
@@ -113,10 +113,10 @@ async def _record(store: Store) -> tuple[list[Finding], str]:
     """Whether the record is whole: all of it where that is quick, else its end and what this machine signed."""
     from signoff.broker.audit import verify_store
     from signoff.broker.checkpoints import known_as, place_of
-    from signoff.cli.words import count
+    from signoff.cli.terminal_text import count
     from signoff.core.record import is_link
     from signoff.errors import RecordBroken, SignoffError
-    from signoff.store.keys import Keys, is_signed
+    from signoff.store.signing_key import Keys, is_signed
 
     (seq, link), last, names = await store.read(
         lambda tx: (

@@ -71,7 +71,7 @@ def _broken_workers(broken: Mapping[str, SignoffError]) -> Iterator[Finding]:
 
 def _broken_channels(files: Files) -> Iterator[Finding]:
     """Channels that could not be run: what could be started from there is not there, or wrong."""
-    from signoff.wiring.channels import check_workers
+    from signoff.wiring.channel_wiring import check_workers
 
     for entry in files.settings.channels.values():
         try:

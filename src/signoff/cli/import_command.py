@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signoff.cli import options
+from signoff.cli import shared_options
 
 if TYPE_CHECKING:
     from signoff.config.llm_do.draft import Imported
@@ -32,7 +32,7 @@ def import_() -> None:
 @click.option("--overwrite", is_flag=True, help="With --write: replace files that are there already.")
 @click.option("--skip", metavar="FILE", multiple=True, type=click.Path(), help="Leave this file out. Repeatable.")
 @click.option("--diff", "is_diff", is_flag=True, help="Show every line that would be written.")
-@options.as_json
+@shared_options.as_json
 @click.pass_context
 def llm_do(
     ctx: click.Context,
@@ -57,7 +57,7 @@ def llm_do(
 
     Exit codes: 0 done, 1 a file cannot be carried over (then nothing is written), 2 wrong use.
     """
-    from signoff.cli.words import as_json as json_line
+    from signoff.cli.terminal_text import as_json as json_line
     from signoff.config.files import from_here
     from signoff.config.llm_do.convert import convert
     from signoff.config.llm_do.sources import read_sources

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signoff.cli.words import clip, count, fold, iso, now, pad, safe
-from signoff.core.inbox import agreed, needs_of
+from signoff.cli.terminal_text import clip, count, fold, iso, now, pad, safe
+from signoff.core.inbox_row import agreed, needs_of
 from signoff.core.moment import Zone, ago, ahead, in_utc
 from signoff.core.people import Actor, person_key
 from signoff.core.quorum import entitled_as, why_not_entitled
@@ -19,7 +19,7 @@ from signoff.core.visible import visible
 
 if TYPE_CHECKING:
     from signoff.core.delivery import Delivery
-    from signoff.core.inbox import Item
+    from signoff.core.inbox_row import Item
     from signoff.ports import Store, Transaction
 
 HALTED = "halted"

@@ -45,8 +45,8 @@ async def _answered(
     from signoff.channels.approver import ApproverChannel
     from signoff.channels.approvers import tui_approver
     from signoff.delivery.local_channel import Attended
-    from signoff.wiring.inbox import project_inbox
     from signoff.wiring.job import drafts_in
+    from signoff.wiring.program_inbox import project_inbox
 
     approver = tui_approver(actor=me, draft_rules=drafts_in(store, settings))
     screen = ApproverChannel(approver, name="tui", by=me)

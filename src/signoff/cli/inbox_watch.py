@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli.inbox_page import Page, View, as_data, lines
-from signoff.cli.words import as_json as json_line
-from signoff.cli.words import clip, now
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import clip, now
 from signoff.core.visible import visible
 from signoff.errors import StoreError
 

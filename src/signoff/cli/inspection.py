@@ -268,7 +268,7 @@ def inspect_toolset(settings: Settings, name: str, *, connect: bool) -> ToolsetD
     """One toolset of a catalog. Raises where there is none of that name; one that cannot be built has its error."""
     import asyncio
 
-    from signoff.toolsets.builtin.shell.toolset import ShellToolset
+    from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
     from signoff.toolsets.catalog import Catalog
 
     catalog = Catalog(settings)

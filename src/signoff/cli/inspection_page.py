@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.cli.doctor_findings import DELEGATION, Finding, Severity
-from signoff.cli.words import count, fold, pad, safe
+from signoff.cli.terminal_text import count, fold, pad, safe
 from signoff.core.safe import grant_line, redacted_text
 from signoff.core.visible import visible
 

@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 from signoff.cli.safe_output import STEERS
-from signoff.cli.words import cells
+from signoff.cli.terminal_text import cells
 from signoff.core.visible import visible
 
 BAR, PLAIN_BAR = "┃ ", ": "

@@ -67,7 +67,7 @@ def store_at(chosen: ChosenStore, *, make: bool) -> Store:
         check_there(chosen)
     if make or not chosen.is_missing:
         return chosen.open()
-    from signoff.store.memory import MemoryStore
+    from signoff.store.memory_store import MemoryStore
 
     return MemoryStore()
 
@@ -86,7 +86,7 @@ def say_where(store: str | None, policy: str | None, *, always: bool = True) -> 
     """Print which project and store was looked at. Not `always`: only to people, who see the screen."""
     if not always and not sys.stdout.isatty():
         return
-    from signoff.cli.words import safe
+    from signoff.cli.terminal_text import safe
     from signoff.wiring import chosen_store, settings_for
 
     click.secho(safe(chosen_store(store, settings_for(policy)).in_words()), dim=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signoff.cli import ids, options
+from signoff.cli import id_completion, shared_options
 from signoff.errors import WrongUse
 
 if TYPE_CHECKING:
@@ -22,15 +22,15 @@ WIDTH = 100
 
 
 @click.command(no_args_is_help=True)
-@click.argument("request_id", metavar="REQUEST", shell_complete=ids.waiting)
+@click.argument("request_id", metavar="REQUEST", shell_complete=id_completion.waiting)
 @click.option("--allow", "effect", flag_value="allow", default=True, help="The rule lets such calls run. The default.")
 @click.option("--deny", "effect", flag_value="deny", help="The rule refuses such calls.")
 @click.option("--ask", "effect", flag_value="ask", help="The rule asks about such calls.")
 @click.option("--rule", "which", metavar="N", help="Which of the rules on offer, by its number or name.")
 @click.option("--reason", default="", metavar="TEXT", help="Why, to stand beside the rule.")
 @click.option("--yes", is_flag=True, help="Write it without asking back; without --rule, the narrowest.")
-@options.as_json
-@options.where
+@shared_options.as_json
+@shared_options.where
 def add(
     request_id: str,
     effect: str,
@@ -79,7 +79,7 @@ def add(
     if chosen is not None and is_written:
         write_rule(settings, chosen)
     if as_json:
-        from signoff.cli.words import as_json as json_line
+        from signoff.cli.terminal_text import as_json as json_line
 
         click.echo(json_line(_data(found, chosen, is_written)))
     else:
@@ -110,7 +110,7 @@ def _safe(found: RuleOffers, text: str) -> str:
 
 def _list(found: RuleOffers, *, alone: RuleOffer | None) -> None:
     """The rules on offer, each with its sentence and its lines, and what stands against others."""
-    from signoff.cli.words import fold, safe
+    from signoff.cli.terminal_text import fold, safe
 
     for number, offer in enumerate(found.offered, start=1):
         if alone is not None and offer is not alone:

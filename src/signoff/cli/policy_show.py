@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from signoff.cli import options
+from signoff.cli import shared_options
 
 if TYPE_CHECKING:
     from signoff.config import Settings, ToolsetEntry, WorkerFile
@@ -40,7 +40,7 @@ class ShownPolicy:
 @click.command()
 @click.argument("file", required=False)
 @click.option("--worker", metavar="NAME", help="What holds for this worker: its toolsets and its own rules.")
-@options.as_json
+@shared_options.as_json
 def show(file: str | None, worker: str | None, as_json: bool) -> None:
     """The merged policy in the order it is judged, each rule as written and where it stands.
 
@@ -51,7 +51,7 @@ def show(file: str | None, worker: str | None, as_json: bool) -> None:
     Example:
       signoff policy show --worker triage
     """
-    from signoff.cli.words import as_json as json_line
+    from signoff.cli.terminal_text import as_json as json_line
     from signoff.config import load_worker
     from signoff.wiring import settings_for
 
@@ -152,7 +152,7 @@ def _written(policy: Policy, values: Sequence[Any]) -> tuple[tuple[Rule, Any], .
 
 
 def _lines(layers: Iterable[ShownPolicy], settings: Settings) -> Iterator[str]:
-    from signoff.cli.words import pad
+    from signoff.cli.terminal_text import pad
     from signoff.core.visible import visible
 
     shown = list(layers)

@@ -19,7 +19,7 @@ import click
 
 from signoff.cli.markdown import BAR, PLAIN_BAR, Markdown
 from signoff.cli.masked_stream import MaskedStream
-from signoff.cli.words import agent_name, cells, clip, iso, now
+from signoff.cli.terminal_text import agent_name, cells, clip, iso, now
 from signoff.core.card import rule_text, safe_summary
 from signoff.core.event import CallEvent, CallStep, RunMessage
 from signoff.core.moment import ago

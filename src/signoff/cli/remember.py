@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from signoff.cli.words import count, when
+from signoff.cli.terminal_text import count, when
 from signoff.core.grant import Grant
 from signoff.core.offer import Offer, offers
 from signoff.core.request import ApprovalRequest

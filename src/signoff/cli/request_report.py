@@ -9,16 +9,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from signoff.cli.inbox_page import OUTCOMES
-from signoff.cli.words import iso, local, now, safe, short_local
-from signoff.core.inbox import agreed
+from signoff.cli.terminal_text import iso, local, now, safe, short_local
+from signoff.core.inbox_row import agreed
 from signoff.core.lifecycle import OPEN
 from signoff.core.moment import ago
 from signoff.core.offer import offers
 from signoff.core.quorum import why_not_entitled
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.request_status import settled_text, status_of
 from signoff.core.safe import masked_pattern, safe_text, visible_around
-from signoff.core.status import settled_text, status_of
 from signoff.core.visible import quoted, visible
 
 if TYPE_CHECKING:

@@ -174,7 +174,7 @@ def _where(store: str) -> str:
     """How to name a store in another command; not where the environment names it, and never with its password."""
     from shlex import quote
 
-    from signoff.store.urls import masked
+    from signoff.store.store_urls import masked
 
     return f" --store {quote(masked(store))}" if store and store != os.environ.get("SIGNOFF_STORE") else ""
 
@@ -185,7 +185,7 @@ def say_waiting(
     """Print what a run waits for, and how to go on. JSON goes to `out`; None is standard output."""
     from signoff.cli.request_report import outcome_step
     from signoff.core.card import safe_summary
-    from signoff.core.inbox import needs_of
+    from signoff.core.inbox_row import needs_of
     from signoff.core.request import State
 
     rows = [{"request": one.id, "summary": one.title or safe_summary(one)} for one in waiting]

@@ -12,10 +12,10 @@ from pydantic import BaseModel
 from pydantic_ai import RunContext
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
-from signoff.attached.answers import ASKS, DESCRIBE, NEEDS, OLD_DESCRIBE, TOOLSET
+from signoff.attached.attached_policies import ATTRIBUTES, LAYERS, layer_for
 from signoff.attached.checks import Check, described, said
-from signoff.attached.layers import ATTRIBUTES, LAYERS, layer_for
 from signoff.attached.marks import held, is_answered, kept_to
+from signoff.attached.toolset_methods import ASKS, DESCRIBE, NEEDS, OLD_DESCRIBE, TOOLSET
 from signoff.core.canonical import digest
 from signoff.core.verdict import Effect
 from signoff.errors import ApprovalError as Refused

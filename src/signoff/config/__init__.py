@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from signoff.config.channels import ChannelEntry
+from signoff.config.channel_entries import ChannelEntry
 from signoff.config.entries import EVERY_WORKER, Limits, ToolsetEntry, WorkerFile
 from signoff.config.files import PROJECT_FILE, find_project, user_file
 from signoff.config.settings import Person, Settings, load_people, load_policy, load_settings, no_settings
 from signoff.config.variables import Filled, filled, filled_config
-from signoff.config.workers import load_worker, load_workers, parse_worker, worker_names, worker_text, workers_directory
+from signoff.config.worker_files import (
+    load_worker,
+    load_workers,
+    parse_worker,
+    worker_names,
+    worker_text,
+    workers_directory,
+)
 
 __all__ = [
     "EVERY_WORKER",

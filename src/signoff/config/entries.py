@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from signoff.policy.engine import Policy
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 EVERY_WORKER = "*"
 """In `delegates`: every worker of the project."""

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from signoff.policy.document import key_text
 from signoff.policy.phrases import did_you_mean, shown
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 NAME = "[A-Za-z0-9][A-Za-z0-9_-]*"
 """What toolsets, channels and workers may be called, as a regular expression."""

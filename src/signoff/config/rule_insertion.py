@@ -17,10 +17,10 @@ from signoff.policy.composer import read_document
 from signoff.policy.document import Document, Node
 from signoff.policy.engine import Policy
 from signoff.policy.parse import policy_in
+from signoff.policy.placed_value import ConfigValue
 from signoff.policy.policy_source import read_policy
 from signoff.policy.rule import Rule
 from signoff.policy.rule_text import flow_text, rule_lines
-from signoff.policy.spot import ConfigValue
 
 POLICY = "policy"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff.config import toolset_entries, worker_keys
-from signoff.config.channels import CHANNELS, ChannelEntry, discord_id
+from signoff.config.channel_entries import CHANNELS, ChannelEntry, discord_id
 from signoff.config.entries import ToolsetEntry
 from signoff.config.files import own_text, text_of, user_file
 from signoff.config.foreign import foreign_hint
@@ -23,9 +23,9 @@ from signoff.policy.lint import Problem
 from signoff.policy.operators import kind_of
 from signoff.policy.parse import EXAMPLE, RULES, policy_in
 from signoff.policy.phrases import did_you_mean, shown
+from signoff.policy.placed_value import ConfigValue
 from signoff.policy.policy_source import read_policy
 from signoff.policy.rule import Rule
-from signoff.policy.spot import ConfigValue
 
 USER = "user"
 """The name of the user's own layer: its rules are `user/rule-1` …"""

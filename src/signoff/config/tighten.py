@@ -10,8 +10,8 @@ from signoff.core.verdict import Effect, OnTimeout
 from signoff.policy.engine import Policy
 from signoff.policy.lint import Problem
 from signoff.policy.phrases import shown
+from signoff.policy.placed_value import ConfigValue
 from signoff.policy.rule import Rule
-from signoff.policy.spot import ConfigValue
 
 
 def refuse_loosening(policy: Policy, spot: ConfigValue, *, whose: str, more: str, instead: str, file: str) -> Policy:

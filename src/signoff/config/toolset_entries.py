@@ -16,8 +16,8 @@ from signoff.policy.glob import BadGlob, Glob
 from signoff.policy.parse import RULES
 from signoff.policy.parse_match import SOME_LABELS
 from signoff.policy.phrases import did_you_mean, shown
+from signoff.policy.placed_value import ConfigValue
 from signoff.policy.policy_source import read_policy
-from signoff.policy.spot import ConfigValue
 
 _EXAMPLE = "a mapping such as {use: filesystem_rw, config: {root: .}}"
 

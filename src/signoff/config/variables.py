@@ -11,7 +11,7 @@ from typing import Any, cast
 from signoff.config.entries import ToolsetEntry
 from signoff.policy.document import KeyStep, key_text
 from signoff.policy.phrases import shown
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 _DOLLAR = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<inside>[^{}]*)(?P<end>\}?))")
 _INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)

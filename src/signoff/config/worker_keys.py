@@ -34,8 +34,8 @@ from signoff.policy.format import (
 from signoff.policy.operators import kind_of
 from signoff.policy.parse import RULE
 from signoff.policy.phrases import did_you_mean, shown
+from signoff.policy.placed_value import ConfigValue
 from signoff.policy.policy_source import read_policy
-from signoff.policy.spot import ConfigValue
 
 NOT_INHERITED = ("$schema", "name", "extends")
 """What a worker says for itself alone."""

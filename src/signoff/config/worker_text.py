@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from signoff.errors import Place, WrongFile
 from signoff.policy.composer import read_document
 from signoff.policy.document import Document, Node
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 SUFFIXES = (".yaml", ".yml", ".md")
 

@@ -13,15 +13,15 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, cast
 
-from signoff.core.context import MOST_ANSWERS, NO_TALLY, PastCall, Tally, shortened
 from signoff.core.decision import Keeps, Remember
-from signoff.core.inbox import needs_of
+from signoff.core.inbox_row import needs_of
 from signoff.core.moment import Zone, ahead, in_utc, moment_text
 from signoff.core.offer import may_be_remembered, offers
 from signoff.core.preview import Preview, marked_lines, read_diff, unified_diff
 from signoff.core.redact import Redactor
 from signoff.core.request import ApprovalRequest
-from signoff.core.status import without_answer
+from signoff.core.request_context import MOST_ANSWERS, NO_TALLY, PastCall, Tally, shortened
+from signoff.core.request_status import without_answer
 from signoff.core.summary import summary_of
 from signoff.core.visible import CLOSE, OPEN, quoted, suspicious, visible
 

@@ -10,7 +10,7 @@ from signoff.core.values import Changeable
 
 @dataclass(frozen=True, kw_only=True)
 class Claim(Changeable):
-    """A claimed approval. There is at most one for a request, ever."""
+    """A claimed approval. There is at most one for a request at any time."""
 
     holder: str
     """Id of the process that took it; when that is gone without an outcome, the outcome is unknown."""

@@ -14,7 +14,6 @@ from typing import Any, Generic, TypeVar, cast
 
 from signoff.core.call import Call, Veiled
 from signoff.core.claim import Claim
-from signoff.core.context import EarlierAnswers, PastCall, RequestContext, Tally
 from signoff.core.decision import ApprovalDecision, Ending, Keeps, Remember
 from signoff.core.grant import Grant
 from signoff.core.json_text import read, writer
@@ -22,6 +21,7 @@ from signoff.core.loosening import Loosened
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Actor, ActorKind, Delegation
 from signoff.core.request import ApprovalRequest
+from signoff.core.request_context import EarlierAnswers, PastCall, RequestContext, Tally
 from signoff.core.run import EnteredCall, Process, RunSetup, RunState, SavedRun
 from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict

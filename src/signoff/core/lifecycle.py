@@ -30,7 +30,7 @@ from signoff.core.moment import moment_text
 from signoff.core.people import Actor, ActorKind, person_key
 from signoff.core.quorum import approvals, entitled_as
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.status import SILENCE, settled_at, settled_text
+from signoff.core.request_status import SILENCE, settled_at, settled_text
 from signoff.core.verdict import OnTimeout, Requirement
 from signoff.core.visible import quoted
 from signoff.core.vote import Vote
@@ -108,7 +108,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class AskedAgain:
-    """The tool did not run after all, or asked for approval itself: the approval is used up, the call open anew."""
+    """The tool asked for approval itself, when it ran: the approval is used up, the call is open again."""
 
     reason: str = "the tool asked again"
 

@@ -11,9 +11,9 @@ from typing import Any, Literal
 from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.claim import Claim
-from signoff.core.context import NO_CONTEXT, RequestContext
 from signoff.core.decision import ApprovalDecision, Ending, Keeps
 from signoff.core.people import ActorKind, Parties
+from signoff.core.request_context import NO_CONTEXT, RequestContext
 from signoff.core.values import cached
 from signoff.core.verdict import ANYONE, Requirement, Verdict
 from signoff.core.vote import Vote

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 from signoff.core.lifecycle import OPEN
 from signoff.core.notice import Asked, Together
 from signoff.core.request import ApprovalRequest
-from signoff.delivery.inbox import StoreInbox, Take
+from signoff.delivery.channel_inbox import StoreInbox, Take
 from signoff.errors import ChannelFailed
 
 if TYPE_CHECKING:

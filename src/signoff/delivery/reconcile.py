@@ -22,12 +22,12 @@ from signoff.core.run import RunState
 from signoff.core.subject import Subject
 from signoff.delivery.attempt import Attempts
 from signoff.delivery.batches import Batches
+from signoff.delivery.delivery_status import tell_line, tell_result
 from signoff.delivery.leases import give_back, take_lease
 from signoff.delivery.outbox import Outbox
 from signoff.delivery.plan import DeliveryPlan, Planner
 from signoff.delivery.results import FinishedRuns
 from signoff.delivery.routes import LONGEST_PAUSE, ActiveChannel, Route, active_channels
-from signoff.delivery.status import tell_line, tell_result
 from signoff.errors import StoreError, WrongUse
 from signoff.ports import Inbox, Transaction
 
@@ -72,11 +72,11 @@ class Reconciler:
     async def say(
         self, run_id: str, worker: str, state: RunState, text: str, *, secrets: Sequence[str] = ()
     ) -> Sequence[str]:
-        """Have people told what a run came to; see `signoff.delivery.status.tell_result`."""
+        """Have people told what a run came to; see `signoff.delivery.delivery_status.tell_result`."""
         return await tell_result(self._broker.ledger, run_id, worker, state, text, secrets=secrets)
 
     def tell_line(self, run_id: str, message: RunMessage) -> None:
-        """Have people told a line of a run's tool, soon; see `signoff.delivery.status.tell_line`."""
+        """Have people told a line of a run's tool, soon; see `signoff.delivery.delivery_status.tell_line`."""
         tell_line(self._broker.ledger, run_id, message)
 
     async def run(self) -> None:

@@ -18,13 +18,13 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.run import RunState, SavedRun
 from signoff.core.verdict import Effect
 from signoff.errors import Halted, RunError, WrongUse
-from signoff.gate.calls import GatedCall, enclosing_call, entered, places_here, running_call
 from signoff.gate.gate import Gate
+from signoff.gate.gated_calls import GatedCall, enclosing_call, entered, places_here, running_call
+from signoff.gate.gated_run import GatedRun
 from signoff.gate.memo import memo_of, output_of
 from signoff.gate.nesting import CallPaused, EnclosingCall, Level, lost_question
 from signoff.gate.pause import results_of, waited_for
 from signoff.gate.questions import REQUEST
-from signoff.gate.run import GatedRun
 from signoff.gate.saving import RunSaver, conversation_of, given_run
 from signoff.gate.tracing import report_refused
 

@@ -30,9 +30,9 @@ from signoff.gate.tools import KIND, CallReader, Origin
 from signoff.policy.engine import Policy
 from signoff.policy.index import NOT_MATCHED
 from signoff.policy.layers import Layers
+from signoff.policy.policy_text import layers_of
 from signoff.policy.requirement import together
 from signoff.policy.strictest import strictest
-from signoff.policy.written import layers_of
 from signoff.ports import ApproverLike, judging
 
 Judge = Callable[[Call, RunContext[Any]], object]

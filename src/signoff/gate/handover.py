@@ -23,11 +23,11 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import WrongUse
 from signoff.gate.answers import GateAnswers
+from signoff.gate.approval_memory import OwnMemory, StoreMemory
 from signoff.gate.capability import Signoff
 from signoff.gate.deferred_tools import build_approval_requests, result_of
 from signoff.gate.denial import POLICY, SIGNOFF, denial
 from signoff.gate.gate import TOOL_ASKS
-from signoff.gate.memory import OwnMemory, StoreMemory
 from signoff.gate.options import rooted
 from signoff.gate.questions import REQUEST, secrets_in
 from signoff.gate.tools import CallReader
@@ -35,7 +35,7 @@ from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 from signoff.policy.requirement import together
 from signoff.policy.strictest import strictest
-from signoff.store.grants import ApprovalMemory
+from signoff.store.grant_stores import ApprovalMemory
 
 _STILL_SPEAKS = (State.PENDING, State.APPROVED, State.DENIED)
 """What was asked before about the same call, and is not to be asked again: it waits, or nobody took the answer yet,

@@ -23,8 +23,8 @@ from pydantic_core import to_json
 
 from signoff.broker.runs import RunProgress
 from signoff.core.call import Call
-from signoff.core.context import RequestContext
 from signoff.core.request import ApprovalRequest
+from signoff.core.request_context import RequestContext
 from signoff.core.run import EnteredCall, RunState, SavedRun
 from signoff.errors import WrongUse
 from signoff.gate.gate import Gate

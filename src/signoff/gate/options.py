@@ -19,8 +19,8 @@ from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 from signoff.policy.phrases import did_you_mean
 from signoff.ports import Store
-from signoff.store.keys import Keys
-from signoff.store.memory import MemoryStore
+from signoff.store.memory_store import MemoryStore
+from signoff.store.signing_key import Keys
 
 Rules: TypeAlias = Policy | Layers | str | os.PathLike[str] | Sequence[Mapping[str, Any]]
 """A policy file, a policy, or the rules themselves."""

@@ -10,8 +10,8 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved
 
 from signoff.core.request import ApprovalRequest, State
-from signoff.gate.calls import Places
 from signoff.gate.denial import decided_by, decided_why, denial
+from signoff.gate.gated_calls import Places
 
 
 def results_of(

@@ -26,7 +26,10 @@ from signoff.broker import new_id
 from signoff.channels.approver import ApproverChannel
 from signoff.core.call import Call
 from signoff.core.card import safe_summary
-from signoff.core.context import (
+from signoff.core.lifecycle import OPEN
+from signoff.core.redact import redact
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.request_context import (
     LONGEST_PROMPT,
     LONGEST_WORDS,
     MOST_CALLS,
@@ -34,14 +37,11 @@ from signoff.core.context import (
     RequestContext,
     shortened,
 )
-from signoff.core.lifecycle import OPEN
-from signoff.core.redact import redact
-from signoff.core.request import ApprovalRequest, State
 from signoff.core.summary import summary_of
 from signoff.delivery.local_channel import Attended
 from signoff.errors import CannotCanonicalise, NobodyHere, RequestError
-from signoff.gate.calls import GatedCall, named_approver, newest_response, places_here
 from signoff.gate.gate import Gate
+from signoff.gate.gated_calls import GatedCall, named_approver, newest_response, places_here
 from signoff.gate.nesting import Level, progress_around
 
 REQUEST = "signoff"

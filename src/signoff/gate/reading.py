@@ -15,7 +15,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import EditRefused
 from signoff.gate.arguments import unfaithful, validated
-from signoff.gate.calls import GatedCall, Seals, running_call
+from signoff.gate.gated_calls import GatedCall, Seals, running_call
 from signoff.gate.nesting import Level
 from signoff.gate.tools import Origin, origin_of
 

@@ -15,8 +15,8 @@ from pydantic_ai.tools import DeferredToolRequests
 
 from signoff.core.request import ApprovalRequest
 from signoff.errors import WaitsElsewhere, WrongUse
-from signoff.gate.agents import signoff_of
 from signoff.gate.capability import Signoff
+from signoff.gate.gated_agents import signoff_of
 from signoff.gate.nesting import entry_id
 from signoff.gate.pause import results_of, waited_for
 from signoff.gate.saving import conversation_of, executing

@@ -29,8 +29,8 @@ from pydantic_core import to_jsonable_python
 from signoff.core.canonical import canonical
 from signoff.core.grant import Grant
 from signoff.errors import CannotCanonicalise, WrongUse
-from signoff.gate.agents import call_agent, gate_in
-from signoff.gate.calls import GatedCall, running_call
+from signoff.gate.gated_agents import call_agent, gate_in
+from signoff.gate.gated_calls import GatedCall, running_call
 
 _CALLER: Agent[Any, Any] = Agent(output_type=[str, DeferredToolRequests])
 """Makes the calls. One for all: two agents of one name inside one call could not be told apart when that is resumed."""

@@ -16,8 +16,8 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ToolsetTool
 from pydantic_core import to_jsonable_python
 
+from signoff.attached.attached_policies import name_on
 from signoff.attached.checks import attached_labels, checks_of
-from signoff.attached.layers import name_on
 from signoff.attached.marks import policies_on
 from signoff.core.call import Call, is_free
 from signoff.core.canonical import digest

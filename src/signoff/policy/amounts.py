@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from signoff.core.call import Veiled
-from signoff.policy.facts import Facts
+from signoff.policy.call_paths import Facts
 from signoff.policy.keypath import ABSENT, KeyPath
 from signoff.policy.match_result import YES, MatchResult
 from signoff.policy.operators import SIGNS, kind_of

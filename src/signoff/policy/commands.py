@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from signoff.policy.facts import Facts
+from signoff.policy.call_paths import Facts
 from signoff.policy.match import Links, text_argument
 from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
 from signoff.policy.phrases import listed, shown
 from signoff.policy.places import runs_later
 from signoff.policy.secret import secret_place
-from signoff.policy.shell.facts import PLAIN, ShellFacts, read_shell
+from signoff.policy.shell.command_facts import PLAIN, ShellFacts, read_shell
 from signoff.policy.shell.line import Simple
 from signoff.policy.shell.patterns import READ_ONLY, CommandPattern
-from signoff.policy.shell.programs import Concern, ReadOnlyCommand
+from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand
 from signoff.policy.shell.unknown_programs import may_start
 from signoff.policy.shell.working_directories import Directory, is_cd
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.core.call import Call
 from signoff.core.verdict import ANYONE, Effect, Verdict
-from signoff.policy.facts import Facts, path_texts
+from signoff.policy.call_paths import Facts, path_texts
 from signoff.policy.glob import is_visible
 from signoff.policy.index import Candidate, Index, Shelf
 from signoff.policy.match import Links

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from signoff.core.call import Call
-from signoff.policy.facts import Facts
+from signoff.policy.call_paths import Facts
 from signoff.policy.format import ANY_MAPPING, Format, MappingFormat, text, texts
 from signoff.policy.glob import Glob
 from signoff.policy.match import LabelCondition, Match, ToolsetCondition, WorkerCondition
@@ -13,8 +13,8 @@ from signoff.policy.match_result import Truth
 from signoff.policy.operators import kind_of
 from signoff.policy.parse_match import SOME_LABELS
 from signoff.policy.phrases import shown
+from signoff.policy.placed_value import ConfigValue
 from signoff.policy.rule import Rule
-from signoff.policy.spot import ConfigValue
 
 _CALL = MappingFormat(
     {

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from signoff.core.call import Call
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import Place
-from signoff.policy.facts import Facts
+from signoff.policy.call_paths import Facts
 from signoff.policy.match_result import MatchResult, Truth
 from signoff.policy.rule import Rule
 

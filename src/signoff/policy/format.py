@@ -1,6 +1,6 @@
 """How values are written in files, each described once: a format reads a value, and says as JSON Schema what it takes.
 
-The readers of files are tables of these. `config/schema.py` makes the JSON Schemas from the same tables.
+The readers of files are tables of these. `config/json_schemas.py` makes the JSON Schemas from the same tables.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 from signoff.policy.operators import kind_of
 from signoff.policy.phrases import did_you_mean, shown
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from signoff.core.verdict import Effect, Verdict
-from signoff.policy.facts import Facts
+from signoff.policy.call_paths import Facts
 from signoff.policy.glob import any_glob
 from signoff.policy.match import Condition, Links, Match, all_hold, links_of
 from signoff.policy.match_result import YES, MatchResult, Truth, any_holds

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Literal, Protocol
 
 from signoff.core.call import Veiled
-from signoff.policy.facts import Facts
+from signoff.policy.call_paths import Facts
 from signoff.policy.glob import Glob, any_glob
 from signoff.policy.keypath import ABSENT, KeyPath
 from signoff.policy.match_result import YES, MatchResult, Truth, any_holds

@@ -16,8 +16,8 @@ from signoff.policy.format import Format, MappingFormat, line, matching
 from signoff.policy.parse_match import MATCHES, SCOPE, read_naming, read_scope
 from signoff.policy.parse_requirement import REQUIREMENT, read_requirement
 from signoff.policy.phrases import did_you_mean, nearest, shown
+from signoff.policy.placed_value import ConfigValue
 from signoff.policy.rule import Rule
-from signoff.policy.spot import ConfigValue
 
 EXAMPLE = "a policy looks like this:\n    policy:\n      - {allow: read_file}"
 

@@ -16,12 +16,12 @@ from signoff.policy.operators import SIGNS
 from signoff.policy.parse_value import NAME_GLOBS
 from signoff.policy.paths import PathCondition, read_directory
 from signoff.policy.phrases import shown
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 if TYPE_CHECKING:
     from signoff.policy.recipients import AddressPattern
     from signoff.policy.shell.patterns import CommandPattern
-    from signoff.policy.urls import UrlPattern
+    from signoff.policy.url_conditions import UrlPattern
 
 READ_ONLY = "read-only"
 
@@ -163,7 +163,7 @@ def _read_sql(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
 
 
 def _url_pattern(written: str) -> UrlPattern:
-    from signoff.policy.urls import UrlPattern
+    from signoff.policy.url_conditions import UrlPattern
 
     return UrlPattern(written)
 
@@ -186,7 +186,7 @@ _URL = MappingFormat(
 
 
 def _read_url(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
-    from signoff.policy.urls import UrlCondition
+    from signoff.policy.url_conditions import UrlCondition
 
     found = _URL.read(spot)
     yield UrlCondition(

@@ -16,7 +16,7 @@ from signoff.policy.parse_facts import FACTS
 from signoff.policy.parse_requirement import REQUIREMENT
 from signoff.policy.parse_value import NAME_GLOBS, read_values
 from signoff.policy.phrases import did_you_mean, nearest, shown
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 
 def read_matches(spot: ConfigValue, wary: bool) -> tuple[Match, ...]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from signoff.core.verdict import OnTimeout, Requirement
 from signoff.policy.format import COUNT, DURATION, MappingFormat, choice, each, line
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 _EXCLUDED = ("requester", "owner")
 _ROLE = line("a role")

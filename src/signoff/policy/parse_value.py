@@ -26,7 +26,7 @@ from signoff.policy.operators import (
     kind_of,
 )
 from signoff.policy.phrases import nearest, shown
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 Source = Literal["args", "deps"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from posixpath import normpath
 
-from signoff.policy.facts import Facts, PathText
+from signoff.policy.call_paths import Facts, PathText
 from signoff.policy.glob import BadGlob, Glob, any_glob, is_visible
 from signoff.policy.match import Links
 from signoff.policy.match_result import YES, MatchResult, Truth

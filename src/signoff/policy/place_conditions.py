@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from signoff.policy.facts import Facts, PathText
+from signoff.policy.call_paths import Facts, PathText
 from signoff.policy.match import Links
 from signoff.policy.match_result import YES, MatchResult
 from signoff.policy.paths import is_inside

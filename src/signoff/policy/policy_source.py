@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from signoff.policy.engine import Policy
 from signoff.policy.parse import parse_rules, read_rules
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 
 def parse_policy(value: object, *, file: str = "<rules>", name: str = "", root: str | None = None) -> Policy:

@@ -20,8 +20,8 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.terms import ArgCondition, Fits, amount_of, named
 from signoff.core.verdict import Effect
 from signoff.errors import CannotCanonicalise, PolicyError
+from signoff.policy.call_paths import Facts
 from signoff.policy.composer import read_document
-from signoff.policy.facts import Facts
 from signoff.policy.glob import BadGlob, Glob
 from signoff.policy.match_result import YES
 from signoff.policy.parse import parse_rules
@@ -246,7 +246,7 @@ def _key(name: str) -> str:
 
 def _simple(call: Call) -> tuple[str, ...]:
     """The words of the one plain command that the call runs, if its program is known; else none."""
-    from signoff.policy.shell.facts import read_shell  # few calls are commands
+    from signoff.policy.shell.command_facts import read_shell  # few calls are commands
     from signoff.policy.shell.table import program
 
     command = call.args.get(COMMAND)

@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 
 from signoff.core.call import Call
 from signoff.core.verdict import Effect, OnTimeout
+from signoff.policy.call_paths import Facts
 from signoff.policy.engine import Policy
-from signoff.policy.facts import Facts
 from signoff.policy.layers import Layers
 from signoff.policy.match import Condition, LabelCondition, Match, ToolsetCondition, ValueCondition, WorkerCondition
 from signoff.policy.match_result import Truth

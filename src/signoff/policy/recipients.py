@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from signoff.policy.addresses import Mailbox, Recipients, is_recipients, may_name_somebody, read_domain, read_recipients
-from signoff.policy.facts import Facts
+from signoff.policy.call_paths import Facts
 from signoff.policy.glob import Glob
 from signoff.policy.match_result import YES, MatchResult, Truth
 from signoff.policy.operators import SIGNS

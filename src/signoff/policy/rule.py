@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from signoff.core.canonical import digest
 from signoff.core.verdict import ANYONE, Effect, Requirement, Verdict
 from signoff.errors import Place
-from signoff.policy.facts import Facts
+from signoff.policy.call_paths import Facts
 from signoff.policy.match import Match, links_of
 from signoff.policy.match_result import YES, MatchResult, any_holds
 

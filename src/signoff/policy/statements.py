@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from signoff.policy.facts import Facts
+from signoff.policy.call_paths import Facts
 from signoff.policy.glob import Glob, any_glob
 from signoff.policy.match import text_argument
 from signoff.policy.match_result import YES, MatchResult, Truth

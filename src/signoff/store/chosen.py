@@ -9,7 +9,7 @@ from pathlib import Path
 from signoff.ports import Store
 from signoff.store.open import open_store
 from signoff.store.place import Home, give_id
-from signoff.store.urls import is_file, masked, sqlite_path
+from signoff.store.store_urls import is_file, masked, sqlite_path
 
 OPTION, VARIABLE = "--store", "SIGNOFF_STORE"
 

@@ -10,14 +10,14 @@ from functools import partial
 from itertools import islice
 
 from signoff.core.call import Call
-from signoff.core.context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
 from signoff.core.conversation import ConversationLog
 from signoff.core.grant import Grant
-from signoff.core.inbox import Item
+from signoff.core.inbox_row import Item
 from signoff.core.lease import Lease
 from signoff.core.people import Delegation
 from signoff.core.record import Checkpoint
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.request_context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
 from signoff.core.run import Process, RunState, SavedRun, Segment
 from signoff.errors import Stale, StoreError
 from signoff.ports import AskedBefore

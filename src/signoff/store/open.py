@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from signoff.errors import WrongUse
-from signoff.store.urls import sqlite_path
+from signoff.store.store_urls import sqlite_path
 
 if TYPE_CHECKING:
     from signoff.ports import Store
@@ -34,7 +34,7 @@ def open_store(url: str, *, root: str | os.PathLike[str] = ".", upgrade: Upgrade
 
             return PostgresStore(url)
         case "memory" if not rest:
-            from signoff.store.memory import MemoryStore
+            from signoff.store.memory_store import MemoryStore
 
             return MemoryStore()
         case _:

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 from signoff.errors import SchemaError, StoreError, WrongUse
 from signoff.store.postgres_line import PostgresConnection, Query, query
 from signoff.store.rows import Row
-from signoff.store.urls import masked
+from signoff.store.store_urls import masked
 
 SCHEMA = "signoff"
 """Where the tables are, unless the URL names a search path."""

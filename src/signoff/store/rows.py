@@ -26,7 +26,7 @@ from signoff.core.codec import (
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.grant import Grant
-from signoff.core.inbox import Item
+from signoff.core.inbox_row import Item
 from signoff.core.lease import Down, Lease
 from signoff.core.notice import RunResult
 from signoff.core.request import ApprovalRequest, State

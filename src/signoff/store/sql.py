@@ -18,15 +18,15 @@ from signoff.core.codec import (
     load_grant,
     load_process,
 )
-from signoff.core.context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
 from signoff.core.conversation import ConversationLog
 from signoff.core.delivery import Delivery
 from signoff.core.grant import Grant
-from signoff.core.inbox import Item
+from signoff.core.inbox_row import Item
 from signoff.core.lease import Lease
 from signoff.core.people import Delegation
 from signoff.core.record import Checkpoint, Entry, EventDraft, linked
 from signoff.core.request import ApprovalRequest
+from signoff.core.request_context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
 from signoff.core.run import Process, SavedRun, Segment
 from signoff.core.subject import Subject
 from signoff.core.vote import Vote

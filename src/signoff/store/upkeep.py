@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from signoff.errors import StoreError, WrongUse
 from signoff.store import schema, sqlite_file
 from signoff.store.open import EXAMPLES
-from signoff.store.urls import sqlite_path
+from signoff.store.store_urls import sqlite_path
 
 if TYPE_CHECKING:
     from signoff.store.postgres_line import PostgresConnection

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from signoff.channels.approvers import scripted_approver
 from signoff.channels.script_approver import ScriptedApprover, decision_from
 from signoff.lazy_names import lazy_names
-from signoff.testing.clock import FakeClock
+from signoff.testing.manual_clock import FakeClock
 
 if TYPE_CHECKING:
     from signoff.testing.case import ChannelCase as ChannelCase
     from signoff.testing.case import Skill as Skill
-    from signoff.testing.channels import ChannelContract as ChannelContract
+    from signoff.testing.channel_contract import ChannelContract as ChannelContract
     from signoff.testing.office import ANA as ANA
     from signoff.testing.office import Office as Office
-    from signoff.workers.script import ScriptedModel as ScriptedModel
+    from signoff.workers.scripted_model import ScriptedModel as ScriptedModel
 
     ScriptedUI = ScriptedApprover
 
@@ -40,9 +40,9 @@ __all__ = [
 _HOMES = {
     "ANA": "testing.office",
     "ChannelCase": "testing.case",
-    "ChannelContract": "testing.channels",
+    "ChannelContract": "testing.channel_contract",
     "Office": "testing.office",
-    "ScriptedModel": "workers.script",
+    "ScriptedModel": "workers.scripted_model",
     "Skill": "testing.case",
 }
 

@@ -20,8 +20,8 @@ from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import RequestError
 from signoff.policy.engine import Policy
 from signoff.ports import Channel, Inbox, Store, Transaction
-from signoff.store.memory import MemoryStore
-from signoff.testing.clock import FakeClock
+from signoff.store.memory_store import MemoryStore
+from signoff.testing.manual_clock import FakeClock
 
 ANA = Actor(name="ana", roles=frozenset({"ops"}))
 """Who sits at the channel."""
@@ -111,7 +111,7 @@ class Office:
 
     def inbox(self, channel: str) -> WatchedInbox:
         """The inbox of one channel."""
-        from signoff.wiring.inbox import project_inbox
+        from signoff.wiring.program_inbox import project_inbox
 
         return WatchedInbox(project_inbox(self.broker, self._settings, channel))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from signoff.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from signoff.gate.calls import idempotency_key as idempotency_key
+    from signoff.gate.gated_calls import idempotency_key as idempotency_key
     from signoff.toolsets.approval import approval_tool as approval_tool
     from signoff.toolsets.approval import with_approval as with_approval
     from signoff.toolsets.builtin_toolsets import filesystem_ro as filesystem_ro
@@ -32,7 +32,7 @@ _HOMES = {
     "approval_tool": "toolsets.approval",
     "filesystem_ro": "toolsets.builtin_toolsets",
     "filesystem_rw": "toolsets.builtin_toolsets",
-    "idempotency_key": "gate.calls",
+    "idempotency_key": "gate.gated_calls",
     "known_tools": "toolsets.catalog",
     "shell_file_ops": "toolsets.builtin_toolsets",
     "shell_readonly": "toolsets.builtin_toolsets",

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from pydantic_ai import RunContext, Tool
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
+from signoff.attached.attached_policies import Labels, Rules, ToolsetLayer, layer_for
 from signoff.attached.checks import AttachedCheck
-from signoff.attached.layers import Labels, Rules, ToolsetLayer, layer_for
 from signoff.attached.marks import hold, mark, may_run
 from signoff.errors import WrongUse
 

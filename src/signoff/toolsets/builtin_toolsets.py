@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from signoff.toolsets.builtin.files.toolset import FilesToolset
-    from signoff.toolsets.builtin.shell.toolset import ShellToolset
-    from signoff.toolsets.builtin.sql.toolset import SqlToolset
+    from signoff.toolsets.builtin.files.file_toolset import FilesToolset
+    from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
+    from signoff.toolsets.builtin.sql.sql_toolset import SqlToolset
 
 Directory = str | os.PathLike[str]
 Sandbox = Literal["auto", "on", "off"]
@@ -28,7 +28,7 @@ def filesystem_rw(
     Files over `max_bytes` are neither read nor written, an answer has at most `max_chars` characters, and a list or a
     search at most `max_results` lines.
     """
-    from signoff.toolsets.builtin.files.toolset import filesystem
+    from signoff.toolsets.builtin.files.file_toolset import filesystem
 
     return filesystem(root, id=id, max_bytes=max_bytes, max_chars=max_chars, max_results=max_results)
 
@@ -42,7 +42,7 @@ def filesystem_ro(
     max_results: int = 500,
 ) -> FilesToolset:
     """As `filesystem_rw`, without the tools that change anything."""
-    from signoff.toolsets.builtin.files.toolset import filesystem
+    from signoff.toolsets.builtin.files.file_toolset import filesystem
 
     return filesystem(root, read_only=True, id=id, max_bytes=max_bytes, max_chars=max_chars, max_results=max_results)
 
@@ -65,7 +65,7 @@ def shell_readonly(
     names variables of the environment that approved commands get although they are named like secrets. `programs` names
     directories, such as `.venv/bin`, whose programs are run by name although they are below `root`.
     """
-    from signoff.toolsets.builtin.shell.toolset import ShellToolset
+    from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
 
     return ShellToolset(
         root,
@@ -91,7 +91,7 @@ def shell_file_ops(
     programs: Iterable[Directory] = (),
 ) -> ShellToolset:
     """As `shell_readonly`, but what writes is asked about like everything else that is not known to only read."""
-    from signoff.toolsets.builtin.shell.toolset import ShellToolset
+    from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
 
     kind = "shell_file_ops"
     return ShellToolset(
@@ -121,6 +121,6 @@ def sql(
     `readonly` leaves out the tool that changes anything. Answers have at most `max_rows` rows and `max_chars`
     characters.
     """
-    from signoff.toolsets.builtin.sql.toolset import sql_toolset
+    from signoff.toolsets.builtin.sql.sql_toolset import sql_toolset
 
     return sql_toolset(url, id=id, readonly=readonly, max_rows=max_rows, max_chars=max_chars, timeout=timeout)

@@ -12,7 +12,7 @@ from typing import Any, cast
 from pydantic_ai.native_tools import AbstractNativeTool
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, PrefixedToolset, WrapperToolset
 
-from signoff.attached.layers import check_attributes, layer_for
+from signoff.attached.attached_policies import check_attributes, layer_for
 from signoff.attached.marks import mark, other_entry, unmarked_class
 from signoff.config import Settings, ToolsetEntry, worker_names
 from signoff.config.foreign import FOREIGN_TOOLSETS, foreign_hint
@@ -21,10 +21,10 @@ from signoff.errors import SignoffError, WrongFile, WrongUse
 from signoff.policy.document import document_of
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import did_you_mean, nearest, shown
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 from signoff.toolset_wrappers import parts_of
-from signoff.toolsets.builtin.files.toolset import FilesToolset
-from signoff.toolsets.builtin.shell.toolset import ShellToolset
+from signoff.toolsets.builtin.files.file_toolset import FilesToolset
+from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
 from signoff.toolsets.builtin_toolsets import (
     Directory,
     filesystem_ro,

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic_ai.toolsets import AbstractToolset
 
-from signoff.attached.layers import Rules, ToolsetLayer, layer_for, policy_of
+from signoff.attached.attached_policies import Rules, ToolsetLayer, layer_for, policy_of
 from signoff.config.files import check_owner
 from signoff.config.import_path import importable
 from signoff.errors import Place, SignoffError, WrongFile

@@ -16,7 +16,7 @@ from signoff.config.foreign import foreign_hint
 from signoff.errors import Place, SignoffError, WrongFile, WrongUse
 from signoff.policy.document import KeyTrail, key_text
 from signoff.policy.phrases import did_you_mean, shown
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 from signoff.toolsets.context import Context, ToolsetContext
 from signoff.toolsets.variable_mask import HIDDEN, hide
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
 
-from signoff.attached.layers import Labels, Rules, ToolsetLayer, layer_for
+from signoff.attached.attached_policies import Labels, Rules, ToolsetLayer, layer_for
 from signoff.attached.marks import mark
 from signoff.errors import MissingExtra, SignoffError
 from signoff.policy.phrases import shown

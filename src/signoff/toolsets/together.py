@@ -10,7 +10,7 @@ from pydantic_ai import RunContext
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool, WrapperToolset
 
-from signoff.attached.layers import name_on
+from signoff.attached.attached_policies import name_on
 from signoff.errors import WrongUse
 from signoff.policy.phrases import shown
 

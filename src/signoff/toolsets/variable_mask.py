@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
-from signoff.store.urls import masked
+from signoff.store.store_urls import masked
 
 HIDDEN = "‹hidden›"
 _LONG = 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from signoff.wiring.caller import Caller
-from signoff.wiring.demo import run_demo
+from signoff.wiring.demo_agent import run_demo
 from signoff.wiring.job import Job, RunOptions, Task, job_for, job_of
 from signoff.wiring.project import POLICY_FILE, roles_of, settings_for, whoami
 from signoff.wiring.stores import absolute_store, chosen_store, open_broker, store_for

@@ -13,8 +13,8 @@ from signoff.policy.composer import read_document
 from signoff.policy.engine import Policy
 from signoff.policy.parse import policy_in
 from signoff.policy.phrases import shown
+from signoff.policy.placed_value import ConfigValue
 from signoff.policy.policy_source import read_policy
-from signoff.policy.spot import ConfigValue
 
 LAYER = "caller"
 FILE_LAYER = "environment"

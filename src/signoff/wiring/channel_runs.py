@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from signoff.broker import Broker, new_id
 from signoff.broker.conversations import was_said
-from signoff.broker.status import RunStatus
+from signoff.broker.run_status import RunStatus
 from signoff.config import Settings
 from signoff.core.address import spoken_name
 from signoff.core.event import RunMessage

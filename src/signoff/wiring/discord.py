@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from signoff.channels.headless import ELSEWHERE
 from signoff.config import ChannelEntry, Settings
-from signoff.config.channels import NOTIFIED, TIMEOUTS, is_discord_id
+from signoff.config.channel_entries import NOTIFIED, TIMEOUTS, is_discord_id
 from signoff.core.people import Actor, person_key
 from signoff.core.visible import visible
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import did_you_mean, listed, shown
 from signoff.ports import Approver, Store
-from signoff.wiring.channels import check_workers
-from signoff.wiring.inbox import gate_inbox, project_inbox
-from signoff.wiring.people import Accounts, OnFile
+from signoff.wiring.channel_wiring import check_workers
+from signoff.wiring.program_inbox import gate_inbox, project_inbox
 from signoff.wiring.project import roles_of, settings_for
+from signoff.wiring.project_people import Accounts, OnFile
 from signoff.wiring.stores import store_for
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class DiscordApprovals:
         their own. The thread is kept with the run: after a restart it is asked, answered and told there.
         """
         place = self._place_in(thread)
-        from signoff.gate.calls import asked_at
+        from signoff.gate.gated_calls import asked_at
 
         with asked_at(self.name, place):
             yield

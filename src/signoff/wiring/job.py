@@ -364,8 +364,8 @@ def drafts_in(store: str | None, settings: Settings) -> DraftRules | None:
 
 
 def _agent_job(path: str, options: RunOptions, run: SavedRun | None) -> Job:
-    from signoff.gate.agents import signoff_of
     from signoff.gate.capability import Signoff
+    from signoff.gate.gated_agents import signoff_of
     from signoff.policy.layers import Layers
     from signoff.workers.load import load_agent
     from signoff.workers.models import model_named

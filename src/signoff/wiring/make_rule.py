@@ -28,14 +28,14 @@ from signoff.core.safe import safe_text
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import PolicyError, WrongUse
 from signoff.links import followed
+from signoff.policy.call_paths import Facts, path_texts
 from signoff.policy.engine import LONGEST_PATH, Policy
-from signoff.policy.facts import Facts, path_texts
 from signoff.policy.glob import is_visible
 from signoff.policy.layers import compose
 from signoff.policy.lint import Problem
 from signoff.policy.match_result import Truth
+from signoff.policy.policy_text import layers_of, read_written
 from signoff.policy.proposal import Proposal, proposals
-from signoff.policy.written import layers_of, read_written
 from signoff.wiring.project import lock_of
 from signoff.wiring.stores import open_broker
 

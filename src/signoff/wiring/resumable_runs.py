@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from signoff.broker import Broker
-from signoff.broker.status import RunStatus, run_status
+from signoff.broker.run_status import RunStatus, run_status
 from signoff.broker.watch import HALTED
 from signoff.core.run import RunState, SavedRun
 from signoff.ports import Transaction

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from signoff.broker import Broker
-from signoff.broker.status import RunStatus
+from signoff.broker.run_status import RunStatus
 from signoff.errors import StoreError
 from signoff.wiring.resumable_runs import ResumableRuns
 

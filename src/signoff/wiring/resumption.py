@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 
 from signoff.broker import Broker
-from signoff.broker.status import RunStatus
+from signoff.broker.run_status import RunStatus
 from signoff.core.run import RunState, SavedRun
 from signoff.delivery import Reconciler
 from signoff.errors import RunOver, RunTaken, StoreError

@@ -74,7 +74,7 @@ def store_elsewhere(option: str | None, settings: Settings) -> str:
 def open_broker(option: str | None = None, policy: str | os.PathLike[str] | None = None) -> tuple[Broker, Settings]:
     """The broker over the store that a command means, with the people of the policy file."""
     from signoff.broker import Broker
-    from signoff.store.keys import Keys
+    from signoff.store.signing_key import Keys
 
     settings = settings_for(policy)
     return Broker(store_for(option, settings), people=roles_of(settings), signer=Keys()), settings

@@ -11,7 +11,7 @@ from pydantic_ai import Agent
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, WrapperToolset
 
 from signoff.errors import WrongUse
-from signoff.gate.agents import signoff_of
+from signoff.gate.gated_agents import signoff_of
 from signoff.policy.engine import Policy
 from signoff.workers.inspect import InspectedAgent, tools_of
 from signoff.workers.load import load_agent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import overload
 
-from signoff.gate.calls import enclosing_call
+from signoff.gate.gated_calls import enclosing_call
 from signoff.workers.limits import WorkerDeps
 
 

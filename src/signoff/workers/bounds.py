@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
 
-from signoff.attached.layers import layers_of
+from signoff.attached.attached_policies import layers_of
 from signoff.config import Settings, WorkerFile
 from signoff.core.call import Call
 from signoff.core.canonical import digest
@@ -23,8 +23,8 @@ from signoff.policy.match_result import Truth
 from signoff.policy.rule import Rule
 from signoff.policy.strictest import strictest
 from signoff.toolset_wrappers import parts_of
-from signoff.toolsets.builtin.files.toolset import FilesToolset
-from signoff.toolsets.builtin.shell.toolset import ShellToolset
+from signoff.toolsets.builtin.files.file_toolset import FilesToolset
+from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
 from signoff.toolsets.catalog import NATIVE, BuiltToolset
 
 

@@ -17,12 +17,12 @@ from pydantic_ai.toolsets import AbstractToolset
 from signoff.config.entries import WorkerFile
 from signoff.policy.document import KeyStep
 from signoff.policy.phrases import did_you_mean, nearest, shown
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 from signoff.toolsets.catalog import BuiltToolset, check_names
 from signoff.toolsets.together import together
 from signoff.workers.limits import WorkerDeps
-from signoff.workers.prompt import Instructions, read_instructions
 from signoff.workers.schemas import check_schema, output_type
+from signoff.workers.worker_prompt import Instructions, read_instructions
 
 _READ_HERE = frozenset({"instructions", "model", "name", "description", "deps_schema", "output_schema"})
 """Keys of the spec that are not left to PydanticAI."""

@@ -20,7 +20,7 @@ from signoff.policy.phrases import shown
 from signoff.workers.bounds import Bounds, bounds_of, refuse_trusted, why_unreadable
 from signoff.workers.build import plan_of
 from signoff.workers.clip import Clipped, capabilities_of, limits_of, written_limit
-from signoff.workers.prompt import why_private
+from signoff.workers.worker_prompt import why_private
 
 LONGEST_FILE = 20_000
 """Characters. What is longer nobody reads to the end, so nobody can approve it."""

@@ -20,16 +20,16 @@ from signoff.config.entries import WorkerFile
 from signoff.core.canonical import digest
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import LimitReached, WrongFile, WrongUse
-from signoff.gate.agents import call_agent
-from signoff.gate.calls import running_call
+from signoff.gate.gated_agents import call_agent
+from signoff.gate.gated_calls import running_call
 from signoff.gate.single_call import call_tool
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.strictest import strictest
 from signoff.workers.bounds import Bounds, bounds_of, reading_verdict
 from signoff.workers.create import LONGEST_FILE, NAME, NewWorker, draft, powers, write
 from signoff.workers.limits import Delegating, WorkerDeps, account_of, check_price
-from signoff.workers.prompt import why_private_in
 from signoff.workers.worker import Worker
+from signoff.workers.worker_prompt import why_private_in
 
 CALL = "worker_call"
 CREATE = "worker_create"

@@ -27,19 +27,19 @@ from signoff.errors import Place, SignoffError
 from signoff.gate.tools import Hook, Origin, origin_of, schema_hash
 from signoff.links import followed
 from signoff.policy.builtin import WRITE_TOOLS
+from signoff.policy.call_paths import Facts
 from signoff.policy.engine import Policy
-from signoff.policy.facts import Facts
 from signoff.policy.layers import Layers
 from signoff.policy.match import Match
 from signoff.policy.match_result import MatchResult, in_one_line
 from signoff.policy.phrases import shown
 from signoff.policy.reach import UNSURE, Reach, ToolView, Unsure, reach_of
 from signoff.policy.rule import Rule
-from signoff.policy.shell.facts import LABEL_OF
+from signoff.policy.shell.command_facts import LABEL_OF
 from signoff.policy.strictest import strictest
-from signoff.toolsets.builtin.files.toolset import FilesToolset
-from signoff.toolsets.builtin.shell.toolset import ShellToolset
-from signoff.toolsets.builtin.sql.toolset import SqlToolset
+from signoff.toolsets.builtin.files.file_toolset import FilesToolset
+from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
+from signoff.toolsets.builtin.sql.sql_toolset import SqlToolset
 from signoff.toolsets.own_policy import AttachedToolset
 from signoff.toolsets.together import name_of
 from signoff.workers.delegate import CALL, CREATE, TOOLSET, DelegationToolset

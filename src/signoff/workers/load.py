@@ -11,7 +11,7 @@ from typing import Any, cast
 from pydantic_ai import Agent
 
 from signoff.errors import WrongUse
-from signoff.gate.agents import signoff_of
+from signoff.gate.gated_agents import signoff_of
 
 
 def load_agent(path: str, directory: str = "") -> Agent[Any, Any]:

@@ -8,7 +8,7 @@ from pydantic_ai.models import Model, infer_model
 
 from signoff.errors import WrongUse
 from signoff.workers.providers import missing_for
-from signoff.workers.script import ScriptedModel
+from signoff.workers.scripted_model import ScriptedModel
 
 SCRIPT = "script:"
 NO_MODEL = (

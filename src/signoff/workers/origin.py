@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from signoff.config.entries import WorkerFile
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 CREATED_BY = "created_by"
 """Key below `metadata` that holds the name of the worker that wrote the file."""

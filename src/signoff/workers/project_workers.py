@@ -13,19 +13,19 @@ from pydantic_ai.capabilities import NativeTool
 from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
-from signoff.broker.clock import SystemClock
+from signoff.broker.wall_clock import SystemClock
 from signoff.config import EVERY_WORKER, Settings, WorkerFile, load_worker, worker_names
 from signoff.core.event import CallEvent, RunMessage
 from signoff.core.mode import ApprovalMode
 from signoff.core.redact import redact_text
 from signoff.errors import WrongFile, WrongUse
-from signoff.gate.calls import running_call
 from signoff.gate.capability import Signoff
+from signoff.gate.gated_calls import running_call
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.ports import ApproverLike, Clock, Store
-from signoff.store.memory import MemoryStore
+from signoff.store.memory_store import MemoryStore
 from signoff.store.open import open_store
 from signoff.toolsets.catalog import BuiltToolset, Catalog
 from signoff.toolsets.context import Context

@@ -17,14 +17,14 @@ from pydantic_ai.run import AgentRunResult
 from signoff.broker.conversations import was_said
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import SavedRun
-from signoff.gate.agents import signoff_of
-from signoff.gate.calls import asking
 from signoff.gate.capability import Signoff
+from signoff.gate.gated_agents import signoff_of
+from signoff.gate.gated_calls import asking
 from signoff.gate.resume import following, resume_run
 from signoff.gate.saving import conversation_of, executing
 from signoff.ports import ApproverLike
-from signoff.workers.prompt import Prompt, attached
 from signoff.workers.stream_events import Listener, listening
+from signoff.workers.worker_prompt import Prompt, attached
 
 
 def is_answer(result: object) -> TypeGuard[AgentRunResult[Any]]:

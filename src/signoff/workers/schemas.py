@@ -11,7 +11,7 @@ from pydantic_ai import StructuredDict
 from pydantic_ai.exceptions import UserError
 from pydantic_core import CoreSchema, core_schema
 
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 _MOST_PROBLEMS = 5
 

@@ -17,8 +17,8 @@ from signoff.policy.engine import Policy
 from signoff.policy.match import Match
 from signoff.policy.reach import Reach
 from signoff.policy.rule import Rule
-from signoff.toolsets.builtin.files.toolset import FilesToolset
-from signoff.toolsets.builtin.shell.toolset import ShellToolset
+from signoff.toolsets.builtin.files.file_toolset import FilesToolset
+from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
 from signoff.workers.inspect import AgentParts, FoundTool, InspectedAgent, tools_of
 from signoff.workers.origin import creator_of
 

@@ -16,7 +16,7 @@ from signoff.gate.capability import Signoff
 from signoff.workers.account import Account
 from signoff.workers.build import WorkerPlan
 from signoff.workers.limits import WorkerDeps
-from signoff.workers.prompt import Prompt, checked_input, prompt_of
+from signoff.workers.worker_prompt import Prompt, checked_input, prompt_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,8 +17,8 @@ from tests.profiles import examples
 from tests.tables import table
 from tests.toolsets.scratch import lay_out
 
-from signoff.policy.shell.facts import read_shell
-from signoff.policy.shell.programs import ReadOnlyCommand
+from signoff.policy.shell.command_facts import read_shell
+from signoff.policy.shell.simple_command import ReadOnlyCommand
 from signoff.policy.shell.table import TakesValue
 
 SECRET = "CaNaRy77"

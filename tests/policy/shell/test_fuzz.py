@@ -18,9 +18,9 @@ from tests.profiles import NIGHTLY, examples
 from tests.tables import table
 from tests.toolsets.scratch import lay_out, seen_files
 
-from signoff.policy.shell.facts import ShellFacts, read_shell
-from signoff.policy.shell.programs import ReadOnlyCommand
-from signoff.policy.shell.words import LONGEST
+from signoff.policy.shell.command_facts import ShellFacts, read_shell
+from signoff.policy.shell.literal_words import LONGEST
+from signoff.policy.shell.simple_command import ReadOnlyCommand
 
 BITS = (
     " ",

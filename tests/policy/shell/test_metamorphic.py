@@ -13,7 +13,7 @@ from tests.profiles import examples
 from signoff.core.call import Call
 from signoff.core.verdict import Effect
 from signoff.policy.builtin import builtin_policy
-from signoff.policy.shell.facts import read_shell
+from signoff.policy.shell.command_facts import read_shell
 
 # By day fewer of what is drawn: there, all that can be added is tried on lines that are known to be allowed.
 ENOUGH = examples(1_500, daily=20, suppress=[HealthCheck.filter_too_much])

@@ -16,7 +16,7 @@ from tests.profiles import examples
 from tests.tables import table
 
 from signoff.policy.shell.prefixes import prefix_of
-from signoff.policy.shell.tree import parse_tree
+from signoff.policy.shell.syntax_tree import parse_tree
 
 BASH = shutil.which("bash")
 

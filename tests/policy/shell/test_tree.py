@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 from tests.tables import table
 
-from signoff.policy.shell.tree import LONGEST, Command, Tree, parse_tree
-from signoff.policy.shell.words import Refused, read_line
+from signoff.policy.shell.literal_words import Refused, read_line
+from signoff.policy.shell.syntax_tree import LONGEST, Command, Tree, parse_tree
 
 
 def words(text: str) -> list[tuple[str | None, ...]]:

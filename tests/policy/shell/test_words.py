@@ -10,7 +10,7 @@ from tests.profiles import NIGHTLY, examples
 from tests.tables import table
 
 from signoff.policy.shell.line import CommandLine, Join, Redirect, Word
-from signoff.policy.shell.words import LONGEST, Refused, read_line
+from signoff.policy.shell.literal_words import LONGEST, Refused, read_line
 
 
 def read(text: str) -> CommandLine:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from signoff.policy.shell.line import CommandLine, Join, Simple, Word
-from signoff.policy.shell.words import Refused, read_line
+from signoff.policy.shell.literal_words import Refused, read_line
 
 BASH = shutil.which("bash")
 pytestmark = pytest.mark.skipif(BASH is None, reason="there is no bash to compare with")

@@ -16,10 +16,10 @@ from tests.profiles import examples
 from signoff.core.call import Call
 from signoff.core.verdict import Effect
 from signoff.links import followed
+from signoff.policy.call_paths import Facts
 from signoff.policy.engine import Policy
-from signoff.policy.facts import Facts
-from signoff.policy.shell.facts import read_shell
-from signoff.policy.shell.words import Refused, read_line
+from signoff.policy.shell.command_facts import read_shell
+from signoff.policy.shell.literal_words import Refused, read_line
 from signoff.policy.shell.working_directories import directories_of
 from signoff.toolsets.builtin.shell.argv import run_line
 

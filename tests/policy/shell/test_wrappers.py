@@ -6,7 +6,7 @@ import pytest
 from tests.tables import table
 
 from signoff.policy.shell.literal import UNKNOWN, Arg
-from signoff.policy.shell.tree import Command, parse_tree
+from signoff.policy.shell.syntax_tree import Command, parse_tree
 from signoff.policy.shell.wrappers import changes_programs, hand_on
 
 RM = ("rm", "-rf", "/srv")

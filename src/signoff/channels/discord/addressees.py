@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from signoff.channels.discord.message_text import moment, short_span
-from signoff.channels.discord.request_status import named
 from signoff.channels.discord.sheet import MessageSheet
+from signoff.channels.discord.status_parts import named
 from signoff.channels.discord.users import Users
 from signoff.core.card import without_answer
 from signoff.core.notice import Asked, Reminder

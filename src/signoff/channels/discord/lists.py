@@ -9,8 +9,8 @@ from signoff.channels.discord.message_text import moment, short_span
 from signoff.channels.discord.notice_message import LOOSENED_RUN, asked_text, footer_of, summary_span, title_of
 from signoff.channels.discord.parts import MessagePart, lay_out
 from signoff.channels.discord.request_file import whole
-from signoff.channels.discord.request_status import AMBER, FACES, GREY, in_a_word
 from signoff.channels.discord.sheet import DESCRIPTION, MessageSheet
+from signoff.channels.discord.status_parts import AMBER, FACES, GREY, in_a_word
 from signoff.core.request import ApprovalRequest
 from signoff.core.visible import visible
 from signoff.errors import WrongUse

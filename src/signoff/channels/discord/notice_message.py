@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from signoff.channels.discord.custom_id import Press, Verb
 from signoff.channels.discord.message_text import first, short_span
 from signoff.channels.discord.parts import MessagePart, lay_out
-from signoff.channels.discord.request_status import AMBER, GREY, face_of, in_a_word, settled, voted_for, waiting
 from signoff.channels.discord.result_message import said_sheet
 from signoff.channels.discord.sheet import DESCRIPTION, FOOTER, Button, MessageSheet, Style, size
+from signoff.channels.discord.status_parts import AMBER, GREY, face_of, in_a_word, settled, voted_for, waiting
 from signoff.core.call import Veiled
 from signoff.core.canonical import digest
 from signoff.core.card import Card, Choice, card_for, safe_summary

@@ -14,8 +14,8 @@ from signoff.channels.discord.custom_id import Press, Verb
 from signoff.channels.discord.message_text import first, short_span
 from signoff.channels.discord.notice_message import digest_of, footer_of
 from signoff.channels.discord.parts import MessagePart, lay_out
-from signoff.channels.discord.request_status import AMBER
 from signoff.channels.discord.sheet import DESCRIPTION, OPTION, OPTIONS, Button, Menu, MenuOption, MessageSheet
+from signoff.channels.discord.status_parts import AMBER
 from signoff.core.decision import ApprovalDecision
 from signoff.core.offer import Offer, offers
 from signoff.core.request import ApprovalRequest

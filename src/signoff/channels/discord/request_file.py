@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from signoff.channels.discord.request_status import other_args
 from signoff.channels.discord.sheet import AttachedFile
+from signoff.channels.discord.status_parts import other_args
 from signoff.core.card import Card, card_for
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.visible import visible

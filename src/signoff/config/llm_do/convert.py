@@ -15,18 +15,18 @@ from typing import Any
 from signoff.config.files import PROJECT_FILE
 from signoff.config.llm_do.draft import ASK_DELEGATION, Imported, WorkerDraft
 from signoff.config.llm_do.filesystem import BUILT_IN, READ_WRITE, filesystem_entry, sandbox_entry
+from signoff.config.llm_do.import_text import project_text, worker_text
 from signoff.config.llm_do.notes import Note, NoteKind
 from signoff.config.llm_do.project_json import read_project
 from signoff.config.llm_do.shell import shell_entry, shell_file_ops, shell_readonly
 from signoff.config.llm_do.sources import Source, Sources, text_inside
-from signoff.config.llm_do.written import project_text, worker_text
 from signoff.config.merge import NAME
 from signoff.config.settings import load_settings
-from signoff.config.workers import DIRECTORY, load_worker
+from signoff.config.worker_files import DIRECTORY, load_worker
 from signoff.errors import Place, PolicyError, WrongFile
 from signoff.policy.builtin import READ_TOOLS, WRITE_TOOLS
 from signoff.policy.phrases import shown
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 _SHELLS = {"shell_readonly": shell_readonly, "shell_file_ops": shell_file_ops}
 _DELEGATION = ("delegation", "agents", "workers")

@@ -8,7 +8,7 @@ from typing import Any
 from signoff.config.llm_do.notes import FileState, Note, NoteKind
 from signoff.config.llm_do.sources import Source, Sources
 from signoff.errors import Place, WrongFile
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 ASK_DELEGATION = {"ask": "worker_call"}
 

@@ -9,7 +9,7 @@ from typing import Any
 from signoff.config.llm_do.notes import Note, NoteKind
 from signoff.policy.builtin import READ_TOOLS, WRITE_TOOLS
 from signoff.policy.phrases import shown
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 READ_WRITE, READ_ONLY = "filesystem_rw", "filesystem_ro"
 BUILT_IN = {

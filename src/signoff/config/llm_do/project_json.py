@@ -7,7 +7,7 @@ from typing import Any
 from signoff.config.llm_do.draft import Imported
 from signoff.config.llm_do.notes import Note, NoteKind
 from signoff.policy.phrases import shown
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 
 def read_project(spot: ConfigValue, result: Imported) -> None:

@@ -14,7 +14,7 @@ from signoff.config.llm_do.notes import Note, NoteKind
 from signoff.errors import Place, PolicyError
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import shown
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 TOOL = "shell"
 _RULE_KEYS = ("pattern", "approval_required", "allowed", "approval_required_if_args", "description")

@@ -16,7 +16,7 @@ from signoff.errors import Place, PolicyError, WrongFile, WrongUse
 from signoff.policy.composer import read_document
 from signoff.policy.document import document_of
 from signoff.policy.phrases import shown
-from signoff.policy.spot import ConfigValue
+from signoff.policy.placed_value import ConfigValue
 
 PROJECT_JSON = "project.json"
 _OLD_SUFFIXES = (".yaml", ".yml")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from signoff.config.files import text_of
+from signoff.config.worker_files import DIRECTORY
 from signoff.config.worker_text import SUFFIXES
-from signoff.config.workers import DIRECTORY
 from signoff.errors import WrongFile, WrongUse
 
 

@@ -20,10 +20,10 @@ from signoff.policy.glob import Glob
 from signoff.policy.match_result import YES, MatchResult, Truth
 from signoff.policy.places import normal
 from signoff.policy.shell.line import Simple, Word
-from signoff.policy.shell.programs import PATH, Concern, judge_words
+from signoff.policy.shell.literal_words import Refused, read_line
+from signoff.policy.shell.simple_command import PATH, Concern, judge_words
+from signoff.policy.shell.syntax_tree import parse_tree
 from signoff.policy.shell.table import program
-from signoff.policy.shell.tree import parse_tree
-from signoff.policy.shell.words import Refused, read_line
 
 READ_ONLY = "read-only"
 """Stands in the place of a pattern for every command that is known to only read."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from signoff.policy.places import runs_later
 from signoff.policy.secret import secret_place
-from signoff.policy.shell.words import Refused, read_line
+from signoff.policy.shell.literal_words import Refused, read_line
 
 _HANDED_ON = re.compile(r".*pyargs.*|--?args(?:=.*)?")
 """Options after which names are no paths: they may be found anywhere, or are handed on to another program."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from signoff.policy.shell.syntax_tree import parse_tree
 from signoff.policy.shell.table import program
-from signoff.policy.shell.tree import parse_tree
 from signoff.policy.shell.wrappers import is_modelled
 
 Words = tuple[str | None, ...]

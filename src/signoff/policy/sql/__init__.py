@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signoff.policy.sql.facts import SqlFacts, Statement
 from signoff.policy.sql.read import read_sql
+from signoff.policy.sql.statement_facts import SqlFacts, Statement
 
 __all__ = ["SqlFacts", "Statement", "read_sql"]

@@ -11,7 +11,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from signoff.policy.sql.facts import NotUnderstood
+from signoff.policy.sql.statement_facts import NotUnderstood
 
 WORD, STRING, QUOTED, NUMBER, VARIABLE, SIGN, END = "word", "string", "quoted", "number", "variable", "sign", "end"
 

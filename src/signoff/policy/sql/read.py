@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from signoff.policy.sql.facts import NotUnderstood, SqlFacts, Statement
 from signoff.policy.sql.lexer import END, READINGS, Token, check_characters, dialect_named, lex
 from signoff.policy.sql.statement import SqlReading, judge
+from signoff.policy.sql.statement_facts import NotUnderstood, SqlFacts, Statement
 
 LONGEST = 65_536
 """Characters of SQL that are read; more is opaque."""

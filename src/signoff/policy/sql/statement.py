@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from signoff.policy.sql import calls
-from signoff.policy.sql.facts import NotUnderstood, Statement
+from signoff.policy.sql import function_calls
 from signoff.policy.sql.lexer import NUMBER, QUOTED, SIGN, STRING, VARIABLE, WORD, Token
 from signoff.policy.sql.names import listed, secret_setting
-from signoff.policy.sql.tree import SAID, SqlSurvey, parse, survey
+from signoff.policy.sql.statement_facts import NotUnderstood, Statement
+from signoff.policy.sql.statement_tree import SAID, SqlSurvey, parse, survey
 from signoff.policy.sql.verbs import VERBS, about_verb
 
 
@@ -86,8 +86,10 @@ def examined(tokens: Sequence[Token], reading: SqlReading) -> tuple[Statement, S
     if deed := _plain_deed(tokens, dialect):
         if not any(one[0] == deed[0] for one in found.deeds):
             found.deeds.append(deed)
-    found.doubts.extend(calls.doubts(tokens, dialect, reading.generic, found.not_calls))
-    functions = [one.name.lower() for one in calls.calls(tokens, dialect) if not found.not_calls[one.name.lower()]]
+    found.doubts.extend(function_calls.doubts(tokens, dialect, reading.generic, found.not_calls))
+    functions = [
+        one.name.lower() for one in function_calls.calls(tokens, dialect) if not found.not_calls[one.name.lower()]
+    ]
     statement = Statement(
         operation=_operation(tokens, found),
         read_only=True,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from signoff.policy.sql.calls import doubts
-from signoff.policy.sql.facts import NotUnderstood, Statement
+from signoff.policy.sql.function_calls import doubts
 from signoff.policy.sql.lexer import Token
-from signoff.policy.sql.tree import name_of, parse
+from signoff.policy.sql.statement_facts import NotUnderstood, Statement
+from signoff.policy.sql.statement_tree import name_of, parse
 
 VERBS: dict[str, str] = {
     "create": "writes: makes {}",

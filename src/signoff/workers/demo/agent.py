@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_ai import Agent
 
 from signoff.toolsets.builtin_toolsets import filesystem_rw, shell_file_ops
-from signoff.workers.script import ScriptedModel
+from signoff.workers.scripted_model import ScriptedModel
 
 HERE = Path(__file__).parent
 POLICY = HERE / "policy.yaml"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.profiles import NIGHTLY, examples
 from tests.tables import table
 
-from signoff.policy.shell.facts import read_shell
+from signoff.policy.shell.command_facts import read_shell
 
 USER = os.geteuid()
 SECRET = "hush-environment"

@@ -11,7 +11,7 @@ from tests.policy.shell.programs.cases_a import CASES_A
 from tests.policy.shell.programs.cases_git import CASES_GIT
 
 from signoff.policy.shell import table
-from signoff.policy.shell.facts import read_shell
+from signoff.policy.shell.command_facts import read_shell
 
 CASES = [*CASES_A, *CASES_GIT]
 

@@ -17,8 +17,8 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Literal
 
-from signoff.toolsets.builtin.files.calls import has_open_beneath, open_beneath
 from signoff.toolsets.builtin.files.spot import SAFELY, DirectoryEntry, Opened, Spot, entry_of, plain
+from signoff.toolsets.builtin.files.system_calls import has_open_beneath, open_beneath
 from signoff.toolsets.builtin.files.walk import DIRECTORY, MOST_LINKS, walk_beneath
 
 How = Literal["auto", "openat2", "walk"]

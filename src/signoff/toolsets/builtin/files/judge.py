@@ -9,7 +9,7 @@ from signoff.policy.phrases import shown
 from signoff.policy.places import KERNEL, is_kernel_place, path_trouble, runs_later
 from signoff.policy.secret import secret_place
 from signoff.toolsets.builtin.files.beneath import Outside, Root
-from signoff.toolsets.builtin.programs import changed_by
+from signoff.toolsets.builtin.named_programs import changed_by
 
 OUTSIDE = "it leads outside of the root directory"
 RUN_BY_NAME = "a shell of this project runs programs from there by name"

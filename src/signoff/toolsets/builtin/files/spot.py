@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from signoff.toolsets.builtin.files.calls import rename_new
+from signoff.toolsets.builtin.files.system_calls import rename_new
 
 SAFELY = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 """Never wait for whoever writes to a pipe, never take a terminal over."""

@@ -7,7 +7,8 @@ import subprocess
 from collections.abc import Iterable, Sequence
 
 from signoff.toolsets.builtin.shell.environment import approved_environment
-from signoff.toolsets.builtin.shell.processes import (
+from signoff.toolsets.builtin.shell.sandbox import Sandbox
+from signoff.toolsets.builtin.shell.subprocesses import (
     USUAL,
     CallProcesses,
     CommandResult,
@@ -15,7 +16,6 @@ from signoff.toolsets.builtin.shell.processes import (
     ended,
     in_thread,
 )
-from signoff.toolsets.builtin.shell.sandbox import Sandbox
 
 
 async def run_approved(

@@ -26,7 +26,8 @@ from signoff.toolsets.builtin.shell.environment import (
     home_directory,
 )
 from signoff.toolsets.builtin.shell.globs import Unclear, escaped, expand
-from signoff.toolsets.builtin.shell.processes import (
+from signoff.toolsets.builtin.shell.sandbox import Sandbox
+from signoff.toolsets.builtin.shell.subprocesses import (
     USUAL,
     CallProcesses,
     CommandResult,
@@ -34,7 +35,6 @@ from signoff.toolsets.builtin.shell.processes import (
     ended,
     in_thread,
 )
-from signoff.toolsets.builtin.shell.sandbox import Sandbox
 
 _MOST_SAID = 60_000
 """Bytes that a command of ours may print: less than a pipe takes, so that it never waits for its reader."""

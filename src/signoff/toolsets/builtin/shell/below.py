@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from signoff.policy.secret import holds_secrets, secret_place
 from signoff.policy.shell.filters import keeps_out
-from signoff.policy.shell.programs import ReadOnlyCommand
+from signoff.policy.shell.simple_command import ReadOnlyCommand
 from signoff.toolsets.builtin.shell.argv import Expander
 from signoff.toolsets.builtin.shell.environment import home_directory
 

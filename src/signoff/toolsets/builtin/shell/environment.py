@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from signoff.core.credential import secret_name
-from signoff.policy.shell.programs import PATH as DIRECTORIES
+from signoff.policy.shell.simple_command import PATH as DIRECTORIES
 
 FIXED_PATH = ":".join(DIRECTORIES)
 MARK = "SIGNOFF_CALL"

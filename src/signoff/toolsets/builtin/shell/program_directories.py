@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 
 from signoff.policy.phrases import shown
 from signoff.policy.places import folded
-from signoff.policy.shell.facts import ShellFacts, read_shell
-from signoff.policy.shell.programs import ReadOnlyCommand
-from signoff.toolsets.builtin.programs import changed_by
+from signoff.policy.shell.command_facts import ShellFacts, read_shell
+from signoff.policy.shell.simple_command import ReadOnlyCommand
+from signoff.toolsets.builtin.named_programs import changed_by
 from signoff.toolsets.builtin.shell.environment import home_directory
 
 _WILD = re.compile(r"[*?\[]")

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from signoff.errors import MissingExtra, WrongUse
 from signoff.policy.sql.names import listed, pure
-from signoff.store.urls import masked, sqlite_path
+from signoff.store.store_urls import masked, sqlite_path
 
 
 @dataclass(frozen=True, slots=True)

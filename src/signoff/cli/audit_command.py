@@ -1,0 +1,360 @@
+"""`signoff audit`: read the record, check it, write it to a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from signoff.cli import id_completion, shared_options
+from signoff.errors import RecordBroken, StoreError, WrongFile, WrongUse
+
+if TYPE_CHECKING:
+    from signoff.core.record import Verified, Vouched
+    from signoff.ports import Store
+
+T = TypeVar("T")
+
+LONGEST_LINE = 16_000_000
+LONG = 20_000
+"""From how many events on progress is shown."""
+_BROKEN = 1
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def audit(ctx: click.Context) -> None:
+    """Read, check and export the record of what was judged, asked, answered and run. Alone it shows the last events."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(log)
+
+
+@audit.command()
+@click.option(
+    "--request",
+    "request_id",
+    metavar="ID",
+    shell_complete=id_completion.waiting,
+    help="Only what happened to one request.",
+)
+@click.option(
+    "--run", "run_id", metavar="RUN", shell_complete=id_completion.runs, help="Only what happened in one run."
+)
+@click.option("--since", metavar="WHEN", help="Only what happened since: 2h, 3d, 2026-01-31, 2026-01-31T12:00.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the last N; 50 if nothing else is chosen.")
+@click.option("--follow", is_flag=True, help="Stay, and show what happens.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per event, with the fields of an export.")
+@shared_options.where
+def log(
+    request_id: str | None,
+    run_id: str | None,
+    since: str | None,
+    limit: int | None,
+    follow: bool,
+    as_json: bool,
+    store: str | None,
+    policy: str | None,
+) -> None:
+    """Show what happened.
+
+    One line an event, oldest first: number, time, what happened, who, about what, by which rule, and to which request
+    and run it belongs.
+
+    \b
+    Examples:
+      signoff audit log
+      signoff audit log --request pjssg8 --json
+      signoff audit log --since 2h --follow
+    """
+    from signoff.cli.audit_log import SHOWN, EventFilter, follow_events, json_line, moment, readable_line, show_events
+
+    if limit is None and not (request_id or run_id or since):
+        limit = SHOWN
+    choice = EventFilter(request=request_id or "", run=run_id or "", since=moment(since), limit=limit)
+    line = json_line if as_json else readable_line
+
+    async def work(opened: Store) -> int:
+        chosen = await choice.resolved(opened)
+        seen = await show_events(opened, chosen, line)
+        if follow:
+            await follow_events(opened, chosen, line, seen)
+        return seen
+
+    try:
+        seen = _with_store(store, policy, work, make=follow)
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+    else:
+        if not seen and not as_json:
+            from signoff.cli.open_broker import say_where
+
+            click.echo("Nothing is on record.")
+            say_where(store, policy)
+
+
+@audit.command()
+@click.argument("file", required=False)
+@click.option("--key", "keys", multiple=True, metavar="HEX|FILE", help="Whose signature counts; may be repeated.")
+@shared_options.as_json
+@shared_options.where
+@click.pass_context
+def verify(
+    ctx: click.Context, file: str | None, keys: tuple[str, ...], as_json: bool, store: str | None, policy: str | None
+) -> None:
+    """Check that the record is whole.
+
+    Finds whatever was changed, removed, added or put in another order, names the first bad event and ends with exit
+    code 1. FILE is an exported record (- for standard input) and needs no store; without FILE the store is checked.
+
+    \b
+    Examples:
+      signoff audit verify
+      signoff audit verify record.jsonl --key 3f0c…
+    """
+    from signoff.cli.terminal_text import as_json as json_line
+    from signoff.store.signing_key import read_public_key
+
+    if file is not None and store is not None:
+        raise WrongUse("FILE and --store are two records: name one of them")
+    pinned = [read_public_key(key) for key in keys]
+    try:
+        checked = _verify_store(store, policy, pinned) if file is None else _verify_file(file, pinned)
+    except RecordBroken as broken:
+        if not as_json:
+            raise
+        click.echo(json_line({"ok": False, "event": broken.seq or None, "error": str(broken)}))
+        ctx.exit(_BROKEN)
+    click.echo(json_line(checked.as_json()) if as_json else "\n".join(checked.lines()))
+    if file is None and not as_json:
+        from signoff.cli.open_broker import say_where
+
+        say_where(store, policy)
+
+
+@audit.command()
+@click.option("-o", "--output", metavar="FILE", help="Where to; by default, and with -, standard output.")
+@click.option("--format", "form", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True)
+@shared_options.where
+def export(output: str | None, form: str, store: str | None, policy: str | None) -> None:
+    """Write the record to a file.
+
+    As signed JSON lines, which `signoff audit verify FILE` checks anywhere, or as CSV for a spreadsheet.
+
+    \b
+    Examples:
+      signoff audit export -o record.jsonl
+      signoff audit export --format csv > record.csv
+    """
+    from signoff.broker.audit import export_csv, export_store
+    from signoff.store.signing_key import Keys, is_signed
+
+    async def work(opened: Store) -> str:
+        if form == "csv":
+            count = await export_csv(opened, out.write, progress=progress)
+            return f"{_events(count)}; CSV cannot be verified, jsonl can"
+        made = await export_store(opened, Keys(), is_signed, datetime.now(UTC), out.write, progress=progress)
+        return f"{_events(made.record.events)}, signed with the key {made.key}"
+
+    with _written(output) as out, _progress() as progress:
+        told = _with_store(store, policy, work)
+    click.echo(told, err=True)
+
+
+# --- verify ---
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A record in which nothing is wrong, and who says so."""
+
+    record: Verified
+    by: Vouched
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "ok": True,
+            "events": self.record.events,
+            "head": self.record.head,
+            "signed": self.by.upto,
+            "by": str(self.by.trust),
+            "key": self.by.key,
+        }
+
+    def lines(self) -> Iterator[str]:
+        count = self.record.events
+        left = count - self.by.upto
+        yield _whole(count, left)
+        match self.by.trust:
+            case "pinned":
+                whose = f"the key you gave ({self.by.key})"
+            case "own":
+                whose = f"this machine (key {self.by.key})"
+            case "carried":
+                whose = f"the key {self.by.key}"
+            case _:
+                if count:
+                    yield "whoever can write to the store could have rewritten or cut off all of them"
+                return
+        if left:
+            yield f"signed up to event {self.by.upto:,} by {whose}; what comes after it could have been rewritten"
+        else:
+            yield f"signed to the end by {whose}"
+        if self.by.trust == "carried":
+            yield "that key came with the record: it says that nothing was changed since it was signed, not by whom;"
+            yield "where you know the right key, check with --key"
+
+
+def _whole(count: int, unsigned: int) -> str:
+    """The first line: what was found, and how much of it nobody vouches for."""
+    if not count:
+        return "the record is empty"
+    if not unsigned:
+        return f"{_events(count)}, all signed: nothing is missing, changed or out of order"
+    if unsigned == count:
+        return f"{_events(count)}, none signed: they fit each other"
+    return (
+        f"{_events(count)}, the last {unsigned:,} not signed: up to there nothing is missing, changed or out of order"
+    )
+
+
+def _verify_store(store: str | None, policy: str | None, pinned: Sequence[str]) -> _Checked:
+    from signoff.broker.audit import verify_store
+    from signoff.core.record import vouched
+    from signoff.store.signing_key import Keys, is_signed
+
+    keys, place = Keys(), _place(store, policy)
+
+    async def work(opened: Store) -> Verified:
+        with _progress() as progress:
+            return await verify_store(opened, keys, is_signed, place=place, progress=progress)
+
+    record = _with_store(store, policy, work)
+    by = vouched(record.signed, pinned=pinned, own=keys.public_key())
+    if pinned and not by.key:
+        raise RecordBroken("nothing in this record is signed with the key you gave")
+    return _Checked(record, by)
+
+
+def _verify_file(file: str, pinned: Sequence[str]) -> _Checked:
+    from signoff.core.export import verify_export
+    from signoff.core.record import vouched
+    from signoff.store.signing_key import is_signed
+
+    with _opened(file) as stream, _progress() as progress:
+        checked = verify_export(_lines(stream, file, progress), is_signed, name=file)
+    if pinned and checked.key not in pinned:
+        raise RecordBroken(f"the file is signed with another key than you gave: {checked.key}")
+    # The last line signs everything, so only who made that line counts.
+    signed = {checked.key: checked.record.events}
+    return _Checked(checked.record, vouched(signed, pinned=pinned, own=_own_key()))
+
+
+def _own_key() -> str:
+    from signoff.store.signing_key import Keys
+
+    try:
+        return Keys().public_key()
+    except (StoreError, WrongFile):  # no home, or a key nobody should use: a file can be checked without
+        return ""
+
+
+def _opened(file: str) -> AbstractContextManager[IO[bytes]]:
+    if file == "-":
+        return nullcontext(cast("IO[bytes]", sys.stdin.buffer))
+    try:
+        return open(file, "rb")
+    except OSError as error:
+        raise WrongFile(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _lines(stream: IO[bytes], name: str, progress: Callable[[int], object]) -> Iterator[bytes]:
+    number = 0
+    try:
+        while line := stream.readline(LONGEST_LINE + 1):
+            if len(line) > LONGEST_LINE:
+                raise WrongFile(f"{name}: line {number + 1} is longer than {LONGEST_LINE:,} bytes: not a record")
+            yield line
+            number += 1
+            if number % 1_000 == 0:
+                progress(number)
+    except OSError as error:
+        raise WrongFile(f"{name} cannot be read: {error.strerror}") from error
+
+
+# --- parts ---
+
+
+def _with_store(
+    store: str | None, policy: str | None, work: Callable[[Store], Coroutine[Any, Any, T]], *, make: bool = False
+) -> T:
+    from signoff.cli.loops import run
+    from signoff.cli.open_broker import store_meant
+    from signoff.wiring import settings_for
+
+    async def main() -> T:
+        return await work(kept)
+
+    with closing(store_meant(store, settings_for(policy), make=make)) as kept:
+        return run(main())
+
+
+def _place(store: str | None, policy: str | None) -> str:
+    """Where the store is meant to be, also if it is not there."""
+    from signoff.wiring import chosen_store, settings_for
+
+    return chosen_store(store, settings_for(policy)).file
+
+
+@contextmanager
+def _written(output: str | None) -> Generator[IO[bytes]]:
+    """Where to write: a file that is there once it is whole, or standard output."""
+    if output in (None, "-"):
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    import tempfile
+
+    try:
+        handle, name = tempfile.mkstemp(dir=os.path.dirname(output) or ".", prefix=f".{os.path.basename(output)}-")
+        try:
+            with os.fdopen(handle, "wb") as out:
+                yield out
+                out.flush()
+                os.fsync(out.fileno())
+            os.replace(name, output)
+        except BaseException:
+            os.unlink(name)
+            raise
+    except OSError as error:
+        raise WrongUse(f"{output} cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def _progress() -> Generator[Callable[[int], None]]:
+    """Counts on standard error, where a person watches and it takes long."""
+    shown = False
+
+    def tell(count: int) -> None:
+        nonlocal shown
+        if count >= LONG and sys.stderr.isatty():
+            shown = True
+            click.echo(f"\r{count:,} events", nl=False, err=True)
+
+    try:
+        yield tell
+    finally:
+        if shown:
+            click.echo("\r" + " " * 30 + "\r", nl=False, err=True)
+
+
+def _events(number: int) -> str:
+    from signoff.cli.terminal_text import count
+
+    return count(number, "event")

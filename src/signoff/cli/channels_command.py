@@ -1,0 +1,249 @@
+"""`signoff channels`: where people are asked. What there is, and whether it works; `run` and `test` are next door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signoff.cli import id_completion, shared_options
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.config import ChannelEntry, Settings
+    from signoff.core.delivery import Delivery
+    from signoff.core.lease import Lease
+    from signoff.core.run import Process
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def channels(ctx: click.Context) -> None:
+    """Where people are asked: list, test, run. Alone it lists them."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_channels, as_json=False, store=None, policy=None)
+
+
+@channels.command("list")
+@shared_options.as_json
+@shared_options.where
+def list_channels(as_json: bool, store: str | None, policy: str | None) -> None:
+    """List the channels of the project: who could answer there, who runs it, what is wrong.
+
+    \b
+    Example:
+      signoff channels list
+    """
+    from signoff.cli.open_broker import with_broker
+    from signoff.cli.terminal_text import as_json as json_line
+
+    found = with_broker(store, policy, _looked_at)
+    if as_json:
+        click.echo(json_line({"channels": [_data(one) for one in found]}))
+        return
+    if not found:
+        click.echo(
+            "No channels: people are asked at the terminal. docs/guides/discord.md tells how to ask them on Discord."
+        )
+    for at, one in enumerate(found):
+        if at:
+            click.echo()
+        for line in _lines(one):
+            click.echo(line)
+
+
+@channels.command("run", no_args_is_help=True)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=id_completion.channels)
+@click.option("--no-resume", is_flag=True, help="Only ask: go on with no run here, and start no worker.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
+@shared_options.where
+def run_channels(names: tuple[str, ...], no_resume: bool, as_json: bool, store: str | None, policy: str | None) -> None:
+    """Ask people in these channels, take their answers, and go on with what was answered, until Ctrl-C or SIGTERM.
+
+    What waits is shown at once, also after a restart; what was answered elsewhere is brought up to date.
+
+    \b
+    Examples:
+      signoff channels run discord
+      signoff channels run discord night
+    """
+    from signoff.cli.channels_run import run_until_stopped
+
+    run_until_stopped(names, store, policy, resume=not no_resume, as_json=as_json)
+
+
+@channels.command("test", no_args_is_help=True)
+@click.argument("name", shell_complete=id_completion.channels)
+@click.option("--wait", metavar="TIME", default="2m", show_default=True, help="How long to wait for an answer.")
+@click.option("--no-answer", is_flag=True, help="Do not wait for anybody: take the question back once it stands there.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: the steps, then the result.")
+@click.option(
+    "--policy",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Policy file. Default: the nearest signoff.yaml here or above.",
+)
+def test_channel(name: str, wait: str, no_answer: bool, as_json: bool, policy: str | None) -> None:
+    """Send a harmless request to a channel and back, step by step. Whatever is answered, nothing runs.
+
+    The approvals of the project are left alone.
+
+    \b
+    Examples:
+      signoff channels test discord
+      signoff channels test discord --no-answer
+
+    Exit codes: 0 it works, 1 a step failed, 2 wrong use, 3 nobody answered in time.
+    """
+    from signoff.cli.channels_test import try_out
+    from signoff.cli.durations import read_duration
+
+    try_out(name, read_duration(wait), policy, answer=not no_answer, as_json=as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelStatus:
+    """A channel as it stands."""
+
+    entry: ChannelEntry
+    settings: Settings
+    lease: Lease | None
+    """Who runs it now; None: nobody."""
+    process: Process | None
+    failing: Sequence[Delivery]
+    """What could not be shown there."""
+
+    @property
+    def backup(self) -> str:
+        """The channel that takes over from this one."""
+        names = (one.name for one in self.settings.channels.values() if one.backup_for == self.entry.name)
+        return next(names, "")
+
+
+async def _looked_at(broker: Broker, settings: Settings) -> list[ChannelStatus]:
+    from signoff.delivery.delivery_status import running_channels, troubles_of
+
+    running = await running_channels(broker.ledger)
+    waiting = await broker.inbox(limit=_MOST)
+    troubled = await troubles_of(broker.ledger, [item.id for item in waiting])
+    failing: dict[str, list[Delivery]] = {}
+    for one in (one for found in troubled.values() for one in found):
+        failing.setdefault(one.channel, []).append(one)
+    seen: list[ChannelStatus] = []
+    for entry in settings.channels.values():
+        lease = running.get(entry.name)
+        process = await broker.store.read(lambda tx, lease=lease: tx.processes.get(lease.process)) if lease else None
+        seen.append(ChannelStatus(entry, settings, lease, process, failing.get(entry.name, ())))
+    return seen
+
+
+_MOST = 500
+"""How many of those that wait are looked at for what is failing."""
+
+
+def _lines(seen: ChannelStatus) -> Iterator[str]:
+    from signoff.cli.terminal_text import safe
+
+    entry = seen.entry
+    where = f", in channel {safe(entry.channel)}" if entry.channel else ""
+    yield f"{click.style(safe(entry.name), fg='cyan', bold=True)}  {entry.use}{where}"
+    for name, text, is_bad in _facts(seen):
+        yield f"  {click.style(f'{name:8}', dim=True)}  {click.style(text, fg='yellow') if is_bad else text}"
+
+
+def _facts(seen: ChannelStatus) -> Iterator[tuple[str, str, bool]]:
+    """What there is to say about a channel, and whether something has to be done about it."""
+    from signoff.cli.terminal_text import count, safe
+    from signoff.core.moment import span
+
+    entry = seen.entry
+    yield _who(seen)
+    if entry.use == "discord":
+        yield "starts", ", ".join(map(safe, entry.workers)) or "no workers", False
+        for number, line in enumerate(_wrong_workers(seen).splitlines()):
+            yield "" if number else "wrong", safe(line.strip()), True
+    timeout = (
+        "the rule's, or none" if entry.timeout is None else f"the rule's, or {span(entry.timeout.total_seconds())}"
+    )
+    yield "timeout", timeout, False
+    if entry.backup_for:
+        yield "backup", f"for {safe(entry.backup_for)}", False
+    if seen.backup:
+        yield "backup", f"{safe(seen.backup)} takes over when it fails", False
+    if entry.variable:
+        is_set = _has_secret(entry)
+        yield "secret", f"{entry.variable} is {'set' if is_set else 'not set'}", not is_set
+    if seen.process is not None:
+        yield "runs", f"in process {seen.process.pid} on {safe(seen.process.host.partition('/')[0])}", False
+    else:
+        yield "runs", f"nowhere: signoff channels run {safe(entry.name)}", False
+    if seen.lease is not None and seen.lease.down is not None:
+        yield "failing", _down(seen.lease), True
+    elif seen.failing:
+        worst = max(seen.failing, key=lambda one: one.attempts)
+        yield "failing", f"{count(len(seen.failing), 'request')} could not be shown: {safe(worst.problem)}", True
+
+
+def _wrong_workers(seen: ChannelStatus) -> str:
+    """Why the channel could not be run: one of its workers is not there, or wrong. Empty where none is."""
+    from signoff.errors import SignoffError
+    from signoff.wiring.channel_wiring import check_workers
+
+    try:
+        check_workers(seen.entry, seen.settings)
+    except SignoffError as error:
+        return str(error)
+    return ""
+
+
+def _who(seen: ChannelStatus) -> tuple[str, str, bool]:
+    from signoff.cli.terminal_text import safe
+    from signoff.wiring.channel_wiring import actors
+
+    names = [safe(one.name) for one in actors(seen.entry, seen.settings).values()]
+    if names:
+        return "asks", ", ".join(names), False
+    if seen.entry.use == "discord":
+        return "asks", 'nobody: add `discord: "ID"` to people', True
+    return "asks", "whoever sits there", False
+
+
+def _down(lease: Lease) -> str:
+    from signoff.cli.inbox_page import clock
+    from signoff.cli.terminal_text import now, safe
+
+    assert lease.down is not None
+    soon = f"; next try {clock(lease.down.due, now())}" if lease.down.due is not None else ""
+    return f"since {clock(lease.down.since, now())}: {safe(lease.down.problem)}{soon}"
+
+
+def _has_secret(entry: ChannelEntry) -> bool:
+    import os
+
+    return bool(os.environ.get(entry.variable, "").strip())
+
+
+def _data(seen: ChannelStatus) -> Mapping[str, Any]:
+    from signoff.cli.terminal_text import iso, safe
+    from signoff.wiring.channel_wiring import actors
+
+    entry, down = seen.entry, seen.lease.down if seen.lease is not None else None
+    return {
+        "name": entry.name,
+        "kind": entry.use,
+        "channel": entry.channel or None,
+        "people": [one.name for one in actors(entry, seen.settings).values()],
+        "workers": list(entry.workers),
+        "wrong": _wrong_workers(seen) or None,
+        "timeout": entry.timeout.total_seconds() if entry.timeout is not None else None,
+        "backup_for": entry.backup_for or None,
+        "backup": seen.backup or None,
+        "secret": {"variable": entry.variable, "set": _has_secret(entry)} if entry.variable else None,
+        "process": {"pid": seen.process.pid, "host": seen.process.host.partition("/")[0]} if seen.process else None,
+        "down": {"problem": safe(down.problem), "since": iso(down.since), "next_at": iso(down.due)}
+        if down is not None
+        else None,
+        "failing": [one.subject.request for one in seen.failing],
+    }

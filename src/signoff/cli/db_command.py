@@ -1,0 +1,95 @@
+"""`signoff db`: bring the store up to date, copy it, look whether it is well."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from signoff.cli import shared_options
+
+
+@click.group()
+def db() -> None:
+    """Upgrade, back up and check the store."""
+
+
+@db.command()
+@shared_options.where
+def upgrade(store: str | None, policy: str | None) -> None:
+    """Bring the store up to date.
+
+    For this version of signoff, all of it or nothing. A file is backed up first, beside it.
+
+    \b
+    Example:
+      signoff db upgrade --store postgresql://ops@db.example.com/approvals
+    """
+    from signoff.cli.terminal_text import safe
+    from signoff.store.upkeep import upgrade as bring_up_to_date
+
+    url, root, name = _meant(store, policy)
+    done = bring_up_to_date(url, root=root)
+    for step in done:
+        click.echo(f"done  {safe(step)}")
+    click.echo(f"{name} is up to date." if done else f"{name} was up to date already.")
+
+
+@db.command(no_args_is_help=True)
+@click.argument("file", type=click.Path(dir_okay=False))
+@shared_options.where
+def backup(file: str, store: str | None, policy: str | None) -> None:
+    """Copy the store to FILE.
+
+    Whole, also while it is used. Nothing is overwritten; the copy is a store of its own.
+
+    \b
+    Example:
+      signoff db backup approvals-2031-05-24.db
+    """
+    from signoff.cli.terminal_text import safe
+    from signoff.store.upkeep import backup as copy_to
+
+    url, root, name = _meant(store, policy)
+    click.echo(f"copied {name} to {safe(str(copy_to(url, file, root=root)))}")
+
+
+@db.command()
+@shared_options.as_json
+@shared_options.where
+def check(as_json: bool, store: str | None, policy: str | None) -> None:
+    """Look whether the store is well.
+
+    Whether it is whole, of this version, and readable by nobody else; ends with exit code 1 if not.
+
+    \b
+    Example:
+      signoff db check
+
+    Whether the record in it was changed is what `signoff audit verify` finds out.
+    """
+    from signoff.cli.main import FAILED
+    from signoff.cli.terminal_text import as_json as json_line
+    from signoff.cli.terminal_text import safe
+    from signoff.store.upkeep import check as problems_of
+
+    url, root, name = _meant(store, policy)
+    problems = problems_of(url, root=root)
+    if as_json:
+        click.echo(json_line({"store": name, "ok": not problems, "problems": problems}))
+    elif not problems:
+        click.echo(f"{name} is well.")
+    for problem in problems if not as_json else ():
+        click.echo(f"signoff: {safe(problem)}", err=True)
+    if problems:
+        sys.exit(FAILED)
+
+
+def _meant(store: str | None, policy: str | None) -> tuple[str, str, str]:
+    """The store's address, where it starts from, and how it may be shown."""
+    from signoff.cli.terminal_text import safe
+    from signoff.store.store_urls import masked
+    from signoff.wiring import chosen_store, settings_for
+
+    chosen = chosen_store(store, settings_for(policy))
+    return chosen.url, str(chosen.root), safe(masked(chosen.url))

@@ -1,0 +1,68 @@
+"""`signoff doctor`: the page a security reviewer reads."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from contextlib import nullcontext
+
+import click
+
+from signoff.cli import shared_options
+
+
+@click.command()
+@click.argument("agent", required=False)
+@click.option("--worker", "only", multiple=True, metavar="NAME", help="Only this worker; may be repeated.")
+@click.option("--connect", is_flag=True, help="Start MCP servers to ask for their tools.")
+@click.option("--strict", is_flag=True, help="Warnings end with exit code 1, too.")
+@shared_options.as_json
+@shared_options.where
+def doctor(
+    agent: str | None,
+    only: tuple[str, ...],
+    connect: bool,
+    strict: bool,
+    as_json: bool,
+    store: str | None,
+    policy: str | None,
+) -> None:
+    """Say what can run unasked, and what is wrong.
+
+    Every tool of every worker, also through the workers it calls, with the rules that let it run without a person;
+    then mistakes in rules, people, files and the store, and models that lack a package or a key; no model is asked
+    anything. With AGENT, package.module:agent, it looks at that agent in Python instead of the workers. Ends with exit
+    code 1 where something is wrong.
+
+    \b
+    Examples:
+      signoff doctor
+      signoff doctor --worker triage --connect
+      signoff doctor mypackage.agents:agent
+      signoff doctor --json --strict
+    """
+    if agent is not None and only:
+        raise click.UsageError("Name an agent, or workers with --worker, not both.")
+    from signoff.cli.inspection import inspect_agent, inspect_project
+    from signoff.cli.inspection_page import inspection_data, inspection_lines
+    from signoff.cli.main import FAILED
+    from signoff.cli.safe_output import apart
+    from signoff.cli.terminal_text import as_json as json_line
+    from signoff.cli.terminal_text import now
+    from signoff.wiring import settings_for
+
+    # The project's own code and plug-ins are imported: what they print must not come between our JSON.
+    with apart() if as_json else nullcontext():
+        settings = settings_for(policy)
+        if agent is not None:
+            found = inspect_agent(agent, settings, connect=connect, store=store)
+        else:
+            found = inspect_project(settings, only, connect=connect, store=store, at=now())
+    if as_json:
+        click.echo(json_line(inspection_data(found, strict=strict)))
+    else:
+        width = min(shutil.get_terminal_size().columns, 100)
+        for line in inspection_lines(found, width):
+            click.echo(line)
+    if not found.is_well(strict=strict):
+        sys.exit(FAILED)

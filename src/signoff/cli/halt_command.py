@@ -1,0 +1,82 @@
+"""`signoff halt` and `signoff unhalt`: the kill switch."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from signoff.cli import shared_options
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.config import Settings
+    from signoff.store.chosen import ChosenStore
+
+
+@click.command()
+@shared_options.note("Why; whoever is stopped is told.")
+@shared_options.who
+@shared_options.where
+def halt(note: str, name: str | None, store: str | None, policy: str | None) -> None:
+    """Stop everything: nothing new runs, in any process that uses this store. What is pending stays pending.
+
+    \b
+    Example:
+      signoff halt --note "wrong prices in the catalogue"
+    """
+    from signoff.cli.open_broker import say_where, with_broker
+    from signoff.cli.terminal_text import safe
+
+    async def work(broker: Broker, settings: Settings) -> str:
+        from signoff.wiring.project import requester_of
+
+        # In an emergency nobody is asked whether they are on file; the record says who it was.
+        return await broker.switch.halt(by=name or requester_of(None, settings), why=note, zone=datetime.astimezone)
+
+    meant = _meant("halt", store, policy)
+    is_new = meant.is_missing
+    click.echo(f"Nothing new runs: {safe(with_broker(store, policy, work, make=True))}")
+    say_where(store, policy)
+    if is_new:
+        click.echo("Nothing has run with this store yet. Runs of other users, or with another store, are not stopped.")
+
+
+def _meant(command: str, store: str | None, policy: str | None) -> ChosenStore:
+    """The store. Whoever uses the switch must hit what runs, not a store that nobody uses."""
+    from signoff.errors import WrongUse
+    from signoff.store.chosen import named_store
+    from signoff.wiring import chosen_store, settings_for
+
+    settings = settings_for(policy)
+    if named_store(store) is None and not settings.file:
+        raise WrongUse(
+            f"there is no signoff.yaml here or above, so there is no project to {command}.\n"
+            f"  Go into the project, or name its store: signoff {command} --store …; signoff stores lists them"
+        )
+    return chosen_store(store, settings)
+
+
+@click.command()
+@shared_options.note("Why, for the record.")
+@shared_options.who
+@shared_options.where
+def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -> None:
+    """Let things run again.
+
+    \b
+    Example:
+      signoff unhalt
+    """
+    from signoff.cli.open_broker import say_where, with_broker
+
+    async def work(broker: Broker, settings: Settings) -> bool:
+        from signoff.wiring import whoami
+
+        return await broker.switch.unhalt(by=whoami(name, settings, via="command").name, why=note)
+
+    _meant("unhalt", store, policy)
+    was = with_broker(store, policy, work)
+    click.echo("Things run again." if was else "Nothing was halted.")
+    say_where(store, policy)

@@ -1,0 +1,116 @@
+"""`signoff inbox`: what waits for a person, once or as it changes. The command people type most: it starts fast."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from signoff.cli import shared_options
+
+if TYPE_CHECKING:
+    from signoff.cli.inbox_page import Page, View
+    from signoff.config import Settings
+    from signoff.store.chosen import ChosenStore
+
+
+@click.command()
+@shared_options.as_json
+@click.option("--watch", is_flag=True, help="Stay, and redraw whenever something changes. Ctrl-C leaves.")
+@click.option("--tui", is_flag=True, help="Answer on the full screen, all that waits and whatever comes. q leaves.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many to show.")
+@click.option("--mine", is_flag=True, help="Only what waits for your answer and nobody else works on.")
+@shared_options.who
+@shared_options.where
+def inbox(
+    as_json: bool,
+    watch: bool,
+    tui: bool,
+    limit: int,
+    mine: bool,
+    name: str | None,
+    store: str | None,
+    policy: str | None,
+) -> None:
+    """What waits for a person, oldest first.
+
+    \b
+    Examples:
+      signoff inbox
+      signoff inbox --mine --as ana
+      signoff inbox --watch
+      signoff inbox --tui
+
+    With --watch --json, one JSON object a line: the inbox now, and again after every change.
+    """
+    import asyncio
+
+    if tui:
+        from signoff.cli.inbox_screen import answer_all
+
+        if watch or as_json:
+            raise click.UsageError("--tui draws on the whole screen; leave --watch and --json out")
+        answer_all(store, policy, name, mine=mine)
+        return
+    if watch and not as_json and not sys.stdout.isatty():
+        raise click.UsageError("--watch draws on a terminal; for programs there is --watch --json")
+    from signoff.cli.open_broker import store_at
+
+    view, chosen = _chosen(store, policy, limit, mine, name)
+    kept = store_at(chosen, make=watch)  # who waits for news needs a store to watch
+    try:
+        if watch:
+            from signoff.cli.inbox_watch import stay
+            from signoff.cli.loops import run
+
+            run(stay(kept, view, as_json=as_json))
+        else:
+            _show(asyncio.run(view.page(kept)), as_json, mine, chosen)
+    finally:
+        kept.close()
+
+
+def _chosen(
+    store: str | None, policy: str | None, limit: int, mine: bool, name: str | None
+) -> tuple[View, ChosenStore]:
+    """What is looked at, and where. No file is read, nor what reads it loaded, without need."""
+    from signoff.cli.inbox_page import View
+    from signoff.store.chosen import named_store
+
+    if policy is None and not mine and (named := named_store(store)):
+        return View(limit), named
+    from signoff.wiring import chosen_store, settings_for
+
+    settings = settings_for(policy)
+    view = _mine(limit, name, settings) if mine else View(limit)
+    return view, chosen_store(store, settings)
+
+
+def _mine(limit: int, name: str | None, settings: Settings) -> View:
+    from signoff.cli.inbox_page import Me, View
+    from signoff.core.people import person_key
+    from signoff.wiring import whoami
+
+    person = whoami(name, settings, via="command")
+    roles = {person_key(one.name): one.roles for one in settings.people.values()}
+    return View(limit, Me(person.name, person.roles), roles)
+
+
+def _show(page: Page, as_json: bool, mine: bool, chosen: ChosenStore) -> None:
+    from shutil import get_terminal_size
+
+    from signoff.cli.inbox_page import as_data, lines
+    from signoff.cli.terminal_text import as_json as json_line
+    from signoff.cli.terminal_text import now, safe
+
+    if as_json:
+        click.echo(json_line(as_data(page)))
+        return
+    width = get_terminal_size().columns if sys.stdout.isatty() else 120
+    for line in lines(page, now(), width, mine=mine):
+        click.echo(line)
+    if page.items and sys.stdout.isatty():
+        click.secho("\nsignoff show ID tells all about one; signoff approve ID or deny ID answers.", dim=True)
+    if not page.items or sys.stdout.isatty():
+        click.secho(safe(chosen.in_words()), dim=True)

@@ -1,0 +1,99 @@
+"""`signoff init`: a first project: its file, a worker to try it on, and a script to run it with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from signoff.errors import WrongUse
+
+TEMPLATES = Path(__file__).parent / "templates"
+FILES = ("signoff.yaml", "workers/notetaker.yaml", "hello.yaml")
+SCHEMAS = ".signoff"
+"""Where an editor finds the schemas that the files name: in the project, so that no network is needed."""
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=".")
+def init(directory: Path) -> None:
+    """Write signoff.yaml, workers/notetaker.yaml and hello.yaml into DIRECTORY (default: here). Nothing is overwritten.
+
+    The schemas they name, for editors, go into .signoff; `signoff schema --write .signoff` brings them up to date.
+
+    \b
+    Example:
+      signoff init
+      signoff run notetaker "Note the milk" --model script:hello.yaml
+    """
+    texts = {directory / name: (TEMPLATES / name).read_text(encoding="utf-8") for name in FILES}
+    schemas = {directory / SCHEMAS / name: text for name, text in _schemas()}
+    wanted = {**texts, **{file: text for file, text in schemas.items() if not _holds(file, text)}}
+    there = list(dict.fromkeys(str(one) for file in wanted for one in _in_the_way(file, directory)))
+    if there:
+        raise WrongUse(
+            f"{', '.join(there)} already there; nothing was written.\n"
+            "  Move it away, or name another directory: signoff init DIRECTORY"
+        )
+    _write_all(wanted, directory)
+    for file in wanted:
+        click.echo(f"wrote {file}")
+    step = "" if directory == Path(".") else f"cd {directory} && "
+    click.echo(f'\nTry it:  {step}signoff run notetaker "Note the milk" --model script:hello.yaml')
+    click.echo(f"Talk:    {step}signoff run notetaker --chat --model script:hello.yaml")
+    click.echo("A real model needs its package and its key, and `signoff doctor` says what is missing:")
+    click.echo("         pip install 'signoff[anthropic]'; export ANTHROPIC_API_KEY=…")
+    click.echo("         signoff run notetaker --chat --model anthropic:claude-sonnet-5")
+
+
+def _schemas() -> Iterator[tuple[str, str]]:
+    import json
+
+    from signoff.config.json_schemas import SCHEMA_FILES, schema_of
+
+    for name, file in SCHEMA_FILES.items():
+        yield file, json.dumps(schema_of(name), ensure_ascii=False, indent=2) + "\n"
+
+
+def _holds(file: Path, text: str) -> bool:
+    """Whether a file is there already just as it would be written."""
+    try:
+        return file.is_file() and file.read_text(encoding="utf-8") == text
+    except (OSError, ValueError):
+        return False
+
+
+def _in_the_way(file: Path, directory: Path) -> Iterator[Path]:
+    """What has a file's name already, also a link that leads nowhere, or stands where a directory on its way should."""
+    if os.path.lexists(file):
+        yield file
+    for parent in (file.parent, *file.parent.parents):
+        if os.path.lexists(parent) and not parent.is_dir():
+            yield parent
+        if parent == directory:
+            return
+
+
+def _write_all(texts: Mapping[Path, str], directory: Path) -> None:
+    """Write every file; where one cannot be written, none is left, nor a directory that was made for it."""
+    made: list[Path] = []
+    try:
+        for file, text in texts.items():
+            for parent in reversed((file.parent, *file.parent.parents)):
+                if not parent.exists():
+                    parent.mkdir()
+                    made.append(parent)
+            with file.open("x", encoding="utf-8") as out:  # one that appeared in between is not overwritten either
+                made.append(file)
+                out.write(text)
+    except BaseException as error:
+        for one in reversed(made):
+            with suppress(OSError):  # a directory that somebody else used meanwhile stays
+                one.rmdir() if one.is_dir() else one.unlink()
+        if not isinstance(error, OSError):
+            raise
+        where = error.filename or directory
+        raise WrongUse(f"{where} cannot be written: {error.strerror}; nothing was left behind") from error

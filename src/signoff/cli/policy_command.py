@@ -1,0 +1,318 @@
+"""`signoff policy`: check a policy file, add to it, explain one decision, judge a stream of calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import click
+
+from signoff.cli.policy_add import add
+from signoff.cli.policy_show import show
+from signoff.errors import Place, PolicyError, SignoffError, WrongFile, WrongUse
+
+if TYPE_CHECKING:
+    from io import BufferedReader
+
+    from signoff.config import Settings
+    from signoff.core.call import Call
+    from signoff.core.verdict import Verdict
+    from signoff.policy.engine import Policy
+    from signoff.policy.explain import Explanation
+    from signoff.policy.lint import Problem
+
+LONGEST_LINE = 16_000_000
+
+_CHUNK = 1 << 16
+_WRONG = 2
+_MOST_TOOLSETS = 1024
+
+
+@click.group()
+def policy() -> None:
+    """Check, explain and apply policy files."""
+
+
+policy.add_command(show)
+policy.add_command(add)
+
+
+@policy.command()
+@click.argument("file", required=False)
+@click.option("--tools", metavar="A,B", help="The tools there are: a rule that names another one is an error.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.pass_context
+def check(ctx: click.Context, file: str | None, tools: str | None, as_json: bool) -> None:
+    """Read a policy file and say what is wrong with it.
+
+    FILE is the nearest signoff.yaml, unless it is given. Tools that rules name are looked for in the toolsets of the
+    project; --tools names those there are instead.
+
+    \b
+    Example:
+      signoff policy check
+      signoff policy check signoff.yaml --tools read_file,write_file
+    """
+    from signoff.cli.policy_tools import Held, held_against_catalog
+    from signoff.cli.safe_output import apart
+    from signoff.config import load_settings
+
+    file, held = _nearest(file), Held()
+    try:
+        settings = load_settings(file)
+        if tools is not None:
+            _refuse(settings.policy.unknown_tools(filter(None, map(str.strip, tools.split(",")))))
+        else:
+            with apart() if as_json else nullcontext():  # what the project's own code prints is none of our JSON
+                held = held_against_catalog(settings)
+    except SignoffError as error:
+        if not as_json:
+            raise
+        click.echo(_json({"file": file, "ok": False, "error": str(error)}))
+        ctx.exit(_WRONG)
+    rules, warnings = settings.policy.rules, (*settings.warnings, *held.problems)
+    if as_json:
+        told = {
+            "file": file,
+            "ok": True,
+            "rules": len(rules),
+            "revision": settings.policy.revision,
+            "warnings": [_as_json(problem) for problem in warnings],
+            "unlisted": list(held.unlisted),
+        }
+        click.echo(_json(told))
+        return
+    click.echo(f"{file}: {len(rules)} {'rule' if len(rules) == 1 else 'rules'}, ok")
+    for problem in warnings:
+        click.echo(f"warning: {problem}")
+    if held.rules:
+        from signoff.policy.phrases import listed
+
+        may = f"{listed(held.unlisted)} may have them: what tools there are is known once it runs"
+        click.echo(f"note: tools named in {listed(held.rules)} were not found; {may}")
+
+
+def _nearest(file: str | None) -> str:
+    """The file that was given, else the nearest signoff.yaml, here or above."""
+    from signoff.config import find_project
+    from signoff.config.files import from_here
+
+    found = file if file is not None else find_project()
+    if found is None:
+        raise WrongUse("there is no signoff.yaml here or above\n  name the file, or write one with `signoff init`")
+    return found if file is not None else from_here(found)
+
+
+@policy.command()
+@click.argument("file", required=False)
+@click.option("--tool", required=True, metavar="NAME", help="The tool that is called.")
+@click.option("--args", "arguments", default="{}", metavar="JSON", help="Its arguments, as a JSON object.")
+@click.option("--toolset", metavar="NAME", help="The toolset the tool belongs to.")
+@click.option("--worker", metavar="NAME", help="Who calls; a chain is written 'outer > inner'.")
+@click.option("--label", "labels", multiple=True, metavar="LABEL", help="A capability label; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="Print the explanation as JSON.")
+def explain(
+    file: str | None,
+    tool: str,
+    arguments: str,
+    toolset: str | None,
+    worker: str | None,
+    labels: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Say what the policy decides about one call, and why.
+
+    FILE is the nearest signoff.yaml, unless it is given. With --toolset, the rules of that toolset count too.
+
+    \b
+    Example:
+      signoff policy explain --tool pay --args '{"amount": 200}'
+    """
+    from signoff.core.call import Call
+
+    _check_labels(labels)
+    call = Call(
+        tool=tool,
+        args=_arguments(arguments),
+        toolset=toolset,
+        worker=tuple(worker.split(" > ")) if worker else (),
+        labels=frozenset(labels),
+    )
+    explanation = _explained(_nearest(file), call)
+    click.echo(_json(explanation.as_json()) if as_json else "\n".join(_lines(explanation)))
+
+
+def _explained(file: str, call: Call) -> Explanation:
+    from signoff.config import load_settings
+    from signoff.links import followed
+    from signoff.policy.layers import Layers
+
+    settings = load_settings(file)
+    policy, own = settings.policy, settings.toolset_layers(call.toolset)
+    layers = Layers((policy, *own))
+    # Links are followed as in a run, so that what is said here is what would happen there.
+    found = call.changed(resolved=followed(policy.root, layers.paths_of(call))) if policy.root is not None else call
+    return layers.explain(found) if own else policy.explain(found)
+
+
+@policy.command()
+@click.argument("files", nargs=-1, metavar="[FILE] CALLS.jsonl")
+def judge(files: tuple[str, ...]) -> None:
+    """Judge a stream of calls: one JSON object per line in, one per line out, in the same order.
+
+    FILE is the nearest signoff.yaml, unless it is given. CALLS.jsonl may be - for standard input. Empty lines are
+    skipped. A line that is no call stops the stream.
+
+    \b
+    In:   {"tool": "pay", "args": {"amount": 200}}    toolset, worker, label and labels if you have them
+    Out:  {"verdict": "ask", "rules": ["rule-3"], "reason": "…"}
+    """
+    from signoff.config import load_settings
+
+    if len(files) not in (1, 2) or (len(files) == 1 and files[0].endswith((".yaml", ".yml"))):
+        what = "this takes a policy file, if not the nearest signoff.yaml, and a file of calls"
+        raise WrongUse(f"{what}\n  write it as in signoff policy judge calls.jsonl")
+    calls = files[-1]
+    judge_call = _with_toolsets(load_settings(_nearest(files[0] if len(files) > 1 else None)))
+    name = "standard input" if calls == "-" else calls
+    try:
+        with _opened(calls) as stream:
+            _answer(_batches(stream, name), judge_call, name, sys.stdout.buffer)
+    except BrokenPipeError:
+        # Whoever read our answers has seen enough. Python flushes standard output once more at exit: let it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _with_toolsets(settings: Settings) -> Callable[[Call], Verdict]:
+    """Judge by the policy, and below it by that of the toolset that a call names."""
+    from signoff.policy.layers import compose
+
+    policy = settings.policy
+    layers: dict[str, tuple[Policy, ...]] = {}
+
+    def judged(call: Call) -> Verdict:
+        name = call.toolset
+        if name is None:
+            return policy.judge(call)
+        if name not in layers and len(layers) < _MOST_TOOLSETS:
+            layers[name] = settings.toolset_layers(name)
+        own = layers[name] if name in layers else settings.toolset_layers(name)
+        return compose((policy, *own), call) if own else policy.judge(call)
+
+    return judged
+
+
+def _opened(calls: str) -> AbstractContextManager[BufferedReader]:
+    if calls == "-":
+        return nullcontext(cast("BufferedReader", sys.stdin.buffer))
+    try:
+        return open(calls, "rb")
+    except OSError as error:
+        raise WrongFile(f"{calls} cannot be read: {error.strerror}") from error
+
+
+def _batches(stream: BufferedReader, name: str) -> Iterator[list[tuple[int, bytes]]]:
+    """Lines with their numbers, as many as are there without waiting for more input."""
+    number, rest = 0, b""
+    while chunk := stream.read1(_CHUNK):
+        *lines, rest = (rest + chunk).split(b"\n")
+        if lines:
+            yield [(number + at, line) for at, line in enumerate(lines, start=1)]
+        number += len(lines)
+        if len(rest) > LONGEST_LINE:
+            raise WrongFile(f"the line is longer than {LONGEST_LINE:,} bytes", place=Place(name, number + 1))
+    if rest:
+        yield [(number + 1, rest)]
+
+
+def _answer(
+    batches: Iterable[list[tuple[int, bytes]]], judge_call: Callable[[Call], Verdict], name: str, out: IO[bytes]
+) -> None:
+    """Write a verdict for every call, at once where input is slow, and also for those before a bad line."""
+    from signoff.policy.call_json import BadRecord, read_call
+
+    encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
+    for batch in batches:
+        answers: list[str] = []
+        try:
+            for number, line in batch:
+                if not line or line.isspace():
+                    continue
+                try:
+                    call = read_call(line)
+                except BadRecord as error:
+                    raise WrongFile(error.what, place=Place(name, number), fix=error.fix) from error
+                verdict = judge_call(call)
+                answers.append(
+                    encode({"verdict": verdict.effect.value, "rules": verdict.rules, "reason": verdict.reason})
+                )
+        finally:
+            if answers:
+                out.write(("\n".join(answers) + "\n").encode("utf-8", "backslashreplace"))
+                out.flush()
+
+
+def _refuse(problems: tuple[Problem, ...]) -> None:
+    if len(problems) == 1:
+        raise problems[0].as_error()
+    if problems:
+        raise PolicyError(f"{len(problems)} problems:\n" + "\n".join(f"  {problem}" for problem in problems))
+
+
+def _check_labels(labels: Iterable[str]) -> None:
+    from signoff.core.call import LABELS
+    from signoff.policy.phrases import did_you_mean, shown
+
+    for label in labels:
+        if label not in LABELS:
+            raise WrongUse(f"--label: unknown label {shown(label)}\n  {did_you_mean(label, LABELS)}")
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        value: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise WrongUse(f'--args is not JSON: {error}\n  write it as in --args \'{{"path": "a.txt"}}\'') from error
+    if not isinstance(value, dict):
+        raise WrongUse('--args should be a JSON object\n  write it as in --args \'{"path": "a.txt"}\'')
+    return cast("dict[str, Any]", value)
+
+
+def _lines(explanation: Explanation) -> Iterator[str]:
+    yield explanation.sentence
+    if explanation.rule is not None:
+        yield f"decided by {explanation.rule.id} at {explanation.rule.place}"
+    for error in explanation.verdict.errors:
+        yield f"could not be checked: {error}"
+    about = [one for one in explanation.considered if one.names_tool]
+    if about:
+        yield ""
+        yield "rules considered:"
+        width = max(len(one.rule.id) for one in about)
+        for one in about:
+            mark = "*" if one.decided else " "
+            text = one.why or one.rule.text
+            yield f"{mark} {one.rule.id:{width}}  {one.rule.effect:5}  {one.truth.value:7}  {text}"
+    others = len(explanation.considered) - len(about)
+    if others:
+        yield f"  {others} {'rule is' if others == 1 else 'rules are'} about other tools"
+
+
+def _as_json(problem: Problem) -> dict[str, Any]:
+    place = problem.place
+    return {
+        "rule": problem.rule,
+        "what": problem.what,
+        "fix": problem.fix,
+        "line": place.line,
+        "column": place.column,
+        "key": place.key,
+    }
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

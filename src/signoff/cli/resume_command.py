@@ -1,0 +1,183 @@
+"""`signoff resume`: go on with runs whose questions were answered."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import chdir
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from signoff.cli import id_completion, shared_options
+from signoff.cli.main import FAILED, WAITING
+from signoff.cli.startup import uncollected
+
+if TYPE_CHECKING:
+    from signoff.broker.runs import RunStatus
+    from signoff.cli.run_screen import Going
+    from signoff.wiring import RunOptions
+
+
+@click.command(no_args_is_help=True)
+@click.argument("run", required=False, shell_complete=id_completion.runs)
+@click.option(
+    "--all", "everything", is_flag=True, help="Every run that can go on: answered, or left by a process that died."
+)
+@shared_options.ui
+@click.option("--suspend", is_flag=True, help="Do what is decided; stop with exit code 3 at the next question.")
+@click.option("--wait", metavar="TIME", help="Wait that long for answers (30s, 15m, 2h), then suspend.")
+@click.option("--policy", type=click.Path(dir_okay=False), help="Policy file. Default: the one the run began with.")
+@click.option("--ask", metavar="TOOL", multiple=True, help="Ask about this tool, whatever the policy says. Repeatable.")
+@click.option("--deny", metavar="TOOL", multiple=True, help="Deny this tool, whatever the policy says. Repeatable.")
+@click.option("--model", help="Model to use. Default: the one the run began with.")
+@click.option("--store", metavar="URL", help="Where the run is kept. Default: a file for the project.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: events, then the result.")
+@click.option("--traceback", is_flag=True, help="Show the whole traceback when the agent fails.")
+def resume(
+    run: str | None,
+    everything: bool,
+    ui: Literal["terminal", "tui"],
+    suspend: bool,
+    wait: str | None,
+    policy: str | None,
+    ask: tuple[str, ...],
+    deny: tuple[str, ...],
+    model: str | None,
+    store: str | None,
+    as_json: bool,
+    traceback: bool,
+) -> None:
+    """Go on with RUN, by its id or the beginning of it.
+
+    Calls that were approved run, once; denied ones are told to the model; what is still open is asked here, or stays
+    open where there is no terminal. Of two processes that resume the same run, one wins.
+
+    \b
+    Example:
+      signoff resume 7kq2
+      signoff resume --all
+
+    Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person.
+    """
+    from signoff.cli.durations import read_wait
+    from signoff.cli.open_broker import check_there, telling_where
+    from signoff.cli.run_screen import Going
+    from signoff.cli.terminal_text import count, safe
+    from signoff.store.chosen import OPTION
+    from signoff.wiring import Caller, RunOptions, chosen_store, settings_for
+
+    if (run is None) is not everything:
+        raise click.UsageError("Name one run, or say --all.")
+    if suspend and wait is not None:
+        raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")
+    chosen = chosen_store(store, settings_for(policy))
+    if chosen.named_by == OPTION or run is not None:
+        check_there(chosen)
+    going = Going(as_json=as_json, whole=False)
+    # The run goes on in the directory it began in; what is named here is meant from here.
+    policy = os.path.abspath(policy) if policy is not None else None
+    options = RunOptions(
+        policy=policy,
+        model=_from_here(model),
+        unattended="park",
+        ui=ui,
+        store=chosen.address,
+        wait=read_wait("0s" if suspend else wait),
+        caller=Caller.here(ask, deny),
+        observe=going.progress.observe,
+        message=going.progress.message,
+        listener=going.listener,
+    )
+    with telling_where(chosen):
+        found = [] if chosen.is_missing else _found(run, options)
+    ours = [status for status in found if run is not None or status.run.agent]
+    if not ours:
+        click.echo("No run can go on now. `signoff runs` lists them.", err=True)
+        if found:
+            ready = count(len(found), "run is ready", "runs are ready")
+            click.echo(f"{ready}, begun by a program: only that can resume it, with resume().", err=True)
+        click.echo(safe(chosen.in_words()), err=True)
+        return
+    codes = [_resumed(status, options, going, traceback=traceback, alone=run is not None) for status in ours]
+    sys.exit(next((code for code in codes if code not in (0, WAITING)), max(codes)))
+
+
+def _from_here(model: str | None) -> str | None:
+    kind, colon, file = (model or "").partition(":")
+    return f"script:{os.path.abspath(file)}" if colon and kind == "script" else model
+
+
+def _found(prefix: str | None, options: RunOptions) -> list[RunStatus]:
+    """The runs that are meant, after time was fed to what they wait for."""
+    import asyncio
+
+    from signoff.wiring import open_broker
+
+    async def look() -> list[RunStatus]:
+        broker, _ = open_broker(options.store, options.policy)
+        try:
+            await broker.sweep()
+            if prefix is not None:
+                return [await broker.runs.status((await broker.runs.get(prefix)).id)]
+            runs = await broker.runs.list(going=True)
+            return [one for one in reversed(runs) if one.word in ("ready", "died")]
+        finally:
+            broker.store.close()
+
+    return asyncio.run(look())
+
+
+def _resumed(status: RunStatus, options: RunOptions, going: Going, *, traceback: bool, alone: bool) -> int:
+    from signoff.cli.run_screen import carried_out, say_waiting
+    from signoff.cli.terminal_text import agent_name
+    from signoff.errors import SignoffError
+
+    nobody = not sys.stdin.isatty() or options.wait is not None
+    if alone and nobody and status.waiting and not status.answered and not status.run.holder:
+        say_waiting(status.run.id, status.waiting, going.as_json)
+        return WAITING
+    if not alone and not going.as_json:
+        click.echo(f"run {status.run.id}: {agent_name(status.run.agent)}", err=True)
+    going.run = status.run.id
+    try:
+        return carried_out(_went_on(status, options, going, alone=alone), going, traceback=traceback)
+    except SignoffError as error:
+        if alone:
+            raise
+        click.echo(f"signoff: run {status.run.id}: {error}", err=True)
+        return FAILED
+    except SystemExit as left:
+        if alone or not isinstance(left.code, int):
+            raise
+        return left.code
+
+
+async def _went_on(status: RunStatus, options: RunOptions, going: Going, *, alone: bool) -> int:
+    """Finish the run; where it was a turn of a chat and somebody sits here, the chat goes on.
+
+    This process executes one run at a time, and code of an agent may go by the working directory: it is the run's.
+    """
+    with uncollected():
+        from signoff.wiring.job import directory_of
+
+    with chdir(directory_of(status.run) if status.run.agent else os.curdir):
+        return await _to_end(status, options, going, alone=alone)
+
+
+async def _to_end(status: RunStatus, options: RunOptions, going: Going, *, alone: bool) -> int:
+    run = status.run
+    with uncollected():
+        from signoff.wiring import Task, job_of
+
+        job = job_of(run, options)
+    going.begun(job, run.setup.loosened)(run.id)
+    going.progress.waits(status.waiting)
+    finished = await going.on(job.resume(run))
+    code = going.say(finished)
+    if code == WAITING or not alone or not run.setup.chat or not sys.stdin.isatty():
+        return code
+    from signoff.cli.chat_command import talk
+
+    task = Task(text="", input=run.setup.input)
+    return WAITING if await talk(job, task, going, after=finished) is not None else 0

@@ -1,0 +1,173 @@
+"""`signoff run`: a worker, or any PydanticAI agent, under a policy, asking at this terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from signoff.cli import shared_options as flags
+from signoff.cli.startup import uncollected
+
+if TYPE_CHECKING:
+    from signoff.cli.run_screen import Going
+    from signoff.wiring import RunOptions, Task
+    from signoff.workers.runtime import Finished
+
+
+@click.command(no_args_is_help=True)
+@click.argument("worker")
+@click.argument("prompt", required=False)
+@click.option("--input-json", metavar="JSON|@FILE", help="Input for a worker that declares one; @- is standard input.")
+@click.option(
+    "--attach", "files", metavar="FILE", multiple=True, type=click.Path(), help="Give the model a file. Repeatable."
+)
+@click.option(
+    "--chat", is_flag=True, help="Several turns: a prompt, an answer, the next prompt. /help tells what can be typed."
+)
+@click.option(
+    "--continue", "goes_on", is_flag=True, help="Go on with what was said in your last run of WORKER that is done."
+)
+@click.option(
+    "--policy", type=click.Path(dir_okay=False), help="Policy file. Default: the nearest signoff.yaml here or above."
+)
+@click.option("--ask", metavar="TOOL", multiple=True, help="Ask about this tool, whatever the policy says. Repeatable.")
+@click.option("--deny", metavar="TOOL", multiple=True, help="Deny this tool, whatever the policy says. Repeatable.")
+@click.option("--model", help="Model to use instead of the worker's own: a PydanticAI name, or script:FILE.")
+@click.option(
+    "--mode",
+    type=click.Choice(["interactive", "auto_approve", "auto_deny"]),
+    default="interactive",
+    show_default=True,
+    help="What happens to calls that policy asks about. Denied calls stay denied in every mode.",
+)
+@click.option(
+    "--unattended",
+    type=click.Choice(["deny", "park"]),
+    default="deny",
+    show_default=True,
+    help="Without a terminal, calls that need an answer are denied, or the run stops with exit code 3.",
+)
+@flags.ui
+@click.option("--suspend", is_flag=True, help="Stop with exit code 3 as soon as an answer is needed; resume later.")
+@click.option("--wait", metavar="TIME", help="Wait that long for answers (30s, 15m, 2h), then suspend.")
+@click.option(
+    "--store", metavar="URL", help="Where the run and its questions are kept. Default: a file for the project."
+)
+@click.option("--as", "requester", metavar="NAME", help="Who the run is for. Default: you.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object a line on standard output: events, then the result."
+)
+@click.option("--traceback", is_flag=True, help="Show the whole traceback when the agent fails.")
+def run(
+    worker: str,
+    prompt: str | None,
+    input_json: str | None,
+    files: tuple[str, ...],
+    chat: bool,
+    goes_on: bool,
+    as_json: bool,
+    traceback: bool,
+    **how: Any,
+) -> None:
+    """Run WORKER with PROMPT; without PROMPT it is read from standard input.
+
+    WORKER is the name of a file in workers/ (see `signoff workers`), the path of such a file, or an agent in Python,
+    package.module:agent.
+
+    \b
+    Example:
+      signoff run notetaker "Note the milk"
+      signoff run notetaker --chat
+      signoff run notetaker --chat --continue
+      signoff run triage --input-json '{"issue": 7}' --deny 'shell*' --suspend
+      signoff run mypackage.agents:agent "Tidy the notes" --policy signoff.yaml
+
+    Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person, 4 every call it made was denied.
+    """
+    from signoff.cli.run_screen import Going, carried_out
+
+    if how["suspend"] and how["wait"] is not None:
+        raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")
+    going = Going(as_json=as_json)
+    with uncollected():
+        task, options = _task(prompt, input_json, files, chat=chat), _options(going, chat=chat, **how)
+    finished = carried_out(_run(worker, task, options, going, goes_on=goes_on), going, traceback=traceback)
+    if chat:
+        from signoff.cli.main import WAITING
+
+        sys.exit(WAITING if finished is not None else 0)
+    assert finished is not None, "only a chat ends with nothing"
+    sys.exit(going.say(finished))
+
+
+async def _run(worker: str, task: Task, options: RunOptions, going: Going, *, goes_on: bool) -> Finished | None:
+    with uncollected():
+        from signoff.wiring import job_for
+
+        job = job_for(worker, options)
+    after: str | None = None
+    if goes_on:
+        from signoff.cli.chat_command import last_turn
+
+        after = await last_turn(job, going)
+    if options.chat:
+        from signoff.cli.chat_command import talk
+
+        return await talk(job, task, going, after=after)
+    return await going.on(job.run(task, begun=going.begun(job), after=after))
+
+
+def _task(prompt: str | None, input_json: str | None, files: tuple[str, ...], *, chat: bool) -> Task:
+    """What is to be done, as the flags and standard input say it."""
+    from signoff.wiring import Task
+
+    given = None
+    if input_json is not None:
+        from signoff.cli.json_argument import given_args
+
+        given = given_args(input_json, "--input-json")
+    if prompt is None and given is None and not chat:
+        if sys.stdin.isatty():
+            raise click.UsageError('Say what is to be done: signoff run WORKER "PROMPT", or --chat to talk.')
+        prompt = sys.stdin.read()
+    return Task(text=prompt or "", input=given, files=tuple(os.path.abspath(file) for file in files))
+
+
+def _options(
+    going: Going,
+    *,
+    chat: bool,
+    policy: str | None,
+    ask: tuple[str, ...],
+    deny: tuple[str, ...],
+    model: str | None,
+    mode: str,
+    unattended: Literal["deny", "park"],
+    ui: Literal["terminal", "tui"],
+    suspend: bool,
+    wait: str | None,
+    store: str | None,
+    requester: str | None,
+) -> RunOptions:
+    from signoff.cli.durations import read_wait
+    from signoff.core.mode import ApprovalMode
+    from signoff.wiring import Caller, RunOptions
+
+    return RunOptions(
+        policy=policy,
+        model=model,
+        mode=ApprovalMode(mode),
+        unattended=unattended,
+        ui=ui,
+        store=store,
+        wait=read_wait("0s" if suspend else wait),
+        requester=requester,
+        caller=Caller.here(ask, deny),
+        chat=chat,
+        observe=going.progress.observe,
+        message=going.progress.message,
+        listener=going.listener,
+    )

@@ -1,0 +1,119 @@
+"""`signoff stores`: where approvals are kept, so that nobody looks into the wrong place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signoff.cli import shared_options
+
+if TYPE_CHECKING:
+    from signoff.ports import Transaction
+    from signoff.wiring.stores import KeptStore
+
+
+MANY = 1_000
+"""As far as is counted."""
+
+
+@click.command()
+@shared_options.as_json
+@shared_options.where
+def stores(as_json: bool, store: str | None, policy: str | None) -> None:
+    """The store that commands mean here, and the stores of all your projects that name none.
+
+    A store of a project that is gone stays: delete its directory once you need its record no longer. Stores that a
+    project names itself, in `store:`, are not searched for.
+
+    \b
+    Example:
+      signoff stores
+    """
+    from signoff.cli.terminal_text import as_json as json_line
+    from signoff.errors import WrongUse
+    from signoff.wiring import chosen_store, settings_for
+    from signoff.wiring.stores import kept_stores
+
+    settings = settings_for(policy)
+    try:
+        chosen, problem = chosen_store(store, settings), ""
+    except WrongUse as error:  # such as several that could be meant: the list is what tells them apart
+        chosen, problem = None, str(error)
+    found = [StoreSummary.into(one) for one in kept_stores()]
+    if as_json:
+        here: dict[str, Any] = {"project": None, "store": None, "made": False, "problem": problem}
+        if chosen is not None:
+            here = {"project": chosen.project or None, "store": chosen.shown, "made": not chosen.is_missing}
+        click.echo(json_line({"here": here, "stores": [one.as_json() for one in found]}))
+        return
+    from signoff.cli.terminal_text import safe
+
+    for line in problem.splitlines() if chosen is None else (chosen.in_words(), f"  {chosen.shown}"):
+        click.echo(f"{safe(line)}" if line.startswith(" ") else f"Here: {safe(line)}")
+    for one in found:
+        click.echo("")
+        for line in one.lines(is_here=chosen is not None and str(one.kept.file) == chosen.file):
+            click.echo(line)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSummary:
+    """What is in a store, at a glance."""
+
+    kept: KeptStore
+    waiting: int = 0
+    going: int = 0
+    halted: bool = False
+    problem: str = ""
+    """Why it cannot be looked into."""
+
+    @classmethod
+    def into(cls, kept: KeptStore) -> StoreSummary:
+        import asyncio
+        from contextlib import closing
+
+        from signoff.errors import SignoffError
+        from signoff.store.open import open_store
+
+        def look(tx: Transaction) -> StoreSummary:
+            from signoff.broker.watch import HALTED
+
+            return cls(
+                kept,
+                len(tx.queue.page(limit=MANY)),
+                len(tx.runs.all(going=True, limit=MANY)),
+                bool(tx.settings.get(HALTED)),
+            )
+
+        try:
+            with closing(open_store(f"sqlite:{kept.file}", upgrade="refuse")) as opened:
+                return asyncio.run(opened.read(look))
+        except SignoffError as error:
+            return cls(kept, problem=str(error).splitlines()[0])
+
+    def lines(self, *, is_here: bool) -> Iterator[str]:
+        from signoff.cli.terminal_text import count, safe
+
+        project = safe(self.kept.project) or "of a program, or of an older signoff"
+        gone = "" if self.kept.is_there or not self.kept.project else "  (no longer there)"
+        yield click.style(f"{project}{gone}{'  (here)' if is_here else ''}", bold=True)
+        yield f"  sqlite:{safe(str(self.kept.file))}"
+        if self.problem:
+            yield click.style(f"  {safe(self.problem)}", fg="red")
+            return
+        halted = ", halted" if self.halted else ""
+        yield f"  {count(self.waiting, 'request waits', 'requests wait')}, {count(self.going, 'run', 'runs')}{halted}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "project": self.kept.project or None,
+            "there": self.kept.is_there,
+            "store": f"sqlite:{self.kept.file}",
+            "waiting": self.waiting,
+            "runs": self.going,
+            "halted": self.halted,
+            "problem": self.problem or None,
+        }

@@ -1,0 +1,86 @@
+"""`signoff toolsets`: the names of the catalog, where they come from, their tools and what happens to calls of each."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+import click
+
+from signoff.cli import shared_options
+
+POLICY = click.option(
+    "--policy",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="The project's file. Default: the nearest signoff.yaml.",
+)
+CONNECT = click.option("--connect", is_flag=True, help="Start MCP servers, and end them, to ask for their tools.")
+
+
+@click.group(invoke_without_command=True)
+@click.option("--worker", metavar="NAME", help="Only what this worker uses, under its own rules too.")
+@CONNECT
+@POLICY
+@shared_options.as_json
+@click.pass_context
+def toolsets(ctx: click.Context, worker: str | None, connect: bool, policy: str | None, as_json: bool) -> None:
+    """The toolsets that workers can use, their tools, and what happens to calls of each.
+
+    allow: every call runs. ask: a person is asked about each. deny: none runs. conditional: the call decides.
+    A toolset that cannot be built is listed with its error; the exit code is 1 where a worker uses it.
+
+    \b
+    Example:
+      signoff toolsets
+      signoff toolsets --worker triage --connect
+      signoff toolsets show project_files
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from signoff.cli.inspection import inspect_toolsets
+    from signoff.cli.inspection_page import toolset_data, toolset_lines
+    from signoff.cli.terminal_text import as_json as json_line
+    from signoff.wiring import settings_for
+
+    with _quiet(as_json):
+        found = inspect_toolsets(settings_for(policy), worker, connect=connect)
+    if as_json:
+        click.echo(json_line({"toolsets": [toolset_data(one) for one in found]}))
+    else:
+        for one in found:
+            click.echo("\n".join(toolset_lines(one)))
+    if any(one.error and one.used_by for one in found):
+        ctx.exit(1)
+
+
+def _quiet(as_json: bool) -> AbstractContextManager[object]:
+    """For while the project's own code and plugins run: what they print must not come between our JSON."""
+    from signoff.cli.safe_output import apart
+
+    return apart() if as_json else nullcontext()
+
+
+@toolsets.command(no_args_is_help=True)
+@click.argument("name")
+@CONNECT
+@POLICY
+@shared_options.as_json
+def show(name: str, connect: bool, policy: str | None, as_json: bool) -> None:
+    """One toolset, whole: its tools with what they take, its rules, and the config it understands.
+
+    \b
+    Example:
+      signoff toolsets show project_files
+      signoff toolsets show tickets --connect
+    """
+    from signoff.cli.inspection import inspect_toolset
+    from signoff.cli.inspection_page import details_data, toolset_page
+    from signoff.cli.terminal_text import as_json as json_line
+    from signoff.wiring import settings_for
+
+    settings = settings_for(policy)
+    with _quiet(as_json):
+        found = inspect_toolset(settings, name, connect=connect)
+    click.echo(json_line(details_data(found)) if as_json else "\n".join(toolset_page(found)))
+    if found.toolset.error:
+        raise click.exceptions.Exit(1)

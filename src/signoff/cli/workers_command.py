@@ -1,0 +1,215 @@
+"""`signoff workers`: the agents a project describes in files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signoff.cli import shared_options
+
+if TYPE_CHECKING:
+    from signoff.config import Settings, WorkerFile
+    from signoff.errors import SignoffError
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option(
+    "--policy",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="The project's file. Default: the nearest signoff.yaml.",
+)
+@shared_options.as_json
+@click.pass_context
+def workers(ctx: click.Context, name: str | None, policy: str | None, as_json: bool) -> None:
+    """The workers of this project; with NAME, everything about one.
+
+    A file that is wrong is listed with what is wrong about it, and the exit code is 1.
+
+    \b
+    Example:
+      signoff workers
+      signoff workers triage
+    """
+    from signoff.cli.terminal_text import as_json as json_line
+    from signoff.config import load_worker
+    from signoff.wiring import settings_for
+
+    settings = settings_for(policy)
+    if name is not None:
+        worker = load_worker(settings, name)
+        click.echo(json_line(_as_json(worker, settings)) if as_json else "\n".join(_whole(worker, settings)))
+        return
+    found, broken = _all(settings)
+    if as_json:
+        told = [_as_json(worker, settings) for worker in found.values()]
+        click.echo(json_line({"workers": told, "broken": [_broken(*one) for one in broken.items()]}))
+    else:
+        for line in _lines(settings, found, broken):
+            click.echo(line)
+    if broken:
+        ctx.exit(1)
+
+
+def _all(settings: Settings) -> tuple[dict[str, WorkerFile], dict[str, SignoffError]]:
+    """The workers that can be read, and what is wrong with the others."""
+    from signoff.config import load_worker, worker_names
+    from signoff.errors import SignoffError
+
+    found: dict[str, WorkerFile] = {}
+    broken: dict[str, SignoffError] = {}
+    for name in worker_names(settings):
+        try:
+            found[name] = load_worker(settings, name)
+        except SignoffError as error:
+            broken[name] = error
+    return found, broken
+
+
+def _lines(settings: Settings, found: Mapping[str, WorkerFile], broken: Mapping[str, SignoffError]) -> Iterator[str]:
+    from signoff.cli.main import told
+    from signoff.cli.terminal_text import pad
+    from signoff.config import workers_directory
+    from signoff.core.visible import visible
+
+    yield from _foreign(settings, {*found, *broken})
+    if not found and not broken:
+        yield f"No workers in {visible(workers_directory(settings))}: write one as NAME.yaml or NAME.md there."
+        return
+    width = max(len(visible(name)) for name in (*found, *broken))
+    for name in sorted((*found, *broken)):
+        start = click.style(pad(visible(name), width), bold=True)
+        if name in broken:
+            yield f"{start}  {click.style('wrong', fg='red')}: {told(broken[name])}"
+            continue
+        worker = found[name]
+        yield f"{start}  {visible(worker.description) or click.style('no description', dim=True)}"
+        for what, said in _facts(worker, settings):
+            yield f"{' ' * width}  {what} {said}"
+
+
+def _foreign(settings: Settings, known: set[str]) -> Iterator[str]:
+    """Worker files of llm-do that lie here and that nothing was made of yet."""
+    from signoff.config import workers_directory
+    from signoff.config.files import from_here
+    from signoff.config.foreign import foreign_files
+    from signoff.core.visible import visible
+
+    files = [*foreign_files(settings.directory, known), *foreign_files(workers_directory(settings), known)]
+    if files:
+        listed = ", ".join(visible(from_here(file)) for file in files)
+        yield f"Not read, because these are worker files of llm-do: {listed}"
+        yield f"  `signoff import llm-do {visible(from_here(settings.directory))}` shows what they become here"
+
+
+def _facts(worker: WorkerFile, settings: Settings) -> Iterator[tuple[str, str]]:
+    """What a list says about one worker."""
+    yield "model", _model(worker, settings)
+    if worker.toolsets:
+        yield "toolsets", _listed(worker.toolsets)
+    if worker.delegates:
+        yield "delegates to", _delegates(worker)
+    if worker.creates:
+        yield "may write", "new workers; each is shown to a person first"
+    yield "file", _visible(worker.file)
+
+
+def _whole(worker: WorkerFile, settings: Settings) -> Iterator[str]:
+    from signoff.core.visible import visible
+
+    yield click.style(worker.name, bold=True) + (f": {visible(worker.description)}" if worker.description else "")
+    for what, said in (*_facts(worker, settings), *_more(worker)):
+        yield f"  {what} {said}"
+    if worker.policy is not None:
+        yield "  its own rules, which only tighten:"
+        for rule in worker.policy.rules:
+            yield f"    {_visible(rule.id)}  {_visible(rule.text)}  ({_visible(str(rule.place))})"
+    instructions = worker.spec.get("instructions")
+    if instructions:
+        yield "  instructions:"
+        texts = [instructions] if isinstance(instructions, str) else instructions
+        for line in (line for text in texts for line in str(text).splitlines()):
+            yield f"    {_visible(line)}" if line.strip() else ""
+
+
+def _more(worker: WorkerFile) -> Iterator[tuple[str, str]]:
+    from signoff.cli.terminal_text import as_json
+    from signoff.core.moment import span
+
+    if worker.approvers:
+        yield "asks", f"somebody with the role {_listed(worker.approvers, ' or ')}"
+    limits = {**_limits(worker), "time": span(worker.limits.time.total_seconds()) if worker.limits.time else None}
+    if any(value is not None for value in limits.values()):
+        yield "limits", ", ".join(f"{key} {value}" for key, value in limits.items() if value is not None)
+    for what, value in (("input", worker.input), ("output", worker.output)):
+        if value is not None:
+            yield what, as_json(value)
+    if worker.attachments:
+        yield "attachments", _listed(worker.attachments)
+    told = ("model", "name", "description", "instructions")
+    for key, value in worker.spec.items():
+        if key not in told:
+            yield key, as_json(value)
+
+
+def _model(worker: WorkerFile, settings: Settings) -> str:
+    own = worker.spec.get("model")
+    if own is not None:
+        return _visible(str(own))
+    return f"{_visible(settings.model)} (the project's)" if settings.model else "none: name one with --model"
+
+
+def _delegates(worker: WorkerFile) -> str:
+    from signoff.config import EVERY_WORKER
+
+    return "every worker" if EVERY_WORKER in worker.delegates else _listed(worker.delegates)
+
+
+def _listed(words: tuple[str, ...], between: str = ", ") -> str:
+    return between.join(map(_visible, words))
+
+
+def _visible(text: str) -> str:
+    from signoff.core.visible import visible
+
+    return visible(text)
+
+
+def _limits(worker: WorkerFile) -> dict[str, Any]:
+    limits = worker.limits
+    return {
+        "requests": limits.requests,
+        "tokens": limits.tokens,
+        "cost": limits.cost,
+        "time": limits.time.total_seconds() if limits.time is not None else None,
+        "depth": limits.depth,
+    }
+
+
+def _as_json(worker: WorkerFile, settings: Settings) -> dict[str, Any]:
+    return {
+        "name": worker.name,
+        "description": worker.description,
+        "file": worker.file,
+        "model": worker.spec.get("model") or settings.model,
+        "toolsets": list(worker.toolsets),
+        "delegates": list(worker.delegates),
+        "creates": worker.creates,
+        "approvers": list(worker.approvers),
+        "limits": _limits(worker),
+        "input": worker.input,
+        "output": worker.output,
+        "attachments": list(worker.attachments),
+        "policy": [
+            {"id": rule.id, "effect": str(rule.effect), "says": rule.text, "place": str(rule.place)}
+            for rule in (worker.policy.rules if worker.policy is not None else ())
+        ],
+        "spec": dict(worker.spec),
+    }
+
+
+def _broken(name: str, error: SignoffError) -> dict[str, Any]:
+    return {"name": name, "error": str(error)}

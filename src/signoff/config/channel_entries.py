@@ -1,0 +1,228 @@
+"""`channels:` of the project file: where people are asked besides the terminal a command is typed at."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from signoff.config.merge import NAME, check_name
+from signoff.config.variables import filled
+from signoff.policy.format import (
+    DURATION,
+    Format,
+    MappingFormat,
+    choice,
+    matching,
+    names,
+    read_duration,
+    text,
+)
+from signoff.policy.phrases import did_you_mean, shown
+from signoff.policy.placed_value import ConfigValue
+
+TIMEOUTS: Mapping[str, timedelta | None] = {"discord": timedelta(minutes=5), "terminal": None}
+"""How long each kind waits for an answer, where neither the entry nor the rule says otherwise."""
+NOTIFIED = ("approvers", "nobody")
+"""Who may be notified of a call: those who may answer it, or nobody."""
+DISCORD_TOKEN = "${DISCORD_TOKEN}"
+NO_TIMEOUT = "none"
+
+_DISCORD_ID = "[1-9][0-9]{14,19}"
+_PLANNED = ("slack", "web", "webhook", "notify")
+_VARIABLE = r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"
+_EXAMPLE = 'a mapping such as {channel: "112233445566778899"}'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelEntry:
+    """One channel, as the file describes it. The environment is looked at when it is opened, and not before."""
+
+    name: str
+    use: str
+    """What kind it is: `discord` or `terminal`."""
+    token: str = ""
+    """The variable that holds the secret, as written: `${NAME}`."""
+    channel: str = ""
+    """Where people are asked, as the service numbers it."""
+    workers: tuple[str, ...] = ()
+    """Who may be started from there."""
+    timeout: timedelta | None = None
+    """How long a request waits once it was shown there, where its rule does not say; None: for ever."""
+    notify: str = NOTIFIED[0]
+    """Who is notified when a call is asked about there: one of `NOTIFIED`."""
+    backup_for: str = ""
+    """The channel it takes over from; empty: it is asked at once."""
+    spot: ConfigValue
+    spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
+    """Where each key stands."""
+
+    @property
+    def variable(self) -> str:
+        """The name of the environment variable that holds the secret; empty where none is needed."""
+        return self.token[2:-1]
+
+    def secret(self) -> str:
+        """The secret, from the environment. Raises `WrongFile` that names the variable where it is not set."""
+        spot = self.spots.get("token", self.spot)
+        if self.variable and self.variable not in os.environ:  # no word about defaults: they would be in the file
+            raise spot.wrong(f"the environment has no {self.variable}", "set it to the bot's token")
+        value: str = filled(self.token, spot).value
+        if not value.strip():
+            raise spot.wrong(f"the environment has an empty {self.variable}", "set it to the bot's token")
+        return value.strip()
+
+
+def read_channels(spot: ConfigValue) -> dict[str, ChannelEntry]:
+    """Every channel of the file, in its order."""
+    found = spot.entries(what="a mapping of names to channels") if spot.value is not None else {}
+    entries = {name: _entry(name, one) for name, one in found.items()}
+    _check_places(entries)
+    _check_backups(entries)
+    return entries
+
+
+def discord_id(what: str) -> Format[str]:
+    """An id as Discord shows it. It has to be in quotes: as a number, other programs would round it."""
+    return matching(
+        _DISCORD_ID,
+        what,
+        "{} is no Discord id: those are 15 to 20 digits",
+        "turn on Developer Mode in Discord (Settings, Advanced), then right-click and Copy ID",
+        name="discordId",
+    )
+
+
+def is_discord_id(text: str) -> bool:
+    """Whether a text can be an id of Discord's."""
+    return re.fullmatch(_DISCORD_ID, text) is not None
+
+
+def _entry(name: str, spot: ConfigValue) -> ChannelEntry:
+    check_name(spot, name, "channel")
+    keys = spot.entries(what=_EXAMPLE)
+    use = _kind(name, spot, keys)
+    KINDS[use].entries(spot)
+    if use == "discord" and "channel" not in keys:
+        raise spot.wrong("nothing says where to ask", 'write the id of a text channel: channel: "112233445566778899"')
+    token = DISCORD_TOKEN if use == "discord" else ""
+    found: dict[str, Any] = {"token": token, "timeout": TIMEOUTS[use], **KINDS[use].values(keys), "use": use}
+    return ChannelEntry(name=name, spot=spot, spots=keys, **found)
+
+
+def _kind(name: str, spot: ConfigValue, keys: Mapping[str, ConfigValue]) -> str:
+    """What kind of channel it is: as `use` says, or else its name."""
+    use = keys["use"].text("a kind of channel, such as discord") if "use" in keys else name
+    if use in KINDS:
+        return use
+    wrong = keys["use"].wrong if "use" in keys else spot.wrong_key
+    if use in _PLANNED:
+        raise wrong(f"this version has no {use} channel yet", f"remove it for now; there are: {', '.join(KINDS)}")
+    if "use" in keys:
+        raise wrong(f"there is no kind of channel called {shown(use)}", did_you_mean(use, KINDS))
+    raise wrong(f"nothing says what kind of channel {shown(use)} is", f"add `use:` and one of {', '.join(KINDS)}")
+
+
+def _read_timeout(spot: ConfigValue) -> timedelta | None:
+    return None if spot.value == NO_TIMEOUT else read_duration(spot)
+
+
+def _read_notify(spot: ConfigValue) -> str:
+    found = spot.text(f"who is notified: {' or '.join(NOTIFIED)}")
+    if found not in NOTIFIED:
+        raise spot.wrong(f"notify cannot be {shown(found)}", did_you_mean(found, NOTIFIED))
+    return found
+
+
+def _check_places(entries: Mapping[str, ChannelEntry]) -> None:
+    """One bot asks once in one place: of two that did, each would take the other's messages for nobody's."""
+    taken: dict[tuple[str, str], str] = {}
+    for name, entry in entries.items():
+        if entry.use != "discord":
+            continue
+        other = taken.setdefault((entry.channel, entry.token), name)
+        if other != name:
+            raise entry.spots["channel"].wrong(
+                f"{shown(other)} asks there already, with the same bot",
+                'name another channel of Discord\'s, or another bot: token: "${OTHER_TOKEN}"',
+            )
+
+
+def _check_backups(entries: Mapping[str, ChannelEntry]) -> None:
+    taken: dict[str, str] = {}
+    for name, entry in entries.items():
+        main = entry.backup_for
+        if not main:
+            continue
+        spot = entry.spots["backup_for"]
+        if main == name:
+            raise spot.wrong("a channel cannot take over from itself", "name another one, or leave it out")
+        if main not in entries:
+            raise spot.wrong(f"there is no channel {shown(main)}", did_you_mean(main, {*entries} - {name}))
+        if main in taken:
+            fix = f"it can take over from that one: backup_for: {taken[main]}"
+            raise spot.wrong(f"{shown(main)} has a backup already: {shown(taken[main])}", fix)
+        taken[main] = name
+    for name, entry in entries.items():
+        line = [name]
+        while main := entries[line[-1]].backup_for:
+            line.append(main)
+            if main == name:
+                what = f"these take over from each other in a circle: {' > '.join(line)}"
+                raise entry.spots["backup_for"].wrong(what, "one of them has to be asked first: leave it out there")
+
+
+_DISCORD = MappingFormat(
+    {
+        "use": choice(TIMEOUTS).about("What kind it is; default: what it is called."),
+        "token": matching(
+            _VARIABLE,
+            "a variable",
+            "this is no variable",  # what is written instead is never told: it may be the token itself
+            f'secrets come from the environment: token: "{DISCORD_TOKEN}"',
+        ).about("The variable that holds the bot's token. Default: ${DISCORD_TOKEN}"),
+        "channel": discord_id("the id of a Discord channel").about(
+            "The text channel that threads are made in: its id, in quotes."
+        ),
+        "workers": names("workers")
+        .into(lambda found: tuple(one.value for one in found))
+        .about("Who may be started by mentioning the bot. Default: nobody."),
+        "timeout": Format(_read_timeout, {"anyOf": [{"const": NO_TIMEOUT}, DURATION]}).about(
+            "How long to wait for an answer, where the rule does not say; none: for ever. Default on Discord: 5m."
+        ),
+        "notify": choice(NOTIFIED)
+        .by(_read_notify)
+        .about("Who is mentioned when a call is asked about. Default: approvers, those who may answer it."),
+        "backup_for": text("the name of a channel").about("The channel it takes over from when that fails."),
+    }
+)
+KINDS: Mapping[str, MappingFormat] = {
+    "discord": _DISCORD,
+    "terminal": MappingFormat({key: _DISCORD.keys[key] for key in ("use", "timeout", "backup_for")}),
+}
+"""What each kind of channel takes."""
+_CHANNEL = Format(
+    _entry,
+    {
+        **_DISCORD.schema,
+        "if": {"properties": {"use": {"const": "discord"}}, "required": ["use"]},
+        "then": {"required": ["channel"]},
+    },
+    "channel",
+)
+CHANNELS = Format(
+    read_channels,
+    {
+        "description": "Where people are asked besides the terminal: signoff channels run NAME.",
+        "type": ["object", "null"],
+        "propertyNames": {"pattern": f"^{NAME}$"},
+        "properties": {
+            "discord": {"$ref": _CHANNEL, "anyOf": [{"required": ["channel"]}, {"required": ["use"]}]},
+            "terminal": _CHANNEL,
+        },
+        "additionalProperties": {"$ref": _CHANNEL, "required": ["use"]},
+    },
+)

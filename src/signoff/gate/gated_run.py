@@ -1,0 +1,645 @@
+"""One run of a gated agent: every call passes here, twice if a person is asked in between.
+
+First pass: judged; allowed calls run, denied ones are refused, the rest raises `ApprovalRequired`. PydanticAI then
+hands all that was raised to `resolve`, which opens the requests and, unless the run suspends, waits for answers.
+Second pass, in this run or in one that resumes it: the call runs only on an unspent approval on record that still
+fits, which is claimed first. Which step comes next is decided by `course`; here steps are carried out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.conversation import Conversation
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, SkipToolExecution
+from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
+from pydantic_ai.toolsets import ToolsetTool
+
+from signoff.broker import new_id
+from signoff.core.call import Call
+from signoff.core.canonical import digest
+from signoff.core.decision import ApprovalDecision
+from signoff.core.event import CallStep
+from signoff.core.grant import Grant
+from signoff.core.lifecycle import OPEN
+from signoff.core.offer import LEADS_TO
+from signoff.core.quorum import approvals, who
+from signoff.core.request import ApprovalRequest, Binding, State, digest_of_leads
+from signoff.core.request_status import SILENCE, approval_text, settled_text
+from signoff.core.verdict import Effect, OnTimeout, Requirement, Wanted
+from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise, EditRefused, Halted, RunError, WrongUse
+from signoff.gate.arguments import as_json, validated, with_notice
+from signoff.gate.course import (
+    CLOSINGS,
+    Ask,
+    Because,
+    CallFacts,
+    Closing,
+    Ended,
+    Fit,
+    Lookup,
+    OnRecord,
+    Pause,
+    Recalled,
+    Refusal,
+    Refuse,
+    Replay,
+    Run,
+    SecondFacts,
+    Wait,
+    asked,
+    below,
+    course,
+)
+from signoff.gate.denial import POLICY, SIGNOFF, TOOL, decided_by, decided_why, denial, refusal
+from signoff.gate.gate import TOOL_ASKS, Gate
+from signoff.gate.gated_calls import GatedCall, enter, leave, named_approver, never
+from signoff.gate.memo import DoesNotFit
+from signoff.gate.nesting import CallPaused, Level, entry_of, is_left_over, lost_question, pause_in, ungated
+from signoff.gate.questions import REQUEST, Question, Questions, question_about
+from signoff.gate.reading import UNJUDGED, CallJudge
+from signoff.gate.saving import SavedResult, is_of, replayed, saved_result
+from signoff.gate.tracing import Reporter
+from signoff.policy.strictest import strictest
+from signoff.processes import steady_seconds
+
+_RAN = (State.SUCCEEDED, State.FAILED)
+_STATES: Mapping[State, OnRecord] = {
+    State.PENDING: OnRecord.OPEN,
+    State.UNKNOWN: OnRecord.OPEN,
+    State.APPROVED: OnRecord.APPROVED,
+    State.DENIED: OnRecord.REFUSED,
+    State.EXPIRED: OnRecord.REFUSED,
+    State.CANCELLED: OnRecord.WITHDRAWN,
+    State.CLAIMED: OnRecord.SPENT,
+    State.SUCCEEDED: OnRecord.SPENT,
+    State.FAILED: OnRecord.SPENT,
+}
+"""What the state of a request means for its call."""
+
+
+@dataclass(slots=True)
+class Ticket:
+    """A call that was let through above another capability's toolset and is running."""
+
+    call: Call
+    request: ApprovalRequest | None
+    """The approval it runs on, where a person gave one for this call."""
+    answered: bool
+    """Whether the question was answered otherwise: remembered, by the mode, or by a reviewer who may."""
+    used: bool = False
+
+    def is_for(self, call: Call) -> bool:
+        """Whether what was approved is exactly this call, or was said to lead to exactly this call."""
+        if self.request is not None and self.request.metadata.get(LEADS_TO) == leads_to(call):
+            return True
+        mine = (self.call.tool, self.call.args_digest, self.call.schema_hash, self.call.toolset)
+        return mine == (call.tool, call.args_digest, call.schema_hash, call.toolset)
+
+
+def leads_to(call: Call) -> str:
+    """What a call that turns into another below is said to lead to."""
+    return f"{call.tool} {call.args_digest}"
+
+
+@dataclass(slots=True)
+class GatedRun:
+    """The per-run state of the gate."""
+
+    level: Level
+    saved: Conversation | None = None
+    """What to go on with, where the run was saved before it was made again."""
+    covered: frozenset[str] = frozenset()
+    """Names of the tools that reach the gate at their very last step, below every hook."""
+    trusts_names: bool = True
+    """Whether a covered name is sure to reach the gate: no capability of a stranger wraps the gated toolset."""
+    hooks_below: bool = False
+    """Whether another capability's hooks stand between the gate and tools that are not covered."""
+    checked: bool = False
+    """Whether the agent's other capabilities were looked at."""
+    gate: Gate = field(init=False)
+    reporter: Reporter = field(init=False)
+    questions: Questions = field(init=False)
+    reading: CallJudge = field(init=False)
+    _tickets: dict[str, Ticket] = field(default_factory=dict[str, Ticket])
+    """By call id."""
+
+    def __post_init__(self) -> None:
+        level = self.level
+        self.gate = gate = level.gate
+        self.reading = CallJudge(level)
+        self.reporter = Reporter(gate, level.run_id, level.root.secrets if level.root is not None else set())
+        self.questions = Questions(
+            level,
+            on_open=lambda gated, request: self.reporter.report(CallStep.ASKED, gated, request=request),
+            check_edit=self.reading.check_edit,
+        )
+        level.withdraw_questions = self.questions.withdraw
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values that are masked in what is saved of its calls: of this run's gate, and of runs inside the calls."""
+        return (*self.gate.secrets, *(self.level.root.secrets if self.level.root is not None else ()))
+
+    async def run_call(
+        self,
+        ctx: RunContext[Any],
+        tool: ToolsetTool[Any],
+        args: dict[str, Any],
+        execute: Callable[..., Awaitable[Any]],
+        *,
+        above: bool = False,
+    ) -> Any:
+        """Let a call pass, refuse it, or ask: the one path of every tool call."""
+        self.gate.broker.switch.check_now()
+        gated = self.reading.read(ctx, tool, args, execute)
+        if gated.verdict is UNJUDGED:
+            gated.verdict = await self.gate.verdict(ctx, tool.tool_def, gated.call, gated.origin)
+        gated.above = above
+        if self._tickets and not above and (ticket := self._tickets.get(gated.call.call_id)) is not None:
+            return await self._carry_out_below(gated, ticket)
+        facts = self._facts(gated)
+        if facts is _ALLOWED:  # as most are: see below where it is made
+            return await self._run(gated, CallStep.ALLOWED)
+        return await self._carry_out(gated, facts)
+
+    async def remembered(self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any]) -> Grant | None:
+        """What is remembered for such a call, if it would count: policy asks, and an earlier answer may stand in."""
+        gated = await self.reading.judged(ctx, tool, args, never)
+        verdict, wanted = gated.verdict, gated.verdict.requirement
+        if verdict.effect is not Effect.ASK or wanted.wanted is Wanted.PEOPLE or gated.in_doubt:
+            return None
+        return await self.gate.answers.memory.look(gated.sealed, self.level.run_id, verdict)
+
+    # --- facts ---
+
+    def _facts(self, gated: GatedCall) -> CallFacts:
+        """What is known about a call before anything is looked up."""
+        effect, is_new = gated.verdict.effect, self.questions.is_new(gated.ctx)
+        gated.is_new = is_new
+        if effect is Effect.DENY:
+            return _DENIED
+        if effect is Effect.ALLOW and is_new and not self.questions.asked:
+            return _ALLOWED
+        try:
+            key = gated.sealed.key
+            if effect is Effect.ASK:
+                gated.call.args_digest  # noqa: B018 - what an approval would be bound to
+        except CannotCanonicalise:
+            return CallFacts(effect, has_json=False)
+        saver = self.level.saver
+        return CallFacts(
+            effect,
+            mode=self.gate.mode,
+            wanted=gated.verdict.requirement.wanted,
+            in_doubt=gated.in_doubt,
+            claimed=gated.ctx.tool_call_approved,
+            resumed=saver is not None and saver.resumed,
+            # A call that was made in this run and not asked about in it cannot be on record.
+            record=OnRecord.NOTHING if is_new and key not in self.questions.asked else OnRecord.UNREAD,
+            reviewed=self._is_reviewed(gated),
+        )
+
+    def _is_reviewed(self, gated: GatedCall) -> bool:
+        """Whether another capability of this agent approved, in this very run, what the gate asked about."""
+        if not (self.gate.reviewers and gated.ctx.tool_call_approved):
+            return False
+        question = self.questions.asked.get(gated.call.key)
+        return question is not None and question.gated.call.fingerprint == gated.call.fingerprint
+
+    def _with_record(self, gated: GatedCall, facts: CallFacts, request: ApprovalRequest | None) -> CallFacts:
+        """The facts with what is on record about the call."""
+        gated.on_record = request
+        if request is None:
+            return facts._replace(record=OnRecord.NOTHING)
+        if request.state not in OPEN:
+            self.reporter.settled(request)
+        record, fit = _STATES[request.state], Fit.HOLDS
+        if record is OnRecord.APPROVED:
+            fit = self._fit(gated, request)
+        elif request.state in _RAN and self._ran_here(gated, request):
+            record = OnRecord.RESULT
+        return facts._replace(record=record, fit=fit)
+
+    def _ran_here(self, gated: GatedCall, request: ApprovalRequest) -> bool:
+        return self.level.saver is not None and is_of(request, gated.call, self.level.run_id)
+
+    def _fit(self, gated: GatedCall, request: ApprovalRequest) -> Fit:
+        if self._changed(gated, request):
+            return Fit.CHANGED
+        return Fit.HOLDS if _agreed(request, gated.verdict.requirement) else Fit.OTHERS
+
+    def _changed(self, gated: GatedCall, request: ApprovalRequest) -> tuple[str, ...]:
+        """What is not as it was when the call was approved, in words."""
+        call = gated.call
+        # Nobody has to agree to what policy allows by now: a person's yes under the rules before is good enough.
+        is_allowed = gated.verdict.effect is Effect.ALLOW
+        now = Binding(
+            tool=call.tool,
+            args_digest=call.args_digest,
+            schema_hash=call.schema_hash,
+            policy_revision=request.policy_revision if is_allowed else self.gate.policy.revision,
+            toolset=call.toolset,
+            root=call.start or self.gate.reader.root,
+            leads=digest_of_leads(call.resolved),
+        )
+        return now.changed_since(request.binding) or (("what cannot be shown of it",) if call.unreadable else ())
+
+    # --- steps ---
+
+    async def _carry_out(self, gated: GatedCall, facts: CallFacts) -> Any:
+        """Look up what the course wants to know, then do what it says."""
+        while isinstance(step := course(facts), Lookup):
+            facts = await self._look(gated, facts, step)
+        match step:
+            case Run(CallStep.APPROVED):
+                return await self._run_approved(gated, facts)
+            case Run(why):
+                return await self._run(gated, why)
+            case Refuse(why):
+                raise await self._refuse(gated, why)
+            case Ask(why):
+                return await self._ask(gated, changed=await self._why_asked(gated, why))
+            case Replay():
+                request = _known(gated)
+                result = replayed(request, await self.gate.broker.result(request.id))
+                return _noticed(gated, request, result)
+            case Pause() | Wait():  # it is open on record
+                raise self.questions.raise_for(Question(_known(gated), gated))
+
+    async def _look(self, gated: GatedCall, facts: CallFacts, what: Lookup) -> CallFacts:
+        """The facts, with one that had to be looked up."""
+        memory, call = self.gate.answers.memory, gated.call
+        match what:
+            case Lookup.RECORD:
+                return self._with_record(gated, facts, await self.questions.about(gated.ctx, call))
+            case Lookup.ENTRY:
+                # It was let through before and paused with a run inside it: that is not to count twice.
+                again = await self.gate.broker.runs.enter_again(entry_of(self.level, call, granted=True))
+                return facts._replace(entered=again)
+            case Lookup.NEVER:
+                gated.grant = await memory.forbids(call, self.level.run_id)
+            case Lookup.MEMORY:
+                gated.grant = await memory.recall(call, self.level.run_id, gated.verdict)
+        return facts._replace(recalled=_recalled(gated.grant))
+
+    async def _refuse(self, gated: GatedCall, why: Refusal) -> Exception:
+        """The refusal, in words."""
+        match why:
+            case Refusal.POLICY:
+                if gated.ctx.tool_call_approved:
+                    with suppress(CannotCanonicalise):
+                        await self.questions.void(gated.sealed, gated.verdict.reason)
+                return self._refused(gated, POLICY, gated.verdict.reason)
+            case Refusal.NEVER:
+                assert gated.grant is not None, "a no is remembered"
+                by, note = gated.grant.by or SIGNOFF, gated.grant.note
+                return self._refused(gated, by, note or "a person said never to do this")
+            case Refusal.MODE:
+                return self._refused(gated, "mode", "policy would ask, and nobody is asked in this run")
+            case Refusal.ANSWER | Refusal.SPENT:
+                return self.refusal_on_record(gated, _known(gated))
+            case _:
+                reason = "the arguments have no JSON form, so that no approval can be bound to them"
+                return self._refused(gated, SIGNOFF, reason)
+
+    async def _why_asked(self, gated: GatedCall, why: Because) -> tuple[str, ...]:
+        """Why people are asked although there was an answer, in words. An approval that does not fit is withdrawn."""
+        if why is Because.POLICY:
+            return ()
+        if why is Because.CLAIMED:
+            return ("an approval was claimed for this call, but none is on record",)
+        request = _known(gated)
+        if why is Because.WITHDRAWN:
+            return (settled_text(request),)
+        # It is withdrawn below, so it is not among the earlier answers that the card counts.
+        void = "that approval no longer counts"
+        if why is Because.CHANGED:
+            what = " and ".join(self._changed(gated, request))
+            reason = f"{what} changed after {approval_text(request)}; {void}"
+        else:
+            reason = f"by now it needs {who(gated.verdict.requirement)}; {approval_text(request)} before; {void}"
+        await self.gate.broker.cancel(request.id, reason)
+        return (reason,)
+
+    async def _ask(
+        self, gated: GatedCall, *, changed: tuple[str, ...] = (), said: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Ask people about a call. `said` is what the tool's own body said when it asked."""
+        question = await question_about(gated, changed=changed, said=said)
+        again = gated.call.key in self.questions.asked
+        if isinstance(asked(again=again, suspends=self.gate.suspends, by_tool=said is not None), Pause):
+            raise self.questions.raise_for(question)
+        [on_record] = await self.questions.open(gated.ctx, [question])
+        settled = (await self.questions.answers([on_record])).get(on_record.id)
+        if settled is None:
+            raise self.questions.raise_for(question)
+        edited = decision_of(settled).edited_args
+        if edited is not None:
+            above, gated = gated.above, await self.reading.edited(gated, edited)
+            gated.above = above
+        return await self._carry_out(gated, self._with_record(gated, self._facts(gated), settled))
+
+    # --- a call that arrives below another capability's toolset ---
+
+    async def _carry_out_below(self, gated: GatedCall, ticket: Ticket) -> Any:
+        """The second look at a call that came through a toolset of another capability, perhaps as another call."""
+        facts = SecondFacts(gated.verdict.effect)
+        if facts.effect is Effect.ASK:
+            call, request = gated.sealed, ticket.request
+            facts = SecondFacts(
+                facts.effect,
+                particular=gated.verdict.requirement.is_strict,
+                in_doubt=gated.in_doubt,
+                approved=request is not None,
+                answered=ticket.answered,
+                same_call=ticket.is_for(call),
+                same_arguments=ticket.call.args_digest == call.args_digest,
+                used=ticket.used,
+                agreed=request is not None and _agreed(request, gated.verdict.requirement),
+            )
+        match below(facts):
+            case Run(why):
+                ticket.used = ticket.used or why is CallStep.APPROVED
+                return await gated.execute(gated.args)
+            case Ask():
+                reason = f"it leads to {gated.call.tool}: {gated.verdict.reason}"
+                raise ApprovalRequired(metadata={"reason": reason, LEADS_TO: leads_to(gated.call)})
+            case Refuse(Refusal.OTHER_ARGUMENTS):
+                reason = f"it led to {gated.call.tool} with other arguments than were shown"
+            case Refuse(Refusal.SPENT):
+                reason = "its approval was used: it runs once"
+            case Refuse(Refusal.OTHER_CALL):
+                reason = f"what was approved was {ticket.call.tool}, and it led to another call"
+            case _:
+                raise await self._refuse(gated, Refusal.POLICY)
+        raise self._refused(gated, SIGNOFF, reason)
+
+    # --- running ---
+
+    async def _run_approved(self, gated: GatedCall, facts: CallFacts) -> Any:
+        """Claim the approval on record, and run the call on it."""
+        broker, root, request = self.gate.broker, self.level.root, _known(gated)
+        token, since = new_id(), steady_seconds()
+        run, epoch = root.fence(request) if root is not None else ("", 0)
+        broker.audit_buffer.flush()
+        try:
+            claimed = await broker.claim(request.id, run=run, epoch=epoch, token=token)
+        except AlreadySpent as spent:
+            raise self._refused(gated, SIGNOFF, str(spent)) from spent
+        except AlreadySettled:  # it was withdrawn in the same instant
+            now = await broker.get(request.id)
+            return await self._carry_out(gated, self._with_record(gated, facts, now))
+        except asyncio.CancelledError:  # whether or not the claim was taken, nothing has run on it
+            broker.give_back(request.id, token)
+            raise
+        return await self._run_claimed(gated, claimed, since)
+
+    async def _run_claimed(self, gated: GatedCall, request: ApprovalRequest, since: float) -> Any:
+        """Run a call on the approval that was claimed for it `since` that moment, and write down how it ended."""
+        gated.request = request
+        around = self.level.enclosing
+        try:
+            with around.neighbours.running() if around is not None else nullcontext():
+                result = await self._run(gated, CallStep.APPROVED, since)
+        except BaseException as error:
+            cause = error.__cause__ if isinstance(error, SkipToolExecution) and error.__cause__ is not None else error
+            await self._close_claim(request, CLOSINGS[_ended(error)], error=f"{type(cause).__name__}: {cause}")
+            raise
+        saved = saved_result(result) if self.gate.broker.store.is_durable else SavedResult()
+        await self._close_claim(request, CLOSINGS[Ended.RETURNED], saved)
+        return _noticed(gated, request, result)
+
+    async def _close_claim(
+        self, request: ApprovalRequest, closing: Closing, saved: SavedResult | None = None, *, error: str = ""
+    ) -> None:
+        broker, token = self.gate.broker, request.claim.token if request.claim is not None else ""
+        match closing:
+            case Closing.SUCCEED:
+                saved = saved or SavedResult()
+                broker.finish(
+                    request.id,
+                    digest=saved.digest,
+                    preview=saved.preview,
+                    result=saved.body,
+                    token=token,
+                    secrets=self.secrets,
+                )
+            case Closing.FAIL:
+                broker.finish(request.id, error=error, token=token, secrets=self.secrets)
+            case Closing.RELEASE:
+                broker.release(request.id, token)
+            case Closing.ASK_AGAIN:
+                await broker.ask_again(request.id)
+            case Closing.LOSE:
+                broker.cut_off(request.id, token)
+
+    async def _run(self, gated: GatedCall, why: CallStep, since: float = 0.0) -> Any:
+        """Carry the call out. On an approval, which was claimed `since` that moment, only while the claim holds."""
+        gate, request, call = self.gate, gated.request, gated.call
+        if request is not None and digest(as_json(gated.args, gate.reader.key)[0]) != call.args_digest:
+            raise self._refused(gated, SIGNOFF, "its arguments changed while it was asked about")
+        gate.broker.switch.check_now()
+        self.reporter.report(why, gated, request=request)
+        if gated.is_external:
+            raise CallDeferred(metadata={REQUEST: {"verdict": str(gated.verdict.effect)}})
+        answered = why is not CallStep.ALLOWED
+        if gated.above:
+            self._tickets[call.call_id] = Ticket(gated.sealed, request, answered)
+        if request is not None:
+            await gate.broker.confirm(request, since)
+        gated.approver = named_approver(gate.approver)
+        tokens = enter(gated, gated.passed(answered=answered))
+        try:
+            return await self._execute(gated)
+        except CallPaused:
+            raise
+        except ApprovalRequired as own:
+            said = own.metadata
+        finally:
+            leave(tokens)
+            if gated.above:
+                self._tickets.pop(call.call_id, None)
+        # The tool's own body asks: from here on it is a question like any other.
+        gated.verdict = strictest([gated.verdict, TOOL_ASKS]) or TOOL_ASKS
+        return await self._ask(gated, said=said)
+
+    async def _execute(self, gated: GatedCall) -> Any:
+        """What the tool returns. Raises `CallPaused` where a run inside it waits for people, however it was started."""
+        call, request = gated.call, gated.request
+        try:
+            result = await gated.execute(gated.args)
+            if isinstance(result, DeferredToolRequests):
+                raise WrongUse(lost_question(call.tool))
+        except (CallPaused, DoesNotFit):
+            self._pause(gated)
+            raise
+        except ApprovalRequired:
+            raise
+        except Exception as error:
+            if (pause := pause_in(error)) is not None:
+                self._pause(gated)
+                raise pause from error
+            if gated.enclosing is not None and not isinstance(error, Halted | RunError):
+                gated.enclosing.over()
+            self.reporter.report(CallStep.FAILED, gated, request=request, text=f"{type(error).__name__}: {error}")
+            if isinstance(error, PermissionError) and self.gate.on_denied == "tell":  # a no, and the run goes on
+                raise SkipToolExecution(denial(call.tool, by=TOOL, reason=_words(error))) from error
+            if is_left_over(error):
+                raise WrongUse(ungated(call.tool)) from error
+            raise
+        if gated.enclosing is not None:
+            gated.enclosing.over()
+        self.reporter.report(CallStep.RAN, gated, request=request)
+        if self.level.saver is not None:
+            self.level.saver.returned(call.call_id, call.tool, result)
+        return result
+
+    def _pause(self, gated: GatedCall) -> None:
+        """The tool let the pause of a run inside it pass: the call ends here, and may be made again."""
+        self.level.paused.add(gated.call.call_id)
+        if gated.enclosing is not None:
+            gated.enclosing.paused()
+
+    # --- refusing ---
+
+    def refusal_on_record(self, gated: GatedCall, request: ApprovalRequest) -> Exception:
+        """Why a settled request does not let its call run: somebody said no, or the yes was used."""
+        decision = decision_of(request)
+        if request.state in (State.DENIED, State.EXPIRED, State.CANCELLED):
+            return self._refused(gated, decided_by(decision), decided_why(decision))
+        return self._refused(gated, SIGNOFF, f"{settled_text(request)}, and that was used: it runs once")
+
+    def _refused(self, gated: GatedCall, by: str, reason: str) -> Exception:
+        self.reporter.report(CallStep.DENIED, gated, by=by, text=reason)
+        if self.gate.on_denied == "raise":
+            return refusal(gated.call.tool, by=by, reason=reason)
+        return SkipToolExecution(denial(gated.call.tool, by=by, reason=reason))
+
+    # --- what PydanticAI deferred in one step: asked about together, and waited for unless the run suspends ---
+
+    async def resolve(self, ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
+        """Open what is asked; wait for answers, unless the run suspends. What stays open is left out of the result."""
+        results = DeferredToolResults()
+        questions: list[Question] = []
+        known = {one.gated.call.call_id: one for one in self.questions.asked.values() if self._is_of_now(ctx, one)}
+        paused, saver = self.level.paused, self.level.saver
+        for part in requests.approvals:
+            if part.tool_call_id in paused:
+                continue  # not a question of its own: it waits for those of a run inside it
+            mine = known.get(part.tool_call_id) or await self._foreign(ctx, part, requests, results)
+            if mine is not None:
+                questions.append(mine)
+        on_record = await self.questions.open(ctx, questions, requests)
+        settled = await self.questions.answers(on_record)
+        for one, request in zip(questions, on_record, strict=True):
+            if (answer := settled.get(request.id)) is not None:
+                self.reporter.settled(answer)
+                if saver is not None:
+                    saver.note(answer)
+                results.approvals[answer.tool_call_id] = self._result(one.gated, answer)
+        waits = any(one.request.tool_call_id not in results.approvals for one in questions)
+        self.questions.parked = waits or any(part.tool_call_id in paused for part in requests.approvals)
+        return results if results.approvals else None
+
+    def _is_of_now(self, ctx: RunContext[Any], question: Question) -> bool:
+        """Whether it was asked about a call of the response at hand, and not about an earlier one with the same id."""
+        call = question.gated.call
+        return call.run_id == self.reading.seals.places.of(ctx.messages, call.call_id, ctx.run_id or "")
+
+    def _result(self, gated: GatedCall, settled: ApprovalRequest) -> ToolApproved | ToolDenied:
+        decision = decision_of(settled)
+        if settled.state is State.APPROVED or settled.claim is not None:  # if it ran before, the second pass says so
+            edited = decision.edited_args
+            return ToolApproved(override_args=dict(edited) if edited is not None else None)
+        refused = self.refusal_on_record(gated, settled)
+        if isinstance(refused, SkipToolExecution):
+            return refused.result
+        raise refused
+
+    async def _foreign(
+        self, ctx: RunContext[Any], part: ToolCallPart, requests: DeferredToolRequests, results: DeferredToolResults
+    ) -> Question | None:
+        """A call that somebody else asks about: a tool's validator, another capability. It becomes a request too."""
+        tool = ctx.tool_manager.tools.get(part.tool_name) if ctx.tool_manager and ctx.tool_manager.tools else None
+        if tool is None:
+            return None
+        call_ctx = replace(ctx, tool_call_id=part.tool_call_id, tool_name=part.tool_name)
+        try:
+            args = await validated(call_ctx, tool, part.args_as_dict(), by_person=False)
+        except EditRefused:
+            return None
+        gated = await self.reading.judged(call_ctx, tool, args, never)
+        if gated.verdict.effect is Effect.DENY:
+            results.approvals[part.tool_call_id] = denial(part.tool_name, by=POLICY, reason=gated.verdict.reason)
+            return None
+        if gated.verdict.effect is Effect.ALLOW:
+            gated.verdict = TOOL_ASKS
+        question = await question_about(gated, said=requests.metadata.get(part.tool_call_id))
+        raised = self.questions.raise_for(question)
+        requests.metadata.setdefault(part.tool_call_id, {}).update(raised.metadata or {})
+        return question
+
+
+_DENIED = CallFacts(Effect.DENY)
+_ALLOWED = CallFacts(Effect.ALLOW, record=OnRecord.NOTHING)
+assert course(_ALLOWED) == Run(CallStep.ALLOWED), "what policy allows runs at once"
+
+
+def _known(gated: GatedCall) -> ApprovalRequest:
+    assert gated.on_record is not None, "this step is taken only where a request is on record"
+    return gated.on_record
+
+
+def _recalled(grant: Grant | None) -> Recalled:
+    if grant is None:
+        return Recalled.NOTHING
+    return Recalled.ALWAYS if grant.approved else Recalled.NEVER
+
+
+def _agreed(request: ApprovalRequest, requirement: Requirement) -> bool:
+    """Whether those who approved are those whom the verdict of this moment wants."""
+    if decision_of(request).by == SILENCE:
+        return requirement.on_timeout is OnTimeout.ALLOW  # nobody answered, and the rule allows it in words
+    if request.escalated:
+        requirement = requirement.escalated
+    agreed = approvals(requirement, request.votes, request.args_digest, request.parties)
+    return len(agreed) >= requirement.quorum
+
+
+def _ended(error: BaseException) -> Ended:
+    """How a claimed call ended, by what it raised."""
+    match error:
+        case CallDeferred():
+            return Ended.HANDED_OUT
+        case CallPaused() | DoesNotFit():
+            return Ended.PAUSED
+        case ApprovalRequired():
+            return Ended.ASKED
+        case Halted() | RunError():  # a run inside it was stopped: nobody knows how far it came
+            return Ended.CUT_OFF
+        case Exception():
+            return Ended.RAISED
+        case _:  # cancelled half-way: nobody knows how far the tool came
+            return Ended.CUT_OFF
+
+
+def _noticed(gated: GatedCall, request: ApprovalRequest, result: Any) -> Any:
+    edited = decision_of(request).edited_args is not None
+    return with_notice(result, gated.call.args) if edited else result
+
+
+def _words(error: PermissionError) -> str:
+    return str(error) or "the tool refused"
+
+
+def decision_of(request: ApprovalRequest) -> ApprovalDecision:
+    """How a settled request was settled."""
+    assert request.decision is not None, "a settled request has a decision"
+    return request.decision

@@ -1,0 +1,223 @@
+"""The texts in a call that are, or may be, paths: gathered once per call, and only if a rule looks at paths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from urllib.parse import unquote
+
+from signoff.core.call import Call
+from signoff.policy.glob import is_visible
+from signoff.policy.places import normal
+
+if TYPE_CHECKING:
+    from signoff.policy.shell.command_facts import ShellFacts
+    from signoff.policy.sql import SqlFacts
+
+_WHOLE_KEYS = frozenset({
+    "src", "dst", "source", "sources", "destination", "destinations", "dest", "target", "targets", "to", "from",
+    "workdir", "location",
+})  # fmt: skip
+_LAST_WORDS = frozenset({
+    "path", "paths", "pathname", "file", "files", "filename", "filenames", "filepath", "filepaths", "dir", "dirs",
+    "dirname", "directory", "directories", "folder", "folders", "cwd", "root",
+})  # fmt: skip
+_BEFORE_NAME = frozenset({"file", "path", "dir", "directory", "folder"})
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+COMMAND = "command"
+"""The argument that holds a shell command."""
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+@lru_cache(maxsize=2048)
+def is_path_key(key: str) -> bool:
+    """Whether an argument of this name holds a path: `path`, `filePath`, `target_dir`, `src`, `file2` …"""
+    words = [word.lower() for word in _WORD.findall(key)]
+    if not words:
+        return False
+    if words[-1] in _LAST_WORDS or (len(words) == 1 and words[0] in _WHOLE_KEYS):
+        return True
+    return len(words) > 1 and words[-1] in ("name", "names") and words[-2] in _BEFORE_NAME
+
+
+class PathText(NamedTuple):
+    """A text from the arguments, and what it may mean as a path."""
+
+    argument: str
+    """The top-level argument it was found in."""
+    forms: tuple[str, ...]
+    """Absolute and normalised: as written first, then other readings, then where links lead."""
+    doubt: str = ""
+    """Why the forms may not be where the tool will go: the tool might expand something."""
+    floating: bool = False
+    """Whether it is relative and nobody said to what."""
+
+
+def path_texts(args: Mapping[str, Any], *, named_only: bool) -> Iterator[tuple[str, str | None, bool]]:
+    """Texts in the arguments as (argument, text, whether a path key names it).
+
+    Everything under a path key is taken for a path, keys of mappings included. A number there may be a file
+    descriptor: it comes as None. With `named_only` the texts under other keys are left out.
+    """
+    for argument, value in args.items():
+        named = is_path_key(argument)
+        if isinstance(value, str):
+            if named or not named_only:
+                yield argument, value, named
+        elif value is not None and not isinstance(value, bool):
+            for text, is_named in _below(value, named):
+                if is_named or not named_only:
+                    yield argument, text, is_named
+
+
+def _below(value: Any, named: bool) -> Iterator[tuple[str | None, bool]]:
+    if isinstance(value, str):
+        yield value, named
+    elif isinstance(value, Mapping):
+        for key, item in cast("Mapping[str, Any]", value).items():
+            yield key, named
+            yield from _below(item, named or is_path_key(key))
+    elif isinstance(value, (list, tuple)):
+        for item in cast("Sequence[Any]", value):
+            yield from _below(item, named)
+    elif named and value is not None and not isinstance(value, bool):
+        yield None, named
+
+
+class Facts:
+    """A call, and what is found out about it once somebody asks: its paths, its shell command, its SQL."""
+
+    __slots__ = ("_any", "_haystack", "_named", "_start", "call", "close", "remark", "root")
+
+    def __init__(self, call: Call, root: str | None) -> None:
+        self.call = call
+        self.root = root
+        start = call.start or root
+        self._start = "/" if start is None or start == "/" else f"{start}/"
+        self._named: list[PathText] | None = None
+        self._any: list[PathText] | None = None
+        self._haystack: str | None = None
+        self.close = False
+        """Whether the remark is all that kept a rule from allowing the call."""
+        self.remark = ""
+        """What stood in the way of a rule that allows, or what a rule that refuses found: for the verdict's reason."""
+
+    def note(self, remark: str, *, close: bool = False) -> None:
+        """Leave a remark. The first one counts, but one of a rule that came `close` counts more."""
+        if not self.remark or (close and not self.close):
+            self.remark, self.close = remark, close
+
+    def below_start(self, directory: str) -> str | None:
+        """A directory that a command goes to, links followed, seen from where commands start; None where it is outside.
+
+        Empty is the start itself. Where nobody knows the start, only that is inside.
+        """
+        if not directory:
+            return directory
+        leads = self.call.resolved.get(directory)
+        if leads is None and (directory.startswith("~") or self.call.also or self._floats(directory)):
+            return None
+        path = self.lexical(directory) if leads is None else normal(leads)
+        return path[len(self._start) :] if f"{path}/".startswith(self._start) else None
+
+    def shell(self, command: str) -> ShellFacts:
+        """What a command line does."""
+        from signoff.policy.shell.command_facts import read_shell  # costs a moment, and few policies speak of commands
+
+        return read_shell(command, self.call.resolved)
+
+    def sql(self, text: str, dialect: str) -> SqlFacts:
+        """What SQL does."""
+        from signoff.policy.sql import read_sql  # brings its parser, which takes a tenth of a second to import
+
+        return read_sql(text, dialect)
+
+    @property
+    def haystack(self) -> str:
+        """Every form of every text, one to a line; empty where any of them is in doubt."""
+        if self._haystack is None:
+            plain = self.root is not None and not any(path.doubt for path in self.any_paths)
+            self._haystack = "\n".join(form for path in self.any_paths for form in path.forms) if plain else ""
+        return self._haystack
+
+    @property
+    def named_paths(self) -> list[PathText]:
+        """What stands under path keys, each in every form that must be right before a call may run."""
+        if self._named is None:
+            texts = path_texts(self.call.args, named_only=True)
+            self._named = [self._strict(argument, text) for argument, text, _ in texts]
+        return self._named
+
+    @property
+    def any_paths(self) -> list[PathText]:
+        """Every text, under any key, in every form that somebody might take for a path."""
+        if self._any is None:
+            texts = path_texts(self.call.args, named_only=False)
+            self._any = [self._wide(argument, text, named) for argument, text, named in texts if text is not None]
+            self._any += [self._wide(COMMAND, path, True) for path in self.commanded]
+        return self._any
+
+    @property
+    def commanded(self) -> tuple[str, ...]:
+        """The files that a shell command reads, where the call is one; none where nobody can see through it."""
+        command = self.call.args.get(COMMAND)
+        return self.shell(command).paths if isinstance(command, str) else ()
+
+    def _strict(self, argument: str, text: str | None) -> PathText:
+        if text is None:
+            return PathText(argument, (), "is a number, not a path")
+        doubt = _expansion(text)
+        if not text:
+            doubt = "is empty"
+        elif not is_visible(text):
+            doubt = "holds control characters"
+        elif "\\" in text:
+            doubt = "holds a backslash, which may or may not separate directories"
+        elif _SCHEME.match(text):
+            doubt = "starts with a scheme or a drive"
+        forms = self._forms(text)
+        if (resolved := self.call.resolved.get(text)) is not None and resolved != forms[0]:
+            forms += (normal(resolved),)
+        return PathText(argument, forms, doubt, self._floats(text))
+
+    def _wide(self, argument: str, text: str, named: bool) -> PathText:
+        forms = self._forms(text)
+        if "\\" in text:
+            forms += (self.lexical(text.replace("\\", "/")),)
+        if text[4:5] == ":" and text[:4].lower() == "file":
+            forms += (self.lexical(unquote(re.sub("^//[^/]*", "", text[5:]))),)
+        if (resolved := self.call.resolved.get(text)) is not None and resolved != forms[0]:
+            forms += (normal(resolved),)
+        if not named:
+            return PathText(argument, forms, _expansion(text) if text.startswith("~/") else "", False)
+        return PathText(argument, forms, _expansion(text), self.root is None and self._floats(text))
+
+    def _forms(self, text: str) -> tuple[str, ...]:
+        """Where the text leads, from every directory that it may start from."""
+        also = self.call.also
+        if not also or self.call.start or text.startswith("/"):
+            return (self.lexical(text),)
+        return tuple(dict.fromkeys((self.lexical(text), normal(f"{also}/{text}"))))
+
+    def _floats(self, text: str) -> bool:
+        return self.root is None and not self.call.start and not text.startswith("/")
+
+    def lexical(self, text: str) -> str:
+        """The text as an absolute, normalised path, without a look at the file system."""
+        path = text if text.startswith("/") else self._start + text
+        if "/." in path or "//" in path or path.endswith("/"):
+            return normal(path)
+        return path
+
+
+def _expansion(text: str) -> str:
+    """What a tool might expand in a path, so that nobody can say where it leads."""
+    if text.startswith("~"):
+        return "starts with `~`, which a tool may expand"
+    if "$" in text:
+        return "holds `$`, which a tool may expand"
+    if "\0" in text:
+        return "holds a NUL, where a tool may stop reading"
+    return ""

@@ -1,0 +1,248 @@
+"""What a shell command does: whether it is known to only read, and everything it would start.
+
+Two readings of one text. The strict one accepts little and is the only road to *allow*: its words are what is run. The
+full parse sees through substitutions and wrappers and can only tighten: it serves rules that ask or deny, the labels
+of the call, and the person who is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+
+from signoff.policy.phrases import shown
+from signoff.policy.shell.line import CommandLine, Pipeline, Simple, Word
+from signoff.policy.shell.literal_words import Refused, read_line
+from signoff.policy.shell.network import Contact, contact
+from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, Where, judge_words
+from signoff.policy.shell.syntax_tree import Command, Tree, parse_tree
+from signoff.policy.shell.working_directories import Directories, directories_of, named
+
+MOST_DIRECTORIES = 8
+LABEL_OF = {
+    "writes": "fs.write",
+    "runs": "proc.exec",
+    "sends": "net.egress",
+    "changes": "proc.exec",
+    "discloses": "fs.read",
+    "waits": "proc.exec",
+    "unknown": "proc.exec",
+}
+"""The capability label of each effect in the table."""
+
+_NO_EFFECTS = frozenset[str]()
+PLAIN = frozenset({"writes", "sends", "discloses", "waits"})
+"""Effects of commands that start nothing else."""
+_SOCKETS = ("/dev/tcp/", "/dev/udp/")
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class ShellFacts:
+    """One command line, read once; the full parse is made when somebody asks for it."""
+
+    def __init__(self, text: str, resolved: Mapping[str, str] = _NOTHING) -> None:
+        self.text = text
+        read = _read_line(text)
+        self.line: CommandLine | None = None if isinstance(read, Refused) else read
+        """The line as the strict reading has it; None where it does not accept it."""
+        self.judged: tuple[ReadOnlyCommand | Concern, ...] = (
+            () if self.line is None else tuple(_judge(self.line, resolved))
+        )
+        """What is known about each simple command of `line`, in order."""
+        concerns = (one for one in self.judged if isinstance(one, Concern))
+        self.concern = _refused(read) if isinstance(read, Refused) else next(concerns, None)
+        """The first thing that is more than known reading; None where the line only reads."""
+        self.known_effects = _NO_EFFECTS if self.concern is None else frozenset(self._at_first_sight())
+        """Effects that are certain without the full parse; there may be more."""
+
+    def _at_first_sight(self) -> Iterator[str]:
+        for one in (self.concern, *self.judged):
+            if isinstance(one, Concern) and (one.command or one.effect != "unknown"):
+                yield one.effect
+        if self.line is not None and any(contact(one.argv) is Contact.SENDS for one in self.line.commands):
+            yield "sends"
+
+    @property
+    def read_only(self) -> bool:
+        """Whether every simple command is known to change nothing, and to disclose no secret."""
+        return self.concern is None
+
+    @property
+    def why(self) -> str:
+        """Why it is not known to only read, naming the command and the word that decided; empty where it does."""
+        return self.concern.sentence if self.concern is not None else ""
+
+    def why_it(self, effects: frozenset[str]) -> str:
+        """As `why`, for the first command that has one of these effects; empty where none is known to."""
+        for one in (*self.judged, self.concern):
+            if isinstance(one, Concern) and one.effect in effects:
+                return one.sentence
+        if "sends" in effects and (command := self._in_contact(Contact.SENDS)):
+            return f"{shown(command)} talks to other machines"
+        inner = (_judge_command(command) for command in self.tree.commands)
+        found = next((one for one in inner if isinstance(one, Concern) and one.effect in effects), None)
+        if found is not None:
+            return found.sentence
+        targets = {"writes": self._written, "sends": self._sent}
+        target = next((target for effect in sorted(effects & targets.keys()) for target in targets[effect]), None)
+        return f"the command is redirected to {shown(target)}" if target is not None else ""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The files it reads and the directories it goes to: the keys that `resolved` may have."""
+        gone = named(self.line) if self.line is not None else ()
+        return tuple(dict.fromkeys((*self.paths, *gone)))
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files it reads, as far as it was understood."""
+        return tuple(
+            dict.fromkeys(path for one in self.judged if isinstance(one, ReadOnlyCommand) for path in one.paths)
+        )
+
+    @cached_property
+    def directories(self) -> tuple[Directories, ...]:
+        """The directories that each simple command of `line` may run in."""
+        return directories_of(self.line) if self.line is not None else ()
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The full parse."""
+        return parse_tree(self.text)
+
+    @cached_property
+    def commands(self) -> tuple[tuple[str | None, ...], ...]:
+        """The words of every simple command in it, at any depth; None for a word nobody can know beforehand."""
+        if self.line is not None and self.read_only:  # wrappers never only read: nothing is hidden in such a line
+            return tuple(simple.argv for simple in self.line.commands)
+        found = [command.words for command in self.tree.commands]
+        if self.line is not None:
+            found.extend(simple.argv for simple in self.line.commands if simple.argv not in found)
+        return tuple(found)
+
+    @property
+    def opaque(self) -> str:
+        """What in it nobody can see through; empty where all of it is understood."""
+        return "" if self.read_only or not self.tree.opaque else self.tree.opaque[0]
+
+    @cached_property
+    def effects(self) -> frozenset[str]:
+        """What it does beyond reading: `writes`, `runs`, `sends` …; `unknown` where that may not be all."""
+        if self.read_only:
+            return frozenset()
+        stopped = any(isinstance(one, Concern) and one.word for one in self.judged)
+        if stopped and self.known_effects <= PLAIN:
+            return self.known_effects | {"unknown"}  # the full parse could only say what that covers
+        found = {*self.known_effects, *(_effect(command) for command in self.tree.commands)} - {""}
+        if self._written:
+            found.add("writes")
+        if self._sent or self._in_contact(Contact.SENDS):
+            found.add("sends")
+        if self.tree.opaque or stopped:
+            found.add("unknown")  # a command is judged up to the first word that decides, and no further
+        return frozenset(found or {"unknown"})
+
+    @property
+    def may_send(self) -> str:
+        """Why it may talk to other machines, where nobody can tell beforehand; empty where nothing says so."""
+        if self.read_only or not (command := self._in_contact(Contact.MAY)):
+            return ""
+        return f"{shown(command)} talks to other machines where something is missing"
+
+    def _in_contact(self, how: Contact) -> str:
+        """The first command that stands so to the network, as far as it is worth naming."""
+        found = next((one for one in self.commands if contact(one) is how), None)
+        return " ".join(word or "…" for word in found[:2]) if found is not None else ""
+
+    @property
+    def _written(self) -> tuple[str, ...]:
+        return tuple(target for target in self.tree.writes if target != "/dev/null")
+
+    @property
+    def _sent(self) -> tuple[str, ...]:
+        return tuple(target for target in (*self.tree.reads, *self.tree.writes) if target.startswith(_SOCKETS))
+
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """The capability labels of a call that runs it. What is not known to only read, starts something."""
+        if self.read_only:
+            return frozenset({"fs.read"})
+        sends = {"net.egress"} if self.may_send else set[str]()
+        return frozenset({"fs.read", "proc.exec", *(LABEL_OF[effect] for effect in self.effects)}) | sends
+
+
+def read_shell(text: str, resolved: Mapping[str, str] = _NOTHING) -> ShellFacts:
+    """The facts of a command line. Never raises; `resolved` says where paths lead once links are followed."""
+    return ShellFacts(text, resolved) if resolved else _facts(text)
+
+
+def forget() -> None:
+    """Forget the lines read lately, as a measurement has to."""
+    _facts.cache_clear()
+    _read_line.cache_clear()
+
+
+@lru_cache(maxsize=256)
+def _facts(text: str) -> ShellFacts:
+    return ShellFacts(text)
+
+
+@lru_cache(maxsize=256)
+def _read_line(text: str) -> CommandLine | Refused:
+    return read_line(text)
+
+
+def _judge(line: CommandLine, resolved: Mapping[str, str]) -> Iterator[ReadOnlyCommand | Concern]:
+    """Each simple command, seen from every directory that a `cd` before it may have led to."""
+    directories: tuple[str, ...] = ("",)
+    for pipeline in line.pipelines:
+        where = Where(directories, resolved)
+        lost = len(directories) > MOST_DIRECTORIES
+        for stage in pipeline.stages:
+            if lost:
+                yield Concern(stage.words[0].text, "", "unknown", "runs in a directory that too many `cd` lead to")
+            else:
+                yield _redirects(stage, where) or judge_words(stage.words, where)
+        if not lost:
+            directories = tuple(dict.fromkeys((*directories, *_after(pipeline, directories))))
+
+
+def _refused(refused: Refused) -> Concern:
+    return Concern("", refused.word, "writes" if refused.why.startswith("writes ") else "unknown", refused.why)
+
+
+def _redirects(stage: Simple, where: Where) -> Concern | None:
+    """A file on standard input is read like any other."""
+    for redirect in stage.redirects:
+        if redirect.source is not None:
+            judged = judge_words((Word("cat"), Word("--"), redirect.source), where)
+            if isinstance(judged, Concern):
+                return judged._replace(command=f"{stage.words[0].text} <")
+    return None
+
+
+def _after(pipeline: Pipeline, directories: tuple[str, ...]) -> Iterator[str]:
+    """Where the rest of the line may run once this pipeline is through: a `cd` may also have failed."""
+    first, *more = pipeline.stages
+    if more or first.words[0].text != "cd":
+        return
+    operands = [word.text for word in first.words[1:] if not word.text.startswith("-")]
+    target = operands[0] if operands else "~"
+    for directory in directories:
+        yield target if target.startswith(("/", "~")) or not directory else f"{directory}/{target}"
+
+
+def _effect(command: Command) -> str:
+    """What the table says a command of the full parse does; empty where it only reads."""
+    judged = _judge_command(command)
+    if isinstance(judged, Concern):
+        return judged.effect
+    return "unknown" if judged is None or None in command.words else ""
+
+
+def _judge_command(command: Command) -> ReadOnlyCommand | Concern | None:
+    """What the table says about the words of a command that are known; None where its program is not."""
+    if not command.words or command.words[0] is None:
+        return None
+    return judge_words(tuple(Word(word) for word in command.words if word is not None))

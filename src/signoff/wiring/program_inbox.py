@@ -1,0 +1,76 @@
+"""Inboxes for channels and programs: answers are checked by the rules of a project, or by a gate in this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from signoff.broker import Broker
+from signoff.config import load_settings, no_settings
+from signoff.core.redact import redact, restore
+from signoff.core.request import ApprovalRequest, State
+from signoff.delivery.channel_inbox import StoreInbox
+from signoff.errors import WrongUse
+from signoff.store.open import open_store
+from signoff.store.signing_key import Keys
+from signoff.wiring.answer_checks import checked_answer, refuse_unseen
+from signoff.wiring.project import roles_of
+
+if TYPE_CHECKING:
+    from signoff.config import Settings
+    from signoff.core.decision import ApprovalDecision
+    from signoff.core.people import Actor
+    from signoff.gate.capability import Signoff
+    from signoff.ports import Store
+
+
+def open_inbox(
+    store: Store | str,
+    *,
+    project: str | os.PathLike[str] | None = None,
+    people: Mapping[str, Iterable[str]] | None = None,
+    channel: str = "api",
+) -> StoreInbox:
+    """The requests in a store, for a program that lists and answers them: a web handler, a bot, a script.
+
+    `project` is a `signoff.yaml` whose people may answer, and whose rules edited arguments must pass; `people` gives
+    roles by name, besides or instead. An answer says whose it is: `ApprovalDecision(approved=True, by=Actor(…))`.
+    """
+    settings = no_settings() if project is None else load_settings(project)
+    roles = dict(roles_of(settings))
+    if people is not None and not isinstance(people, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise WrongUse("open_inbox(people=…): it must be people's names and their roles, as in {'ana': ['ops']}")
+    for name, given in (people or {}).items():
+        roles[name] = roles.get(name, frozenset()) | frozenset([given] if isinstance(given, str) else given)
+    opened = open_store(store) if isinstance(store, str) else store
+    broker = Broker(opened, people=roles, signer=Keys() if opened.is_durable else None)
+    return project_inbox(broker, settings, channel)
+
+
+def project_inbox(broker: Broker, settings: Settings, channel: str) -> StoreInbox:
+    """The inbox of a channel under a project's rules."""
+
+    async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
+        if request.state is State.PENDING:  # whoever comes late is told that, not what is wrong with their answer
+            if decision.approved:
+                refuse_unseen(request)
+            decision = await checked_answer(broker, settings, request, decision)
+        return await broker.answer(request.id, decision, by=by)
+
+    return StoreInbox(broker, channel, take)
+
+
+def gate_inbox(signoff: Signoff, channel: str) -> StoreInbox:
+    """The inbox of a channel before a gate in this process, which checks edited arguments as the tool itself would."""
+
+    async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
+        if request.state is State.PENDING and decision.approved:
+            refuse_unseen(request)
+        if decision.edited_args is not None:
+            masks = redact(request.args, secrets=request.secrets)
+            decision = replace(decision, edited_args=restore(decision.edited_args, request.args, masks))
+        return await signoff.answer(request.id, decision, by=by)
+
+    return StoreInbox(signoff.broker, channel, take)

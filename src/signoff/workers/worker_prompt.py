@@ -1,0 +1,254 @@
+"""What a worker is told: its instructions with the input filled in, the prompt, and the files that go with it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import mimetypes
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pydantic_ai import BinaryContent, RunContext
+from pydantic_ai.messages import UserContent
+from pydantic_handlebars import HandlebarsError, check_template_compatibility, compile, extract_dependencies
+
+from signoff.config.entries import WorkerFile
+from signoff.errors import WrongFile, WrongUse
+from signoff.policy.phrases import did_you_mean, shown
+from signoff.policy.placed_value import ConfigValue
+from signoff.policy.secret import secret_place
+from signoff.toolsets.builtin.files.beneath import Root
+from signoff.workers.limits import WorkerDeps
+from signoff.workers.origin import writer_of
+from signoff.workers.schemas import problems_in
+
+LARGEST_FILE = 10_000_000
+"""Bytes of one attached file."""
+LARGEST_ALL = 25_000_000
+"""Bytes of all files that go with one prompt."""
+
+Prompt = str | Sequence[UserContent]
+_TEXT = frozenset({"application/json", "application/xml", "application/yaml", "application/toml", "application/x-sh"})
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """A worker's instructions, some of which wait for its input."""
+
+    parts: tuple[str | Callable[[RunContext[Any]], str], ...]
+    fields: frozenset[str]
+    """The fields of the input that they mention."""
+
+
+def read_instructions(file: WorkerFile, schema: Mapping[str, Any] | None) -> Instructions:
+    """The instructions of a worker's file; raises with the place where a template is wrong."""
+    written: Any = file.spec.get("instructions")
+    texts = cast("list[Any]", written if isinstance(written, list) else [written] if written is not None else [])
+    parts: list[str | Callable[[RunContext[Any]], str]] = []
+    fields: set[str] = set()
+    for number, text in enumerate(texts):
+        spot = _spot(file, "instructions", number if isinstance(written, list) else None)
+        if not isinstance(text, str):
+            raise spot.wrong("instructions are a text, or a list of texts")
+        if "{{" not in text:
+            parts.append(text)
+            continue
+        fields |= _checked(text, spot, schema)
+        parts.append(_filling(text))
+    return Instructions(tuple(parts), frozenset(fields))
+
+
+def _checked(text: str, spot: ConfigValue, schema: Mapping[str, Any] | None) -> set[str]:
+    """The fields that a template mentions, all of which the worker's input has."""
+    try:
+        fields = set(extract_dependencies(text))
+        if schema is None:
+            name = min(fields, default="field")
+            fix = f"describe it: input: {{type: object, properties: {{{name}: {{type: string}}}}}}"
+            raise spot.wrong(f"{{{{{name}}}}} stands for a field of the worker's input, but it takes none", fix)
+        found = check_template_compatibility(text, _spelt_out(schema))
+    except HandlebarsError as error:
+        raise spot.wrong(f"this template cannot be read: {error}", "fields are written {{field}}") from error
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        what = "whether the worker's `input` has the fields of this template cannot be told from its schema"
+        raise spot.wrong(what, "describe them in a simpler way: properties: {field: {type: string}}") from error
+    for issue in found.issues:
+        if issue.severity == "error":
+            known = cast("Mapping[str, Any]", schema.get("properties", {}))
+            what = f"the template names {shown(issue.field_path)}, which the worker's `input` does not have"
+            raise spot.wrong(what, did_you_mean(issue.field_path, known))
+    return fields
+
+
+def _spelt_out(schema: Any) -> Any:
+    """The schema with `true` and `false` in it as mappings that mean the same, which is all that the check reads."""
+    if isinstance(schema, bool):
+        return {} if schema else {"not": {}}
+    if not isinstance(schema, Mapping):
+        return schema
+    found = dict(cast("Mapping[str, Any]", schema))
+    for key in ("properties", "patternProperties", "$defs", "definitions"):
+        if isinstance(found.get(key), Mapping):
+            found[key] = {name: _spelt_out(one) for name, one in found[key].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(found.get(key), Mapping) or (key == "items" and isinstance(found.get(key), bool)):
+            found[key] = _spelt_out(found[key])
+    for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        if isinstance(found.get(key), list):
+            found[key] = [_spelt_out(one) for one in found[key]]
+    return found
+
+
+def _filling(text: str) -> Callable[[RunContext[Any]], str]:
+    template = compile(text)
+
+    def instructions(ctx: RunContext[Any]) -> str:
+        return template.render(dict(ctx.deps.input) if isinstance(ctx.deps, WorkerDeps) else {})
+
+    return instructions
+
+
+def checked_input(
+    file: WorkerFile, schema: Mapping[str, Any] | None, given: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """What a worker is given, if it fits; raises `WrongUse` that says what does not."""
+    if schema is None:
+        if given:
+            raise WrongUse(f"{file.name} takes no input: {file.file} has no `input` schema")
+        return {}
+    values = dict(given or {})
+    if problems := problems_in(values, schema):
+        wanted = "\n  ".join(problems)
+        raise WrongUse(f"the input does not fit what {file.name} takes ({file.file}, `input`):\n  {wanted}")
+    return values
+
+
+def prompt_of(
+    file: WorkerFile,
+    text: str,
+    given: Mapping[str, Any],
+    *,
+    filled: Iterable[str] = (),
+    attachments: Sequence[str | os.PathLike[str]] = (),
+    within: str = "",
+) -> Prompt:
+    """The prompt: the text, whatever of the input is not in the instructions (`filled`), and the attached files.
+
+    `within` is a directory that no attachment of the run may lead out of, not even through a link.
+    """
+    rest = {name: value for name, value in given.items() if name not in frozenset(filled)}
+    words = [text] if text.strip() else []
+    if rest:
+        words.append("Input:\n" + json.dumps(rest, ensure_ascii=False, indent=2))
+    files = [*_own(file), *((path, None) for path in attachments)]
+    if not words and not files:
+        raise WrongUse(f"there is nothing to tell {file.name}: give it a prompt")
+    contents: list[UserContent] = []
+    size = 0
+    for path, spot in files:
+        content, read = attached(os.fspath(path), spot, within=within if spot is None else "")
+        size += read
+        if size > LARGEST_ALL:
+            raise _wrong(spot, f"{os.fspath(path)}: all attached files together are over {LARGEST_ALL:,} bytes")
+        contents.append(content)
+    said = "\n\n".join(words)
+    if not contents:
+        return said
+    return [said, *contents] if said else contents
+
+
+def _own(file: WorkerFile) -> Iterator[tuple[str, ConfigValue | None]]:
+    directory = os.path.dirname(file.file)
+    for number, name in enumerate(file.attachments):
+        spot = _spot(file, "attachments", number)
+        # What was approved may be a link by now, also for a worker that extends the one it was approved for.
+        if (writer := writer_of(spot)) and (why := why_private(file.file, name)):
+            raise spot.wrong(f"{shown(name)} {why}, and {writer} wrote this file", "take it out")
+        yield os.path.join(directory, name), spot
+
+
+def why_private(file: str, name: str) -> str:
+    """Why a model may not choose this file to be attached, as words that follow its name; empty where it may.
+
+    `file` is the worker's file, from whose directory the name starts.
+    """
+    directory = os.path.realpath(os.path.dirname(file))
+    return why_private_in(os.path.dirname(directory), os.path.join(directory, name))
+
+
+def why_private_in(project: str, path: str) -> str:
+    """As `why_private`, for an absolute path; `project` is the project's directory, as a real path."""
+    meant = os.path.normpath(path)
+    if os.path.realpath(path) != meant:
+        return "leads through a link"
+    inside = os.path.relpath(meant, project)
+    if any(part.startswith(".") and part != os.pardir for part in inside.split(os.sep)):
+        return "is hidden"
+    return secret_place(inside)
+
+
+def attached(path: str, spot: ConfigValue | None = None, *, within: str = "") -> tuple[UserContent, int]:
+    """A file as a model is given it, and its size. `spot` is where it is named, if that is in a file.
+
+    `within` is a directory that it has to be in, reached without links.
+    """
+    name = os.path.basename(path)
+    try:
+        data = _beneath(within, path) if within else _content(path)
+    except OSError as error:
+        raise _wrong(spot, f"the file {path} cannot be attached: {error.strerror}") from error
+    if len(data) > LARGEST_FILE:
+        raise _wrong(spot, f"the file {path} is over {LARGEST_FILE:,} bytes", "attach a part of it")
+    kind = mimetypes.guess_type(name)[0] or ""
+    if kind.startswith(("image/", "audio/", "video/")) and kind != "image/svg+xml":
+        return BinaryContent(data=data, media_type=kind, identifier=name), len(data)
+    if b"\0" not in data and (text := _text(data)) is not None:
+        return f"The file {name}:\n{text}", len(data)
+    content = BinaryContent(data=data, media_type=kind or "application/octet-stream", identifier=name)
+    if not content.is_document or kind.startswith("text/") or kind in _TEXT:
+        what = f"the file {path} is neither text nor an image, audio, video or document"
+        raise _wrong(spot, what, "models cannot be given anything else")
+    return content, len(data)
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as stream:
+        return stream.read(LARGEST_FILE + 1)
+
+
+def _beneath(root: str, path: str) -> bytes:
+    """What is in a file below a directory. Between the check of its path and this, a link may have been put there."""
+    meant = os.path.relpath(path, os.path.realpath(root))
+    with closing(Root(root)) as opened, opened.reach(meant) as file:
+        if file.where != meant:
+            raise OSError(errno.ELOOP, "it is a link by now")
+        return file.read(LARGEST_FILE + 1)
+
+
+def _text(data: bytes) -> str | None:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _wrong(spot: ConfigValue | None, what: str, fix: str = "") -> WrongFile | WrongUse:
+    """The error about an attached file: in the worker's file, or in what the program was given."""
+    if spot is not None:
+        return spot.wrong(what, fix)
+    return WrongUse(f"{what}\n  {fix}" if fix else what)
+
+
+def _spot(file: WorkerFile, key: str, number: int | None = None) -> ConfigValue:
+    """Where a key of the file stands, or one item of the list below it."""
+    whole = file.spots.get(key, file.spot)
+    if number is None:
+        return whole
+    item = file.spots.get(f"{key}[{number}]")
+    if item is not None:
+        return item
+    value: Any = whole.value
+    return whole.child(number) if isinstance(value, list) and number < len(cast("list[Any]", value)) else whole
