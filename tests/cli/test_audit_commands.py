@@ -453,7 +453,7 @@ def test_the_program_finds_its_commands(here: Path, wording: Wording) -> None:
 @pytest.mark.usefixtures("here")
 def test_progress_is_for_who_watches(monkeypatch: pytest.MonkeyPatch) -> None:
     write(drafts(10))
-    code = "from signoff.cli import audit; audit.LONG = 5; from signoff.cli.main import main; main()"
+    code = "from signoff.cli import audit_command; audit_command.LONG = 5; from signoff.cli.main import main; main()"
     command = [sys.executable, "-c", code, "audit", "verify"]
     watched, end = pty.openpty()
     try:

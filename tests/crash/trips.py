@@ -16,6 +16,8 @@ from signoff.core.terms import Scope, Terms
 
 WRITES_AND_TOOLS = r": (in the transaction|committed)$| (started|done)\b"
 COMMITS_AND_TOOLS = r": committed$| (started|done)\b"
+DECISIVE = r"^(ask|vote|claim|outcome)\b.*: committed$| done\b"
+"""Where something is decided or done: all that is played every day of trips that only vary another one."""
 USES = 1
 """How often the grant of a trip may be used."""
 
@@ -148,6 +150,7 @@ TRIPS = {
             waits=True,
             at_terminal=True,
             edited={"amount": 3, "to": "shop"},
+            every_day=DECISIVE,
         ),
         Trip(
             name="suspended",
@@ -181,6 +184,7 @@ TRIPS = {
                 calls(LOOK, PAY, ("drop", {"what": "orders"}), ("wipe", {}), ("pay", {"amount": 7, "to": "bank"})),
                 SAYS,
             ),
+            every_day=DECISIVE,
         ),
         Trip(
             name="grant",
@@ -201,6 +205,7 @@ TRIPS = {
             turns=(calls(PAY), SAYS),
             rules=(*RULES, {"ask": {"tool": "pay"}, "quorum": 2}),
             quorum=2,
+            every_day=DECISIVE,
         ),
     )
 }

@@ -238,9 +238,9 @@ async def test_who_stands_in_for_the_role_cannot_have_it_remembered(gate: Gate) 
 
     till = Till()
     signoff = gate(None, BY_OPS, wait="suspend", people=PEOPLE)
-    now = signoff.broker.wall_clock.now()
+    now = signoff.broker.clock.now()
     away = Delegation(absent="ana", deputy="ben", since=now, until=now + timedelta(days=1))
-    await signoff.broker.entitlements.delegate(away)
+    await signoff.broker.people.delegate(away)
     await agent_with(signoff, pays(5), till, suspends=True).run("go")
     [request] = await signoff.pending()
     assert len(offers(request)) == 2

@@ -10,12 +10,10 @@ from signoff.channels.discord.message_text import moment, short_span
 from signoff.channels.discord.parts import MessagePart
 from signoff.core.canonical import canonical
 from signoff.core.card import Card, without_answer
-from signoff.core.decision import ApprovalDecision, Remember
-from signoff.core.lifecycle import SILENCE
-from signoff.core.people import Actor
 from signoff.core.preview import Preview, unified_diff
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.request_status import RequestStatus, status_of
 from signoff.core.safe import kept_text, safe_text, visible_around
 from signoff.core.visible import visible
 from signoff.core.vote import Vote
@@ -56,8 +54,7 @@ _HANDED_OVER = Face(GREEN, "", " was approved", "approved")
 
 def face_of(request: ApprovalRequest) -> Face:
     """What is seen of a request at first glance."""
-    is_handed_over = request.claim is not None and request.claim.handed_over
-    return _HANDED_OVER if is_handed_over else FACES[request.state]
+    return _HANDED_OVER if status_of(request).handed_over else FACES[request.state]
 
 
 def waiting(request: ApprovalRequest, card: Card) -> Iterator[MessagePart]:
@@ -98,9 +95,9 @@ def voted_for(request: ApprovalRequest) -> Iterator[MessagePart]:
 
 def settled(request: ApprovalRequest) -> Iterator[MessagePart]:
     """Who settled it, when and how, what was changed, and what came of it."""
-    decision = request.decision
-    if request.state is State.UNKNOWN:
-        started = f" It was started at {moment(request.claim.at)}" if request.claim else " It was started"
+    status, decision = status_of(request), request.decision
+    if status.state is State.UNKNOWN:
+        started = f" It was started at {moment(status.started_at)}" if status.started_at else " It was started"
         yield MessagePart(label=f"**Nobody knows whether it ran.**{started}, and its process is silent.")
         yield MessagePart(
             label="Look for yourself, then say what happened: it is not run again by itself. "
@@ -108,27 +105,26 @@ def settled(request: ApprovalRequest) -> Iterator[MessagePart]:
         )
     if decision is None:
         return
-    yield MessagePart(label=_answer(request, decision))
-    if decision.note and request.state is not State.EXPIRED and not _is_silence(decision):
+    yield MessagePart(label=_answer(status))
+    if status.note or (status.state is State.CANCELLED and decision.note):
         yield MessagePart(
             label="**Comment**" if decision.approved else "**Reason**", text=_safe(request, decision.note)
         )
     if decision.edited_args is not None:
         changes = changed_args(request, decision.edited_args)
         yield MessagePart(label=f"**Edited:** +{changes.added} -{changes.removed}", text=changes.text, language="diff")
-    if decision.remember is not Remember.NONE:
+    if status.remembered:
         yield MessagePart(label="**Remembered** for later calls too.")
-    yield from _outcome(request)
+    yield from _outcome(request, status)
 
 
 def in_a_word(request: ApprovalRequest) -> str:
     """For a list: how it stands, and by whose word."""
-    word = face_of(request).word
-    decision = request.decision
-    if decision is None or decision.by is None or request.state in (State.EXPIRED, State.CANCELLED):
+    word, status = face_of(request).word, status_of(request)
+    if status.by is None or status.state in (State.EXPIRED, State.CANCELLED):
         return word
     first, comma, rest = word.partition(",")
-    return f"{first} by {'the rule' if _is_silence(decision) else named(decision.by.name)}{comma}{rest}"
+    return f"{first} by {'the rule' if status.by_rule else named(status.by.name)}{comma}{rest}"
 
 
 def named(name: str) -> str:
@@ -158,57 +154,50 @@ def _vote(request: ApprovalRequest, vote: Vote) -> str:
     return f"{how}{other} by {named(vote.by.name)}{place}, {moment(vote.at, 'R')}"
 
 
-def _answer(request: ApprovalRequest, decision: ApprovalDecision) -> str:
-    at = f" at {moment(decision.at)}" if decision.at is not None else ""
-    match request.state:
+def _answer(status: RequestStatus) -> str:
+    at = f" at {moment(status.at)}" if status.at is not None else ""
+    match status.state:
         case State.EXPIRED:
-            return f"**Timed out**{at}: {request.silence}."
+            return f"**Timed out**{at}: {status.silence}."
         case State.CANCELLED:
             return f"**Withdrawn**{at}."
         case State.DENIED:
-            return f"**Denied**{_by(request, decision.by)}{at}."
-        case _ if _is_silence(decision):
+            return f"**Denied**{_by(status)}{at}."
+        case _ if status.by_rule:
             return f"**Approved**{at} by the rule: nobody answered in time."
         case _:
-            return f"**Approved**{_by(request, decision.by)}{at}."
+            return f"**Approved**{_by(status)}{at}."
 
 
-def _is_silence(decision: ApprovalDecision) -> bool:
-    """Whether a rule approved it because nobody answered."""
-    return decision.approved and decision.by == SILENCE
-
-
-def _by(request: ApprovalRequest, by: Actor | None) -> str:
+def _by(status: RequestStatus) -> str:
+    by, absent = status.by, status.stands_for
     if by is None:
         return ""
-    last = request.votes[-1] if request.votes else None
-    absent = last.stands_for if last is not None and last.by.key == by.key else None
     place = f" in the place of {named(absent.name)}" if absent is not None else ""
     via = f" via {short_span(visible(by.via), _LONGEST_VIA)}" if by.via else ""
     return f" by {short_span(visible(str(by)), _LONGEST_NAME)}{place}{via}"
 
 
-def _outcome(request: ApprovalRequest) -> Iterator[MessagePart]:
-    claim = request.claim
-    if claim is None:
+def _outcome(request: ApprovalRequest, status: RequestStatus) -> Iterator[MessagePart]:
+    if status.started_at is None:
         return
-    ended = f" at {moment(claim.ended_at)}" if claim.ended_at is not None else ""
-    match request.state:
+    ended = f" at {moment(status.ended_at)}" if status.ended_at is not None else ""
+    match status.state:
         case State.CLAIMED:
-            yield MessagePart(label=f"**Running** since {moment(claim.at)}.")
-        case State.SUCCEEDED if claim.handed_over:
+            yield MessagePart(label=f"**Running** since {moment(status.started_at)}.")
+        case State.SUCCEEDED if status.handed_over:
             yield MessagePart(label=f"**Handed** to the program that asked{ended}.")
-        case State.SUCCEEDED if claim.told_by:
-            yield MessagePart(label=f"**It happened**, says {named(claim.told_by)}{ended}.")
-            if claim.preview:
-                yield MessagePart(label="**Comment**", text=_safe(request, claim.preview))
+        case State.SUCCEEDED if status.told_by:
+            yield MessagePart(label=f"**It happened**, says {named(status.told_by)}{ended}.")
+            if status.result:
+                yield MessagePart(label="**Comment**", text=_safe(request, status.result))
         case State.SUCCEEDED:
             yield MessagePart(label=f"**It ran**, and ended{ended}.")
-            if claim.preview:
-                yield MessagePart(label="**Result**", text=_kept(claim.preview))
+            if status.result:
+                yield MessagePart(label="**Result**", text=_kept(status.result))
         case State.FAILED:
             yield MessagePart(label=f"**It failed**{ended}.")
-            yield MessagePart(label="**Error**", text=_kept(claim.error) if claim.error else "")
+            yield MessagePart(label="**Error**", text=_kept(status.error) if status.error else "")
         case _:
             return
 
