@@ -8,7 +8,9 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from signoff.core.access import AccessKey, AccessKind
 from signoff.core.call import Call
+from signoff.core.comment import Comment
 from signoff.core.conversation import ConversationLog
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import Delivery
@@ -285,6 +287,55 @@ class Conversations(Protocol):
     def put(self, log: ConversationLog) -> None: ...
 
 
+class AccessKeys(Protocol):
+    """Keys that let people and programs in."""
+
+    def get(self, key_id: str) -> AccessKey | None: ...
+
+    def by_digest(self, digest: str) -> AccessKey | None: ...
+
+    def put(self, key: AccessKey) -> None: ...
+
+    def all(self, *, kind: AccessKind | None = None, holder: str = "") -> Sequence[AccessKey]:
+        """In the order they were made; each filter that is given has to fit."""
+        ...
+
+    def forget(self, before: datetime) -> None:
+        """Drop those that expired before this moment."""
+        ...
+
+
+class Comments(Protocol):
+    """What was said about requests while they wait."""
+
+    def of(self, request_id: str) -> Sequence[Comment]:
+        """In the order they were said."""
+        ...
+
+    def add(self, comment: Comment) -> None: ...
+
+
+class Reply(NamedTuple):
+    """What was answered to a write, for a client that sends it twice."""
+
+    asked: str
+    """Digest of what was sent: something else under the same name is a mistake."""
+    status: int
+    body: str
+
+
+class Replies(Protocol):
+    """Replies to writes, by whoever sent them and the name they gave (the idempotency key)."""
+
+    def get(self, holder: str, name: str) -> Reply | None: ...
+
+    def put(self, holder: str, name: str, reply: Reply, at: datetime) -> None: ...
+
+    def forget(self, before: datetime) -> None:
+        """Drop those that are older."""
+        ...
+
+
 class StoreSettings(Protocol):
     """What there is one of in a store, by name: the switch, the secret key."""
 
@@ -346,6 +397,15 @@ class Transaction(Protocol):
 
     @property
     def conversations(self) -> Conversations: ...
+
+    @property
+    def access_keys(self) -> AccessKeys: ...
+
+    @property
+    def comments(self) -> Comments: ...
+
+    @property
+    def replies(self) -> Replies: ...
 
     @property
     def settings(self) -> StoreSettings: ...

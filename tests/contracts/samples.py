@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
+from signoff.core.access import AccessKey, AccessKind, Permission
 from signoff.core.call import Call, Veiled
 from signoff.core.canonical import digest
+from signoff.core.comment import Comment, CommentKind
 from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.grant import Grant
@@ -256,6 +258,33 @@ def delegation(absent: str, deputy: str, since: float, until: float) -> Delegati
     return Delegation(absent=absent, deputy=deputy, since=at(since), until=at(until), by="böss")
 
 
+def access_key(number: int, **fields: Any) -> AccessKey:
+    given = {"id": f"key-{number}", "digest": f"digest-{number}", "kind": AccessKind.TOKEN, "holder": "ana"}
+    return AccessKey(**{**given, "created_at": NOON, "expires_at": at(1_000), **fields})
+
+
+RICH_KEY = AccessKey(
+    id="key-9",
+    kind=AccessKind.SESSION,
+    digest="digest-9",
+    holder=HALF,
+    is_program=True,
+    label=HALF,
+    permissions=frozenset({Permission.READ, Permission.RUN}),
+    created_at=NOON,
+    created_by=HALF,
+    expires_at=at(9),
+    used_at=at(2),
+    revoked_at=at(3),
+)
+
+
+def comment(about: str, text: str, **fields: Any) -> Comment:
+    return Comment(**{"id": "c1", "request": about, "by": ANA, "at": NOON, "text": text, **fields})
+
+
+RICH_COMMENT = comment(HALF, HALF, kind=CommentKind.ANSWER, answers="c0")
+
 RICH_DELIVERY = Delivery(
     channel="dïscord",
     subject=Subject(SubjectKind.RESULT, HALF),
@@ -317,6 +346,15 @@ def everything(tx: Transaction) -> dict[str, Any]:
         "readers": [tx.readers.has("r0001", "digest", person) for person in ("ana", "ben")],
         "policies": {name: tx.policies.get(name) for name in ("one", "two")},
         "conversations": [tx.conversations.get(name) for name in ("discord:1", "discord:2")],
+        "access_keys": [
+            list(tx.access_keys.all()),
+            list(tx.access_keys.all(kind=AccessKind.TOKEN)),
+            list(tx.access_keys.all(holder="ana")),
+            [tx.access_keys.get(f"key-{n}") for n in range(4)],
+            [tx.access_keys.by_digest(f"digest-{n}") for n in range(4)],
+        ],
+        "comments": {name: list(tx.comments.of(name)) for name in ("r0001", "r0002")},
+        "replies": {name: tx.replies.get("ana", name) for name in ("first", "second")},
         "settings": {name: tx.settings.get(name) for name in ("name", "new", "dropped")},
     }
 

@@ -13,8 +13,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from signoff.broker import requests as stored
+from signoff.broker.access import BrokerAccess
 from signoff.broker.audit_buffer import AuditBuffer
 from signoff.broker.checkpoints import Signer
+from signoff.broker.comments import BrokerComments
 from signoff.broker.deadlines import Deadlines, feed
 from signoff.broker.entitlements import People
 from signoff.broker.grants import BrokerGrants, check_role, check_terms, remember
@@ -70,6 +72,8 @@ class Broker:
         self.audit_buffer = AuditBuffer(ledger)
         self.deadlines = Deadlines(ledger, self.signing)
         self.policies = BrokerPolicies(ledger)
+        self.access = BrokerAccess(ledger)
+        self.comments = BrokerComments(ledger)
         self.remembers = remembers and store.is_durable
 
     @property

@@ -12,8 +12,10 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 
+from signoff.core.access import AccessKey, AccessKind, Permission
 from signoff.core.call import Call, Veiled
 from signoff.core.claim import Claim
+from signoff.core.comment import Comment, CommentKind
 from signoff.core.decision import ApprovalDecision, Ending, Keeps, Remember
 from signoff.core.grant import Grant
 from signoff.core.json_text import read, writer
@@ -78,7 +80,20 @@ def _sorted(texts: frozenset[str]) -> list[str]:
     return sorted(texts)
 
 
-_CHOICES = (ActorKind, ApprovalMode, Effect, Ending, Fits, Keeps, OnTimeout, Remember, RunState, Scope)
+_CHOICES = (
+    AccessKind,
+    ActorKind,
+    ApprovalMode,
+    CommentKind,
+    Effect,
+    Ending,
+    Fits,
+    Keeps,
+    OnTimeout,
+    Remember,
+    RunState,
+    Scope,
+)
 _AS_IT_IS = frozenset(("Any", "str", "int", "bool", "Mapping[str, Any]", "Mapping[str, str]"))
 _CODECS: dict[str, Codec] = {
     "datetime": (datetime.isoformat, datetime.fromisoformat),
@@ -86,6 +101,7 @@ _CODECS: dict[str, Codec] = {
     "Decimal": (str, Decimal),
     "tuple[str, ...]": (list, tuple),
     "frozenset[str]": (_sorted, frozenset),
+    "frozenset[Permission]": (_sorted, lambda names: frozenset(map(Permission, names))),
     **{kind.__name__: (str, {one.value: one for one in kind}.__getitem__) for kind in _CHOICES},
 }
 """By annotation: how a field is written, and read again. Each shape below adds its own."""
@@ -194,6 +210,8 @@ _GRANT = _Shape(Grant)
 _RUN = _Shape(SavedRun)
 _PROCESS = _Shape(Process)
 _DELEGATION = _Shape(Delegation)
+_ACCESS_KEY = _Shape(AccessKey)
+_COMMENT = _Shape(Comment)
 _CALL = _Shape(Call, leave="deps", veils="args")
 _QUESTION = _Shape(ApprovalRequest, leave=" ".join((*CHANGING, "call")), veils="args")
 
@@ -262,3 +280,5 @@ dump_grant, load_grant = _GRANT.to_text, _GRANT.from_text
 dump_run, load_run = _RUN.to_text, _RUN.from_text
 dump_process, load_process = _PROCESS.to_text, _PROCESS.from_text
 dump_delegation, load_delegation = _DELEGATION.to_text, _DELEGATION.from_text
+dump_access_key, load_access_key = _ACCESS_KEY.to_text, _ACCESS_KEY.from_text
+dump_comment, load_comment = _COMMENT.to_text, _COMMENT.from_text

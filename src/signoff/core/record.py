@@ -45,6 +45,7 @@ KINDS: Mapping[str, str] = {
     "unknown": "the process of a call is gone, and nobody knows whether it happened",
     "late outcome": "the outcome of a call came after it was given up",
     "told": "a person said what became of an unknown call",
+    "commented": "somebody said something about a request, asked back, or answered that",
     "granted": "an answer is remembered for later calls",
     "grant used": "a remembered answer with a limit was used",
     "revoked": "a remembered answer was revoked",
@@ -52,6 +53,8 @@ KINDS: Mapping[str, str] = {
     "run started": "a run began",
     "run resumed": "a process goes on with a run",
     "run ended": "a run is done, failed or was cancelled",
+    "access given": "a link, a session or a token was made for somebody",
+    "access revoked": "a link, a session or a token was revoked",
     "halted": "somebody pulled the kill switch",
     "unhalted": "somebody let things run again",
 }

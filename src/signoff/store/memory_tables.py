@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 
+from signoff.core.access import AccessKey, AccessKind
 from signoff.core.call import Call
+from signoff.core.comment import Comment
 from signoff.core.conversation import ConversationLog
 from signoff.core.grant import Grant
 from signoff.core.inbox_row import Item
@@ -20,7 +22,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
 from signoff.core.run import Process, RunState, SavedRun, Segment
 from signoff.errors import Stale, StoreError
-from signoff.ports import AskedBefore
+from signoff.ports import AskedBefore, Reply
 from signoff.store.memory_changes import Changes
 from signoff.store.memory_deliveries import MemoryDeliveries
 from signoff.store.memory_record import EventCount, MemoryChain, MemoryRecord
@@ -348,6 +350,67 @@ class MemoryReaders:
         self._changes.set(self._all, (request_id, args_digest, person), True)
 
 
+class MemoryAccessKeys:
+    """See `signoff.ports.AccessKeys`."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._all: dict[str, AccessKey] = {}
+        self._ids: dict[str, str] = {}
+        """By digest."""
+
+    def get(self, key_id: str) -> AccessKey | None:
+        return self._all.get(key_id)
+
+    def by_digest(self, digest: str) -> AccessKey | None:
+        return self._all.get(self._ids.get(digest, ""))
+
+    def put(self, key: AccessKey) -> None:
+        self._changes.set(self._all, key.id, key)
+        self._changes.set(self._ids, key.digest, key.id)
+
+    def all(self, *, kind: AccessKind | None = None, holder: str = "") -> Sequence[AccessKey]:
+        return [key for key in self._all.values() if kind in (None, key.kind) and holder in ("", key.holder)]
+
+    def forget(self, before: datetime) -> None:
+        for key in [one for one in self._all.values() if one.expires_at is not None and one.expires_at < before]:
+            self._changes.drop(self._all, key.id)
+            self._changes.drop(self._ids, key.digest)
+
+
+class MemoryComments:
+    """See `signoff.ports.Comments`."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._all: dict[str, tuple[Comment, ...]] = {}
+
+    def of(self, request_id: str) -> Sequence[Comment]:
+        return self._all.get(request_id, ())
+
+    def add(self, comment: Comment) -> None:
+        self._changes.set(self._all, comment.request, (*self._all.get(comment.request, ()), comment))
+
+
+class MemoryReplies:
+    """See `signoff.ports.Replies`."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._all: dict[tuple[str, str], tuple[Reply, datetime]] = {}
+
+    def get(self, holder: str, name: str) -> Reply | None:
+        found = self._all.get((holder, name))
+        return found[0] if found is not None else None
+
+    def put(self, holder: str, name: str, reply: Reply, at: datetime) -> None:
+        self._changes.set(self._all, (holder, name), (reply, at))
+
+    def forget(self, before: datetime) -> None:
+        for key in [key for key, (_, at) in self._all.items() if at < before]:
+            self._changes.drop(self._all, key)
+
+
 class MemoryPolicies:
     """See `signoff.ports.Policies`."""
 
@@ -414,6 +477,9 @@ class Tables:
         self.readers = MemoryReaders(changes)
         self.policies = MemoryPolicies(changes)
         self.conversations = MemoryConversations(changes)
+        self.access_keys = MemoryAccessKeys(changes)
+        self.comments = MemoryComments(changes)
+        self.replies = MemoryReplies(changes)
         self.settings = MemorySettings(changes)
 
     def commit(self) -> bool:

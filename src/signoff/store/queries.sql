@@ -341,6 +341,39 @@ delete from {s}messages where conversation = ? and message = ?
 -- name: messages
 select message from {s}messages where conversation = ? order by nr
 
+-- name: put_access_key
+insert into {s}access_keys (id, digest, kind, holder, expires_at, body) values (?, ?, ?, ?, ?, ?)
+on conflict (id) do update set expires_at = excluded.expires_at, body = excluded.body
+
+-- name: access_key
+select body from {s}access_keys where id = ?
+
+-- name: access_key_by_digest
+select body from {s}access_keys where digest = ?
+
+-- name: access_keys
+select body from {s}access_keys where (? = '' or kind = ?) and (? = '' or holder = ?) order by nr
+
+-- name: drop_access_keys
+delete from {s}access_keys where expires_at is not null and expires_at < ?
+
+-- name: add_comment
+insert into {s}comments (request, body) values (?, ?)
+
+-- name: comments
+select body from {s}comments where request = ? order by nr
+
+-- name: put_reply
+insert into {s}replies (holder, name, asked, status, body, at) values (?, ?, ?, ?, ?, ?)
+on conflict (holder, name) do update
+set asked = excluded.asked, status = excluded.status, body = excluded.body, at = excluded.at
+
+-- name: reply
+select asked, status, body from {s}replies where holder = ? and name = ?
+
+-- name: drop_replies
+delete from {s}replies where at < ?
+
 -- What stores of older schema versions held, for `signoff.store.carry`.
 -- name: requests_after
 {request} where r.id > ? order by r.id limit ?

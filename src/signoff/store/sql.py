@@ -8,16 +8,22 @@ from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
+from signoff.core.access import AccessKey, AccessKind
 from signoff.core.call import Call
 from signoff.core.codec import (
     CHANGING,
+    dump_access_key,
     dump_claim,
+    dump_comment,
     dump_delegation,
     dump_process,
+    load_access_key,
+    load_comment,
     load_delegation,
     load_grant,
     load_process,
 )
+from signoff.core.comment import Comment
 from signoff.core.conversation import ConversationLog
 from signoff.core.delivery import Delivery
 from signoff.core.grant import Grant
@@ -31,7 +37,7 @@ from signoff.core.run import Process, SavedRun, Segment
 from signoff.core.subject import Subject
 from signoff.core.vote import Vote
 from signoff.errors import RecordBroken, Stale, StoreError
-from signoff.ports import AskedBefore, DeliveryChanges
+from signoff.ports import AskedBefore, DeliveryChanges, Reply
 from signoff.store.queries import Queries
 from signoff.store.rows import (
     Row,
@@ -569,6 +575,66 @@ class SqlConversations:
             self._sql.run("add_message", name, kept(message))
 
 
+class SqlAccessKeys:
+    """See `signoff.ports.AccessKeys`."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def get(self, key_id: str) -> AccessKey | None:
+        body = self._sql.value("access_key", kept(key_id))
+        return None if body is None else load_access_key(body)
+
+    def by_digest(self, digest: str) -> AccessKey | None:
+        body = self._sql.value("access_key_by_digest", digest)
+        return None if body is None else load_access_key(body)
+
+    def put(self, key: AccessKey) -> None:
+        found_by = (kept(key.id), key.digest, key.kind.value, kept(key.holder), micros(key.expires_at))
+        self._sql.run("put_access_key", *found_by, dump_access_key(key))
+
+    def all(self, *, kind: AccessKind | None = None, holder: str = "") -> Sequence[AccessKey]:
+        of_kind = kind.value if kind is not None else ""
+        rows = self._sql.rows("access_keys", of_kind, of_kind, kept(holder), kept(holder))
+        return [load_access_key(body) for (body,) in rows]
+
+    def forget(self, before: datetime) -> None:
+        self._sql.run("drop_access_keys", micros(before))
+
+
+class SqlComments:
+    """See `signoff.ports.Comments`."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def of(self, request_id: str) -> Sequence[Comment]:
+        return [load_comment(body) for (body,) in self._sql.rows("comments", kept(request_id))]
+
+    def add(self, comment: Comment) -> None:
+        self._sql.run("add_comment", kept(comment.request), dump_comment(comment))
+
+
+class SqlReplies:
+    """See `signoff.ports.Replies`."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def get(self, holder: str, name: str) -> Reply | None:
+        rows = self._sql.rows("reply", kept(holder), kept(name))
+        if not rows:
+            return None
+        asked, status, body = rows[0]
+        return Reply(asked, status, told(body))
+
+    def put(self, holder: str, name: str, reply: Reply, at: datetime) -> None:
+        self._sql.run("put_reply", kept(holder), kept(name), reply.asked, reply.status, kept(reply.body), micros(at))
+
+    def forget(self, before: datetime) -> None:
+        self._sql.run("drop_replies", micros(before))
+
+
 class SqlSettings:
     """See `signoff.ports.StoreSettings`."""
 
@@ -605,6 +671,9 @@ class SqlTransaction:
     readers: SqlReaders
     policies: SqlPolicies
     conversations: SqlConversations
+    access_keys: SqlAccessKeys
+    comments: SqlComments
+    replies: SqlReplies
     settings: SqlSettings
 
     def __init__(self, wire: Wire, queries: Queries, chain: SqlChain) -> None:
@@ -638,6 +707,9 @@ _NOUNS: Mapping[str, Callable[[SqlTransaction], object]] = {
     "readers": lambda tx: SqlReaders(tx.sql),
     "policies": lambda tx: SqlPolicies(tx.sql),
     "conversations": lambda tx: SqlConversations(tx.sql),
+    "access_keys": lambda tx: SqlAccessKeys(tx.sql),
+    "comments": lambda tx: SqlComments(tx.sql),
+    "replies": lambda tx: SqlReplies(tx.sql),
     "settings": lambda tx: SqlSettings(tx.sql),
 }
 

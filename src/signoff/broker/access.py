@@ -1,0 +1,133 @@
+"""Keys that let people and programs in: made, used, revoked. Their secrets leave here once and are kept nowhere."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from signoff.broker.ids import new_id
+from signoff.broker.ledger import Ledger
+from signoff.core.access import EVERYTHING, AccessKey, AccessKind, Permission, digest_of
+from signoff.core.record import EventDraft
+from signoff.errors import WrongUse
+from signoff.ports import Transaction
+
+KEPT = timedelta(days=30)
+"""How long a key is listed after it expired."""
+_USED = timedelta(minutes=1)
+"""How exactly it is known when a key was last used."""
+_MARKS = {AccessKind.LINK: "sol_", AccessKind.SESSION: "sos_", AccessKind.TOKEN: "sot_"}
+"""What secrets begin with: scanners find those that were published by mistake."""
+
+
+class BrokerAccess:
+    """The broker's part about keys."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    async def issue(
+        self,
+        kind: AccessKind,
+        holder: str,
+        *,
+        by: str,
+        lasts: timedelta | None,
+        label: str = "",
+        is_program: bool = False,
+        permissions: frozenset[Permission] = EVERYTHING,
+    ) -> tuple[AccessKey, str]:
+        """Make a key; gives it with its secret, which nobody can look up again."""
+        if not permissions:
+            raise WrongUse("a key without a permission lets nobody do anything")
+        secret = f"{_MARKS[kind]}{secrets.token_urlsafe(32)}"
+
+        def work(tx: Transaction, now: datetime) -> AccessKey:
+            key = AccessKey(
+                id=new_id(),
+                kind=kind,
+                digest=digest_of(secret),
+                holder=holder,
+                is_program=is_program,
+                label=label,
+                permissions=permissions,
+                created_at=now,
+                created_by=by,
+                expires_at=now + lasts if lasts is not None else None,
+            )
+            tx.access_keys.forget(now - KEPT)
+            tx.access_keys.put(key)
+            tx.record.append([self._event("access given", key, by, now)])
+            return key
+
+        return await self._ledger.write("give access", work), secret
+
+    async def find(self, kind: AccessKind, secret: str) -> AccessKey | None:
+        """The key of this secret, if it still lets somebody in. Notes, now and then, that it is used."""
+        now = self._ledger.now()
+        key = await self._ledger.store.read(lambda tx: tx.access_keys.by_digest(digest_of(secret)))
+        if key is None or key.kind is not kind or key.refusal(now):
+            return None
+        if kind is not AccessKind.LINK and (key.used_at is None or now - key.used_at >= _USED):
+            self._ledger.later("use access", lambda tx, now: _use(tx, key.id, now))
+        return key
+
+    async def redeem(self, secret: str, *, lasts: timedelta, label: str = "") -> tuple[AccessKey, str]:
+        """Sign in with a link, once: gives the session and its secret. Raises `WrongUse` where it lets nobody in."""
+        session_secret = f"{_MARKS[AccessKind.SESSION]}{secrets.token_urlsafe(32)}"
+
+        def work(tx: Transaction, now: datetime) -> AccessKey:
+            link = tx.access_keys.by_digest(digest_of(secret))
+            if link is None or link.kind is not AccessKind.LINK:
+                raise WrongUse("there is no such link")
+            if refusal := link.refusal(now):
+                raise WrongUse(refusal)
+            tx.access_keys.put(replace(link, used_at=now))
+            session = AccessKey(
+                id=new_id(),
+                kind=AccessKind.SESSION,
+                digest=digest_of(session_secret),
+                holder=link.holder,
+                label=label,
+                permissions=link.permissions,
+                created_at=now,
+                created_by=link.holder,
+                expires_at=now + lasts,
+            )
+            tx.access_keys.put(session)
+            tx.record.append([self._event("access given", session, link.holder, now)])
+            return session
+
+        return await self._ledger.write("sign in", work), session_secret
+
+    async def revoke(self, key_id: str, *, by: str) -> AccessKey:
+        """Let a key let nobody in any longer. Raises `WrongUse` where there is none of that id."""
+
+        def work(tx: Transaction, now: datetime) -> AccessKey:
+            key = tx.access_keys.get(key_id)
+            if key is None:
+                raise WrongUse(f"there is no key {key_id!r}")
+            if key.revoked_at is None:
+                key = replace(key, revoked_at=now)
+                tx.access_keys.put(key)
+                tx.record.append([self._event("access revoked", key, by, now)])
+            return key
+
+        return await self._ledger.write("revoke access", work)
+
+    async def list(self, *, kind: AccessKind | None = None, holder: str = "") -> Sequence[AccessKey]:
+        """Keys, in the order they were made."""
+        return await self._ledger.store.read(lambda tx: tx.access_keys.all(kind=kind, holder=holder))
+
+    def _event(self, name: str, key: AccessKey, by: str, now: datetime) -> EventDraft:
+        text = self._ledger.journal.text
+        body = {"key": key.id, "kind": str(key.kind), "holder": key.holder, "label": text(key.label), "by": by}
+        return EventDraft(kind=name, at=now, body={**body, "permissions": sorted(key.permissions)})
+
+
+def _use(tx: Transaction, key_id: str, now: datetime) -> None:
+    key = tx.access_keys.get(key_id)
+    if key is not None and key.revoked_at is None:
+        tx.access_keys.put(replace(key, used_at=now))

@@ -1,0 +1,235 @@
+"""One endpoint of the API: a row of a table that routes, checks, reads and documents it.
+
+A handler gets what was sent already checked, and gives a model or raises one of our errors. Everything else is here,
+once: who asks, what they may do, how long a body may be, and that a write which is sent twice is done once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from asyncio import Lock
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Any, Generic, TypeAlias, TypeVar
+from weakref import WeakValueDictionary
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from signoff.core.access import Permission
+from signoff.core.visible import visible
+from signoff.errors import SignoffError
+from signoff.ports import Reply
+from signoff.server.identity import Identity
+from signoff.server.problem import MEDIA_TYPE, ProblemRaised, problem_of
+from signoff.server.state import ServerState
+
+LONGEST_BODY = 1024 * 1024
+"""Bytes of a body."""
+REPLIES_KEPT = timedelta(days=1)
+CSRF_HEADER = "x-signoff-csrf"
+KEY_HEADER = "idempotency-key"
+_KEY = re.compile(r"[\x21-\x7e]{1,200}")
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+Q = TypeVar("Q", bound=BaseModel)
+B = TypeVar("B", bound=BaseModel)
+
+
+class ApiModel(BaseModel):
+    """What the API is sent and sends: nothing that is not declared."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Nothing(ApiModel):
+    """No query, or no body."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit(Generic[Q, B]):
+    """One request to the server, checked."""
+
+    state: ServerState
+    identity: Identity
+    path: Mapping[str, str]
+    query: Q
+    body: B
+    request: Request
+
+
+Handle: TypeAlias = Callable[[Visit[Any, Any]], Awaitable[BaseModel | Response]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """A row of the table. The permission that it needs stands in it, and nowhere else."""
+
+    method: str
+    path: str
+    """Below the API's root, as `/requests/{request_id}`."""
+    name: str
+    """Of the operation, for programs."""
+    about: str
+    permission: Permission
+    handle: Handle
+    query: type[BaseModel] = Nothing
+    body: type[BaseModel] = Nothing
+    returns: type[BaseModel] | None = None
+    """None: it answers with something else than JSON."""
+    status: int = 200
+    tag: str = "requests"
+    media_type: str = "application/json"
+
+    @property
+    def writes(self) -> bool:
+        return self.method not in _SAFE
+
+
+@dataclass(slots=True)
+class Dispatch:
+    """Answers requests to endpoints."""
+
+    state: ServerState
+    origins: Callable[[Request], Sequence[str]]
+    """Where pages come from that may write with the key of a session."""
+    _turns: WeakValueDictionary[tuple[str, str], Lock] = field(
+        default_factory=WeakValueDictionary[tuple[str, str], Lock]
+    )
+    """Writes under one name wait for each other."""
+
+    async def answer(self, endpoint: Endpoint, request: Request) -> Response:
+        """What is sent back, whatever happens."""
+        try:
+            return await self._answered(endpoint, request)
+        except ProblemRaised as problem:
+            return problem_response(problem)
+        except SignoffError as error:
+            return problem_response(problem_of(error))
+
+    async def _answered(self, endpoint: Endpoint, request: Request) -> Response:
+        identity = await self.admitted(request, endpoint.permission, writes=endpoint.writes)
+        raw = await read_body(request) if endpoint.writes else b""
+        query = _read(endpoint.query, _query_of(request), "the query")
+        body = _read(endpoint.body, _json_of(request, raw) if endpoint.body is not Nothing else {}, "the body")
+        visit: Visit[Any, Any] = Visit(
+            state=self.state, identity=identity, path=request.path_params, query=query, body=body, request=request
+        )
+        name = request.headers.get(KEY_HEADER)
+        if name is None or not endpoint.writes:
+            return await _handled(endpoint, visit)
+        if not _KEY.fullmatch(name):
+            raise ProblemRaised(400, "bad-key", f"{KEY_HEADER}: 1 to 200 visible characters of ASCII")
+        turn = self._turns.setdefault((identity.holder, name), Lock())
+        async with turn:
+            return await self._once(endpoint, visit, name, raw)
+
+    async def admitted(self, request: Request, permission: Permission, *, writes: bool) -> Identity:
+        """Who asks, if they may."""
+        identity = await self.state.identify(request)
+        if identity is None:
+            raise ProblemRaised(
+                401, "not-signed-in", "sign in first, or send a token", headers={"WWW-Authenticate": "Bearer"}
+            )
+        if permission not in identity.permissions:
+            raise ProblemRaised(403, "not-permitted", f"this needs the permission `{permission}`")
+        if writes and identity.is_session:
+            self._refuse_foreign(request, identity)
+        return identity
+
+    def _refuse_foreign(self, request: Request, identity: Identity) -> None:
+        """Raise where another site may have made the browser send this."""
+        origin = request.headers.get("origin")
+        if origin is not None and origin not in self.origins(request):
+            raise ProblemRaised(403, "foreign-origin", "this comes from a page of another site")
+        sent = request.headers.get(CSRF_HEADER, "")
+        if identity.csrf and not compare_digest(sent.encode(), identity.csrf.encode()):
+            raise ProblemRaised(403, "no-csrf-token", "the page is out of date: load it again")
+
+    async def _once(self, endpoint: Endpoint, visit: Visit[Any, Any], name: str, raw: bytes) -> Response:
+        """Do a write that has a name; the same again is answered as before, and does nothing."""
+        store, holder, broker = self.state.broker.store, visit.identity.holder, self.state.broker
+        asked = sha256(b"\0".join((endpoint.method.encode(), str(visit.request.url.path).encode(), raw))).hexdigest()
+        before = await store.read(lambda tx: tx.replies.get(holder, name))
+        if before is not None:
+            if before.asked != asked:
+                raise ProblemRaised(422, "key-reused", f"the {KEY_HEADER} {name} was sent with another request before")
+            return Response(before.body, before.status, media_type=endpoint.media_type)
+        try:
+            response = await _handled(endpoint, visit)
+        except SignoffError as error:
+            response = problem_response(problem_of(error))
+        if response.status_code < 500:
+            now, reply = broker.clock.now(), Reply(asked, response.status_code, bytes(response.body).decode())
+
+            def keep(tx: Any) -> None:
+                tx.replies.forget(now - REPLIES_KEPT)
+                tx.replies.put(holder, name, reply, now)
+
+            await store.write("keep reply", keep)
+        return response
+
+
+async def _handled(endpoint: Endpoint, visit: Visit[Any, Any]) -> Response:
+    given = await endpoint.handle(visit)
+    if isinstance(given, Response):
+        return given
+    return Response(given.model_dump_json(), endpoint.status, media_type=endpoint.media_type)
+
+
+def problem_response(problem: ProblemRaised) -> Response:
+    """A problem, as it is sent."""
+    return JSONResponse(problem.data, problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
+
+
+async def read_body(request: Request) -> bytes:
+    """The body, if it is not too long."""
+    said = request.headers.get("content-length", "")
+    if said.isdecimal() and int(said) > LONGEST_BODY:
+        raise _too_long()
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > LONGEST_BODY:
+            raise _too_long()
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _too_long() -> ProblemRaised:
+    return ProblemRaised(413, "too-long", f"a body has at most {LONGEST_BODY:,} bytes")
+
+
+def _json_of(request: Request, raw: bytes) -> Any:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise ProblemRaised(415, "not-json", "send application/json")
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise ProblemRaised(400, "bad-json", f"the body is no JSON: {visible(str(error))}") from error
+
+
+def _query_of(request: Request) -> dict[str, Any]:
+    """What is in the query; a name that comes several times is a list."""
+    found: dict[str, Any] = {}
+    for name in request.query_params:
+        values = request.query_params.getlist(name)
+        found[name] = values[0] if len(values) == 1 else values
+    return found
+
+
+def _read(model: type[BaseModel], data: Any, what: str) -> BaseModel:
+    try:
+        return model.model_validate(data, strict=None)
+    except ValidationError as error:
+        problems = [
+            f"{visible('.'.join(map(str, one['loc'])) or what)}: {visible(one['msg'])}" for one in error.errors()
+        ]
+        raise ProblemRaised(422, "invalid", f"{what} is not as it should be", problems) from error

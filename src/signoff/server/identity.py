@@ -1,0 +1,38 @@
+"""Who is at the other end of a request to the server, and what they may do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from starlette.requests import HTTPConnection
+
+from signoff.core.access import AccessKey, AccessKind, Permission
+from signoff.core.people import Actor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Somebody who is signed in, or a program with a token."""
+
+    actor: Actor
+    permissions: frozenset[Permission]
+    key: AccessKey | None = None
+    """What they came in with; None where an application around ours says who it is."""
+    csrf: str = ""
+    """What pages of this session send back with every change; empty where the browser sends nothing by itself."""
+
+    @property
+    def is_session(self) -> bool:
+        """Whether a browser sends the key by itself, with requests that other sites make too."""
+        return self.key is None or self.key.kind is AccessKind.SESSION
+
+    @property
+    def holder(self) -> str:
+        """For whom replies are kept."""
+        return self.actor.key
+
+
+Identify: TypeAlias = Callable[[HTTPConnection], Awaitable[Identity | None]]
+"""Says who is at the other end; None for nobody that is known."""

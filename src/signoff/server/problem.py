@@ -1,0 +1,85 @@
+"""What goes wrong, as problem details (RFC 9457): a status, a word for programs, and a sentence for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from signoff.core.safe import safe_text
+from signoff.errors import (
+    AlreadySettled,
+    AlreadySpent,
+    EditRefused,
+    Halted,
+    NotEntitled,
+    RequestError,
+    RunError,
+    RunOver,
+    RunTaken,
+    SignoffError,
+    StoreError,
+    UnknownRequest,
+    UnknownRun,
+    WrongFile,
+    WrongUse,
+)
+
+MEDIA_TYPE = "application/problem+json"
+
+_STATUSES: tuple[tuple[type[SignoffError], int, str], ...] = (
+    (UnknownRequest, 404, "unknown-request"),
+    (UnknownRun, 404, "unknown-run"),
+    (AlreadySettled, 409, "already-settled"),
+    (AlreadySpent, 409, "already-spent"),
+    (NotEntitled, 403, "not-entitled"),
+    (EditRefused, 422, "edit-refused"),
+    (RequestError, 422, "refused"),
+    (RunOver, 409, "run-over"),
+    (RunTaken, 409, "run-taken"),
+    (RunError, 409, "run-refused"),
+    (Halted, 409, "halted"),
+    (WrongFile, 422, "wrong-file"),
+    (WrongUse, 422, "wrong-use"),
+    (StoreError, 503, "store-unavailable"),
+)
+"""By kind of error, the first that fits: its status, and its word."""
+
+
+class ProblemRaised(Exception):
+    """A request that is answered with a problem."""
+
+    def __init__(
+        self,
+        status: int,
+        word: str,
+        detail: str,
+        problems: Sequence[str] = (),
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.word = word
+        self.detail = detail
+        self.problems = tuple(problems)
+        self.headers = headers or {}
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """As it is sent."""
+        body: dict[str, Any] = {
+            "type": f"urn:signoff:{self.word}",
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": self.detail,
+        }
+        return {**body, "problems": list(self.problems)} if self.problems else body
+
+
+def problem_of(error: SignoffError) -> ProblemRaised:
+    """The problem that an error of ours is. Its words are made safe: they may hold those of a model."""
+    status, word = next(((status, word) for kind, status, word in _STATUSES if isinstance(error, kind)), (500, "error"))
+    if status == 500:
+        return ProblemRaised(500, word, "something went wrong here; the server's log says what")
+    problems = tuple(safe_text(one) for one in error.problems) if isinstance(error, EditRefused) else ()
+    return ProblemRaised(status, word, safe_text(str(error)), problems)

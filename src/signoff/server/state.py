@@ -1,0 +1,63 @@
+"""What every handler works with."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from signoff.broker import Broker
+from signoff.config import Person
+from signoff.core.call import Call
+from signoff.core.request import ApprovalRequest
+from signoff.core.verdict import Verdict
+from signoff.delivery.channel_inbox import StoreInbox
+from signoff.server.identity import Identify
+
+
+class RunControl(Protocol):
+    """Starts and resumes runs; what is above the server implements it."""
+
+    async def start(self, worker: str, prompt: str, *, input: Mapping[str, Any] | None, requester: str) -> str:
+        """Begin a run, and give its id. Raises `WrongUse` for a worker that is not there."""
+        ...
+
+    async def resume(self, run_id: str) -> None:
+        """Have a run looked at now: it goes on if it can. Raises `RunError` where it cannot."""
+        ...
+
+    def workers(self) -> Mapping[str, str]:
+        """What can be started, by name, each with what it is for."""
+        ...
+
+
+class Rules(Protocol):
+    """The project's policy, for questions about it."""
+
+    def judge(self, call: Call) -> Verdict: ...
+
+    def explain(self, call: Call) -> str:
+        """How the verdict comes about, in lines."""
+        ...
+
+    def drafts(self, request: ApprovalRequest) -> Any:
+        """Rules that could be made of a call that was asked about; None where none may be written."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerState:
+    """What the server is about."""
+
+    broker: Broker
+    inbox: StoreInbox
+    """Answers that come in here are checked by the project's rules."""
+    identify: Identify
+    people: Callable[[], Mapping[str, Person]]
+    """Who is on file now."""
+    runs: RunControl | None = None
+    rules: Rules | None = None
+    title: str = "signoff"
+    """What the pages are about: the project's name."""
+    ready: Callable[[], Awaitable[str]] | None = None
+    """Why the server is not ready; empty where it is."""
