@@ -84,6 +84,10 @@ TEXTS = st.text(st.sampled_from(list("ab 12*_`[]()#->|.\\\n\t\r\x1b\u202e┃│�
 
 @given(TEXTS, st.lists(st.integers(0, 120), max_size=8), st.integers(0, 60), st.booleans())
 @example("**a _b** c_ `", [1, 2, 3, 4, 5], 30, True)
+@example("bé_┃a_)>| \\\n", [3, 8, 10], 0, True)  # what stands before a mark was written already
+@example(">é2_b\t#é\n_", [2, 5, 6], 30, True)
+@example("漢\t\r)#*é\r*\r`-a┃ \u0301``", [19], 24, True)  # a mark that ends the text may go on
+@example("\u202e\\`*> \x1b*│漢\\*`\t", [8, 10, 11], 30, True)
 @examples(2_000, 200)
 def test_it_is_the_same_however_it_was_cut(text: str, cuts: list[int], width: int, styled: bool) -> None:
     places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})

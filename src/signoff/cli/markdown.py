@@ -59,6 +59,8 @@ class Markdown:
         """The line that is being said, as far as it was not written."""
         self._begun = False
         """Whether some of that line was written, so that the rest of it is text, whatever it looks like."""
+        self._before = ""
+        """The last character of that line that was written."""
         self._inline: tuple[str, ...] = ()
         self._hang = 0
         """How far the rows below the first one of a line are indented."""
@@ -159,7 +161,7 @@ class Markdown:
 
     def _opening(self, line: str) -> Generator[str, None, str]:
         """Write what a line begins with; returns its text."""
-        self._inline, self._hang = (), 0
+        self._inline, self._hang, self._before = (), 0, ""
         if found := _HEADING.match(line):
             self._inline = (_BOLD, _UNDERLINE) if len(found[1]) == 1 else (_BOLD,)
             return line[found.end() :]
@@ -184,19 +186,24 @@ class Markdown:
         """Write a text, rendered; of one that goes on, whole words only. What is not written stays in `_line`."""
         ends = None if whole else _WORD_ENDS.search(text)
         upto = len(text) if whole else ends.end() if ends is not None else 0
-        at, spans = 0, list[Span]()
-        for span, start, end in _rendered(text, style, whole=whole):
+        at, spans = 0, list[tuple[Span, int]]()
+        for span, start, end in _rendered(text, style, whole=whole, before=self._before):
             if end > upto and not whole:
                 if start < upto and span.text == text[start:end]:  # plain: its whole words can be written
-                    spans.append(Span(text[start:upto], span.style))
+                    spans.append((Span(text[start:upto], span.style), start))
                     at = upto
+                elif spans and spans[-1][0].text == text[spans[-1][1] : start]:  # of a word before a mark, nothing can
+                    before, begin = spans.pop()
+                    ends = _WORD_ENDS.search(before.text)
+                    at = begin + (ends.end() if ends is not None else 0)
+                    spans.append((Span(text[begin:at], before.style), begin))
                 break
-            spans.append(span)
+            spans.append((span, start))
             at = end
-        for span in spans:
+        for span, _ in spans:
             yield from self._put(span)
         if not whole:
-            self._line = text[at:]
+            self._line, self._before = text[at:], text[at - 1 : at] or self._before
 
     def _put(self, span: Span) -> Iterator[str]:
         """Write a span, in as many rows as it takes."""
@@ -294,15 +301,18 @@ def _size(spans: tuple[Span, ...]) -> int:
     return sum(cells(one.text) for one in spans)
 
 
-def _rendered(text: str, style: tuple[str, ...], *, whole: bool = True) -> Iterator[tuple[Span, int, int]]:
-    """The spans of a text, each with where it began and ended. Of one that goes on, up to what is not decided yet."""
+def _rendered(
+    text: str, style: tuple[str, ...], *, whole: bool = True, before: str = ""
+) -> Iterator[tuple[Span, int, int]]:
+    """The spans of a text, each with where it began and ended. Of one that goes on, whole words before what is not
+    decided yet. `before` is the character before it."""
     at = plain = 0
     while found := _MARKED.search(text, at):
         start = found.start()
         if found["escaped"]:
             made = (found["escaped"], found.end(), ())
         else:
-            made = _marked(text, start, found["mark"])
+            made = _marked(text, start, found["mark"], text[start - 1 : start] or before)
             if made is None and not whole and len(text) <= found.end() + FARTHEST + 4:
                 break  # what closes it may come yet
         if made is None:
@@ -323,11 +333,13 @@ def _rendered(text: str, style: tuple[str, ...], *, whole: bool = True) -> Itera
         if plain < start:
             yield Span(text[plain:start], style), plain, start
         return
-    if plain < start:
-        yield Span(text[plain:start], style), plain, start
+    if (ends := _WORD_ENDS.search(text, plain, start)) is not None:
+        yield Span(text[plain : ends.end()], style), plain, ends.end()
 
 
-def _marked(text: str, start: int, mark: str) -> tuple[str | list[tuple[str, bool]], int, tuple[str, ...]] | None:
+def _marked(
+    text: str, start: int, mark: str, before: str
+) -> tuple[str | list[tuple[str, bool]], int, tuple[str, ...]] | None:
     """What a mark begins: its content, where it ends and how it looks. None: nothing, it is a character."""
     inside = start + len(mark)
     far = inside + FARTHEST
@@ -340,7 +352,7 @@ def _marked(text: str, start: int, mark: str) -> tuple[str | list[tuple[str, boo
             return None
         label = text[inside : found.start()]
         return [(label or "link", True), (f" ({found[1]})", False)], found.end(), (_UNDERLINE,)
-    if text[inside : inside + 1].strip() == "" or (mark[0] == "_" and text[start - 1 : start].isalnum()):
+    if text[inside : inside + 1].strip() == "" or (mark[0] == "_" and before.isalnum()):
         return None
     end = text.find(mark, inside + 1, far)
     while end > 0 and (text[end - 1] in " \\" or (mark == "*" and text[end : end + 2] == "**")):
