@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from signoff.broker import Broker
@@ -13,6 +14,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Verdict
 from signoff.delivery.channel_inbox import StoreInbox
 from signoff.server.identity import Identify
+from signoff.server.meters import Meters
 
 
 class RunControl(Protocol):
@@ -57,6 +59,10 @@ class ServerState:
     """Who is on file now."""
     runs: RunControl | None = None
     rules: Rules | None = None
+    meters: Meters = field(default_factory=Meters)
+    """What is counted for whoever watches over the server. Streams of events count themselves here."""
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the server is about to end: streams end themselves then, and nothing new is begun."""
     title: str = "signoff"
     """What the pages are about: the project's name."""
     ready: Callable[[], Awaitable[str]] | None = None
