@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from signoff.ports import Approver as Approver
     from signoff.store.grant_stores import ApprovalMemory as ApprovalMemory
     from signoff.store.open import open_store as open_store
+    from signoff.wiring.answered_runs import ResumedRun as ResumedRun
+    from signoff.wiring.answered_runs import resume_answered as resume_answered
     from signoff.wiring.discord import DiscordApprovals as DiscordApprovals
 
     Answerer = Actor
@@ -58,6 +60,7 @@ _HOMES = {
     "CallEvent": "core.event",
     "Effect": "core.verdict",
     "Policy": "policy.engine",
+    "ResumedRun": "wiring.answered_runs",
     "Signoff": "gate.capability",
     "SignoffError": "errors",
     "SuspendedRun": "gate.resume",
@@ -67,6 +70,7 @@ _HOMES = {
     "collect_approvals": "gate.deferred_tools",
     "collect_approvals_sync": "gate.deferred_tools",
     "resume": "gate.resume",
+    "resume_answered": "wiring.answered_runs",
     "run_with_approval": "gate.deferred_tools",
     "run_with_approval_sync": "gate.deferred_tools",
 }

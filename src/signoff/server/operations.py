@@ -1,11 +1,14 @@
-"""For whoever looks after the process: whether it lives, whether it is ready, and what it counts. All three are open."""
+"""For whoever looks after the process: whether it lives, whether it is ready, what it counts. All three are open."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC
+from ipaddress import ip_address
 from time import monotonic
 
 from starlette.requests import Request
@@ -56,8 +59,11 @@ def operations(state: ServerState) -> list[Route]:
     """The routes."""
     waiting = WaitingCount(state)
 
+    since = state.broker.clock.now().astimezone(UTC).isoformat(timespec="seconds")
+
     async def healthz(request: Request) -> Response:
-        return JSONResponse({"status": "ok", "service": "signoff"})
+        own = {"pid": os.getpid(), "since": since} if _is_here(request) else {}
+        return JSONResponse({"status": "ok", "service": "signoff", **own})
 
     async def readyz(request: Request) -> Response:
         why = await _why_not(state)
@@ -73,6 +79,14 @@ def operations(state: ServerState) -> list[Route]:
 
     handlers = {"/healthz": healthz, "/readyz": readyz, "/metrics": metrics}
     return [Route(path, handler, methods=["GET"]) for path, handler in handlers.items()]
+
+
+def _is_here(request: Request) -> bool:
+    """Whether it comes from this machine: others need not know which process it is."""
+    try:
+        return request.client is not None and ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False
 
 
 async def _why_not(state: ServerState) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -56,9 +57,10 @@ def _settled(tx: Transaction, after: int) -> tuple[Sequence[tuple[str, float]], 
     for entry in entries:
         if entry.kind == "settled" and entry.request:
             request = tx.requests.get(entry.request)
-            word = str(entry.body.get("state", ""))
+            word = str(json.loads(entry.body).get("state", ""))
             opened = request.opened_at if request is not None else None
-            found.append((word if word in _STATES else "other", _seconds(opened, entry.at)))
+            at = datetime.fromisoformat(entry.at)
+            found.append((word if word in _STATES else "other", _seconds(opened, at)))
     return found, entries[-1].seq if entries else after, len(entries) == AT_ONCE
 
 

@@ -1,4 +1,4 @@
-"""Each request to the server is given an id, counted, and told to whoever keeps the log: never what was sent with it."""
+"""Each request to the server is given an id, counted, and told to whoever keeps the log: never what was sent in it."""
 
 from __future__ import annotations
 
