@@ -20,6 +20,7 @@ from signoff.cli.terminal_text import safe
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.broker.run_status import RunStatus
+    from signoff.core.run import SavedRun
     from signoff.wiring import RunOptions
     from signoff.wiring.resumable_runs import ResumableRuns
 
@@ -32,16 +33,20 @@ def watch_runs(options: RunOptions, resume: Callable[[RunStatus], int]) -> None:
     from signoff.wiring.resumable_runs import ResumableRuns
 
     broker, settings = open_broker(options.store, options.policy)
-    looking = ResumableRuns(
-        broker, (), looks_after=lambda run: bool(run.agent) or (bool(run.name) and run.name in settings.agents)
-    )
+
+    def is_ours(run: SavedRun) -> bool:
+        return bool(run.agent) or (bool(run.name) and run.name in settings.agents)
+
+    looking = ResumableRuns(broker, (), only=is_ours, looks_after=is_ours)
     click.echo("Runs go on here as they are answered. Ctrl-C ends it.", err=True)
     try:
         with _ended_by_sigterm():
+            found = run_loop(_ready(broker, is_ours))
             while True:
-                for status in run_loop(_next(broker, looking)):
+                for status in found:
                     looking.takes_up(status)
                     _go_on(status, looking, resume)
+                found = run_loop(_next(broker, looking))
     except KeyboardInterrupt:
         click.echo("Stopped. What was answered waits for whoever resumes it.", err=True)
     finally:
@@ -60,6 +65,13 @@ def _go_on(status: RunStatus, looking: ResumableRuns, resume: Callable[[RunStatu
     else:
         looking.wait(run_id)
     looking.at(run_id)
+
+
+async def _ready(broker: Broker, is_ours: Callable[[SavedRun], bool]) -> list[RunStatus]:
+    """What could go on when this began: also what was left by processes that died."""
+    await broker.sweep()
+    runs = await broker.runs.list(going=True)
+    return [one for one in reversed(runs) if one.word in ("ready", "died") and is_ours(one.run)]
 
 
 async def _next(broker: Broker, looking: ResumableRuns) -> list[RunStatus]:
