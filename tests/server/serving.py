@@ -149,7 +149,10 @@ class Shop:
 
     def run_word(self, run: str) -> str:
         """How a run stands."""
-        return next(one["status"] for one in json.loads(self.signoff("runs", "--json", "--all")) if one["run"] == run)
+        return next(one["state"] for one in self.runs() if one["id"] == run)
+
+    def runs(self) -> list[dict[str, Any]]:
+        return json.loads(self.signoff("runs", "--json", "--all"))["runs"]
 
     def lines(self, name: str = "stamps.txt") -> list[str]:
         file = self.directory / name

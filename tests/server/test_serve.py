@@ -43,7 +43,7 @@ def test_each_line_of_the_log_is_one_object_without_a_secret(shop: Shop) -> None
     shop.asks()
     with shop.serving() as served:
         secret = "sol_thisIsAKeyThatNobodyMaySee"
-        assert served.get(f"/sign-in?link={secret}", **{"x-request-id": "mine-1"})[0] >= 300 or True
+        served.get(f"/sign-in?link={secret}", **{"x-request-id": "mine-1"})
         served.get("/api/v1/requests/%E2%80%AEevil", authorization=f"Bearer {secret}")
         assert served.stop() == 0
         events = served.events()
@@ -98,7 +98,7 @@ def test_killed_while_a_tool_runs_nothing_is_lost_and_nothing_twice(shop: Shop) 
     wait.unlink()
     with shop.serving() as served:
         until(lambda: served.metric('signoff_requests_waiting{state="unknown"}') == 1, "nobody knows what became of it")
-        shop.signoff("outcome", request, "--happened")
+        shop.signoff("outcome", request, "happened")
         until(lambda: shop.run_word(run) == "done", "it goes on with what somebody said")
         assert served.stop() == 0
     assert shop.lines() == ["one"], "it did not run again"
@@ -227,7 +227,7 @@ def test_an_agent_of_a_program_goes_on_by_its_name_and_no_other_does(tmp_path: P
         until(lambda: served.metric('signoff_resumes_total{result="ok"}'), "the run went on")
         assert served.stop() == 0
     assert shop.lines("paid.txt") == ["shop pays ben"], "the other is left to its program"
-    assert sorted(one["status"] for one in json.loads(shop.signoff("runs", "--json", "--all"))) == ["done", "ready"]
+    assert sorted(one["state"] for one in shop.runs()) == ["done", "ready"]
 
 
 def test_an_agent_that_is_not_called_so_is_refused_at_the_start(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_without_a_server_resume_watch_goes_on_with_workers_and_agents(tmp_path:
         for request in shop.waiting():
             shop.signoff("approve", request)
         until(lambda: shop.lines() and shop.lines("paid.txt"), "both went on")
-        until(lambda: not json.loads(shop.signoff("runs", "--json")), "both are over")
+        until(lambda: [one["state"] for one in shop.runs()] == ["done", "done"], "both are over")
         process.send_signal(signal.SIGTERM)
         assert "Stopped." in printed.rest()
         assert process.wait(60) == 0

@@ -123,8 +123,11 @@ def _serve(projects: ServedProjects, host: str, port: int, options: ServiceOptio
     from signoff.cli.serve_program import stay
     from signoff.cli.service_log import LinePrinter, libraries_told
     from signoff.server.listener import bound
+    from signoff.server.listening import check_listening
     from signoff.store.signing_key import Keys
 
+    entry = projects.first.settings.server
+    check_listening(host, has_people=bool(projects.people()), has_tls=options.tls is not None, server=entry)
     before = frozenset(threading.enumerate())
     broker = Broker(projects.store.open(), people=projects.roles(), signer=Keys())
     try:

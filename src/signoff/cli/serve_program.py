@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signoff.cli.terminal_text import count, safe
+from signoff.cli.terminal_text import count
 from signoff.core.access import AccessKind
 from signoff.core.moment import span
 from signoff.errors import WrongUse
@@ -104,7 +104,9 @@ async def _greet(service: Service, url: str, printer: LinePrinter, *, as_json: b
         lines.append(f"people are asked in {', '.join(service.channels)}")
     for line in lines:
         printer.say("about", line)
-    if not projects.people():
+    if projects.people():
+        printer.say("about", "people sign in with a link of their own: signoff people link NAME")
+    else:
         link = await sign_in_link(service, url)
         # Not a line of the log: those are kept, and this lets somebody in.
         click.echo(f"\nSign in, once, within {span(LINK_LASTS.total_seconds())}:\n  {link}\n", file=sys.stderr)
@@ -123,6 +125,6 @@ def _me(projects: ServedProjects) -> str:
     if projects.people():
         return ""
     try:
-        return safe(whoami(None, projects.first.settings, via=VIA).name)
+        return whoami(None, projects.first.settings, via=VIA).name
     except WrongUse:  # a container may run as a number that nobody has a name for
         return "owner"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from signoff.config import Person, Settings
+from signoff.config import Person, ServerEntry, Settings
 from signoff.core.run import SavedRun
 from signoff.errors import NotEntitled, WrongUse
 from signoff.policy.phrases import shown
@@ -110,9 +110,15 @@ def served_projects(directories: Sequence[str], store: str | None) -> ServedProj
     )
     _refuse_different(
         found,
-        lambda one: {name: person.roles for name, person in one.settings.people.items()},
+        lambda one: one.settings.people,
         "name different people, or give them different roles",
         "one server has one team: write the same `people` in all of them, or start a server for each",
+    )
+    _refuse_different(
+        found,
+        lambda one: _origin(one.settings.server),
+        "say different things under `server`",
+        "one server is reached in one way: write the same in all of them, or start a server for each",
     )
     for what, names in (
         ("channel", lambda one: one.settings.channels),
@@ -120,6 +126,13 @@ def served_projects(directories: Sequence[str], store: str | None) -> ServedProj
     ):
         _refuse_twice(found, what, names)
     return ServedProjects(found, stores[found[0].directory])
+
+
+def _origin(server: ServerEntry) -> object:
+    """What a server goes by, without where that is written."""
+    oidc = server.oidc
+    provider = (oidc.issuer, oidc.client_id, oidc.client_secret, oidc.claim) if oidc is not None else None
+    return server.url, server.trusted_proxy, server.session, provider
 
 
 def _refuse_different(

@@ -8,18 +8,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
-from starlette.requests import HTTPConnection
-
 from signoff.broker import Broker
 from signoff.broker.deadlines import EVERY
-from signoff.core.access import AccessKind
 from signoff.core.event import RunMessage
 from signoff.core.redact import redact_text
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
 from signoff.delivery.channel_inbox import StoreInbox
 from signoff.errors import StoreError
-from signoff.server.identity import Identify, Identity
+from signoff.server.key_identity import KeyIdentity
 from signoff.server.meters import Meters
 from signoff.server.record_follower import count_decisions
 from signoff.server.state import ServerState
@@ -34,6 +31,8 @@ from signoff.wiring.served_runs import ServedRuns
 
 if TYPE_CHECKING:
     import socket
+
+    from starlette.types import ASGIApp
 
     from signoff.core.decision import ApprovalDecision
     from signoff.core.people import Actor
@@ -88,6 +87,7 @@ class Service:
         self.begun = asyncio.Event()
         """Set once the store is taken and clients are answered."""
         self._store_trouble = ""
+        self._keys = KeyIdentity(broker, projects.people, local=local)
         broker.people.follow(projects.roles)  # who is taken off the file while this runs is out
         names = self._channel_names()
         begins: list[Begin] = []
@@ -112,7 +112,7 @@ class Service:
         self.state = ServerState(
             broker=broker,
             inbox=team_inbox(broker, projects, VIA),
-            identify=token_identity(broker),
+            identify=self._keys,
             people=projects.people,
             runs=self.runs,
             meters=self.meters,
@@ -139,11 +139,9 @@ class Service:
 
     async def run(self, made: socket.socket, url: str) -> None:
         """Serve at a socket until `stop`. Raises `WrongUse` where another process serves the store."""
-        from signoff.server.app import application
         from signoff.server.listener import listener_for, stopped
-        from signoff.server.request_log import RequestLog
 
-        listener = listener_for(RequestLog(application(self.state), self.meters, self._answered), tls=self.options.tls)
+        listener = listener_for(self._application(), tls=self.options.tls)
         await take_store(self.broker.ledger, url)
         work = [self._kept("sweep", self._sweep), self._kept("lease", self._hold), self._kept("count", self._count)]
         tasks = [asyncio.create_task(one) for one in work]
@@ -171,6 +169,22 @@ class Service:
         for task in every:
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error
+
+    def _application(self) -> ASGIApp:
+        """What answers clients: the application, behind what guards it, and all of it in the log."""
+        from signoff.server.app import application
+        from signoff.server.guard import Guard
+        from signoff.server.request_log import RequestLog
+        from signoff.server.sign_in import SignIn
+
+        server, provider = self.projects.first.settings.server, None
+        if server.oidc is not None:
+            from signoff.server.oidc import OidcProvider
+
+            provider = OidcProvider(server.oidc, server.url)
+        sign_in = SignIn(self._keys, title=self.projects.title, lasts=server.session, provider=provider)
+        guarded = Guard(application(self.state, sign_in), url=server.url, trusted_proxy=server.trusted_proxy)
+        return RequestLog(guarded, self.meters, self._answered)
 
     async def _drain(self, every: list[asyncio.Task[Any]]) -> None:
         """Let what runs finish, for a while: as long as nobody hurries, and everything else works."""
@@ -300,15 +314,6 @@ def team_inbox(broker: Broker, projects: ServedProjects, channel: str) -> StoreI
         return await broker.answer(request.id, decision, by=by)
 
     return StoreInbox(broker, channel, take)
-
-
-def token_identity(broker: Broker) -> Identify:
-    async def identify(connection: HTTPConnection) -> Identity | None:
-        secret = connection.headers.get("authorization", "").removeprefix("Bearer ")
-        key = await broker.access.find(AccessKind.TOKEN, secret)
-        return Identity(actor=key.actor("api"), permissions=key.permissions, key=key) if key is not None else None
-
-    return identify
 
 
 async def _ended(tasks: list[asyncio.Task[Any]]) -> None:
