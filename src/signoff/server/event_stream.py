@@ -37,7 +37,7 @@ _log = logging.getLogger("signoff.server")
 
 
 class LiveEvent(NamedTuple):
-    """An event of the record: as much of it as a client needs to know what to look at again. Nothing secret is in it."""
+    """An event of the record: as much of it as a client needs to know what to look at again, and nothing secret."""
 
     seq: int
     kind: str

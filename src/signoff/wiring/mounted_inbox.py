@@ -1,4 +1,4 @@
-"""The inbox as a part of an application of one's own: what it asks people is answered in its own pages, or over HTTP."""
+"""The inbox as a part of an application of one's own, with that application's login."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def inbox_app(
     """An inbox for what an agent's gate asks, to be mounted: `app.mount("/approvals", inbox_app(signoff, user=user))`.
 
     `user` is the application's own: given a request, it says who is logged in, as an `Actor` or a name, or None. It may
-    be a coroutine function. `permissions` are what everybody who is let in may do, or a function of the `Actor`: `read`,
-    `answer`, `run`, `admin`. Whose answer counts is the matter of the rules, as everywhere.
+    be a coroutine function. `permissions` are what everybody who is let in may do, or a function of the `Actor`:
+    `read`, `answer`, `run`, `admin`. Whose answer counts is the matter of the rules, as everywhere.
 
     Requests that change something are taken from pages of the same site only, by their `Origin`.
     """
