@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from signoff.server import (
+    api_access,
     api_comments,
     api_events,
     api_grants,
@@ -25,6 +26,7 @@ from signoff.server import (
 from signoff.server.endpoint import Dispatch, Endpoint, problem_response
 from signoff.server.openapi import ROOT, openapi_endpoint
 from signoff.server.problem import ProblemRaised
+from signoff.server.sign_in import SignIn
 from signoff.server.state import ServerState
 
 _TABLE: Sequence[Endpoint] = (
@@ -38,6 +40,7 @@ _TABLE: Sequence[Endpoint] = (
     *api_policy.ENDPOINTS,
     *api_halt.ENDPOINTS,
     *api_events.ENDPOINTS,
+    *api_access.ENDPOINTS,
 )
 ENDPOINTS: Sequence[Endpoint] = (*_TABLE, openapi_endpoint(_TABLE))
 """The whole API."""
@@ -55,10 +58,13 @@ def api_routes(dispatch: Dispatch) -> list[BaseRoute]:
     return [route(one) for one in ENDPOINTS]
 
 
-def application(state: ServerState) -> Starlette:
-    """The server over a store, to be run by any ASGI server."""
+def application(state: ServerState, sign_in: SignIn | None = None) -> Starlette:
+    """The server over a store, to be run by any ASGI server. `sign_in` is for keys of ours, not for those of an app."""
     dispatch = Dispatch(state, origins=_own_origin)
-    return Starlette(routes=[Mount(ROOT, routes=api_routes(dispatch))], exception_handlers={HTTPException: _not_routed})
+    routes = [] if sign_in is None else sign_in.routes
+    return Starlette(
+        routes=[*routes, Mount(ROOT, routes=api_routes(dispatch))], exception_handlers={HTTPException: _not_routed}
+    )
 
 
 async def _not_routed(request: Request, error: Exception) -> Response:

@@ -98,8 +98,8 @@ class Endpoint:
     once: bool = False
     """Whether doing it twice is more than doing it once. Then it is noted under its idempotency key before it is done:
     where the server dies meanwhile, the same again is refused, because nobody knows whether it was done."""
-    secret: bool = False
-    """Whether its answer holds a secret, which nobody keeps: the same again is refused."""
+    told_once: tuple[str, ...] = ()
+    """Fields of the answer that nobody keeps: whoever sends the same again gets null in their place."""
 
     @property
     def writes(self) -> bool:
@@ -190,7 +190,7 @@ class Dispatch:
         before = await store.read(lambda tx: tx.replies.get(holder, name))
         if before is not None:
             return _replayed(endpoint, before, asked, name)
-        if endpoint.once or endpoint.secret:
+        if endpoint.once:
             await keep(_STARTED, "")
         try:
             response = await _handled(endpoint, visit)
@@ -199,12 +199,19 @@ class Dispatch:
         except SignoffError as error:
             response = problem_response(problem_of(error))
         if response.status_code < 500:
-            failed = response.status_code >= 400
-            await keep(response.status_code, bytes(response.body).decode() if failed or not endpoint.secret else "")
+            await keep(response.status_code, _kept(endpoint, response))
         return response
 
 
 _NOBODY = Identity(actor=Actor(name="nobody", kind=ActorKind.SCRIPT), permissions=frozenset())
+
+
+def _kept(endpoint: Endpoint, response: Response) -> str:
+    """What is kept of an answer."""
+    body = bytes(response.body).decode()
+    if not endpoint.told_once or response.status_code >= 400:
+        return body
+    return json.dumps({key: None if key in endpoint.told_once else value for key, value in json.loads(body).items()})
 
 
 def _replayed(endpoint: Endpoint, before: Reply, asked: str, name: str) -> Response:
@@ -212,12 +219,8 @@ def _replayed(endpoint: Endpoint, before: Reply, asked: str, name: str) -> Respo
     if before.asked != asked:
         raise ProblemRaised(422, "key-reused", f"the {KEY_HEADER} {name} was sent with another request before")
     if before.status == _STARTED:
-        what = (
-            "this was begun before, and is still being done or was cut off: look before you send it under another key"
-        )
+        what = "this was begun before, and is still being done or was cut off: look before you send it again"
         raise ProblemRaised(409, "in-doubt", what)
-    if endpoint.secret and before.status < 400:
-        raise ProblemRaised(409, "done-before", "this was done before, and its answer is a secret that was not kept")
     media_type = endpoint.media_type if before.status < 400 else MEDIA_TYPE
     return Response(before.body, before.status, media_type=media_type)
 

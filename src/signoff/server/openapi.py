@@ -13,6 +13,7 @@ from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 
 from signoff.server.endpoint import CSRF_HEADER, KEY_HEADER, Endpoint, Nothing, Visit
+from signoff.server.key_identity import COOKIE
 from signoff.server.problem import MEDIA_TYPE
 from signoff.server.request_models import ProblemView
 
@@ -24,6 +25,7 @@ _PARAMETERS = {
     "request_id": "The id of a request, or its beginning.",
     "run_id": "The id of a run, or its beginning.",
     "grant_id": "The id of a grant, or its beginning.",
+    "token_id": "The id of a key.",
 }
 _Mode = Literal["validation", "serialization"]
 
@@ -67,7 +69,7 @@ def document(endpoints: Sequence[Endpoint], root: str = "") -> dict[str, Any]:
             },
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
-                "session": {"type": "apiKey", "in": "cookie", "name": "signoff_session"},
+                "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
             },
         },
     }
