@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from signoff.server import api_requests
 from signoff.server.endpoint import Dispatch, Endpoint
+from signoff.server.pages import page_routes
 from signoff.server.state import ServerState
 
 ENDPOINTS: Sequence[Endpoint] = (*api_requests.ENDPOINTS,)
@@ -32,7 +33,7 @@ def api_routes(dispatch: Dispatch) -> list[BaseRoute]:
 def application(state: ServerState) -> Starlette:
     """The server over a store, to be run by any ASGI server."""
     dispatch = Dispatch(state, origins=_own_origin)
-    return Starlette(routes=[Mount("/api/v1", routes=api_routes(dispatch))])
+    return Starlette(routes=[Mount("/api/v1", routes=api_routes(dispatch)), *page_routes(dispatch)])
 
 
 def _own_origin(request: Request) -> Sequence[str]:
