@@ -8,11 +8,12 @@ from datetime import datetime
 
 from signoff.broker import Broker
 from signoff.broker.run_status import RunStatus, run_status
-from signoff.core.event_text import account_of
-from signoff.core.record import Entry
+from signoff.broker.timeline import Moment, run_history
+from signoff.core.moment import in_utc
 from signoff.core.request import ApprovalRequest
 from signoff.core.request_filter import Listed, ListPlace, RequestFilter
 from signoff.core.request_status import status_of
+from signoff.core.run import RunState
 from signoff.core.safe import kept_text, safe_text
 from signoff.core.visible import visible
 from signoff.ports import Transaction
@@ -65,23 +66,13 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunMoment:
-    """One thing that happened in a run."""
-
-    at: datetime
-    kind: str
-    who: str
-    what: str
-    rules: tuple[str, ...]
-    request: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunPage:
     """One run, whole."""
 
     row: RunRow
-    moments: tuple[RunMoment, ...]
+    moments: Sequence[Moment]
+    left_out: int
+    """How many moments there are before these."""
     requests: tuple[PastRow, ...]
     is_over: bool
     loosened: tuple[str, ...]
@@ -122,31 +113,16 @@ async def run_rows(broker: Broker, before: str = "") -> tuple[RunRow, ...]:
 
 async def run_page(broker: Broker, prefix: str) -> RunPage:
     """One run with all that is on record of it. Raises `UnknownRun`."""
-    run = await broker.runs.get(prefix)
-    status = await broker.runs.status(run.id)
-
-    def work(tx: Transaction) -> tuple[Sequence[Entry], Sequence[ApprovalRequest]]:
-        return tx.record.entries(run=run.id, limit=MOST_MOMENTS), tx.requests.of(run=run.id)
-
-    entries, requests = await broker.store.read(work)
+    history = await run_history(broker, prefix, in_utc)
+    run = history.status.run
+    requests = await broker.store.read(lambda tx: tx.requests.of(run=run.id))
     return RunPage(
-        row=_run_row(status),
-        moments=tuple(map(_moment, entries)),
+        row=_run_row(history.status),
+        moments=history.moments[-MOST_MOMENTS:],
+        left_out=max(0, len(history.moments) - MOST_MOMENTS),
         requests=tuple(map(_past_row, requests)),
-        is_over=status.run.state.value != "going",
-        loosened=tuple(map(safe_text, status.run.setup.loosened.texts)),
-    )
-
-
-def _moment(entry: Entry) -> RunMoment:
-    told = account_of(entry)
-    return RunMoment(
-        at=datetime.fromisoformat(entry.at),
-        kind=safe_text(entry.kind),
-        who=safe_text(told.who),
-        what=safe_text(told.what),
-        rules=tuple(map(safe_text, told.rules)),
-        request=entry.request,
+        is_over=run.state is not RunState.GOING,
+        loosened=tuple(map(safe_text, run.setup.loosened.texts)),
     )
 
 

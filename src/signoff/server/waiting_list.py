@@ -16,7 +16,7 @@ from signoff.ports import Transaction
 
 PART = 100
 """Rows that are drawn at once."""
-MOST_COUNTED = 1_000
+MOST_COUNTED = 99_999
 """From here on it is said that there are more."""
 _LONGEST_TASK = 120
 
@@ -73,12 +73,12 @@ async def waiting_list(broker: Broker, after: str = "", *, part: int = PART) -> 
     def work(tx: Transaction) -> WaitingList:
         before = tx.requests.get(after) if after else None
         start = _place_of(before.id, before.opened_at) if before is not None and before.opened_at is not None else None
-        items = tx.queue.page(limit=MOST_COUNTED + 1, after=start)
-        shown = items[:part]
+        items = tx.queue.page(limit=part + 1, after=start)
+        shown, count = items[:part], tx.listings.waiting(most=MOST_COUNTED + 1)
         return WaitingList(
             groups=tuple(_groups(tx, shown)),
-            count=min(len(items), MOST_COUNTED),
-            more=len(items) > MOST_COUNTED,
+            count=min(count, MOST_COUNTED),
+            more=count > MOST_COUNTED,
             last=shown[-1].id if len(items) > len(shown) else "",
         )
 
