@@ -162,7 +162,7 @@ async function checkRead() {
   const lock = now && $('[data-lock="unread"]', now);
   if (!lock || unread(now).length || lock.dataset.sent) return;
   lock.dataset.sent = "yes";
-  if ((await trying(() => api("POST", at(now.dataset.id, "/read"), {}))) === undefined) { delete lock.dataset.sent; return; }
+  if ((await trying(() => api("POST", at(now.dataset.id, "/read"), { args_digest: now.dataset.digest }))) === undefined) { delete lock.dataset.sent; return; }
   const bar = $("#locked", now);
   lock.remove();
   if (!$("[data-lock]", now)) {
@@ -358,14 +358,15 @@ async function rememberDialog() {
   if (locked) { say(`${texts.locked} ${locked}`); return; }
   const found = await trying(() => api("GET", at(cardId(), "/offers")));
   if (!found) return;
-  const list = found.offers ?? [];
-  if (!list.length) { say(texts.no_offers); return; }
+  const list = found.offers.filter((one) => one.text);
+  if (!list.length) { say(found.why_not || found.offers[0]?.problem || texts.no_offers); return; }
   $("[data-offers]").replaceChildren(...list.map((one, index) => {
     const label = Object.assign(document.createElement("label"), { className: "offer" });
     const input = Object.assign(document.createElement("input"), { type: "radio", name: "offer", value: one.number, required: true });
     input.checked = list.length === 1 && index === 0;
     const text = document.createElement("bdi");
     text.textContent = one.text;
+    input.dataset.text = one.text;
     label.append(input, text);
     return label;
   }));
@@ -560,21 +561,24 @@ async function bulkVote(decision) {
   const note = $("#bulk-note").value.trim();
   const items = $$(".selected > li").filter((one) => !one.hasAttribute("data-left-out") && !one.dataset.done);
   if (decision === "approve") {
-    for (const one of items.filter((item) => $("[data-must-read]", item))) await trying(() => api("POST", at(one.dataset.request, "/read"), {}));
+    for (const one of items.filter((item) => $("[data-must-read]", item))) await trying(() => api("POST", at(one.dataset.request, "/read"), { args_digest: one.dataset.digest }));
   }
   const votes = items.map((one) => ({ request: one.dataset.request, decision, args_digest: one.dataset.digest, note }));
   if (!votes.length) return;
   const answer = await trying(() => api("POST", "/votes", { votes }));
   if (!answer) return;
-  const outcomes = new Map((answer.outcomes ?? []).map((one) => [one.request, one]));
+  const outcomes = new Map(answer.results.map((one) => [one.request, one]));
   let done = 0;
   for (const item of items) {
     const outcome = outcomes.get(item.dataset.request);
     const place = $("[data-came]", item);
-    const failed = outcome?.problem;
+    const failed = !outcome?.ok;
     place.hidden = false;
-    place.textContent = failed ? `${texts.failed} ${failed.detail ?? failed}` : `✓ ${decision === "deny" ? texts.denied : texts.approved}`;
-    if (!failed) { done += 1; item.dataset.done = "yes"; markGone(item.dataset.request, decision === "deny" ? texts.denied : texts.approved); }
+    place.textContent = failed ? `${texts.failed} ${outcome?.problem?.detail ?? ""}` : `✓ ${decision === "deny" ? texts.denied : texts.approved}`;
+    if (failed) continue;
+    done += 1;
+    item.dataset.done = "yes";
+    if (outcome.state !== "pending") markGone(item.dataset.request, decision === "deny" ? texts.denied : texts.approved);
   }
   say(`${decision === "deny" ? texts.denied : texts.approved} ${done}/${items.length}`);
   if (done === items.length) $("#bulk-dialog").close();
@@ -786,9 +790,9 @@ document.addEventListener("submit", async (event) => {
     await refreshCard();
     say(texts.handed);
   } else if (form.dataset.form === "remember") {
-    const offer = Number(new FormData(form).get("offer"));
+    const chosen = $("input:checked", form);
     $("#remember-dialog").close();
-    await vote("approve", { remember: offer });
+    await vote("approve", { remember: { which: chosen.value, text: chosen.dataset.text } }); // what was read, or nothing
   } else if (form.dataset.form === "edit") {
     clearTimeout(checkSoon);
     const args = await checkForm(form);
@@ -835,7 +839,7 @@ document.addEventListener("keydown", (event) => {
     if (listPlace()) toList(location.pathname !== `${base}/`);
     return;
   }
-  if (event.key === "Enter" && event.target.matches?.('[data-do="approve"], [data-do="bulk-approve"]')) { event.preventDefault(); say(texts.locked); return; }
+  if (event.key === "Enter" && event.target.matches?.('[data-do="approve"], [data-do="bulk-approve"]')) { event.preventDefault(); say(texts.enter); return; }
   if (event.key === " " && event.target.matches?.("button.hold")) {
     event.preventDefault();
     if (!event.repeat) beginHold(event.target, () => vote("approve"));
