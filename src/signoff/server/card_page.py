@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +18,7 @@ from signoff.core.people import person_key
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import kept_text, safe_text
-from signoff.core.visible import visible
+from signoff.core.visible import CLOSE, OPEN, is_clean, visible
 from signoff.server.edit_form import FormField, form_fields
 from signoff.server.request_models import RequestView, card_of, view_of
 from signoff.server.text_marks import DiffLine, Piece, argument_pieces, diff_lines, marked
@@ -96,8 +97,9 @@ class CardPage:
     has_read: bool
 
     @property
-    def is_locked(self) -> bool:
-        return bool(self.locks)
+    def only_call(self) -> bool:
+        """Whether the title says no more than the arguments do."""
+        return self.card is not None and self.is_open and self.title.startswith(f"{self.card.tool}(")
 
 
 async def card_page(state: ServerState, identity: Identity, request_id: str) -> CardPage:
@@ -148,6 +150,7 @@ def made_page(
     editable = redact(request.args, secrets=request.secrets).args if card is not None else {}
     is_open = request.state is State.PENDING
     can_edit = is_open and Choice.EDIT in choices
+    may_keep = bool(choices & {Choice.SESSION, Choice.ALWAYS, Choice.WIDER})
     return CardPage(
         id=request.id,
         view=view,
@@ -159,7 +162,7 @@ def made_page(
         preview=marked(preview.text) if preview is not None and preview.kind == "text" else (),
         comments=tuple(_comments(comments, request.secrets)),
         form=form_fields(request.schema, editable) if can_edit else (),
-        editable_json=json.dumps(editable, ensure_ascii=False, indent=2, default=str) if can_edit else "",
+        editable_json=_raw(editable) if can_edit else "",
         people=people,
         locks=locks,
         denying_locks=denying,
@@ -169,12 +172,19 @@ def made_page(
         mine=mine,
         missing=max(0, request.requirement.quorum - view.agreed - 1),
         can_edit=can_edit,
-        can_remember=is_open and remembers and bool(choices & {Choice.SESSION, Choice.ALWAYS, Choice.WIDER}),
+        can_remember=is_open and remembers and may_keep and not request.requirement.irreversible,
         result=marked(view.result) if view.result else (),
         error=marked(view.error) if view.error else (),
         rule_first=card.rule.partition(", ")[0] if card is not None else "",
         has_read=has_read,
     )
+
+
+def _raw(args: Mapping[str, Any]) -> str:
+    """The arguments as JSON, with escapes where an input would not show what is in them."""
+    text = json.dumps(args, ensure_ascii=False, indent=2, default=str)
+    masks = re.sub(rf"{OPEN}masked[^{OPEN}{CLOSE}]*{CLOSE}", "", text)
+    return text if is_clean(masks, lines=True) else json.dumps(args, indent=2, default=str)
 
 
 def _locks(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from signoff.core.visible import is_clean, visible
+from signoff.core.visible import CLOSE, OPEN, is_clean, visible
 
 DEEPEST = 4
 """Objects inside objects; below, JSON is edited."""
 MOST_FIELDS = 200
+_MASK = re.compile(rf"{OPEN}masked'* \d+: [^{OPEN}{CLOSE}]*{CLOSE}")
+"""What stands for a secret: it may stay as it is."""
 LONG_LINE = 60
 """Characters from which a text gets a box of several lines."""
 
@@ -35,7 +38,7 @@ class FormField:
     nullable: bool = False
     is_null: bool = False
     hides: bool = False
-    """Whether the value holds characters that an input does not show; the card above spells them out."""
+    """Whether the value holds characters that an input does not show: it is edited as JSON, with escapes."""
     choices: tuple[tuple[str, str], ...] = ()
     """For `choice`: each as JSON, and as it is shown."""
     item: str = ""
@@ -97,9 +100,10 @@ class _Form:
             "given": given,
             "nullable": nullable,
             "is_null": nullable and value is None,
-            "hides": not is_clean(json.dumps(value, ensure_ascii=False, default=str)),
+            "hides": not is_clean(_MASK.sub("", json.dumps(value, ensure_ascii=False, default=str))),
         }
-        return FormField(**common, **self._shape(schema, value, path))
+        shape = _escaped(value) if common["hides"] else self._shape(schema, value, path)
+        return FormField(**common, **shape)
 
     def _plain(self, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
         """The schema with its reference followed, and whether `null` will do too."""
@@ -154,6 +158,11 @@ class _Form:
                 if not any("\n" in one for one in texts):
                     return {"kind": "list", "item": "text" if item == "string" else item, "items": texts}
         return _as_json(value)
+
+
+def _escaped(value: object) -> dict[str, Any]:
+    """As JSON in ASCII: an input would not show what hides in it, or show it in another order."""
+    return {"kind": "json", "value": json.dumps(value, indent=2, default=str)}
 
 
 def _as_json(value: object) -> dict[str, Any]:

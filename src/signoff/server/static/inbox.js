@@ -74,11 +74,21 @@ const card = () => $("#card");
 const cardId = () => card()?.dataset.id;
 const at = (id, rest = "") => `/requests/${encodeURIComponent(id)}${rest}`;
 let shownAt = 0;
+let wanted = null; // the request that is about to be shown
+let moving = null; // until it is
 
-async function showCard(id, { push = true, focus = false } = {}) {
+function showCard(id, how = {}) {
+  wanted = id;
+  const work = loadCard(id, how).finally(() => { if (moving === work) { moving = null; wanted = null; } });
+  moving = work;
+  return work;
+}
+
+async function loadCard(id, { push = true, focus = false } = {}) {
   const wasOn = cardId();
+  if (wasOn !== id) markCurrent(id);
   const content = await trying(() => part(at(id)));
-  if (!content) return;
+  if (!content || wanted !== id) return;
   placeCard(content);
   if (wasOn !== id) { shownAt = performance.now(); $("#detail").scrollTop = 0; }
   if (push && location.pathname !== `${base}${at(id)}`) history.pushState({}, "", `${base}${at(id)}`);
@@ -167,7 +177,7 @@ async function checkRead() {
   lock.remove();
   if (!$("[data-lock]", now)) {
     bar.hidden = true;
-    $('[data-do="approve"]', now).removeAttribute("aria-disabled");
+    for (const one of $$("button.approve", now)) one.removeAttribute("aria-disabled");
     say(texts.unlocked);
   }
 }
@@ -233,10 +243,11 @@ function endHold(done = false) {
   holding = null;
   if (!done) say(texts.hold_on);
 }
+const HELD = { approve: () => vote("approve"), "send-edit": () => sendEdit() };
 const isHeld = () => card()?.hasAttribute("data-irreversible");
 document.addEventListener("pointerdown", (event) => {
   const button = event.target.closest?.("button.hold");
-  if (button && event.button === 0) beginHold(button, () => vote("approve"));
+  if (button && event.button === 0) beginHold(button, () => HELD[button.dataset.do]());
 });
 for (const end of ["pointerup", "pointercancel", "pointerleave", "blur"]) {
   document.addEventListener(end, () => endHold(), true);
@@ -342,6 +353,13 @@ document.addEventListener("toggle", (event) => {
   const { args } = readForm({ querySelector: () => null, querySelectorAll: (what) => event.target.closest("form").querySelectorAll(what) });
   raw.value = JSON.stringify(args, null, 2);
 }, true);
+
+async function sendEdit() {
+  const form = $('[data-form="edit"]');
+  clearTimeout(checkSoon);
+  const args = await checkForm(form);
+  if (args !== null) await vote("approve", { args });
+}
 
 function openEdit() {
   const form = $('[data-form="edit"]');
@@ -517,7 +535,7 @@ function setCount(n, more) {
 async function step(by) {
   const all = rows();
   if (!all.length) return;
-  const now = all.findIndex((one) => one.dataset.row === cardId());
+  const now = all.findIndex((one) => one.dataset.row === (wanted ?? cardId()));
   const next = Math.min(all.length - 1, Math.max(0, now + by));
   if (next === all.length - 1 && by > 0 && $('[data-do="more"]', listPlace())) await moreRows();
   const row = rows()[now === -1 ? 0 : next];
@@ -694,6 +712,7 @@ const ACTIONS = {
     remember("signoff_theme", root.dataset.theme);
   },
   approve: (button) => { if (!button.classList.contains("hold")) vote("approve"); },
+  "send-edit": (button) => { if (!button.classList.contains("hold")) sendEdit(); },
   deny: () => vote("deny"),
   edit: openEdit,
   "close-edit": () => { $('[data-form="edit"]').hidden = true; $('[data-do="edit"]')?.focus(); },
@@ -793,10 +812,6 @@ document.addEventListener("submit", async (event) => {
     const chosen = $("input:checked", form);
     $("#remember-dialog").close();
     await vote("approve", { remember: { which: chosen.value, text: chosen.dataset.text } }); // what was read, or nothing
-  } else if (form.dataset.form === "edit") {
-    clearTimeout(checkSoon);
-    const args = await checkForm(form);
-    if (args !== null) await vote("approve", { args });
   }
 });
 addEventListener("popstate", () => {
@@ -813,7 +828,7 @@ function toList(push = true) {
 // --- keyboard ---
 
 const isTyping = (target) => target.matches?.("input:not([type=checkbox]):not([type=radio]), textarea, select") || target.isContentEditable;
-const tooSoon = () => { const is = performance.now() - shownAt < GRACE; if (is) say(texts.too_soon); return is; };
+const tooSoon = () => { const is = moving !== null || performance.now() - shownAt < GRACE; if (is) say(texts.too_soon); return is; };
 const KEYS = {
   j: () => step(1), k: () => step(-1), ArrowDown: () => step(1), ArrowUp: () => step(-1),
   o: () => { const row = document.activeElement?.dataset?.row ?? cardId() ?? rows()[0]?.dataset.row; if (row) showCard(row, { focus: true }); },
@@ -831,6 +846,8 @@ const KEYS = {
   "/": () => { const box = $("#q"); if (box) box.focus(); else location.assign(`${base}/history`); },
   "?": ACTIONS.help,
 };
+const NOT_BY_ENTER = 'button.approve, [data-form="edit"] input, [data-form="edit"] select, [data-form="remember"] input';
+const STEPS = new Set(["j", "k", "ArrowDown", "ArrowUp"]);
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
     if ($("dialog[open]")) return; // the browser closes it
@@ -839,18 +856,18 @@ document.addEventListener("keydown", (event) => {
     if (listPlace()) toList(location.pathname !== `${base}/`);
     return;
   }
-  if (event.key === "Enter" && event.target.matches?.('[data-do="approve"], [data-do="bulk-approve"]')) { event.preventDefault(); say(texts.enter); return; }
+  if (event.key === "Enter" && event.target.matches?.(NOT_BY_ENTER)) { event.preventDefault(); say(texts.enter); return; }
   if (event.key === " " && event.target.matches?.("button.hold")) {
     event.preventDefault();
-    if (!event.repeat) beginHold(event.target, () => vote("approve"));
+    if (!event.repeat) beginHold(event.target, () => HELD[event.target.dataset.do]());
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || $("dialog[open]")) return;
   if ((event.key === "ArrowDown" || event.key === "ArrowUp") && !event.target.closest?.(".list")) return;
   const act = KEYS[event.key];
-  if (!act || (event.repeat && !["j", "k", "ArrowDown", "ArrowUp"].includes(event.key))) return;
+  if (!act || (event.repeat && !STEPS.has(event.key))) return;
   event.preventDefault();
-  act();
+  if (moving && !"ad".includes(event.key) && !STEPS.has(event.key)) moving.then(act, () => {}); else act();
 });
 document.addEventListener("keyup", (event) => { if (event.key === "a" || event.key === " ") endHold(); });
 
