@@ -9,12 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from signoff.server import api_requests
+from signoff.server import api_access, api_requests
 from signoff.server.endpoint import Dispatch, Endpoint
 from signoff.server.pages import page_routes
+from signoff.server.sign_in import SignIn
 from signoff.server.state import ServerState
 
-ENDPOINTS: Sequence[Endpoint] = (*api_requests.ENDPOINTS,)
+ENDPOINTS: Sequence[Endpoint] = (*api_requests.ENDPOINTS, *api_access.ENDPOINTS)
 """The whole API."""
 
 
@@ -30,10 +31,11 @@ def api_routes(dispatch: Dispatch) -> list[BaseRoute]:
     return [route(one) for one in ENDPOINTS]
 
 
-def application(state: ServerState) -> Starlette:
-    """The server over a store, to be run by any ASGI server."""
+def application(state: ServerState, sign_in: SignIn | None = None) -> Starlette:
+    """The server over a store, to be run by any ASGI server. `sign_in` is for keys of ours, not for those of an app."""
     dispatch = Dispatch(state, origins=_own_origin)
-    return Starlette(routes=[Mount("/api/v1", routes=api_routes(dispatch)), *page_routes(dispatch)])
+    routes = [] if sign_in is None else sign_in.routes
+    return Starlette(routes=[*routes, Mount("/api/v1", routes=api_routes(dispatch)), *page_routes(dispatch)])
 
 
 def _own_origin(request: Request) -> Sequence[str]:

@@ -85,6 +85,8 @@ class Endpoint:
     status: int = 200
     tag: str = "requests"
     media_type: str = "application/json"
+    told_once: tuple[str, ...] = ()
+    """Fields of the answer that nobody keeps: whoever sends the same again gets null in their place."""
 
     @property
     def writes(self) -> bool:
@@ -165,7 +167,7 @@ class Dispatch:
         except SignoffError as error:
             response = problem_response(problem_of(error))
         if response.status_code < 500:
-            now, reply = broker.clock.now(), Reply(asked, response.status_code, bytes(response.body).decode())
+            now, reply = broker.clock.now(), Reply(asked, response.status_code, _kept(endpoint, response))
 
             def keep(tx: Any) -> None:
                 tx.replies.forget(now - REPLIES_KEPT)
@@ -173,6 +175,14 @@ class Dispatch:
 
             await store.write("keep reply", keep)
         return response
+
+
+def _kept(endpoint: Endpoint, response: Response) -> str:
+    """What is kept of an answer."""
+    body = bytes(response.body).decode()
+    if not endpoint.told_once or response.status_code >= 400:
+        return body
+    return json.dumps({key: None if key in endpoint.told_once else value for key, value in json.loads(body).items()})
 
 
 async def _handled(endpoint: Endpoint, visit: Visit[Any, Any]) -> Response:
