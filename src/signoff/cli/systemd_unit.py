@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
+import re
 import shutil
 import sys
 from collections.abc import Sequence
 from datetime import timedelta
 
+_PLAIN = re.compile(r"[\w@%+=:,./$-]+", re.ASCII)
 MORE = timedelta(seconds=15)
 """How much longer than it drains systemd waits before it kills."""
 
@@ -62,12 +63,16 @@ def unit_text(directories: Sequence[str], options: Sequence[str], drain: timedel
     words = [program] if program else [sys.executable, "-c", "from signoff.cli.main import main; main()"]
     words += ["serve", *(word for one in directories for word in ("--project", one)), *options]
     return _UNIT.format(
-        directory=_escaped(directories[0]),
-        command=" ".join(_escaped(shlex.quote(word)) for word in words),
+        directory=directories[0].replace("%", "%%"),
+        command=" ".join(map(_word, words)),
         patience=int((drain + MORE).total_seconds()),
     )
 
 
-def _escaped(text: str) -> str:
-    """With systemd's own signs taken for what they are."""
-    return text.replace("%", "%%").replace("$", "$$")
+def _word(text: str) -> str:
+    """A word of a command as systemd reads it, with its own signs taken for what they are."""
+    text = text.replace("%", "%%").replace("$", "$$")
+    if _PLAIN.fullmatch(text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

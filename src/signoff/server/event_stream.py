@@ -132,6 +132,10 @@ class LiveEvents:
         self._watching: asyncio.Task[None] | None = None
         self._closed = ""
 
+    def __len__(self) -> int:
+        """How many listen."""
+        return len(self._listeners)
+
     @property
     def is_full(self) -> bool:
         """Whether nobody else may listen."""

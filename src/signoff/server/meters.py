@@ -8,7 +8,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 
@@ -46,7 +45,7 @@ class Histogram:
 class Meters:
     """Counts since the server began."""
 
-    streams: int = 0
+    streams: Callable[[], int] = lambda: 0
     """Clients that follow events right now."""
     store_errors: int = 0
     decided: Counter[str] = field(default_factory=Counter[str])
@@ -58,15 +57,6 @@ class Meters:
     """What was sent back to clients, by the first digit of the status."""
     in_hand: Callable[[], int] = lambda: 0
     """Runs that go on here right now."""
-
-    @contextmanager
-    def streaming(self) -> Iterator[None]:
-        """Around a stream of events to a client."""
-        self.streams += 1
-        try:
-            yield
-        finally:
-            self.streams -= 1
 
     def text(self, waiting: Mapping[str, int]) -> str:
         """Everything, as Prometheus reads it; `waiting` are requests by state."""
@@ -83,7 +73,7 @@ class Meters:
             ),
             _metric("signoff_runs_in_hand", "gauge", "Runs that go on here now.", [f" {self.in_hand()}"]),
             _metric("signoff_resumes_total", "counter", "Runs that were gone on with.", _by("result", self.resumes)),
-            _metric("signoff_event_streams", "gauge", "Clients that follow events.", [f" {self.streams}"]),
+            _metric("signoff_event_streams", "gauge", "Clients that follow events.", [f" {self.streams()}"]),
             _metric("signoff_store_errors_total", "counter", "The store did not work.", [f" {self.store_errors}"]),
             _metric("signoff_http_responses_total", "counter", "Answers to clients.", _by("status", self.answers)),
         )

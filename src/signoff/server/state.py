@@ -61,9 +61,9 @@ class ServerState:
     runs: RunControl | None = None
     rules: Rules | None = None
     meters: Meters = field(default_factory=Meters)
-    """What is counted for whoever watches over the server. Streams of events count themselves here."""
+    """What is counted for whoever watches over the server."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the server is about to end: streams end themselves then, and nothing new is begun."""
+    """Set when the server is about to end: nothing new is begun."""
     title: str = "signoff"
     """What the pages are about: the project's name."""
     ready: Callable[[], Awaitable[str]] | None = None

@@ -25,8 +25,9 @@ from signoff.wiring.channel_runs import AT_ONCE
 from signoff.wiring.channel_wiring import channel_for, check_workers, discord_people
 from signoff.wiring.job import RunOptions
 from signoff.wiring.library_agents import library_agent
+from signoff.wiring.project_rules import ProjectRules
 from signoff.wiring.serve_lease import hold_store, leave_store, take_store
-from signoff.wiring.served_projects import ServedProjects
+from signoff.wiring.served_projects import ServedProject, ServedProjects
 from signoff.wiring.served_runs import ServedRuns
 
 if TYPE_CHECKING:
@@ -34,9 +35,12 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
+    from signoff.channels.rule_drafts import RuleDrafts
+    from signoff.core.call import Call
     from signoff.core.decision import ApprovalDecision
     from signoff.core.people import Actor
     from signoff.delivery import Reconciler, Route
+    from signoff.policy.explain import Explanation
     from signoff.ports import Begin, Channel, Heard
     from signoff.server.request_log import Answered
 
@@ -109,15 +113,18 @@ class Service:
             observe=lambda line: log.say("run", line, text=line),
         )
         begins.append(self.runs.running.begin)
-        self.state = ServerState(
+        self.state = state = ServerState(
             broker=broker,
             inbox=team_inbox(broker, projects, VIA),
             identify=self._keys,
             people=projects.people,
             runs=self.runs,
+            rules=TeamRules(broker, projects),
             meters=self.meters,
             title=projects.title,
         )
+
+        self.meters.streams = lambda: len(state.live)
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -154,11 +161,11 @@ class Service:
         try:
             await asyncio.wait([*every, told], return_when=asyncio.FIRST_COMPLETED)
             self._stop.set()
-            self.state.stopping.set()
+            self._let_clients_go()
             await self._drain([*every, told])
         finally:
             self._stop.set()
-            self.state.stopping.set()
+            self._let_clients_go()
             self.runs.drain()
             await _ended([running, told])
             await _ended([*asking, *tasks])
@@ -169,6 +176,11 @@ class Service:
         for task in every:
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error
+
+    def _let_clients_go(self) -> None:
+        """End the streams of events: whoever follows them comes back, to whoever is there then."""
+        self.state.stopping.set()
+        self.state.live.close("the server is about to end")
 
     def _application(self) -> ASGIApp:
         """What answers clients: the application, behind what guards it, and all of it in the log."""
@@ -304,16 +316,42 @@ class NobodyTold:
 def team_inbox(broker: Broker, projects: ServedProjects, channel: str) -> StoreInbox:
     """The inbox under the rules of whatever project a request comes from."""
 
+    async def check(request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision:
+        if decision.approved:
+            refuse_unseen(request)
+        project = await asking_project(broker, projects, request)
+        return await checked_answer(broker, project.settings, request, decision)
+
     async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
         if request.state is State.PENDING:  # whoever comes late is told that, not what is wrong with their answer
-            if decision.approved:
-                refuse_unseen(request)
-            run = await broker.store.read(lambda tx: tx.runs.get(request.run)) if request.run else None
-            project = (projects.of(run) if run is not None else None) or projects.first
-            decision = await checked_answer(broker, project.settings, request, decision)
+            decision = await check(request, decision)
         return await broker.answer(request.id, decision, by=by)
 
-    return StoreInbox(broker, channel, take)
+    return StoreInbox(broker, channel, take, check)
+
+
+async def asking_project(broker: Broker, projects: ServedProjects, request: ApprovalRequest) -> ServedProject:
+    """The project that a request comes from; the first one, where none says that it is its."""
+    run = await broker.store.read(lambda tx: tx.runs.get(request.run)) if request.run else None
+    return (projects.of(run) if run is not None else None) or projects.first
+
+
+class TeamRules:
+    """The policies of the projects, for questions about them. It implements `server.state.Rules`."""
+
+    def __init__(self, broker: Broker, projects: ServedProjects) -> None:
+        self._broker = broker
+        self._projects = projects
+        self._rules = {one.directory: ProjectRules(broker, one.settings) for one in projects.all}
+
+    async def explain(self, call: Call) -> Explanation:
+        """What the policy of the first project says about a call, and how it comes about."""
+        return await self._rules[self._projects.first.directory].explain(call)
+
+    async def drafts(self, request: ApprovalRequest) -> RuleDrafts:
+        """Rules that could be made of a call, in the file of the project that asked about it."""
+        project = await asking_project(self._broker, self._projects, request)
+        return await self._rules[project.directory].drafts(request)
 
 
 async def _ended(tasks: list[asyncio.Task[Any]]) -> None:
