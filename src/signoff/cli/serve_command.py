@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from signoff.wiring.served_projects import ServedProjects
-    from signoff.wiring.service import ServiceOptions
+    from signoff.wiring.service import Service, ServiceOptions
 
 PORT = 8420
 _STORE = "Where approvals are kept: sqlite:FILE or postgresql://… Default: the project's."
@@ -76,14 +78,15 @@ def serve(
         places = [os.path.abspath(one) for one in directories or (os.curdir,)]
         click.echo(unit_text(places, [*words, *_store_words(store)], patience), nl=False)
         return
-    _need_web()
+    need_web()
     from signoff.wiring.served_projects import served_projects
     from signoff.wiring.service import ServiceOptions
 
     tls = (os.path.abspath(tls_cert), os.path.abspath(tls_key)) if tls_cert and tls_key else None
     projects = served_projects(directories or (os.curdir,), store)
     os.chdir(projects.first.directory)  # code of an agent may go by the working directory
-    _serve(projects, host, port, ServiceOptions(concurrency=concurrency, drain=patience, tls=tls), log == "json")
+    options = ServiceOptions(concurrency=concurrency, drain=patience, tls=tls)
+    serve_projects(projects, host, port, options, as_json=log == "json")
 
 
 def _store_words(store: str | None) -> list[str]:
@@ -100,7 +103,8 @@ def _store_words(store: str | None) -> list[str]:
     return ["--store", f"sqlite:{os.path.abspath(sqlite_path(store))}"]
 
 
-def _need_web() -> None:
+def need_web() -> None:
+    """Raise `MissingExtra` where what serves is not installed."""
     from importlib import import_module
 
     from signoff.errors import MissingExtra
@@ -112,7 +116,16 @@ def _need_web() -> None:
         raise MissingExtra("The server", "web") from error
 
 
-def _serve(projects: ServedProjects, host: str, port: int, options: ServiceOptions, as_json: bool) -> None:
+def serve_projects(
+    projects: ServedProjects,
+    host: str,
+    port: int,
+    options: ServiceOptions,
+    *,
+    as_json: bool,
+    begun: Callable[[Service], Awaitable[None]] | None = None,
+) -> None:
+    """Serve until somebody stops it; `begun` is called once clients are answered."""
     import asyncio
     import threading
     from contextlib import nullcontext
@@ -135,7 +148,7 @@ def _serve(projects: ServedProjects, host: str, port: int, options: ServiceOptio
             printer = LinePrinter(as_json=as_json, out=out)
             with libraries_told(printer), asyncio.Runner() as runner:
                 try:
-                    runner.run(stay(broker, projects, made, options, printer, as_json=as_json))
+                    runner.run(stay(broker, projects, made, options, printer, as_json=as_json, begun=begun))
                 finally:
                     runner.get_loop().run_until_complete(asyncio.sleep(0))  # threads without work hear of the end
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -42,24 +42,27 @@ async def stay(
     printer: LinePrinter,
     *,
     as_json: bool,
+    begun: Callable[[Service], Awaitable[None]] | None = None,
 ) -> None:
-    """Serve until somebody stops it."""
+    """Serve until somebody stops it; `begun` is called once clients are answered."""
     url = url_of(made, tls=options.tls is not None)
     run_options = RunOptions(store=projects.store.address, unattended="park", caller=Caller.here())
     service = Service(broker, projects, run_options, options, printer, _me(projects))
     await service.check()
     with _stopped_by_signals(service):
         serving = asyncio.create_task(service.run(made, url))
-        begun = asyncio.create_task(service.begun.wait())
+        ready = asyncio.create_task(service.begun.wait())
         try:
-            await asyncio.wait([serving, begun], return_when=asyncio.FIRST_COMPLETED)
-            if begun.done() and not serving.done():
+            await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
+            if ready.done() and not serving.done():
                 await _greet(service, url, printer, as_json=as_json)
+                if begun is not None:
+                    await begun(service)
             await serving
         finally:
-            begun.cancel()
+            ready.cancel()
             serving.cancel()
-            await asyncio.gather(serving, begun, return_exceptions=True)
+            await asyncio.gather(serving, ready, return_exceptions=True)
     printer.say("stopped", "Stopped. What waits stays in the store, and goes on when this is started again.")
 
 

@@ -83,6 +83,7 @@ class Service:
         """`local`: who works here; where nobody is on file, the only person there is."""
         self.broker = broker
         self.projects = projects
+        self.local = local
         self.meters = Meters()
         self.options = options
         self._log = log
