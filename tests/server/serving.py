@@ -21,7 +21,6 @@ PATIENCE = 90
 """Seconds until a test that waits for something gives up."""
 PROJECT = """\
 policy: [{ask: "*"}]
-toolsets: {stamps: {use: stamps}}
 """
 WORKER = "description: Stamps things.\ninstructions: Stamp it.\nmodel: script:scribe.turns\ntoolsets: [stamps]\n"
 TURNS = """\
