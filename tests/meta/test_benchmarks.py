@@ -36,6 +36,11 @@ TINY = Effort(
     pending=60,
     answers=5,
     kept_grants=20,
+    serve_waiting=2,
+    serve_watchers=2,
+    serve_arriving=4,
+    serve_votes=1,
+    serve_decided=20,
 )
 
 
