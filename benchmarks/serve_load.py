@@ -180,8 +180,16 @@ class ServeProcess:
 
     async def start(self) -> None:
         """Start it; returns once clients are answered."""
+        process = self._process = self._started()
+        end = time.monotonic() + PATIENCE
+        while not await self._is_ready():
+            if process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"the server did not start:\n{self.log[-2_000:]}")
+            await asyncio.sleep(0.02)
+
+    def _started(self) -> subprocess.Popen[bytes]:
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
+            return subprocess.Popen(
                 [*COMMAND, "serve", "--port", str(self.port), "--log", "json", *self._options],
                 cwd=self.directory,
                 env={**os.environ, "SIGNOFF_STORE": self.store, **self._environment},
@@ -189,11 +197,10 @@ class ServeProcess:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        end = time.monotonic() + PATIENCE
-        while not await self._is_ready():
-            if self._process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"the server did not start:\n{self._log.read_text()[-2_000:]}")
-            await asyncio.sleep(0.02)
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(encoding="utf-8")
 
     async def _is_ready(self) -> bool:
         client = HttpClient(self.port, "none")
