@@ -1,4 +1,4 @@
-"""`signoff serve` under load: what a vote takes over HTTP, how soon watchers hear, and whether its memory stays flat."""
+"""`signoff serve` under load: what a vote takes over HTTP, how soon watchers hear, whether its memory stays flat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plainest server that keeps an answer: a Starlette route that writes one row to SQLite. PORT and FILE are given."""
+"""The plainest server that keeps an answer: a Starlette route with one write to SQLite. PORT and FILE are given."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ async def test_a_server_that_is_killed_under_load_loses_nothing_and_does_nothing
 
 
 async def _runs_ended(shop: Shop, begun: list[tuple[str, str]]) -> None:
-    """Each run that was approved is done, or somebody has to say whether its call happened: the tool ran at most once."""
+    """Each run that was approved is done, or waits for a word about its call: the tool ran at most once."""
     with shop.serving() as served:
 
         def settled() -> bool:
