@@ -20,7 +20,7 @@ GRACE = 3
 BACKLOG = 512
 
 
-class Listener(uvicorn.Server):
+class HttpListener(uvicorn.Server):
     """A server whose end is decided by whoever runs it, and not by signals."""
 
     @contextmanager
@@ -28,9 +28,9 @@ class Listener(uvicorn.Server):
         yield
 
 
-def listener_for(app: ASGIApp, *, tls: tuple[str, str] | None = None) -> Listener:
+def listener_for(app: ASGIApp, *, tls: tuple[str, str] | None = None) -> HttpListener:
     """What answers with this application. `tls`: files with a certificate and its key."""
-    return Listener(
+    return HttpListener(
         uvicorn.Config(
             app,
             log_config=None,
@@ -85,7 +85,7 @@ def _who(host: str, port: int) -> str:
     return "another program listens there"
 
 
-async def stopped(listener: Listener, serving: asyncio.Task[None]) -> None:
+async def stopped(listener: HttpListener, serving: asyncio.Task[None]) -> None:
     """Have it end: what is being answered is answered first, for a moment."""
     listener.should_exit = True
     with suppress(asyncio.CancelledError):

@@ -22,7 +22,7 @@ _QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class AnsweredRequest:
     """A request that was answered. Its query is left out: a link to sign in with is in one."""
 
     id: str
@@ -40,7 +40,7 @@ class RequestLog:
 
     app: ASGIApp
     meters: Meters
-    tell: Callable[[Answered], None]
+    tell: Callable[[AnsweredRequest], None]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -70,5 +70,5 @@ class RequestLog:
                 took = perf_counter() - began
                 method = str(scope["method"])[:20]
                 self.tell(
-                    Answered(id=name, method=visible(method), path=shown, status=status, seconds=took, error=error)
+                    AnsweredRequest(id=name, method=visible(method), path=shown, status=status, seconds=took, error=error)
                 )

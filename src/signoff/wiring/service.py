@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from signoff.delivery import Reconciler, Route
     from signoff.policy.explain import Explanation
     from signoff.ports import Begin, Channel, Heard
-    from signoff.server.request_log import Answered
+    from signoff.server.request_log import AnsweredRequest
 
 VIA = "web"
 """The name under which answers are recorded that come in here."""
@@ -251,7 +251,7 @@ class Service:
     async def _count(self) -> None:
         await count_decisions(self.broker, self.meters)
 
-    def _answered(self, answered: Answered) -> None:
+    def _answered(self, answered: AnsweredRequest) -> None:
         took = round(answered.seconds * 1000, 1)
         line = f"{answered.method} {answered.path} {answered.status} {took} ms"
         if answered.error:
