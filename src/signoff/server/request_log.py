@@ -70,5 +70,7 @@ class RequestLog:
                 took = perf_counter() - began
                 method = str(scope["method"])[:20]
                 self.tell(
-                    AnsweredRequest(id=name, method=visible(method), path=shown, status=status, seconds=took, error=error)
+                    AnsweredRequest(
+                        id=name, method=visible(method), path=shown, status=status, seconds=took, error=error
+                    )
                 )

@@ -151,7 +151,7 @@ class Service:
 
         listener = listener_for(self._application(), tls=self.options.tls)
         await take_store(self.broker.ledger, url)
-        work = [self._kept("sweep", self._sweep), self._kept("lease", self._hold), self._kept("count", self._count)]
+        work = [self._kept(self._sweep), self._kept(self._hold), self._kept(self._count)]
         tasks = [asyncio.create_task(one) for one in work]
         running = asyncio.create_task(self.runs.running.run())
         asking = [asyncio.create_task(self._reconciler.run())] if self._reconciler is not None else []
@@ -220,7 +220,7 @@ class Service:
 
     # --- what is done all the time ---
 
-    async def _kept(self, name: str, work: Any) -> None:
+    async def _kept(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do something for ever. While the store does not work that is said once, and tried again."""
         clock = self.broker.clock
         while True:
