@@ -77,7 +77,14 @@ def libraries_told(printer: LinePrinter) -> Generator[None]:
     """Within, what libraries log and warn of is told by this printer, and nothing is printed beside it."""
     root, handler, seen = logging.getLogger(), _FromLibraries(printer), set[str]()
 
-    def warned(message: Warning | str, *_: object, **__: object) -> None:
+    def warned(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
         text = str(message)
         if text not in seen:
             seen.add(text)

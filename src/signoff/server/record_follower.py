@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 
 from signoff.broker import Broker
 from signoff.core.request import State
@@ -29,16 +30,16 @@ async def count_decisions(broker: Broker, meters: Meters) -> None:
             loop.call_soon_threadsafe(news.set)
 
     stop = broker.store.watch(tick)
-    seen: int | None = None
+    seen = -1
     try:
         while True:
             news.clear()
             try:
-                if seen is None:
+                if seen < 0:
                     seen = await broker.store.read(lambda tx: tx.record.head()[0])
                 more = True
                 while more:
-                    settled, seen, more = await broker.store.read(lambda tx, after=seen: _settled(tx, after))
+                    settled, seen, more = await broker.store.read(partial(_settled, after=seen))
                     for state, seconds in settled:
                         meters.decided[state] += 1
                         meters.time_to_decision.add(seconds)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from signoff.config import Person, ServerEntry, Settings
 from signoff.core.run import SavedRun
@@ -17,8 +16,6 @@ from signoff.wiring.began import setup_now
 from signoff.wiring.project import settings_for
 from signoff.wiring.project_people import OnFile
 from signoff.wiring.stores import chosen_store
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,11 +117,8 @@ def served_projects(directories: Sequence[str], store: str | None) -> ServedProj
         "say different things under `server`",
         "one server is reached in one way: write the same in all of them, or start a server for each",
     )
-    for what, names in (
-        ("channel", lambda one: one.settings.channels),
-        ("agent", lambda one: one.settings.agents),
-    ):
-        _refuse_twice(found, what, names)
+    _refuse_twice("channel", {one.directory: [*one.settings.channels] for one in found})
+    _refuse_twice("agent", {one.directory: [*one.settings.agents] for one in found})
     return ServedProjects(found, stores[found[0].directory])
 
 
@@ -143,14 +137,13 @@ def _refuse_different(
         raise WrongUse(f"{found[0].directory} and {other.directory} {what}\n  {fix}")
 
 
-def _refuse_twice(
-    found: Sequence[ServedProject], what: str, names: Callable[[ServedProject], Mapping[str, object]]
-) -> None:
+def _refuse_twice(what: str, names: Mapping[str, Sequence[str]]) -> None:
+    """Raise where two projects, by their directories, have something of the same name."""
     known: dict[str, str] = {}
-    for one in found:
-        for name in names(one):
-            if (other := known.setdefault(name, one.directory)) != one.directory:
-                raise WrongUse(f"{other} and {one.directory} both have {what} {shown(name)}\n  give one another name")
+    for directory, own in names.items():
+        for name in own:
+            if (other := known.setdefault(name, directory)) != directory:
+                raise WrongUse(f"{other} and {directory} both have the {what} {shown(name)}\n  give one another name")
 
 
 def _is_same(one: str, other: str) -> bool:
