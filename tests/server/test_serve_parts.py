@@ -9,19 +9,26 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from pydantic_ai import Agent, DeferredToolRequests
+from starlette.applications import Starlette
 from tests.broker.conftest import Opens, another, clock, kill, ram  # noqa: F401 - fixtures
 
 from signoff import ApprovalDecision, Signoff, resume_answered
+from signoff.broker import Broker
 from signoff.broker.run_status import RunStatus
 from signoff.cli.systemd_unit import unit_text
-from signoff.config import load_settings
+from signoff.config import load_settings, no_settings
 from signoff.core.run import RunSetup, SavedRun
-from signoff.errors import SignoffError, WrongFile, WrongUse
+from signoff.errors import SignoffError, StoreError, WrongFile, WrongUse
 from signoff.processes import BEAT, LEASE
+from signoff.server.operations import operations
+from signoff.server.state import ServerState
+from signoff.store.memory_store import MemoryStore
 from signoff.testing import FakeClock, ScriptedModel
 from signoff.wiring.fair_order import fair_order
+from signoff.wiring.program_inbox import project_inbox
 from signoff.wiring.serve_lease import check_store, leave_store, take_store, who_serves
 
 NOON = datetime(2031, 5, 24, 12, tzinfo=UTC)
@@ -223,3 +230,42 @@ def test_the_unit_starts_the_same_again_and_waits_longer_than_it_drains() -> Non
     assert lines["TimeoutStopSec"] == "135"
     assert lines["NoNewPrivileges"] == "yes"
     assert lines["KillSignal"] == "SIGTERM"
+
+
+# --- whoever watches over it ---
+
+
+class FlakyStore(MemoryStore):
+    """A store that works until somebody says otherwise."""
+
+    works = True
+
+    async def read(self, work: Any, *, own: bool = True) -> Any:
+        if not self.works:
+            raise StoreError("cannot reach postgresql://signoff:hunter2@db.example.com/approvals")
+        return await super().read(work, own=own)
+
+
+async def test_a_store_that_is_gone_makes_it_unready_and_is_counted_and_no_password_is_told() -> None:
+    store = FlakyStore(record=True)
+    broker = Broker(store)
+
+    async def nobody(connection: object) -> None:
+        return None
+
+    inbox = project_inbox(broker, no_settings(), "web")
+    state = ServerState(broker=broker, inbox=inbox, identify=nobody, people=dict)
+    transport = httpx.ASGITransport(Starlette(routes=[*operations(state)]))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        assert (await client.get("/readyz")).status_code == 200
+        store.works = False
+        said = await client.get("/readyz")
+        assert said.status_code == 503
+        assert "cannot reach" in said.json()["why"]
+        assert "hunter2" not in said.text
+        assert (await client.get("/healthz")).json()["status"] == "ok", "the process lives"
+        assert "signoff_store_errors_total 2" in (await client.get("/metrics")).text
+        store.works = True
+        assert (await client.get("/readyz")).json() == {"status": "ready"}
+        state.stopping.set()
+        assert (await client.get("/readyz")).json()["why"] == "it is about to end"

@@ -36,8 +36,9 @@ def serve_demo(directory: Path) -> None:
     _lay_out(directory)
     click.echo(f"A scripted agent gets release notes ready in {directory / 'work'}: nothing leaves this machine.")
     click.echo("Open the link, answer what it asks, and see what comes of it. Ctrl-C ends it.\n")
-    projects = served_projects([str(directory)], f"sqlite:{directory / 'approvals.db'}")
+    directory = directory.resolve()
     os.chdir(directory)
+    projects = served_projects([str(directory)], f"sqlite:{directory / 'approvals.db'}")
 
     async def begin(service: Service) -> None:
         me = service.local or "you"

@@ -83,15 +83,28 @@ def serve(
     from signoff.wiring.service import ServiceOptions
 
     tls = (os.path.abspath(tls_cert), os.path.abspath(tls_key)) if tls_cert and tls_key else None
-    projects = served_projects(directories or (os.curdir,), store)
-    os.chdir(projects.first.directory)  # code of an agent may go by the working directory
+    store, places = _absolute(store), [os.path.realpath(one) for one in directories or (os.curdir,)]
+    os.chdir(places[0])  # code of an agent may go by the working directory
+    projects = served_projects(places, store)
     options = ServiceOptions(concurrency=concurrency, drain=patience, tls=tls)
     serve_projects(projects, host, port, options, as_json=log == "json")
 
 
+def _absolute(store: str | None) -> str | None:
+    """The store that was named here, by a name that is good elsewhere."""
+    from signoff.store.chosen import VARIABLE
+    from signoff.store.store_urls import is_file, sqlite_path
+
+    named = store or os.environ.get(VARIABLE)
+    if not named or not is_file(named):
+        return store
+    path = sqlite_path(named)
+    return store if os.path.isabs(path) else f"sqlite:{os.path.abspath(path)}"
+
+
 def _store_words(store: str | None) -> list[str]:
     """`--store` again, with the whole path; not the address of a database, which may hold a password."""
-    from signoff.store.store_urls import is_file, sqlite_path
+    from signoff.store.store_urls import is_file
 
     if store is None:
         return []
@@ -100,7 +113,7 @@ def _store_words(store: str | None) -> list[str]:
             "The address of a database may hold a password, and everybody can read a unit: leave --store out, "
             "and write SIGNOFF_STORE=… into the EnvironmentFile that the unit names."
         )
-    return ["--store", f"sqlite:{os.path.abspath(sqlite_path(store))}"]
+    return ["--store", _absolute(store) or store]
 
 
 def need_web() -> None:
