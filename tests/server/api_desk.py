@@ -157,9 +157,7 @@ class ApiDesk:
     ) -> httpx.Response:
         """Somebody sends something."""
         sent = {"x-who": who, **({"x-may": may} if may is not None else {}), **(headers or {})}
-        return await self.client.request(
-            method, path, json=body, headers=sent, params={name: value for name, value in query.items()}
-        )
+        return await self.client.request(method, path, json=body, headers=sent, params=query)
 
     async def get(self, path: str, **more: Any) -> Any:
         """What is answered, where all is well."""

@@ -51,7 +51,7 @@ ALLOWED: dict[str, Permission | None] = {
     "GET /events/poll": Permission.READ,
     "GET /openapi.json": None,
 }
-"""Written down a second time: a permission that changes by mistake is found here. Those of keys have a test of theirs."""
+"""Written down a second time: a permission that changes by mistake is found here. Keys have a test of their own."""
 
 
 def row(endpoint: Endpoint) -> str:
