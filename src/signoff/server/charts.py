@@ -17,7 +17,7 @@ def days_chart(days: Sequence[Day], *, title: str, about: str) -> Markup:
     most = _round_up(max((max(one.asked, one.decided) for one in days), default=0))
     room, height = (WIDTH - LEFT) / max(1, len(days)), HEIGHT - BOTTOM - TOP
     drawn: list[str] = []
-    for part in range(0, 3):
+    for part in range(3):
         value = most * part // 2
         y = TOP + height - height * value / most
         drawn.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')

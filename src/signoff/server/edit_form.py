@@ -134,8 +134,8 @@ class _Form:
     def _shape(self, schema: Mapping[str, Any], value: object, path: tuple[str, ...]) -> dict[str, Any]:
         kind, options = schema.get("type"), _list(schema.get("enum"))
         if options:
-            choices = tuple((_json(one), visible(one if isinstance(one, str) else _json(one))) for one in options)
-            shown = _json(value) if value is not None else choices[0][0]
+            choices = tuple((json.dumps(one), visible(one if isinstance(one, str) else _json(one))) for one in options)
+            shown = json.dumps(value, default=str) if value is not None else choices[0][0]
             known = shown in {one for one, _ in choices}
             return {"kind": "choice", "choices": choices, "value": shown} if known else _as_json(value)
         if kind == "boolean" and isinstance(value, bool | None):

@@ -1,4 +1,4 @@
-"""The pages' own words, in the language of whoever reads them. What agents, tools, rules and people said stays as is."""
+"""The pages' own words, in the language of whoever reads them. What others said stays as it is."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ class Language:
 @lru_cache(maxsize=1)
 def languages() -> Mapping[str, Language]:
     """Every language there is, by its code."""
-    found = (
-        (file.stem, tomllib.loads(file.read_text(encoding="utf-8"))) for file in sorted(LOCALES.glob("*.toml"))
-    )
+    found = ((file.stem, tomllib.loads(file.read_text(encoding="utf-8"))) for file in sorted(LOCALES.glob("*.toml")))
     return {code: Language(code, dict(_flat(texts))) for code, texts in found}
 
 

@@ -104,6 +104,7 @@ async def past_requests(broker: Broker) -> Sequence[ApprovalRequest]:
 
 async def run_rows(broker: Broker, before: str = "") -> tuple[RunRow, ...]:
     """Runs, the newest first."""
+
     def work(tx: Transaction) -> tuple[RunRow, ...]:
         found = tx.runs.all(limit=PAGE, before=before)
         return tuple(_run_row(run_status(tx, broker.ledger, one)) for one in found)
