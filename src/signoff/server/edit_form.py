@@ -13,7 +13,7 @@ from signoff.core.visible import CLOSE, OPEN, is_clean, visible
 DEEPEST = 4
 """Objects inside objects; below, JSON is edited."""
 MOST_FIELDS = 200
-_MASK = re.compile(rf"{OPEN}masked'* \d+: [^{OPEN}{CLOSE}]*{CLOSE}")
+MASK = re.compile(rf"{OPEN}masked'* \d+: [^{OPEN}{CLOSE}]*{CLOSE}")
 """What stands for a secret: it may stay as it is."""
 LONG_LINE = 60
 """Characters from which a text gets a box of several lines."""
@@ -100,7 +100,7 @@ class _Form:
             "given": given,
             "nullable": nullable,
             "is_null": nullable and value is None,
-            "hides": not is_clean(_MASK.sub("", json.dumps(value, ensure_ascii=False, default=str))),
+            "hides": not is_clean(MASK.sub("", json.dumps(value, ensure_ascii=False, default=str))),
         }
         shape = _escaped(value) if common["hides"] else self._shape(schema, value, path)
         return FormField(**common, **shape)
