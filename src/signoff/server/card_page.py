@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,8 +17,8 @@ from signoff.core.people import person_key
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import kept_text, safe_text
-from signoff.core.visible import CLOSE, OPEN, is_clean, visible
-from signoff.server.edit_form import FormField, form_fields
+from signoff.core.visible import is_clean, visible
+from signoff.server.edit_form import MASK, FormField, form_fields
 from signoff.server.request_models import RequestView, card_of, view_of
 from signoff.server.text_marks import DiffLine, Piece, argument_pieces, diff_lines, marked
 
@@ -183,8 +182,7 @@ def made_page(
 def _raw(args: Mapping[str, Any]) -> str:
     """The arguments as JSON, with escapes where an input would not show what is in them."""
     text = json.dumps(args, ensure_ascii=False, indent=2, default=str)
-    masks = re.sub(rf"{OPEN}masked[^{OPEN}{CLOSE}]*{CLOSE}", "", text)
-    return text if is_clean(masks, lines=True) else json.dumps(args, indent=2, default=str)
+    return text if is_clean(MASK.sub("", text), lines=True) else json.dumps(args, indent=2, default=str)
 
 
 def _locks(

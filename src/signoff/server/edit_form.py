@@ -13,7 +13,7 @@ from signoff.core.visible import CLOSE, OPEN, is_clean, visible
 DEEPEST = 4
 """Objects inside objects; below, JSON is edited."""
 MOST_FIELDS = 200
-_MASK = re.compile(rf"{OPEN}masked'* \d+: [^{OPEN}{CLOSE}]*{CLOSE}")
+MASK = re.compile(rf"{OPEN}masked'* \d+: [^{OPEN}{CLOSE}]*{CLOSE}")
 """What stands for a secret: it may stay as it is."""
 LONG_LINE = 60
 """Characters from which a text gets a box of several lines."""
@@ -100,7 +100,7 @@ class _Form:
             "given": given,
             "nullable": nullable,
             "is_null": nullable and value is None,
-            "hides": not is_clean(_MASK.sub("", json.dumps(value, ensure_ascii=False, default=str))),
+            "hides": not is_clean(MASK.sub("", json.dumps(value, ensure_ascii=False, default=str))),
         }
         shape = _escaped(value) if common["hides"] else self._shape(schema, value, path)
         return FormField(**common, **shape)
@@ -134,8 +134,8 @@ class _Form:
     def _shape(self, schema: Mapping[str, Any], value: object, path: tuple[str, ...]) -> dict[str, Any]:
         kind, options = schema.get("type"), _list(schema.get("enum"))
         if options:
-            choices = tuple((_json(one), visible(one if isinstance(one, str) else _json(one))) for one in options)
-            shown = _json(value) if value is not None else choices[0][0]
+            choices = tuple((json.dumps(one), visible(one if isinstance(one, str) else _json(one))) for one in options)
+            shown = json.dumps(value, default=str) if value is not None else choices[0][0]
             known = shown in {one for one, _ in choices}
             return {"kind": "choice", "choices": choices, "value": shown} if known else _as_json(value)
         if kind == "boolean" and isinstance(value, bool | None):

@@ -1,4 +1,4 @@
-"""The pages' own words, in the language of whoever reads them. What agents, tools, rules and people said stays as is."""
+"""The pages' own words, in the language of whoever reads them. What others said stays as it is."""
 
 from __future__ import annotations
 
