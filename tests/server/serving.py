@@ -126,15 +126,14 @@ class Shop:
         return self.directory / name
 
     @property
-    def _environment(self) -> dict[str, str]:
+    def plain(self) -> dict[str, str]:
+        """What its commands find in the environment."""
         plain = {"COLUMNS": "80", "TERM": "dumb", "NO_COLOR": "1", "SIGNOFF_AS": "ana", "PYTHONUNBUFFERED": "1"}
         return {**os.environ, **plain, "SIGNOFF_STORE": self.store, **self.environment}
 
     def signoff(self, *words: str, code: int | None = 0) -> str:
         """What a command prints."""
-        done = start.run(
-            [*start.SIGNOFF, *words], cwd=self.directory, capture_output=True, text=True, env=self._environment
-        )
+        done = start.run([*start.SIGNOFF, *words], cwd=self.directory, capture_output=True, text=True, env=self.plain)
         assert code is None or done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
         return done.stdout if code == 0 else done.stdout + done.stderr
 
@@ -142,6 +141,11 @@ class Shop:
         """A run that suspends at its first question: its id, and that of the request."""
         said = json.loads(self.signoff("run", worker, "Stamp it", "--suspend", "--json", code=3).splitlines()[-1])
         return said["run"], said["waiting"][0]["request"]
+
+    def token(self, *permissions: str) -> str:
+        """A key of whoever works here."""
+        asked = [word for one in permissions for word in ("--permission", one)]
+        return self.signoff("tokens", "create", "ana", *asked).strip()
 
     def waiting(self) -> list[str]:
         return [one["id"] for one in json.loads(self.signoff("inbox", "--json"))["requests"]]
@@ -163,7 +167,7 @@ class Shop:
         process = start.Process(
             [*start.SIGNOFF, "serve", "--port", "0", "--log", log, *words],
             cwd=self.directory,
-            env=self._environment,
+            env=self.plain,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if log == "json" else subprocess.STDOUT,
             text=True,
@@ -199,6 +203,17 @@ class Served:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
+
+    def call(self, method: str, path: str, token: str, body: object = None) -> tuple[int, Any]:
+        """Status and data of a request to the API."""
+        data = json.dumps(body).encode() if body is not None else None
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.url}/api/v1{path}", data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read())
 
     def metric(self, line: str) -> float:
         """The value of a line of the metrics; 0 where it is not there."""

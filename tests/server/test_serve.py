@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
+from tests import start
 from tests.server.serving import AGENT, PROJECT, TWICE, Shop, until
 
 from signoff.server.meters import Meters
@@ -82,6 +86,32 @@ def test_buckets_of_the_histogram_count_those_below() -> None:
     assert 'signoff_decision_seconds_bucket{le="10"} 3' in text
     assert 'signoff_decision_seconds_bucket{le="+Inf"} 4' in text
     assert "signoff_decision_seconds_count 4" in text
+
+
+def test_a_program_starts_a_run_answers_it_and_hears_of_it_over_the_api(shop: Shop) -> None:
+    token = shop.token("read", "answer", "run")
+    with shop.serving() as served:
+        assert served.call("GET", "/workers", token)[1] == {"workers": [{"name": "scribe", "about": "Stamps things."}]}
+        status, problem = served.call("POST", "/runs", token, {"worker": "nobody", "prompt": "x"})
+        assert (status, problem["type"]) == (422, "urn:signoff:wrong-use")
+        status, run = served.call("POST", "/runs", token, {"worker": "scribe", "prompt": "Stamp it"})
+        assert status in (200, 201, 202), run
+        [request] = until(lambda: served.call("GET", f"/runs/{run['id']}", token)[1]["run"]["waiting"], "it asks")
+        status, problem = served.call("POST", f"/runs/{run['id']}/resume", token)
+        assert (status, problem["type"]) == (409, "urn:signoff:run-refused"), "it waits"
+        seen = served.call("GET", f"/requests/{request['id']}", token)[1]
+        vote = {"decision": "approve", "args_digest": seen["args_digest"]}
+        assert served.call("POST", f"/requests/{request['id']}/votes", token, vote)[0] == 200
+        until(lambda: shop.run_word(run["id"]) == "done", "it went on")
+        assert served.call("POST", f"/runs/{run['id']}/resume", token)[0] == 409, "it is over"
+        with urllib.request.urlopen(
+            urllib.request.Request(f"{served.url}/api/v1/events", headers={"Authorization": f"Bearer {token}"}),
+            timeout=60,
+        ) as stream:
+            until(lambda: served.metric("signoff_event_streams") == 1, "somebody listens")
+            assert served.stop() == 0
+            assert b"event: closed" in stream.read(), "the stream ended politely"
+    assert shop.lines() == ["one"]
 
 
 # --- the end ---
@@ -209,11 +239,7 @@ def test_projects_that_do_not_go_together_are_refused(tmp_path: Path, project: s
 
 def begins(shop: Shop, name: str = "shop") -> None:
     """The program begins a run of its agent, which suspends."""
-    from tests import start
-
     shop.put(f"{name}_agents.py", AGENT % {"store": shop.store.partition(":")[2], "name": name})
-    import sys
-
     start.run([sys.executable, f"{name}_agents.py"], cwd=shop.directory, check=True)
 
 
@@ -238,17 +264,13 @@ def test_an_agent_that_is_not_called_so_is_refused_at_the_start(tmp_path: Path) 
 
 
 def test_without_a_server_resume_watch_goes_on_with_workers_and_agents(tmp_path: Path) -> None:
-    import subprocess
-
-    from tests import start
-
     shop = Shop(tmp_path / "shop").write(f'{PROJECT}agents: {{shop: "shop_agents:agent"}}\n')
     begins(shop)
     shop.asks()
     process = start.Process(
         [*start.SIGNOFF, "resume", "--watch"],
         cwd=shop.directory,
-        env=shop._environment,
+        env=shop.plain,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -264,3 +286,24 @@ def test_without_a_server_resume_watch_goes_on_with_workers_and_agents(tmp_path:
         assert "Stopped." in printed.rest()
         assert process.wait(60) == 0
     assert (shop.lines(), shop.lines("paid.txt")) == (["one"], ["shop pays ben"])
+
+
+def test_the_demo_asks_in_the_web_inbox_and_ends_on_ctrl_c(tmp_path: Path) -> None:
+    shop = Shop(tmp_path / "shop")
+    process = start.Process(
+        [*start.SIGNOFF, "demo", "--web", "--dir", str(tmp_path / "demo")],
+        cwd=shop.directory,
+        env=shop.plain,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with process:
+        printed = start.Lines(process)
+        assert "/sign-in?link=sol_" in printed.until("/sign-in?link=")
+        printed.until("waits for an answer")
+        process.send_signal(signal.SIGINT)
+        assert "rm -r" in printed.rest()
+        assert process.wait(60) == 0
+    there = Shop(tmp_path / "demo", f"sqlite:{tmp_path}/demo/approvals.db")
+    assert len(there.waiting()) == 1
