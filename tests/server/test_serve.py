@@ -40,7 +40,7 @@ def test_what_is_answered_goes_on_and_the_tool_runs_once(shop: Shop) -> None:
         assert served.stop() == 0
         assert served.events()[-1]["event"] == "stopped"
     assert shop.lines() == ["one"]
-    assert "intact" in shop.signoff("audit", "verify")
+    assert "nothing is missing" in shop.signoff("audit", "verify")
 
 
 def test_each_line_of_the_log_is_one_object_without_a_secret(shop: Shop) -> None:
