@@ -226,6 +226,7 @@ def test_several_projects_share_a_server_each_in_its_own_directory(tmp_path: Pat
         (f"{PROJECT}store: sqlite:own.db\n", "keep their approvals in different stores"),
         (f"{PROJECT}people: {{ana: {{roles: [ops]}}}}\n", "name different people, or give them different roles"),
     ],
+    ids=["stores", "people"],
 )
 def test_projects_that_do_not_go_together_are_refused(tmp_path: Path, project: str, said: str) -> None:
     one = Shop(tmp_path / "one", environment={"SIGNOFF_STORE": ""}).write(f"{PROJECT}store: sqlite:{tmp_path}/a.db\n")
@@ -260,7 +261,7 @@ def test_an_agent_that_is_not_called_so_is_refused_at_the_start(tmp_path: Path) 
     shop = Shop(tmp_path / "shop").write(f'{PROJECT}agents: {{till: "shop_agents:agent"}}\n')
     begins(shop)
     said = shop.signoff("serve", "--port", "0", code=2)
-    assert "'shop_agents:agent' is called 'shop': its runs are not those of 'till'" in said.replace('"', "'")
+    assert "`shop_agents:agent` is called `shop`: its runs are not those of `till`" in said
 
 
 def test_without_a_server_resume_watch_goes_on_with_workers_and_agents(tmp_path: Path) -> None:
