@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.contracts.samples import at, request
 from tests.server.api_desk import ApiDesk, no
 from tests.server.live_server import reading, serving, until
 
@@ -13,9 +14,8 @@ from signoff.core.record import EventDraft
 from signoff.ports import Store
 from signoff.server import api_events, event_stream
 from signoff.server.api_events import StreamTimes
-from signoff.server.event_stream import LONGEST_QUEUE, LiveEvent, LiveEvents, Listener
+from signoff.server.event_stream import LONGEST_QUEUE, EventListener, LiveEvent, LiveEvents
 from signoff.store.memory_store import MemoryStore
-from tests.contracts.samples import at, request
 
 
 async def test_events_arrive_as_they_happen_with_their_number_and_nothing_secret(api_desk: ApiDesk) -> None:
@@ -155,7 +155,7 @@ async def happen(store: Store, number: int) -> None:
         await store.write("happen", lambda tx: tx.record.append([EventDraft("asked", at(1), request="r")]))
 
 
-async def numbers(listener: Listener, number: int) -> list[int]:
+async def numbers(listener: EventListener, number: int) -> list[int]:
     """So many numbers of events."""
     found: list[int] = []
     async with asyncio.timeout(120):
