@@ -94,7 +94,7 @@ async def test_a_long_call_is_approved_only_by_whoever_has_read_it(api_desk: Api
 async def test_a_person_says_what_became_of_a_lost_call(api_desk: ApiDesk) -> None:
     asked = await api_desk.ask("mail", {"to": "ana", "body": "hi"})
     path = f"/requests/{asked.id}"
-    await api_desk.refused(409, "already-settled", "POST", f"{path}/outcome", {"happened": True})
+    await api_desk.refused(422, "refused", "POST", f"{path}/outcome", {"happened": True})
     await api_desk.post(f"{path}/votes", yes(asked))
     await api_desk.broker.claim(asked.id)
     await api_desk.broker.lose(asked.id)

@@ -14,7 +14,7 @@ from signoff.core.record import EventDraft
 from signoff.ports import Store
 from signoff.server import api_events, event_stream
 from signoff.server.api_events import StreamTimes
-from signoff.server.event_stream import LONGEST_QUEUE, Listener, LiveEvent, LiveEvents
+from signoff.server.event_stream import LONGEST_QUEUE, EventListener, LiveEvent, LiveEvents
 from signoff.store.memory_store import MemoryStore
 
 
@@ -155,7 +155,7 @@ async def happen(store: Store, number: int) -> None:
         await store.write("happen", lambda tx: tx.record.append([EventDraft("asked", at(1), request="r")]))
 
 
-async def numbers(listener: Listener, number: int) -> list[int]:
+async def numbers(listener: EventListener, number: int) -> list[int]:
     """So many numbers of events."""
     found: list[int] = []
     async with asyncio.timeout(120):
