@@ -40,8 +40,9 @@ GROUPS = {
         "take": ("signoff.cli.assign_command:take", "Work on a request, so that nobody else starts."),
         "release": ("signoff.cli.assign_command:release", "Leave a request to whoever comes next."),
         "assign": ("signoff.cli.assign_command:assign", "Hand a request to somebody."),
-        "people": ("signoff.cli.people_command:people", "Who may answer, and who stands in for whom."),
+        "people": ("signoff.cli.people_command:people", "Who may answer, who stands in for whom, links to sign in."),
         "delegate": ("signoff.cli.people_command:delegate", "Have somebody stand in for somebody else for a while."),
+        "tokens": ("signoff.cli.tokens_command:tokens", "Keys of programs and people on a server: make, list, revoke."),
         "channels": ("signoff.cli.channels_command:channels", "Where people are asked: list, test, run."),
     },
     "Running": {
@@ -49,6 +50,7 @@ GROUPS = {
         "run": ("signoff.cli.run_command:run", "Run a worker or an agent, asking at this terminal."),
         "runs": ("signoff.cli.runs_command:runs", "Runs, and what they wait for."),
         "resume": ("signoff.cli.resume_command:resume", "Go on with runs whose questions were answered."),
+        "serve": ("signoff.cli.serve_command:serve", "Look after runs, and serve the inbox and the API."),
         "cancel": ("signoff.cli.runs_command:cancel", "End a run and withdraw what it asks."),
         "halt": ("signoff.cli.halt_command:halt", "Stop everything: nothing new runs, what is pending stays."),
         "unhalt": ("signoff.cli.halt_command:unhalt", "Let things run again."),
