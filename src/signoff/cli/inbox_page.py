@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.cli.terminal_text import clip, count, fold, iso, now, pad, safe
+from signoff.core.comment import unanswered
 from signoff.core.inbox_row import agreed, needs_of
 from signoff.core.moment import Zone, ago, ahead, in_utc
 from signoff.core.people import Actor, person_key
@@ -98,17 +99,20 @@ def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
     return [
         replace(
             item,
-            needs=_needs(tx, item),
+            **_standing(tx, item),
             **({"task": known[item.run][0], "loosened": known[item.run][1]} if item.run in known else {}),
         )
         for item in items
     ]
 
 
-def _needs(tx: Transaction, item: Item) -> str:
-    """Who must agree, as the card says it."""
+def _standing(tx: Transaction, item: Item) -> dict[str, Any]:
+    """Who must agree, as the card says it, and how much was asked back."""
     request = tx.requests.get(item.id) if item.state is State.PENDING else None
-    return visible(needs_of(request)) if request is not None else ""
+    if request is None:
+        return {}
+    said = tx.comments.of(item.id) if request.version else ()  # a comment is a change
+    return {"needs": visible(needs_of(request)), "questions": len(unanswered(said)) if said else 0}
 
 
 def _deliveries(
@@ -174,6 +178,7 @@ def item_data(item: Item) -> dict[str, Any]:
         "task": item.task or None,
         "loosened": list(item.loosened),
         "needs": item.needs or None,
+        "questions": item.questions,
         "role": item.role or None,
         "quorum": item.quorum,
         "votes": item.votes,
@@ -280,6 +285,8 @@ def _facts(item: Item, at: datetime) -> Iterator[str]:
     yield f"needs {item.needs}" if item.needs else "asks anyone"
     if item.deadline is not None:
         yield f"ends {ahead(item.deadline, at)}"
+    if item.questions:
+        yield f"{count(item.questions, 'question')} asked back, not answered"
     if item.assigned:
         yield f"{visible(item.assigned)} has it"
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.cli.inbox_page import OUTCOMES
 from signoff.cli.terminal_text import iso, local, now, safe, short_local
+from signoff.core.comment import CommentKind, unanswered
 from signoff.core.inbox_row import agreed
 from signoff.core.lifecycle import OPEN
 from signoff.core.moment import ago
@@ -23,6 +24,7 @@ from signoff.core.visible import quoted, visible
 
 if TYPE_CHECKING:
     from signoff.core.card import Card
+    from signoff.core.comment import Comment
     from signoff.core.decision import ApprovalDecision
     from signoff.core.offer import Offer
     from signoff.core.people import Actor
@@ -63,6 +65,38 @@ def offer_line(request: ApprovalRequest, offer: Offer) -> str:
 def late_text(request: ApprovalRequest) -> str:
     """Who settled a request, when and how, for whoever comes late: by the clock on their wall."""
     return masked(settled_text(request, datetime.astimezone), request.secrets)
+
+
+def comment_text(comment: Comment, secrets: Sequence[str]) -> str:
+    """What somebody said, safe to show, on as many lines as it has; a model's words in quotes."""
+    text = safe_text(comment.text, secrets=secrets, lines=True)
+    return f"“{text}”" if comment.is_claim else text
+
+
+def comment_facts(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
+    """What was said about a request, all of it."""
+    waiting = {one.id for one in unanswered(request.comments)}
+    for one in request.comments:
+        yield short_local(one.at), f"{visible(one.heading)}  ({safe(one.id)}{_about(one, waiting)})"
+        yield "", comment_text(one, request.secrets)
+
+
+def _about(comment: Comment, waiting: set[str]) -> str:
+    if comment.kind is CommentKind.ANSWER:
+        return f", to {safe(comment.answers)}"
+    return ", not answered yet" if comment.id in waiting else ""
+
+
+def comment_data(comment: Comment, secrets: Sequence[str]) -> dict[str, Any]:
+    """A comment for programs."""
+    return {
+        "comment": comment.id,
+        "kind": str(comment.kind),
+        "by": _actor(comment.by),
+        "at": iso(comment.at),
+        "text": safe_text(comment.text, secrets=secrets, lines=True),
+        "answers": comment.answers or None,
+    }
 
 
 def outcome_facts(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
@@ -142,7 +176,7 @@ def _told(body: dict[str, Any]) -> Iterator[str]:
         yield "it happened" if body["happened"] else "it did not happen"
     for name, before in _WORDS.items():
         if value := body.get(name):
-            yield f"{before}{safe(quoted(str(value)) if name == 'note' else str(value))}"
+            yield f"{before}{safe(quoted(str(value)) if name in ('note', 'text') else str(value))}"
 
 
 _WORDS = {
@@ -153,6 +187,8 @@ _WORDS = {
     "needs": "",
     "process": "by process ",
     "why": "",
+    "what": "",
+    "text": "",
     "note": "",
     "error": "",
     "preview": "",
@@ -171,6 +207,8 @@ def choices(request: ApprovalRequest) -> Iterator[str]:
     name = safe(request.id)
     if request.state is State.PENDING:
         yield f"signoff approve {name}, or signoff deny {name} --note WHY"
+        if unanswered(request.comments):
+            yield f"signoff reply {name} TEXT answers what was asked back"
     elif request.state is State.UNKNOWN:
         for word, meaning in OUTCOMES.items():
             yield f"signoff outcome {name} {word:9}  {meaning}"
@@ -219,6 +257,8 @@ def request_data(request: ApprovalRequest, card: Card | None, problem: str, hist
         }
         if claim is not None
         else None,
+        "comments": [comment_data(one, request.secrets) for one in request.comments],
+        "unanswered": [one.id for one in unanswered(request.comments)],
         "offers": [
             {"number": number, "name": offer.name, "text": offer_line(request, offer)}
             for number, offer in enumerate(offers(request) if request.state is State.PENDING else (), 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,7 @@ def show(
         from signoff.wiring.project import requester_of
 
         await broker.sweep()
-        request = await broker.find(request_id)
+        request = await broker.comments.shown_with(await broker.find(request_id))
         history = await broker.store.read(lambda tx: tx.record.entries(request=request.id))
         return request, history, requester_of(None, settings)
 
@@ -139,15 +140,17 @@ def _draw(
     screen: Screen, request: ApprovalRequest, card: Card | None, problem: str, history: Sequence[Entry], *, whole: bool
 ) -> None:
     from signoff.channels.render import WHOLE, Cut, draw_card
-    from signoff.cli.request_report import choices, history_facts, offer_facts, outcome_facts
+    from signoff.cli.request_report import choices, comment_facts, history_facts, offer_facts, outcome_facts
     from signoff.core.request_status import status_of
 
     if card is not None:
         rest = f"`signoff show {card.request_id} --whole` prints everything, `--arg NAME` one argument alone"
+        card = replace(card, comments=(), left_out=0)  # all of them stand below
         screen.show(draw_card(card, screen.look, cut=WHOLE if whole else Cut(rows=ROWS, args=ROWS, rest=rest)).lines)
     else:
         screen.say(problem, "bold red")
     _frame(screen, status_of(request).title, outcome_facts(request))
+    _frame(screen, "what was said about it", comment_facts(request))
     _frame(screen, "history", history_facts(history))
     _frame(screen, "what an answer may be remembered as (approve --remember N)", offer_facts(request))
     for line in choices(request):

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, cast
 
+from signoff.core.comment import unanswered
 from signoff.core.decision import Keeps, Remember
 from signoff.core.inbox_row import needs_of
 from signoff.core.moment import Zone, ahead, in_utc, moment_text
@@ -40,6 +41,9 @@ _OURS = frozenset({"signoff", "leads_to"})
 _LONGEST_TASK = 200
 _LONGEST_CLAIM = 400
 _LONGEST_PAST = 50
+_LONGEST_COMMENT = 600
+_MOST_COMMENTS = 8
+"""The last ones; `signoff show` has all of them."""
 _OUTCOMES = {"success": "done", "failed": "failed", "denied": "denied", "retried": "not accepted by the tool"}
 _LEFT_OUT = "the arguments were edited; what the tool said about the call as it was asked is left out"
 _CODE = frozenset("command cmd shell argv script code sql query program url host hostname path file tool".split())
@@ -81,6 +85,18 @@ class CardArg:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CardComment:
+    """Something that was said about the request."""
+
+    heading: str
+    """Who does what: `ana asks back`."""
+    text: str
+    """In quotes where a model says it: nothing checks it."""
+    is_open: bool = False
+    """Whether it is a question that nobody has answered yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
     """One request as a person sees it."""
 
@@ -101,6 +117,10 @@ class Card:
     """What the model said when it made the call. Nothing checks it."""
     recent: tuple[str, ...] = ()
     """The last calls of the run and what became of them, oldest first."""
+    comments: tuple[CardComment, ...] = ()
+    """The last of what was said about it, oldest first."""
+    left_out: int = 0
+    """How many comments were said before those."""
     answers: str = ""
     """How people answered the like before, on one line; empty where they never did."""
     note: str = ""
@@ -171,6 +191,8 @@ def card_for(
         task=writer.line(_task(request), "the task"),
         claim=writer.line(_line(request.context.words, _LONGEST_CLAIM), "the model's words"),
         recent=tuple(writer.line(_past(one), "an earlier call") for one in request.context.recent),
+        comments=tuple(writer.comments()),
+        left_out=max(0, len(request.comments) - _MOST_COMMENTS),
         answers=writer.line(_answers(request)),
         note=writer.line(_note(request), "the note"),
         rule=writer.line(", ".join(verdict.rules) if verdict else ""),
@@ -244,7 +266,13 @@ class _Writer:
         shown_texts = (request.args, request.metadata, request.summary, request.problem, request.requirement.message)
         self.redactor = Redactor(
             (*self.secrets, *request.secrets),
-            avoid=(*shown_texts, context.prompt, context.words, request.effective_args),
+            avoid=(
+                *shown_texts,
+                context.prompt,
+                context.words,
+                request.effective_args,
+                *(one.text for one in request.comments),
+            ),
         )
         self._shown = self.redactor.mapping(request.effective_args)
 
@@ -329,6 +357,19 @@ class _Writer:
         # Line by line: the marks in the first column are ours, a blank after one is no trailing blank.
         lines = ((line[:1], line[1:]) if mark else ("", line) for mark, line in marked_lines(text))
         return replace(preview, text="\n".join(first + self.safe(rest, lines=True) for first, rest in lines))
+
+    def comments(self) -> Iterator[CardComment]:
+        """The last of what was said."""
+        waiting = {one.id for one in unanswered(self.request.comments)}
+        for one in self.request.comments[-_MOST_COMMENTS:]:
+            # Masked first: of a secret that is cut in two, neither half would be known.
+            masked = shortened(self.redactor.text(one.text, "a comment"), _LONGEST_COMMENT)
+            text = self.safe(masked, lines=_has_lines(masked))
+            yield CardComment(
+                heading=self.line(one.heading),
+                text=f"“{text}”" if one.is_claim else text,
+                is_open=one.id in waiting,
+            )
 
     def warnings(self) -> Iterator[str]:
         found = [f"the tool's name holds {what}" for what in suspicious(self.request.tool_name, code=True)]

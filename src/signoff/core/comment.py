@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from signoff.core.people import Actor
+from signoff.core.people import Actor, ActorKind
 
 LONGEST = 4_000
 """Characters of a comment."""
+MOST = 200
+"""Comments on a request."""
 
 
 class CommentKind(StrEnum):
@@ -33,3 +36,22 @@ class Comment:
     kind: CommentKind = CommentKind.NOTE
     answers: str = ""
     """Id of the question that an answer is to."""
+
+    @property
+    def is_claim(self) -> bool:
+        """Whether a model says it: nothing checks it."""
+        return self.by.kind is ActorKind.MODEL
+
+    @property
+    def heading(self) -> str:
+        """Who does what: `ana asks back`. Names are not yet safe to show."""
+        return f"{self.by} {_VERBS[self.kind]}"
+
+
+_VERBS = {CommentKind.NOTE: "says", CommentKind.QUESTION: "asks back", CommentKind.ANSWER: "answers"}
+
+
+def unanswered(comments: Sequence[Comment]) -> list[Comment]:
+    """Questions that nobody has answered yet."""
+    answered = {one.answers for one in comments if one.kind is CommentKind.ANSWER}
+    return [one for one in comments if one.kind is CommentKind.QUESTION and one.id not in answered]

@@ -85,5 +85,7 @@ class Item:
     """What its run was told to do, and for whom, as it may be shown."""
     needs: str = ""
     """Who must agree and who has, in words, as it may be shown; empty where anyone may answer."""
+    questions: int = 0
+    """How many were asked back and not answered."""
     loosened: tuple[str, ...] = ()
     """What whoever started its run loosened, as it may be shown, a line each."""
