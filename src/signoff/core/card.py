@@ -153,6 +153,11 @@ class Card:
     digest: str = ""
     """Digest of the arguments that would run: what an approval of this card holds for."""
 
+    @property
+    def is_long(self) -> bool:
+        """Whether part of it may stand behind a button, which has to be opened before it can be approved."""
+        return any(one.long for one in (*self.args, *self.details))
+
 
 def card_for(
     request: ApprovalRequest,
