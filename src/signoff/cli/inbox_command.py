@@ -10,8 +10,8 @@ import click
 from signoff.cli import shared_options
 
 if TYPE_CHECKING:
-    from signoff.cli.inbox_page import Page, View
     from signoff.config import Settings
+    from signoff.reports.inbox_report import Page, View
     from signoff.store.chosen import ChosenStore
 
 
@@ -75,7 +75,7 @@ def _chosen(
     store: str | None, policy: str | None, limit: int, mine: bool, name: str | None
 ) -> tuple[View, ChosenStore]:
     """What is looked at, and where. No file is read, nor what reads it loaded, without need."""
-    from signoff.cli.inbox_page import View
+    from signoff.reports.inbox_report import View
     from signoff.store.chosen import named_store
 
     if policy is None and not mine and (named := named_store(store)):
@@ -88,8 +88,8 @@ def _chosen(
 
 
 def _mine(limit: int, name: str | None, settings: Settings) -> View:
-    from signoff.cli.inbox_page import Me, View
     from signoff.core.people import person_key
+    from signoff.reports.inbox_report import Me, View
     from signoff.wiring import whoami
 
     person = whoami(name, settings, via="command")
@@ -100,9 +100,10 @@ def _mine(limit: int, name: str | None, settings: Settings) -> View:
 def _show(page: Page, as_json: bool, mine: bool, chosen: ChosenStore) -> None:
     from shutil import get_terminal_size
 
-    from signoff.cli.inbox_page import as_data, lines
+    from signoff.cli.inbox_page import lines
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import now, safe
+    from signoff.reports.inbox_report import as_data
 
     if as_json:
         click.echo(json_line(as_data(page)))

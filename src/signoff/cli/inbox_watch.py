@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signoff.cli.inbox_page import Page, View, as_data, lines
+from signoff.cli.inbox_page import lines
 from signoff.cli.terminal_text import as_json as json_line
 from signoff.cli.terminal_text import clip, now
 from signoff.core.visible import visible
 from signoff.errors import StoreError
+from signoff.reports.inbox_report import Page, View, as_data
 
 if TYPE_CHECKING:
     from signoff.ports import Store

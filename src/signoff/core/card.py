@@ -218,6 +218,14 @@ def card_for(
     )
 
 
+def by_clock(card: Card, deadline: datetime | None, zone: Zone, now: datetime) -> Card:
+    """A card that was drawn by UTC, as somebody sees it now, by their own clock."""
+    if deadline is None or not card.until:
+        return card
+    told = f"{moment_text(deadline, zone)}{_soon(deadline, now)}"
+    return replace(card, until=card.until.replace(moment_text(deadline), told, 1))
+
+
 def rule_text(rules: str) -> str:
     """Rules by their ids, as they stand in a sentence: one without a name of its own is called `rule-4` already."""
     first = rules.partition(", ")[0]
@@ -461,8 +469,12 @@ def _note(request: ApprovalRequest) -> str:
 def _until(request: ApprovalRequest, zone: Zone, now: datetime | None) -> str:
     if request.deadline is None:
         return ""
-    soon = f" ({ahead(request.deadline, now)})" if now is not None and request.deadline - now < _FAR else ""
+    soon = _soon(request.deadline, now) if now is not None else ""
     return f"{moment_text(request.deadline, zone)}{soon}, then {without_answer(request)}"
+
+
+def _soon(deadline: datetime, now: datetime) -> str:
+    return f" ({ahead(deadline, now)})" if deadline - now < _FAR else ""
 
 
 def _choices(request: ApprovalRequest, *, remember: bool, keeps_always: bool) -> tuple[Choice, ...]:

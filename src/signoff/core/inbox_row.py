@@ -10,6 +10,10 @@ from signoff.core.quorum import approvers, needs_text
 from signoff.core.request import ApprovalRequest, State
 
 
+ALREADY = "; you approved it already"
+"""At the end of who must agree, for whoever did."""
+
+
 def agreed(request: ApprovalRequest) -> int:
     """How many of the people it needs have approved what would run."""
     return len(_agreed_by(request))
@@ -39,7 +43,7 @@ def needs_of(request: ApprovalRequest, viewer: str = "") -> str:
     if agreed and requirement.quorum > 1:
         text += f"; {len(agreed)} of {requirement.quorum} ({', '.join(sorted(agreed.values()))})"
     if request.state is State.PENDING and viewer and has_approved(request, viewer, request.args_digest):
-        text += "; you approved it already"
+        text += ALREADY
     return text
 
 
