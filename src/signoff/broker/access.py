@@ -117,6 +117,10 @@ class BrokerAccess:
 
         return await self._ledger.write("revoke access", work)
 
+    async def get(self, key_id: str) -> AccessKey | None:
+        """The key of this id, whatever became of it."""
+        return await self._ledger.store.read(lambda tx: tx.access_keys.get(key_id))
+
     async def list(self, *, kind: AccessKind | None = None, holder: str = "") -> Sequence[AccessKey]:
         """Keys, in the order they were made."""
         return await self._ledger.store.read(lambda tx: tx.access_keys.all(kind=kind, holder=holder))

@@ -70,6 +70,10 @@ class People:
         _, roles = people.get(by.key, ("", frozenset[str]()))
         return replace(by, roles=roles)
 
+    def on_file(self) -> Mapping[str, frozenset[str]]:
+        """Roles by name, as they are on file now."""
+        return dict(self._people.values())
+
     def named(self, name: str) -> str:
         """The person as the file spells them. Where it names people, it has to be one of them; raises `WrongUse`."""
         if not name.strip():

@@ -43,8 +43,9 @@ GROUPS = {
         "take": ("signoff.cli.assign_command:take", "Work on a request, so that nobody else starts."),
         "release": ("signoff.cli.assign_command:release", "Leave a request to whoever comes next."),
         "assign": ("signoff.cli.assign_command:assign", "Hand a request to somebody."),
-        "people": ("signoff.cli.people_command:people", "Who may answer, and who stands in for whom."),
+        "people": ("signoff.cli.people_command:people", "Who may answer, who stands in for whom, links to sign in."),
         "delegate": ("signoff.cli.people_command:delegate", "Have somebody stand in for somebody else for a while."),
+        "tokens": ("signoff.cli.tokens_command:tokens", "Keys of programs and people on a server: make, list, revoke."),
         "channels": ("signoff.cli.channels_command:channels", "Where people are asked: list, test, run."),
     },
     "Running": {

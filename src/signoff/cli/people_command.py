@@ -1,4 +1,4 @@
-"""`signoff people` and `signoff delegate`: who may answer, and who stands in for whom."""
+"""`signoff people` and `signoff delegate`: who may answer, who stands in for whom, and links to sign in with."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ if TYPE_CHECKING:
     from signoff.core.people import Delegation
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @shared_options.as_json
 @shared_options.where
-def people(as_json: bool, store: str | None, policy: str | None) -> None:
+@click.pass_context
+def people(ctx: click.Context, as_json: bool, store: str | None, policy: str | None) -> None:
     """Who may answer, with which roles, and who stands in for whom until when.
 
     \b
     Example:
       signoff people
     """
+    if ctx.invoked_subcommand is not None:
+        return
     from signoff.cli.open_broker import with_broker
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import iso, now
@@ -61,6 +64,61 @@ def _lines(settings: Settings, away: Sequence[Delegation]) -> Iterator[str]:
     for one in away:
         by = f" (arranged by {visible(one.by)})" if one.by else ""
         yield f"{visible(one.deputy)} stands in for {visible(one.absent)} until {local(one.until)}{by}"
+
+
+@people.command(no_args_is_help=True)
+@click.argument("person", metavar="NAME")
+@click.option("--url", metavar="URL", help="Where the server is reached. Default: server.url of signoff.yaml, or here.")
+@click.option("--expires", default="1d", show_default=True, metavar="WHEN", help="Until when: 2h, 1d, monday.")
+@shared_options.as_json
+@shared_options.who
+@shared_options.where
+def link(
+    person: str,
+    url: str | None,
+    expires: str,
+    as_json: bool,
+    name: str | None,
+    store: str | None,
+    policy: str | None,
+) -> None:
+    """Make a link for NAME to sign in to the server with, once. Give it to nobody else.
+
+    Where the file names admins, only they make links for others.
+
+    \b
+    Example:
+      signoff people link ana --as ben
+    """
+    from signoff.cli.access_options import check_admin, holder_named, server_address
+    from signoff.cli.open_broker import with_broker
+    from signoff.cli.terminal_text import as_json as json_line
+    from signoff.cli.terminal_text import iso, local, now, when
+    from signoff.core.access import AccessKey, AccessKind, link_url
+    from signoff.core.visible import visible
+
+    at = now()
+    lasts = when(expires, at, option="--expires") - at
+
+    async def work(broker: Broker, settings: Settings) -> tuple[AccessKey, str]:
+        from signoff.wiring import whoami
+
+        by = whoami(name, settings, via="command")
+        holder = holder_named(person, settings)
+        check_admin(by, settings, holder=holder)
+        address = server_address(url, settings)
+        key, secret = await broker.access.issue(AccessKind.LINK, holder, by=by.name, lasts=lasts)
+        return key, link_url(address, secret)
+
+    key, address = with_broker(store, policy, work, make=True)
+    if as_json:
+        click.echo(json_line({"id": key.id, "person": key.holder, "url": address, "expires_at": iso(key.expires_at)}))
+        return
+    click.echo(address)
+    told = (
+        f"Signs in as {visible(key.holder)}, once, until {local(key.expires_at)}. Take it back: signoff tokens revoke"
+    )
+    click.echo(f"{told} {key.id}", err=True)
 
 
 @click.command(no_args_is_help=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from signoff.config.channel_entries import ChannelEntry
 from signoff.config.entries import EVERY_WORKER, Limits, ToolsetEntry, WorkerFile
 from signoff.config.files import PROJECT_FILE, find_project, user_file
+from signoff.config.server_entry import OidcEntry, ServerEntry
 from signoff.config.settings import Person, Settings, load_people, load_policy, load_settings, no_settings
 from signoff.config.variables import Filled, filled, filled_config
 from signoff.config.worker_files import (
@@ -22,7 +23,9 @@ __all__ = [
     "ChannelEntry",
     "Filled",
     "Limits",
+    "OidcEntry",
     "Person",
+    "ServerEntry",
     "Settings",
     "ToolsetEntry",
     "WorkerFile",

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from signoff.config import toolset_entries, worker_keys
@@ -13,6 +14,7 @@ from signoff.config.channel_entries import CHANNELS, ChannelEntry, discord_id
 from signoff.config.entries import ToolsetEntry
 from signoff.config.files import own_text, text_of, user_file
 from signoff.config.foreign import foreign_hint
+from signoff.config.server_entry import SERVER, ServerEntry
 from signoff.config.tighten import tightening, unheard_problem
 from signoff.config.toolset_entries import TOOLSETS, known_tools, read_toolsets
 from signoff.config.variables import filled
@@ -27,6 +29,7 @@ from signoff.policy.placed_value import ConfigValue
 from signoff.policy.policy_source import read_policy
 from signoff.policy.rule import Rule
 
+_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 USER = "user"
 """The name of the user's own layer: its rules are `user/rule-1` …"""
 
@@ -40,6 +43,8 @@ class Person:
     discord: str = ""
     slack: str = ""
     email: str = ""
+    admin: bool = False
+    """Whether they may halt everything, and look after the keys of others, on a server."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +64,8 @@ class Settings:
     """Which modules toolsets may be imported from, as patterns."""
     channels: Mapping[str, ChannelEntry] = field(default_factory=dict[str, ChannelEntry])
     """Where people are asked, besides the terminal a command is typed at."""
+    server: ServerEntry = field(default_factory=ServerEntry)
+    """Where `signoff serve` is reached, and where people sign in."""
     locked: bool = False
     """Whether flags and the environment may only tighten what the file says."""
     user: Policy | None = None
@@ -214,19 +221,29 @@ def _read_defaults(spot: ConfigValue) -> dict[str, ConfigValue]:
     return entries
 
 
+def email_key(address: str) -> str:
+    """The same for every spelling of an address. Only ASCII letters have two: others may fold into one of them."""
+    return address.strip().translate(_LOWER)
+
+
 def _read_people(spot: ConfigValue) -> dict[str, Person]:
     found: dict[str, Person] = {}
-    accounts: dict[str, str] = {}
+    accounts: dict[tuple[str, str], str] = {}
     for name, entry in spot.entries(what="a mapping of names to what is known about them").items():
         if not name.strip():
             raise entry.wrong_key("a person needs a name")
         person = found[name] = Person(name=name, **PERSON.read(entry))
-        if person.discord in accounts:  # otherwise one account could be counted as two people
-            raise entry.child("discord").wrong(
-                f"{shown(accounts[person.discord])} has the same Discord account", "every person has one of their own"
-            )
-        if person.discord:
-            accounts[person.discord] = name
+        # Otherwise one account could be counted as two people, or stand for either.
+        for key, account, what in (
+            ("discord", person.discord, "Discord account"),
+            ("email", email_key(person.email), "address"),
+        ):
+            if not account:
+                continue
+            if (key, account) in accounts:
+                other = shown(accounts[key, account])
+                raise entry.child(key).wrong(f"{other} has the same {what}", "every person has one of their own")
+            accounts[key, account] = name
     return found
 
 
@@ -235,7 +252,8 @@ PERSON = MappingFormat(
         "roles": texts(text("a role"), "a list of roles").into(frozenset).about("What they may answer for."),
         "discord": discord_id("a discord id").about("Their Discord id, in quotes."),
         "slack": text("a slack id").about("Their Slack id."),
-        "email": text("an address").about("Their address."),
+        "email": text("an address").about("Their address; who has it, verified, at an OpenID provider is this person."),
+        "admin": FLAG.about("Whether they may halt everything, and look after the keys of others, on a server."),
     },
     what="a mapping such as {roles: [ops]}",
 )
@@ -286,6 +304,7 @@ PROJECT = MappingFormat(
         "defaults": DEFAULTS.by(_read_defaults),
         "locked": FLAG.about("Flags and the environment may tighten what stands here, never loosen it."),
         "channels": CHANNELS,
+        "server": SERVER,
     },
     advice=lambda key, known: foreign_hint(key) or did_you_mean(key, known),
     description="What the agents of a project may do, with which toolsets, and who answers.",

@@ -34,6 +34,8 @@ class Permission(StrEnum):
 
 
 EVERYTHING = frozenset(Permission)
+WORKING = EVERYTHING - {Permission.ADMIN}
+"""What people may do who are no admins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,3 +79,8 @@ class AccessKey:
 def digest_of(secret: str) -> str:
     """What is kept of a secret. It has 256 bits of chance in it, so nothing slower is needed."""
     return sha256(secret.encode()).hexdigest()
+
+
+def link_url(server: str, secret: str) -> str:
+    """Where somebody goes to sign in with a link, on a server at this address."""
+    return f"{server.rstrip('/')}/sign-in?link={secret}"

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from starlette.requests import HTTPConnection
 
 from signoff.core.access import AccessKey, AccessKind, Permission
-from signoff.core.people import Actor
+from signoff.core.people import Actor, ActorKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +30,20 @@ class Identity:
 
     @property
     def holder(self) -> str:
-        """For whom replies are kept."""
-        return self.actor.key
+        """For whom replies are kept. A program is never taken for a person of the same name."""
+        return self.actor.key if self.actor.kind is ActorKind.PERSON else f"{self.actor.kind}:{self.actor.key}"
 
 
 Identify: TypeAlias = Callable[[HTTPConnection], Awaitable[Identity | None]]
 """Says who is at the other end; None for nobody that is known."""
+
+
+async def is_still_admitted(
+    identify: Identify, connection: HTTPConnection, identity: Identity, permission: Permission
+) -> bool:
+    """Whether whoever opened a stream may go on listening: asked before each thing that is told there.
+
+    Their key may be revoked or expired meanwhile, and they may be taken off the file, or have lost a permission.
+    """
+    now = await identify(connection)
+    return now is not None and now.holder == identity.holder and permission in now.permissions

@@ -1,0 +1,248 @@
+"""`signoff tokens`: keys that let programs and commands in at a server."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signoff.cli import shared_options
+from signoff.core.access import Permission
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.config import Settings
+    from signoff.core.access import AccessKey
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def tokens(ctx: click.Context) -> None:
+    """Keys of programs and people on a server: make, list, revoke. Alone it lists them."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_tokens, everything=False, as_json=False, store=None, policy=None)
+
+
+@tokens.command(no_args_is_help=True)
+@click.argument("holder", metavar="NAME")
+@click.option("--program", is_flag=True, help="NAME is a program: its answers never count as a person's.")
+@click.option(
+    "--permission",
+    "permissions",
+    multiple=True,
+    type=click.Choice([str(one) for one in Permission]),
+    default=["read"],
+    show_default=True,
+    help="What it lets its holder do; several times for several. At most what a person may themselves.",
+)
+@click.option("--expires", default="90d", show_default=True, metavar="WHEN", help="Until when: 2h, 90d, 2031-05-24.")
+@click.option("--label", default="", metavar="TEXT", help="What it is for.")
+@shared_options.as_json
+@shared_options.who
+@shared_options.where
+def create(
+    holder: str,
+    program: bool,
+    permissions: tuple[str, ...],
+    expires: str,
+    label: str,
+    as_json: bool,
+    name: str | None,
+    store: str | None,
+    policy: str | None,
+) -> None:
+    """Make a token for NAME. Its secret is printed once, and kept nowhere.
+
+    Where the file names admins, only they make tokens for others and for programs.
+
+    \b
+    Example:
+      signoff tokens create deploy-bot --program --permission read --permission run
+      signoff tokens create ana --permission read --permission answer --label laptop
+    """
+    from signoff.cli.open_broker import with_broker
+    from signoff.cli.terminal_text import as_json as json_line
+    from signoff.cli.terminal_text import now, when
+    from signoff.core.access import AccessKind
+
+    at = now()
+    lasts = when(expires, at, option="--expires") - at
+    wanted = frozenset(map(Permission, permissions))
+
+    async def work(broker: Broker, settings: Settings) -> tuple[AccessKey, str]:
+        from signoff.cli.access_options import check_admin
+        from signoff.wiring import whoami
+
+        by = whoami(name, settings, via="command")
+        whose = _program(holder, settings) if program else _person(holder, wanted, settings)
+        check_admin(by, settings, holder=whose)
+        return await broker.access.issue(
+            AccessKind.TOKEN,
+            whose,
+            by=by.name,
+            lasts=lasts,
+            label=label,
+            is_program=program,
+            permissions=wanted,
+        )
+
+    key, secret = with_broker(store, policy, work, make=True)
+    if as_json:
+        click.echo(json_line({**_data(key, at), "secret": secret}))
+        return
+    click.echo(secret)
+    click.echo(f"{_facts(key, at)}  {key.id}", err=True)
+    click.echo("It is shown this once. Programs send it as `Authorization: Bearer …`", err=True)
+
+
+@tokens.command("list")
+@click.option("--all", "everything", is_flag=True, help="Also those that let nobody in any longer.")
+@click.option("--sessions", is_flag=True, help="Browsers that are signed in, and links, besides.")
+@shared_options.as_json
+@shared_options.where
+def list_tokens(everything: bool, as_json: bool, store: str | None, policy: str | None, sessions: bool = False) -> None:
+    """List tokens, oldest first.
+
+    \b
+    Example:
+      signoff tokens list
+    """
+    from signoff.cli.open_broker import say_where, with_broker
+    from signoff.cli.terminal_text import as_json as json_line
+    from signoff.cli.terminal_text import now
+    from signoff.core.access import AccessKind
+
+    at = now()
+
+    async def work(broker: Broker, settings: Settings) -> Sequence[AccessKey]:
+        return await broker.access.list(kind=None if sessions else AccessKind.TOKEN)
+
+    found = [one for one in with_broker(store, policy, work) if everything or not one.refusal(at)]
+    if as_json:
+        click.echo(json_line({"tokens": [_data(one, at) for one in found]}))
+        return
+    if not found:
+        click.echo("There are no tokens.")
+    for one in found:
+        for line in _lines(one, at):
+            click.echo(line)
+    say_where(store, policy, always=not found)
+
+
+@tokens.command(no_args_is_help=True)
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@shared_options.who
+@shared_options.where
+def revoke(ids: tuple[str, ...], name: str | None, store: str | None, policy: str | None) -> None:
+    """Revoke tokens, sessions and links: they let nobody in from now on. An id may be its beginning.
+
+    \b
+    Example:
+      signoff tokens revoke h4w8
+    """
+    from signoff.cli.main import FAILED
+    from signoff.cli.open_broker import looked_in, with_broker
+    from signoff.cli.terminal_text import safe
+
+    async def work(broker: Broker, settings: Settings) -> bool:
+        from signoff.wiring import chosen_store, whoami
+
+        by = whoami(name, settings, via="command").name
+        known = await broker.access.list()
+        are_all = all([await _revoke(broker, known, one, by) for one in dict.fromkeys(ids)])
+        if not are_all:
+            click.echo(f"  {safe(looked_in(chosen_store(store, settings)))}", err=True)
+        return are_all
+
+    if not with_broker(store, policy, work):
+        sys.exit(FAILED)
+
+
+async def _revoke(broker: Broker, known: Sequence[AccessKey], given: str, by: str) -> bool:
+    from signoff.cli.terminal_text import local, now
+    from signoff.core.visible import visible
+
+    found = [one for one in known if given and one.id.startswith(given)]
+    if len(found) != 1:
+        what = f"there is no key {visible(given)}" if not found else f"several keys begin with {visible(given)}"
+        click.echo(f"signoff: {what}", err=True)
+        return False
+    key = found[0]
+    if key.revoked_at is not None:
+        click.echo(f"revoked before at {local(key.revoked_at)}  {key.id}")
+        return True
+    done = await broker.access.revoke(key.id, by=by)
+    click.echo(f"revoked  {done.id}  {_facts(done, now())}")
+    return True
+
+
+def _person(name: str, wanted: frozenset[Permission], settings: Settings) -> str:
+    from signoff.cli.access_options import holder_named
+    from signoff.core.visible import visible
+    from signoff.errors import WrongUse
+
+    holder = holder_named(name, settings)
+    if Permission.ADMIN in wanted and settings.people and not settings.people[holder].admin:
+        raise WrongUse(
+            f"{visible(holder)} is no admin, so no token makes them one\n  Write admin: true in `people` first"
+        )
+    return holder
+
+
+def _program(name: str, settings: Settings) -> str:
+    from signoff.core.people import person_key
+    from signoff.core.visible import visible
+    from signoff.errors import WrongUse
+
+    if not name.strip():
+        raise WrongUse("a program needs a name")
+    if person_key(name) in map(person_key, settings.people):
+        raise WrongUse(f"{visible(name)} is a person\n  Give the program another name, or leave out --program")
+    return name.strip()
+
+
+def _facts(key: AccessKey, at: datetime) -> str:
+    """What it is, on one line."""
+    from signoff.cli.terminal_text import local
+    from signoff.core.visible import visible
+
+    what = "program" if key.is_program else str(key.kind)
+    until = f"until {local(key.expires_at)}" if key.expires_at is not None else "for ever"
+    over = key.refusal(at)
+    return f"{what} of {visible(key.holder)}: {', '.join(sorted(key.permissions))}, {over or until}"
+
+
+def _lines(key: AccessKey, at: datetime) -> Iterator[str]:
+    from signoff.cli.request_report import masked
+    from signoff.cli.terminal_text import local
+    from signoff.core.visible import visible
+
+    over = bool(key.refusal(at))
+    yield f"{click.style(key.id, fg='cyan')}  {click.style(_facts(key, at), dim=over)}"
+    facts = [masked(key.label)] if key.label else []
+    facts += [f"made by {visible(key.created_by)} {local(key.created_at)}"]
+    facts += [f"used {local(key.used_at)}" if key.used_at is not None else "never used"]
+    yield click.style(" " * 12 + " · ".join(facts), dim=True)
+
+
+def _data(key: AccessKey, at: datetime) -> dict[str, Any]:
+    from signoff.cli.request_report import masked
+    from signoff.cli.terminal_text import iso
+
+    return {
+        "id": key.id,
+        "kind": str(key.kind),
+        "holder": key.holder,
+        "is_program": key.is_program,
+        "label": masked(key.label) or None,
+        "permissions": sorted(key.permissions),
+        "created_at": iso(key.created_at),
+        "created_by": key.created_by,
+        "expires_at": iso(key.expires_at),
+        "used_at": iso(key.used_at),
+        "revoked_at": iso(key.revoked_at),
+        "refusal": key.refusal(at) or None,
+    }

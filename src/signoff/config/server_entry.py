@@ -1,0 +1,179 @@
+"""`server:` of the project file: where `signoff serve` is reached, whom it believes, and where people sign in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, TypeAlias
+
+from signoff.policy.format import DURATION, MappingFormat, each, made, matching, text
+from signoff.policy.placed_value import ConfigValue
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Network, IPv6Network
+    from urllib.parse import SplitResult
+
+SESSION = timedelta(hours=12)
+"""How long a browser stays signed in, where the file does not say."""
+EMAIL = "email"
+"""The claim that is looked up among the addresses of people; any other among their names."""
+Network: TypeAlias = "IPv4Network | IPv6Network"
+
+_VARIABLE = r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OidcEntry:
+    """An OpenID provider, as the file describes it. The environment is looked at when somebody signs in."""
+
+    issuer: str
+    client_id: str
+    client_secret: str = ""
+    """The variable that holds the secret, as written: `${NAME}`; empty for a client without one."""
+    claim: str = EMAIL
+    """What the provider says that tells who it is."""
+    spot: ConfigValue
+
+    def secret(self) -> str:
+        """The secret, from the environment. Raises `WrongFile` that names the variable where it is not set."""
+        name = self.client_secret[2:-1]
+        value = os.environ.get(name, "").strip() if name else ""
+        if name and not value:
+            spot = self.spot.child("client_secret")
+            raise spot.wrong(
+                f"the environment has no {name}", "set it to the secret that the provider gave this client"
+            )
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerEntry:
+    """What the file says about the server."""
+
+    url: str = ""
+    """Where people reach it, as in `https://signoff.example.com`; empty: on this machine only."""
+    trusted_proxy: tuple[Network, ...] = ()
+    """Whose word counts about who is at the other end: proxies in front of it."""
+    session: timedelta = SESSION
+    oidc: OidcEntry | None = None
+    spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
+    """Where each key stands."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or an address can only be this machine. Names are not looked up."""
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host.strip("[]").partition("%")[0]).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of an address, as browsers spell them. Raises `ValueError` where it is none, or more."""
+    if not url.isascii() or not url.isprintable() or any(char in url for char in " \\"):
+        raise ValueError("write it as in https://signoff.example.com")
+    parts = _parts(url)
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise ValueError("write it as in https://signoff.example.com")
+    if parts.path not in ("", "/") or parts.query or parts.fragment or parts.username is not None:
+        raise ValueError("only a scheme, a host and a port: https://signoff.example.com")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    port = "" if parts.port in (None, _PORTS[parts.scheme]) else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}"
+
+
+def _parts(url: str) -> SplitResult:
+    from urllib.parse import urlsplit  # few commands need it
+
+    return urlsplit(url)
+
+
+def _public(url: str) -> str:
+    origin = origin_of(url)
+    _refuse_plain(url)
+    return origin
+
+
+def _issuer(url: str) -> str:
+    parts = _parts(url)
+    if parts.scheme not in _PORTS or not parts.hostname or parts.query or parts.fragment or not url.isascii():
+        raise ValueError("write it as the provider does, as in https://accounts.example.com")
+    _refuse_plain(url)
+    return url
+
+
+def _refuse_plain(url: str) -> None:
+    parts = _parts(url)
+    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+        raise ValueError("only https keeps what is sent there to itself")
+
+
+def _network(address: str) -> Network:
+    from ipaddress import ip_network
+
+    try:
+        return ip_network(address.strip())
+    except ValueError as error:
+        raise ValueError("write an address or a network: 127.0.0.1, 10.0.0.0/24, ::1") from error
+
+
+def _read_oidc(spot: ConfigValue) -> OidcEntry:
+    return OidcEntry(spot=spot, **OIDC.read(spot))
+
+
+def _read_server(spot: ConfigValue) -> ServerEntry:
+    entries = _SERVER.entries(spot)
+    found = ServerEntry(spots=entries, **_SERVER.values(entries))
+    if found.oidc is not None and not found.url:
+        raise entries["oidc"].wrong(
+            "nothing says where the provider is to send people back to", "add `url:`, as in https://signoff.example.com"
+        )
+    return found
+
+
+OIDC = MappingFormat(
+    {
+        "issuer": made(_issuer, "an address", "the provider cannot be").about(
+            "The provider's address, spelled as it does itself."
+        ),
+        "client_id": text("the id of a client").about("What the provider calls this server."),
+        "client_secret": matching(
+            _VARIABLE,
+            "a variable",
+            "this is no variable",  # what is written instead is never told: it may be the secret itself
+            'secrets come from the environment: client_secret: "${OIDC_SECRET}"',
+        ).about(
+            "The variable that holds the secret the provider gave it. Without one, the provider must not want any."
+        ),
+        "claim": text("the name of a claim").about(
+            "What says who somebody is. Default: email, which must be verified, and the `email` of a person here. "
+            "Any other one is the name of a person here."
+        ),
+    },
+    required={
+        "issuer": ("nothing says which provider", "add `issuer:`, as in https://accounts.example.com"),
+        "client_id": ("nothing says what the provider calls this server", "add `client_id:`"),
+    },
+    what="a mapping with `issuer` and `client_id`",
+    description="An OpenID provider to sign in at.",
+)
+_SERVER = MappingFormat(
+    {
+        "url": made(_public, "an address", "people cannot reach it at").about(
+            "Where people reach it, as in https://signoff.example.com. Default: this machine only."
+        ),
+        "trusted_proxy": each(
+            made(_network, "an address", "this is no address of a proxy:"), "a list of addresses"
+        ).about("Proxies in front of it: only what they say is believed about who is at the other end."),
+        "session": DURATION.about("How long a browser stays signed in. Default: 12h."),
+        "oidc": OIDC.by(_read_oidc),
+    },
+    what="a mapping such as {url: https://signoff.example.com}",
+    description="Where signoff serve is reached, and where people sign in.",
+)
+SERVER = _SERVER.by(_read_server)

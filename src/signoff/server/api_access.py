@@ -1,0 +1,214 @@
+"""The API's endpoints about who somebody is, and about keys: one's own, those of programs, and, for admins, all.
+
+Nobody is given a key of another person here, not even by an admin: who could make one could vote as two people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal
+
+from pydantic import Field
+
+from signoff.core.access import AccessKey, AccessKind, Permission
+from signoff.core.people import ActorKind, person_key
+from signoff.core.safe import safe_text
+from signoff.core.visible import visible
+from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
+from signoff.server.identity import Identity
+from signoff.server.problem import ProblemRaised
+
+LONGEST = 10 * 366 * 24 * 3600
+"""Seconds that a token lasts."""
+USUAL = 90 * 24 * 3600
+
+
+class MeView(ApiModel):
+    """Who is asking."""
+
+    name: str
+    kind: ActorKind
+    roles: list[str]
+    permissions: list[Permission]
+    expires_at: datetime | None = Field(description="When the key ends that was sent.")
+    csrf: str = Field(description="What pages send back with every change, in x-signoff-csrf; empty for a token.")
+
+
+class TokenView(ApiModel):
+    """A key, without its secret."""
+
+    id: str
+    kind: AccessKind
+    holder: str
+    is_program: bool
+    label: str
+    permissions: list[Permission]
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+    used_at: datetime | None
+    revoked_at: datetime | None
+    refusal: str = Field(description="Why it lets nobody in any longer; empty where it does.")
+
+
+class TokenList(ApiModel):
+    """Keys, in the order they were made."""
+
+    tokens: list[TokenView]
+
+
+class TokenQuery(ApiModel):
+    """Which keys."""
+
+    kind: Literal["token", "session", "link"] = "token"
+    holder: str = Field(default="", max_length=200, description="Whose; of others, only an admin is told.")
+    all: bool = Field(default=False, description="Also those that let nobody in any longer.")
+
+
+class TokenBody(ApiModel):
+    """A token to make: one's own, or of a program."""
+
+    program: str = Field(default="", max_length=100, description="The program it is for; empty: yourself.")
+    label: str = Field(default="", max_length=200)
+    permissions: list[Permission] = Field(default=[Permission.READ], min_length=1)
+    lasts: int = Field(default=USUAL, ge=60, le=LONGEST, description="Seconds.")
+
+
+class TokenMade(ApiModel):
+    """A token, with the secret that nobody can look up again."""
+
+    token: TokenView
+    secret: str | None = Field(description="Sent once: null where the same request is sent again.")
+
+
+async def me(visit: Visit[Nothing, Nothing]) -> MeView:
+    identity = visit.identity
+    return MeView(
+        name=visible(identity.actor.name),
+        kind=identity.actor.kind,
+        roles=sorted(map(visible, identity.actor.roles)),
+        permissions=sorted(identity.permissions),
+        expires_at=identity.key.expires_at if identity.key is not None else None,
+        csrf=identity.csrf,
+    )
+
+
+async def tokens(visit: Visit[TokenQuery, Nothing]) -> TokenList:
+    state, query, identity = visit.state, visit.query, visit.identity
+    now = state.broker.clock.now()
+    keys = await state.broker.access.list(kind=AccessKind(query.kind))
+    shown = [one for one in keys if _is_theirs(identity, one) and (query.all or not one.refusal(now))]
+    whose = person_key(query.holder)
+    return TokenList(tokens=[_view(one, now) for one in shown if not whose or person_key(one.holder) == whose])
+
+
+async def make(visit: Visit[Nothing, TokenBody]) -> TokenMade:
+    state, body, identity = visit.state, visit.body, visit.identity
+    is_admin = Permission.ADMIN in identity.permissions
+    program = body.program.strip()
+    if program and not is_admin:
+        raise ProblemRaised(403, "not-permitted", "only an admin makes tokens for programs")
+    if not program and identity.actor.kind is not ActorKind.PERSON:
+        raise ProblemRaised(403, "not-permitted", "a program makes no tokens for itself")
+    if identity.key is not None and identity.key.kind is AccessKind.TOKEN and not is_admin:
+        # Or else a token that was stolen would never end.
+        raise ProblemRaised(
+            403, "not-permitted", "sign in to make a token: a token makes none, unless it is an admin's"
+        )
+    if program and person_key(program) in map(person_key, state.people()):
+        raise ProblemRaised(422, "name-taken", f"{visible(program)} is a person: give the program another name")
+    wanted = frozenset(body.permissions)
+    if missing := sorted(wanted - identity.permissions):
+        raise ProblemRaised(403, "not-permitted", f"you do not have this yourself: {', '.join(missing)}")
+    key, secret = await state.broker.access.issue(
+        AccessKind.TOKEN,
+        program or identity.actor.name,
+        by=identity.actor.name,
+        lasts=timedelta(seconds=body.lasts),
+        label=body.label,
+        is_program=bool(program),
+        permissions=wanted,
+    )
+    return TokenMade(token=_view(key, state.broker.clock.now()), secret=secret)
+
+
+async def revoke(visit: Visit[Nothing, Nothing]) -> TokenView:
+    access, identity = visit.state.broker.access, visit.identity
+    found = await access.get(visit.path["token_id"])
+    if found is None or not _is_theirs(identity, found):
+        raise ProblemRaised(404, "unknown-token", "there is no such key, or it is not yours")
+    return _view(await access.revoke(found.id, by=identity.actor.name), visit.state.broker.clock.now())
+
+
+def _is_theirs(identity: Identity, key: AccessKey) -> bool:
+    """Whether a key may be looked at and revoked."""
+    if Permission.ADMIN in identity.permissions:
+        return True
+    is_program = identity.actor.kind is not ActorKind.PERSON
+    return key.is_program is is_program and person_key(key.holder) == identity.actor.key
+
+
+def _view(key: AccessKey, now: datetime) -> TokenView:
+    return TokenView(
+        id=key.id,
+        kind=key.kind,
+        holder=visible(key.holder),
+        is_program=key.is_program,
+        label=safe_text(key.label),
+        permissions=sorted(key.permissions),
+        created_at=key.created_at,
+        created_by=visible(key.created_by),
+        expires_at=key.expires_at,
+        used_at=key.used_at,
+        revoked_at=key.revoked_at,
+        refusal=key.refusal(now),
+    )
+
+
+ENDPOINTS: Sequence[Endpoint] = (
+    Endpoint(
+        method="GET",
+        path="/me",
+        name="me",
+        about="Who you are, and what you may do.",
+        permission=Permission.READ,
+        handle=me,
+        returns=MeView,
+        tag="access",
+    ),
+    Endpoint(
+        method="GET",
+        path="/tokens",
+        name="list_tokens",
+        about="Your keys; for an admin, everybody's.",
+        permission=Permission.READ,
+        handle=tokens,
+        query=TokenQuery,
+        returns=TokenList,
+        tag="access",
+    ),
+    Endpoint(
+        method="POST",
+        path="/tokens",
+        name="make_token",
+        about="Make a token for yourself; an admin also for a program. It can do at most what you can.",
+        permission=Permission.READ,
+        handle=make,
+        body=TokenBody,
+        returns=TokenMade,
+        status=201,
+        tag="access",
+        told_once=("secret",),
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/tokens/{token_id}",
+        name="revoke_token",
+        about="Let a key let nobody in any longer, from now on; also a session.",
+        permission=Permission.READ,
+        handle=revoke,
+        returns=TokenView,
+        tag="access",
+    ),
+)

@@ -1,0 +1,182 @@
+"""What stands before the whole application: names that it answers to, proxies that it believes, headers that it sends.
+
+A page of another site can have a browser send requests to this machine under a name of its own (DNS rebinding): only
+the names that are meant are answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from ipaddress import ip_address
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from signoff.config.server_entry import Network, is_loopback
+from signoff.core.visible import visible
+from signoff.server.endpoint import problem_response
+from signoff.server.problem import ProblemRaised
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+"""Sent with everything."""
+HSTS = "max-age=31536000"
+PROBES = frozenset({"/healthz", "/readyz"})
+"""Asked by whoever keeps the process alive, under any name; nothing secret is told there."""
+
+_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
+_FORWARDED = (b"forwarded", b"x-forwarded-", b"x-real-ip")
+
+
+class Guard:
+    """An ASGI application around another one."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        url: str = "",
+        trusted_proxy: Sequence[Network] = (),
+        checks_host: bool = True,
+        probes: Collection[str] = PROBES,
+    ) -> None:
+        """`url`: where people reach it, as `origin_of` spells it; on this machine it answers to loopback names besides.
+
+        Without `checks_host` another application is around it, whose matter names are.
+        """
+        self._app = app
+        self._url = url
+        self._trusted = tuple(trusted_proxy)
+        self._checks_host = checks_host
+        self._probes = probes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        if self._checks_host:
+            scope = self._seen(scope)
+        has_tls = scope["scheme"] in ("https", "wss")
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _add_headers(MutableHeaders(scope=message), has_tls)
+            await send(message)
+
+        if self._checks_host and scope["path"] not in self._probes and (why := self._refusal(scope)):
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+                return
+            await problem_response(ProblemRaised(421, "wrong-host", why))(scope, receive, sent)
+            return
+        await self._app(scope, receive, sent)
+
+    def _seen(self, scope: Scope) -> Scope:
+        """The request as it is behind a proxy that is believed; what others say about it is taken off."""
+        headers = [(name, value) for name, value in scope["headers"] if not name.lower().startswith(_FORWARDED)]
+        seen = {**scope, "headers": headers}
+        if not self._is_trusted(_peer(scope)):
+            return seen
+        said = Headers(scope=scope)
+        if proto := _last(said.getlist("x-forwarded-proto")).lower():
+            seen["scheme"] = proto if proto in _PORTS else scope["scheme"]
+        if host := _last(said.getlist("x-forwarded-host")):
+            others = [(name, value) for name, value in headers if name.lower() != b"host"]
+            seen["headers"] = [(b"host", host.encode("latin-1")), *others]
+        if client := self._client(said.getlist("x-forwarded-for")):
+            seen["client"] = (client, 0)
+        return seen
+
+    def _client(self, said: Iterable[str]) -> str:
+        """Who is at the other end: what the proxies added, from the last, up to the first that is no proxy of ours."""
+        found = ""
+        for one in reversed([part for line in said for part in line.split(",")]):
+            try:
+                found = str(ip_address(_without_port(one.strip())))
+            except ValueError:
+                break
+            if not self._is_trusted(found):
+                break
+        return found
+
+    def _is_trusted(self, address: str) -> bool:
+        try:
+            found = ip_address(address)
+        except ValueError:
+            return False
+        found = getattr(found, "ipv4_mapped", None) or found
+        return any(found in network for network in self._trusted)
+
+    def _refusal(self, scope: Scope) -> str:
+        """Why a request under this name is not answered; empty where it is."""
+        hosts = Headers(scope=scope).getlist("host")
+        if len(hosts) != 1:
+            return "a request names the host that it is for, once"
+        scheme, host = {"ws": "http", "wss": "https"}.get(scope["scheme"], scope["scheme"]), hosts[0].lower()
+        name, port = _split(host)
+        origin = f"{scheme}://{name}" if port in ("", str(_PORTS.get(scheme, ""))) else f"{scheme}://{name}:{port}"
+        if self._url and origin == self._url:
+            return ""
+        server = scope.get("server") or ("", None)
+        is_here = is_loopback(name) and (port or str(_PORTS.get(scheme, ""))) == str(server[1])
+        if is_here and is_loopback(_peer(scope)):
+            return ""
+        if self._url and origin.partition("://")[2] == self._url.partition("://")[2]:
+            return (
+                f"this came over {scheme}, and {self._url} is what this server is called. Behind a proxy: have it send "
+                "X-Forwarded-Proto, and name it in signoff.yaml under server.trusted_proxy"
+            )
+        known = self._url or f"http://127.0.0.1:{server[1]}"
+        return (
+            f"this server is not called {visible(host)}, but {known}. If it should be: server.url in signoff.yaml; "
+            "behind a proxy, have it hand on the Host header"
+        )
+
+
+def _add_headers(headers: MutableHeaders, has_tls: bool) -> None:
+    for name, value in HEADERS.items():
+        headers[name] = value
+    headers.setdefault("Cache-Control", "no-store")
+    if has_tls:
+        headers["Strict-Transport-Security"] = HSTS
+
+
+def _peer(scope: Scope) -> str:
+    return (scope.get("client") or ("", 0))[0]
+
+
+def _last(values: Sequence[str]) -> str:
+    """What the nearest proxy said."""
+    return values[-1].rpartition(",")[2].strip() if values else ""
+
+
+def _without_port(address: str) -> str:
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address.partition(":")[0] if address.count(":") == 1 else address
+
+
+def _split(host: str) -> tuple[str, str]:
+    """Name and port, as written."""
+    name, colon, port = host.rpartition(":")
+    return (name, port) if colon and port.isdecimal() else (host, "")

@@ -1,0 +1,123 @@
+"""Who is at the other end, by the keys in the store: the token of a program, or the session of a browser.
+
+A key is looked at with every request, and so is the file that says who is there: what is revoked, expired or taken off
+the file lets nobody in any longer, from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+
+from signoff.broker import Broker
+from signoff.broker.secret_key import COOKIES, secret_key
+from signoff.config import Person
+from signoff.core.access import EVERYTHING, WORKING, AccessKey, AccessKind, Permission
+from signoff.core.people import Actor, person_key
+from signoff.server.identity import Identity
+from signoff.server.seal import Seal
+
+COOKIE = "signoff"
+"""The session's cookie on plain HTTP, which only this machine gets."""
+_HOST = "__Host-"
+"""Before the name of a cookie: browsers take it over HTTPS only, for this host and no other."""
+_SESSION, _CSRF = "session", "csrf"
+
+
+class KeyIdentity:
+    """An `Identify` over the broker's keys."""
+
+    def __init__(self, broker: Broker, people: Callable[[], Mapping[str, Person]], *, local: str = "") -> None:
+        """`people`: who is on file now. `local`: who works here; where nobody is on file, the only person there is."""
+        self.broker = broker
+        self._people = people
+        self._local = local
+        self._is_closed = bool(people())
+        """Whether only people on file are let in, even where there is none any longer."""
+        self._seal: Seal | None = None
+
+    async def __call__(self, connection: HTTPConnection) -> Identity | None:
+        """Who it is; a token comes before a cookie, and a wrong one is not made good by a cookie."""
+        scheme, _, sent = connection.headers.get("authorization", "").strip().partition(" ")
+        if scheme.lower() == "bearer":
+            return await self._of_token(sent.strip())
+        value = connection.cookies.get(cookie_name(connection))
+        return await self._of_cookie(value) if value else None
+
+    async def _of_token(self, secret: str) -> Identity | None:
+        key = await self.broker.access.find(AccessKind.TOKEN, secret) if secret.startswith("sot_") else None
+        return self._identity(key, "api") if key is not None else None
+
+    async def _of_cookie(self, value: str) -> Identity | None:
+        seal = await self.seal()
+        secret = seal.open(_SESSION, value)
+        key = await self.broker.access.find(AccessKind.SESSION, secret) if secret is not None else None
+        return self._identity(key, "web", seal.mark(_CSRF, secret)) if key is not None and secret is not None else None
+
+    def _identity(self, key: AccessKey, via: str, csrf: str = "") -> Identity | None:
+        if key.is_program:
+            return Identity(actor=key.actor(via), permissions=key.permissions, key=key, csrf=csrf)
+        person = self.person(key.holder)
+        if person is None:
+            return None
+        actor = Actor(name=person.name, roles=person.roles, via=via)
+        return Identity(actor=actor, permissions=key.permissions & permissions_of(person), key=key, csrf=csrf)
+
+    def person(self, name: str) -> Person | None:
+        """Somebody who may be let in: one on file, or whoever works here where nobody ever was."""
+        people = self.people()
+        if self._is_closed:
+            return next((one for one in people.values() if person_key(one.name) == person_key(name)), None)
+        is_local = bool(self._local) and person_key(name) == person_key(self._local)
+        return Person(name=self._local, admin=True) if is_local else None
+
+    def people(self) -> Mapping[str, Person]:
+        """Who is on file now."""
+        people = self._people()
+        self._is_closed = self._is_closed or bool(people)
+        return people
+
+    async def seal(self) -> Seal:
+        """What signs cookies, the same for every process on the store."""
+        if self._seal is None:
+            self._seal = Seal(await secret_key(self.broker.store, COOKIES))
+        return self._seal
+
+    async def remember(self, response: Response, connection: HTTPConnection, secret: str, lasts: timedelta) -> None:
+        """Have the browser hold a session."""
+        set_cookie(response, connection, COOKIE, (await self.seal()).close(_SESSION, secret), lasts)
+
+
+def permissions_of(person: Person) -> frozenset[Permission]:
+    """What somebody may do."""
+    return EVERYTHING if person.admin else WORKING
+
+
+def cookie_name(connection: HTTPConnection, name: str = COOKIE) -> str:
+    """What a cookie of ours is called here."""
+    return f"{_HOST}{name}" if is_secure(connection) else name
+
+
+def is_secure(connection: HTTPConnection) -> bool:
+    """Whether the browser came over HTTPS."""
+    return connection.url.scheme in ("https", "wss")
+
+
+def set_cookie(response: Response, connection: HTTPConnection, name: str, value: str, lasts: timedelta) -> None:
+    """Have the browser hold something that no script reads. An empty value: forget it.
+
+    Lax, not strict: who follows a link to a request in a chat or a mail is signed in there, too. What changes something
+    is no such link.
+    """
+    response.set_cookie(
+        cookie_name(connection, name),
+        value,
+        max_age=int(lasts.total_seconds()) if value else 0,
+        path="/",
+        secure=is_secure(connection),
+        httponly=True,
+        samesite="lax",
+    )

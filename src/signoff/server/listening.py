@@ -1,0 +1,33 @@
+"""Where the server may listen: beyond this machine only where it is known who people are, and nobody can listen in."""
+
+from __future__ import annotations
+
+from signoff.config import ServerEntry
+from signoff.config.server_entry import is_loopback
+from signoff.errors import WrongUse
+
+UVICORN = {"proxy_headers": False, "server_header": False, "access_log": False}
+"""Options for uvicorn: `Guard` believes proxies, and only those that are named; a sign-in link is in no log."""
+
+
+def check_listening(host: str, *, has_people: bool, has_tls: bool, server: ServerEntry) -> None:
+    """Raise `WrongUse` for an address that the server must not listen on as things are, saying what to do."""
+    if is_loopback(host):
+        return
+    missing: list[str] = []
+    if not has_people:
+        missing.append("say who may sign in: people: {ana: {roles: [ops], admin: true}}")
+    if not has_tls and not server.trusted_proxy:
+        missing.append(
+            "give a certificate: --tls-cert FILE --tls-key FILE; or name the proxy in front of it that has one: "
+            "server: {trusted_proxy: 10.0.0.2}"
+        )
+    if not server.url:
+        missing.append("say where people reach it: server: {url: https://signoff.example.com}")
+    if missing:
+        where = host or "every address of this machine"
+        steps = "\n".join(f"  - {one}" for one in missing)
+        raise WrongUse(
+            f"signoff does not listen on {where} as things are: others than you could reach it.\n{steps}\n"
+            "  Or leave it on this machine: --host 127.0.0.1"
+        )

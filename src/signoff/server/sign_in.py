@@ -1,0 +1,322 @@
+"""Signing in and out: by a link that works once, or at an OpenID provider.
+
+Nothing happens when a link is only looked at: chats and mail programs do that to show a preview. It is spent by the
+button on the page that it leads to.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.resources import files
+from typing import Any, TypeAlias
+from urllib.parse import parse_qs, quote
+
+from jinja2 import Environment, StrictUndefined
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from signoff.config.server_entry import SESSION
+from signoff.core.access import AccessKey, AccessKind
+from signoff.core.safe import safe_text
+from signoff.core.visible import visible
+from signoff.errors import WrongUse
+from signoff.server.endpoint import CSRF_HEADER
+from signoff.server.key_identity import COOKIE, KeyIdentity, cookie_name, set_cookie
+from signoff.server.oidc import Flow, OidcProvider, SignInRefused
+from signoff.server.rate_limit import RateLimit
+from signoff.server.seal import Seal, is_same
+
+LONGEST_FORM = 8 * 1024
+"""Bytes."""
+LONGEST_PATH = 2_000
+LONGEST_BROWSER = 120
+FORM_COOKIE = "signoff-form"
+FLOW_COOKIE = "signoff-oidc"
+_FORM_LASTS = timedelta(hours=1)
+_FLOW_LASTS = timedelta(minutes=10)
+_GONE = timedelta(0)
+_FORM, _FIELD, _FLOW = "form", "form field", "oidc"
+_SPENT = "This link was used before, has expired or was revoked. Ask for a new one."
+
+Fields: TypeAlias = "list[tuple[str, str]]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    action: str
+    button: str
+    fields: Fields
+
+
+class SignIn:
+    """The pages about signing in."""
+
+    def __init__(
+        self,
+        keys: KeyIdentity,
+        *,
+        title: str = "signoff",
+        lasts: timedelta = SESSION,
+        limit: RateLimit | None = None,
+        provider: OidcProvider | None = None,
+    ) -> None:
+        """`lasts`: how long a browser stays signed in. `provider`: where people sign in besides links."""
+        self._keys = keys
+        self._access = keys.broker.access
+        self._clock = keys.broker.clock
+        self._title = title
+        self._lasts = lasts
+        self._limit = limit or RateLimit(keys.broker.clock)
+        self._provider = provider
+        self._page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(
+            _file("page.html")
+        )
+        self._style = _file("style.css")
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        pages = [
+            Route("/sign-in", self._told(self.look), methods=["GET"]),
+            Route("/sign-in", self._told(self.sign_in), methods=["POST"]),
+            Route("/sign-in/style.css", self.style, methods=["GET"]),
+            Route("/sign-out", self._told(self.ask_out), methods=["GET"]),
+            Route("/sign-out", self._told(self.sign_out), methods=["POST"]),
+        ]
+        if self._provider is not None:
+            pages.append(Route("/sign-in/oidc", self._told(self.go_to_provider), methods=["GET"]))
+            pages.append(Route("/sign-in/oidc/callback", self._told(self.come_back), methods=["GET"]))
+        return [*pages]
+
+    def _told(self, handle: Any) -> Any:
+        """The handler; what it refuses is a page."""
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except SignInRefused as refused:
+                headers = {"Retry-After": str(refused.wait)} if refused.wait else None
+                response = self._show(request, "Not signed in", status=refused.status, problem=str(refused))
+                response.headers.update(headers or {})
+                return response
+
+        return answer
+
+    # --- by a link ---
+
+    async def look(self, request: Request) -> Response:
+        """The page that a link leads to; the way in, where there is no link. Changes nothing."""
+        goal = local_path(request.query_params.get("next", ""))
+        secret = request.query_params.get("link", "")
+        if not secret:
+            lines = () if self._provider is not None else _WAYS
+            return self._show(request, "Sign in", lines=lines, goal=goal)
+        link = await self._access.find(AccessKind.LINK, secret)
+        person = self._keys.person(link.holder) if link is not None else None
+        if person is None:
+            return self._show(request, "Sign in", status=403, problem=_SPENT, goal=goal)
+        seal = await self._keys.seal()
+        held = seal.open(_FORM, request.cookies.get(cookie_name(request, FORM_COOKIE), ""))
+        mark = held or secrets.token_urlsafe(16)
+        fields = [("link", secret), ("next", goal), ("token", seal.mark(_FIELD, mark))]
+        form = _Form("/sign-in", f"Sign in as {visible(person.name)}", fields)
+        lines = ("The link works once.",)
+        response = self._show(request, "Sign in", lines=lines, form=form, goal=goal)
+        set_cookie(response, request, FORM_COOKIE, seal.close(_FORM, mark), _FORM_LASTS)
+        return response
+
+    async def sign_in(self, request: Request) -> Response:
+        """Spend a link for a new session."""
+        self._count(request)
+        fields = await _form(request)
+        self._refuse_foreign(request)
+        seal = await self._keys.seal()
+        mark = seal.open(_FORM, request.cookies.get(cookie_name(request, FORM_COOKIE), ""))
+        if mark is None or not is_same(fields.get("token", ""), seal.mark(_FIELD, mark)):
+            raise SignInRefused("This page is out of date, or the browser keeps no cookies. Open the link again.", 403)
+        secret = fields.get("link", "")
+        link = await self._access.find(AccessKind.LINK, secret)
+        if link is None or self._keys.person(link.holder) is None:
+            raise SignInRefused(_SPENT, 403)
+        try:
+            _, made = await self._access.redeem(secret, lasts=self._lasts, label=_browser(request))
+        except WrongUse as error:  # somebody was faster
+            raise SignInRefused(_SPENT, 403) from error
+        response = await self._let_in(request, made, fields.get("next", ""))
+        set_cookie(response, request, FORM_COOKIE, "", _GONE)
+        return response
+
+    async def _let_in(self, request: Request, secret: str, goal: str) -> Response:
+        """Have the browser hold the new session; the one that it held ends."""
+        before = await self._session(request)
+        if before is not None:
+            await self._access.revoke(before.id, by=before.holder)
+        response = RedirectResponse(_base(request) + (local_path(goal) or "/"), status_code=303)
+        await self._keys.remember(response, request, secret, self._lasts)
+        return response
+
+    # --- at a provider ---
+
+    async def go_to_provider(self, request: Request) -> Response:
+        """Send the browser to the provider, with something that ties its answer to this browser."""
+        provider = self._provider
+        assert provider is not None, "there is no such route without one"
+        self._count(request)
+        seal, now = await self._keys.seal(), self._clock.now()
+        flow = Flow.begin(seal, now + _FLOW_LASTS, local_path(request.query_params.get("next", "")))
+        response = RedirectResponse(await provider.address(flow, now), status_code=303)
+        set_cookie(response, request, FLOW_COOKIE, seal.close(_FLOW, flow.text), _FLOW_LASTS)
+        return response
+
+    async def come_back(self, request: Request) -> Response:
+        """Take the provider's answer, and let in the person that it names."""
+        provider = self._provider
+        assert provider is not None, "there is no such route without one"
+        self._count(request)
+        flow = self._flow(await self._keys.seal(), request)
+        claims = await provider.claims(flow, request.query_params, self._clock.now())
+        person = provider.person(claims, self._keys.people())
+        if person is None or self._keys.person(person.name) is None:
+            raise SignInRefused("You are known there, but nobody here has that address or name.", 403)
+        _, made = await self._access.issue(
+            AccessKind.SESSION, person.name, by=person.name, lasts=self._lasts, label=_browser(request)
+        )
+        response = await self._let_in(request, made, flow.goal)
+        set_cookie(response, request, FLOW_COOKIE, "", _GONE)
+        return response
+
+    def _flow(self, seal: Seal, request: Request) -> Flow:
+        held = seal.open(_FLOW, request.cookies.get(cookie_name(request, FLOW_COOKIE), ""))
+        flow = Flow.read(seal, held) if held is not None else None
+        if flow is None or flow.until <= self._clock.now():
+            raise SignInRefused("This took too long, or was begun in another browser. Sign in again.", 403)
+        if not is_same(request.query_params.get("state", ""), flow.state):
+            raise SignInRefused("This answer is to another sign-in than yours. Sign in again.", 403)
+        return flow
+
+    # --- out ---
+
+    async def ask_out(self, request: Request) -> Response:
+        identity = await self._keys(request)
+        if identity is None or not identity.csrf:
+            return RedirectResponse(f"{_base(request)}/sign-in", status_code=303)
+        form = _Form("/sign-out", "Sign out", [("csrf", identity.csrf)])
+        return self._show(request, "Sign out", lines=(f"You are {visible(identity.actor.name)}.",), form=form)
+
+    async def sign_out(self, request: Request) -> Response:
+        """End the session that the browser holds."""
+        fields = await _form(request)
+        identity = await self._keys(request)
+        if identity is not None and identity.key is not None and identity.csrf:
+            self._refuse_foreign(request)
+            sent = request.headers.get(CSRF_HEADER) or fields.get("csrf", "")
+            if not is_same(sent, identity.csrf):
+                raise SignInRefused("This page is out of date: load it again.", 403)
+            await self._access.revoke(identity.key.id, by=identity.actor.name)
+        response = RedirectResponse(f"{_base(request)}/sign-in", status_code=303)
+        set_cookie(response, request, COOKIE, "", _GONE)
+        return response
+
+    # --- beside it ---
+
+    async def style(self, request: Request) -> Response:
+        return Response(self._style, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
+
+    async def _session(self, request: Request) -> AccessKey | None:
+        identity = await self._keys(request)
+        is_session = identity is not None and identity.key is not None and identity.key.kind is AccessKind.SESSION
+        return identity.key if identity is not None and is_session else None
+
+    def _count(self, request: Request) -> None:
+        wait = self._limit.wait(request.client.host if request.client is not None else "")
+        if wait:
+            raise SignInRefused(f"Too many tries. Wait {wait} seconds.", 429, wait=wait)
+
+    def _refuse_foreign(self, request: Request) -> None:
+        """Raise where a page of another site has sent the form. Some browsers say nothing, or `null`: tokens tell."""
+        own = f"{request.url.scheme}://{request.headers.get('host', '')}"
+        is_foreign = request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
+        if is_foreign or request.headers.get("origin", "null") not in ("null", own):
+            raise SignInRefused("This comes from a page of another site.", 403)
+
+    def _show(
+        self,
+        request: Request,
+        heading: str,
+        *,
+        status: int = 200,
+        problem: str = "",
+        lines: Sequence[str] = (),
+        form: _Form | None = None,
+        goal: str = "",
+    ) -> HTMLResponse:
+        provider: dict[str, str] | None = None
+        if self._provider is not None and (form is None or form.action == "/sign-in"):
+            href = "/sign-in/oidc" + (f"?next={quote(goal)}" if goal else "")
+            provider = {"href": href, "text": f"Sign in with {visible(self._provider.name)}"}
+        text = self._page.render(
+            language="en",
+            base=_base(request),
+            title=visible(self._title),
+            heading=heading,
+            problem=safe_text(problem),
+            lines=lines,
+            form=form,
+            provider=provider,
+        )
+        return HTMLResponse(text, status)
+
+
+_WAYS = (
+    "An admin gives you a personal link: signoff people link NAME.",
+    "On the machine that it runs on, the server prints one when it starts.",
+)
+
+
+def sign_in_path(connection: HTTPConnection) -> str:
+    """Where to send a browser that is not signed in, so that it comes back to where it was."""
+    query = f"?{connection.url.query}" if connection.url.query else ""
+    base = _base(connection)
+    path = connection.url.path.removeprefix(base)
+    return f"{base}/sign-in?next={quote(path + query, safe='/')}"
+
+
+def local_path(path: str) -> str:
+    """The path, if it leads nowhere but here; else none. Browsers read `//host`, `/\\host` and `/<tab>/host` alike."""
+    is_plain = path.isascii() and path.isprintable() and not any(char in path for char in " \\")
+    is_here = path.startswith("/") and not path.startswith("//") and len(path) <= LONGEST_PATH
+    return path if is_plain and is_here else ""
+
+
+def _base(connection: HTTPConnection) -> str:
+    """Where the application is mounted."""
+    return str(connection.scope.get("root_path", "")).rstrip("/")
+
+
+def _browser(request: Request) -> str:
+    return visible(request.headers.get("user-agent", ""))[:LONGEST_BROWSER]
+
+
+def _file(name: str) -> str:
+    return files("signoff.server").joinpath("sign_in_page", name).read_text("utf-8")
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The fields of a form, each once."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    size, parts = 0, list[bytes]()
+    async for part in request.stream():
+        size += len(part)
+        if size > LONGEST_FORM:
+            raise SignInRefused("That is too long.", 413)
+        parts.append(part)
+    if kind != "application/x-www-form-urlencoded":
+        return {}
+    try:
+        found = parse_qs(b"".join(parts).decode("ascii"), strict_parsing=True, max_num_fields=20, errors="strict")
+    except ValueError as error:
+        raise SignInRefused("That is no form of ours.", 400) from error
+    return {name: values[0] for name, values in found.items()}
