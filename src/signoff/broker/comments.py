@@ -8,7 +8,7 @@ from datetime import datetime
 from signoff.broker import requests as stored
 from signoff.broker.ids import new_id
 from signoff.broker.ledger import Ledger
-from signoff.core.comment import LONGEST, MOST, Comment, CommentKind, unanswered
+from signoff.core.comment import LONGEST, MOST, Comment, CommentKind, question_called, unanswered
 from signoff.core.lifecycle import OPEN, Commented
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
@@ -66,15 +66,7 @@ class BrokerComments:
         """The question whose id begins so; without one, the only one that waits. Raises `RequestError`."""
         said = await self.of(request_id)
         asked = [one.id for one in said if one.kind is CommentKind.QUESTION]
-        open_ones = [one.id for one in unanswered(said)]
-        found = [one for one in asked if one.startswith(prefix)] if prefix else open_ones
-        if len(found) == 1 or prefix in found:
-            return prefix if prefix in found else found[0]
-        if found:
-            what = f"begin with {prefix!r}" if prefix else "wait for an answer"
-            raise RequestError(f"several questions about request {request_id} {what}: {', '.join(found)}")
-        what = f"question {prefix!r}" if prefix else "question that waits for an answer"
-        raise RequestError(f"request {request_id} has no {what}")
+        return question_called(request_id, asked, [one.id for one in unanswered(said)], prefix)
 
     async def shown_with(self, request: ApprovalRequest) -> ApprovalRequest:
         """A request as it is put before people: with what was said about it."""

@@ -16,6 +16,7 @@ from signoff.cli import id_completion, shared_options
 from signoff.errors import RecordBroken, StoreError, WrongFile, WrongUse
 
 if TYPE_CHECKING:
+    from signoff.cli.server_client import ApprovalServer
     from signoff.core.record import Verified, Vouched
     from signoff.ports import Store
 
@@ -50,7 +51,7 @@ def audit(ctx: click.Context) -> None:
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the last N; 50 if nothing else is chosen.")
 @click.option("--follow", is_flag=True, help="Stay, and show what happens.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event, with the fields of an export.")
-@shared_options.where
+@shared_options.anywhere
 def log(
     request_id: str | None,
     run_id: str | None,
@@ -103,7 +104,7 @@ def log(
 @click.argument("file", required=False)
 @click.option("--key", "keys", multiple=True, metavar="HEX|FILE", help="Whose signature counts; may be repeated.")
 @shared_options.as_json
-@shared_options.where
+@shared_options.anywhere
 @click.pass_context
 def verify(
     ctx: click.Context, file: str | None, keys: tuple[str, ...], as_json: bool, store: str | None, policy: str | None
@@ -118,14 +119,21 @@ def verify(
       signoff audit verify
       signoff audit verify record.jsonl --key 3f0c…
     """
+    from signoff.cli.server_client import chosen_server
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.store.signing_key import read_public_key
 
     if file is not None and store is not None:
         raise WrongUse("FILE and --store are two records: name one of them")
     pinned = [read_public_key(key) for key in keys]
+    server = chosen_server(store, policy) if file is None else None
+    if server is not None and pinned:
+        raise WrongUse("a server checks its record by its own key; export it there, and check the file with --key")
     try:
-        checked = _verify_store(store, policy, pinned) if file is None else _verify_file(file, pinned)
+        if server is not None:
+            checked = _verified_by(server)
+        else:
+            checked = _verify_store(store, policy, pinned) if file is None else _verify_file(file, pinned)
     except RecordBroken as broken:
         if not as_json:
             raise
@@ -242,6 +250,17 @@ def _verify_store(store: str | None, policy: str | None, pinned: Sequence[str]) 
     return _Checked(record, by)
 
 
+def _verified_by(server: ApprovalServer) -> _Checked:
+    """What a server says of its own record."""
+    from signoff.core.record import Trust, Verified, Vouched
+
+    said = server.get("/audit/verify")
+    if not said["ok"]:
+        raise RecordBroken(said["error"], seq=said["event"] or 0)
+    record = Verified(events=said["events"], head=said["head"], signed={})
+    return _Checked(record, Vouched(trust=Trust(said["by"]), key=said["key"], upto=said["signed"]))
+
+
 def _verify_file(file: str, pinned: Sequence[str]) -> _Checked:
     from signoff.core.export import verify_export
     from signoff.core.record import vouched
@@ -296,11 +315,17 @@ def _with_store(
 ) -> T:
     from signoff.cli.loops import run
     from signoff.cli.open_broker import store_meant
+    from signoff.cli.server_client import chosen_server
     from signoff.wiring import settings_for
 
     async def main() -> T:
         return await work(kept)
 
+    if (server := chosen_server(store, policy)) is not None:
+        from signoff.cli.remote_record import RemoteRecord
+
+        kept = cast("Store", RemoteRecord(server))
+        return run(main())
     with closing(store_meant(store, settings_for(policy), make=make)) as kept:
         return run(main())
 

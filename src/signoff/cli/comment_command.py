@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from signoff.cli import id_completion, shared_options
-from signoff.cli.answer_command import VIA
-from signoff.core.comment import Comment, CommentKind
+from signoff.core.comment import CommentKind
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
+    from signoff.cli.approvals import Approvals
+    from signoff.cli.request_report import Sheet
     from signoff.config import Settings
-    from signoff.core.request import ApprovalRequest
 
-_DONE = {CommentKind.NOTE: "said", CommentKind.QUESTION: "asked back", CommentKind.ANSWER: "answered"}
+_DONE = {"note": "said", "question": "asked back", "answer": "answered"}
 
 
 @click.command(no_args_is_help=True)
@@ -23,7 +24,7 @@ _DONE = {CommentKind.NOTE: "said", CommentKind.QUESTION: "asked back", CommentKi
 @click.argument("text", metavar="TEXT")
 @shared_options.who
 @shared_options.as_json
-@shared_options.where
+@shared_options.anywhere
 def comment(request_id: str, text: str, name: str | None, as_json: bool, store: str | None, policy: str | None) -> None:
     """Say something about a request, for whoever decides it. It stands on the card wherever that is shown.
 
@@ -40,7 +41,7 @@ def comment(request_id: str, text: str, name: str | None, as_json: bool, store: 
 @click.option("--agent", is_flag=True, help="Have the agent's model answer now, from what was said in its run.")
 @shared_options.who
 @shared_options.as_json
-@shared_options.where
+@shared_options.anywhere
 def ask_back(
     request_id: str, text: str, agent: bool, name: str | None, as_json: bool, store: str | None, policy: str | None
 ) -> None:
@@ -73,7 +74,7 @@ def ask_back(
 @click.option("--to", "question", metavar="QUESTION", default="", help="Id of the question, where there are several.")
 @shared_options.who
 @shared_options.as_json
-@shared_options.where
+@shared_options.anywhere
 def reply(
     request_id: str,
     text: str,
@@ -114,47 +115,49 @@ def _say(
     question: str = "",
     asks_agent: bool = False,
 ) -> None:
+    from signoff.cli.approvals import with_approvals
+    from signoff.cli.server_client import chosen_server
+
+    if asks_agent and chosen_server(store, policy, name) is not None:
+        raise click.UsageError("--agent asks the agent's model from here; with a server, the server does that")
+
+    async def work(approvals: Approvals) -> tuple[Sheet, dict[str, Any]]:
+        return await approvals.say(request_id, text, kind, question)
+
+    sheet, said = with_approvals(store, policy, name, work)
+    _tell(sheet, said, as_json=as_json)
+    if asks_agent:
+        _tell(sheet, _agent_answer(sheet["id"], said["comment"], store, policy), as_json=as_json)
+
+
+def _agent_answer(request_id: str, question: str, store: str | None, policy: str | None) -> dict[str, Any]:
+    """What the agent's model says, once it stands beside the question."""
     from signoff.cli.open_broker import with_broker
-
-    async def work(broker: Broker, settings: Settings) -> tuple[ApprovalRequest, list[Comment]]:
-        from signoff.wiring import whoami
-
-        by = whoami(name, settings, via=VIA)
-        await broker.sweep()
-        request = await broker.find(request_id)
-        answers = ""
-        if kind is CommentKind.ANSWER:
-            answers = await broker.comments.question_meant(request.id, question)
-        said = [await broker.comments.add(request.id, text, by=by, kind=kind, answers=answers)]
-        if asks_agent:
-            _tell(request, said, as_json=as_json)  # at once: an answer may take a while, and may not come
-            said = [await _agent_answer(broker, said[0], store, policy)]
-        return request, said
-
-    _tell(*with_broker(store, policy, work), as_json=as_json)
-
-
-async def _agent_answer(broker: Broker, question: Comment, store: str | None, policy: str | None) -> Comment:
     from signoff.cli.startup import uncollected
-    from signoff.wiring import RunOptions, chosen_store, settings_for
+    from signoff.reports.request_sheet import comment_data
+    from signoff.wiring import RunOptions, chosen_store
 
     with uncollected():
         from signoff.wiring.agent_answers import answer_question
 
-    address = chosen_store(store, settings_for(policy)).address
-    return await answer_question(broker, question, RunOptions(store=address, unattended="park"))
+    async def work(broker: Broker, settings: Settings) -> dict[str, Any]:
+        request = await broker.get(request_id)
+        asked = next(one for one in await broker.comments.of(request_id) if one.id == question)
+        options = RunOptions(store=chosen_store(store, settings).address, unattended="park")
+        return comment_data(await answer_question(broker, asked, options), request.secrets)
+
+    return with_broker(store, policy, work)
 
 
-def _tell(request: ApprovalRequest, said: list[Comment], *, as_json: bool) -> None:
-    from signoff.cli.request_report import comment_data, comment_text
+def _tell(sheet: Sheet, said: Mapping[str, Any], *, as_json: bool) -> None:
+    from signoff.cli.request_report import comment_text
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import safe
 
-    for one in said:
-        if as_json:
-            click.echo(json_line({"request": request.id, **comment_data(one, request.secrets)}))
-            continue
-        click.echo(f"{_DONE[one.kind]}  {safe(one.id)}  about {safe(request.id)}  {safe(request.title)}")
-        if one.is_claim:
-            for line in comment_text(one, request.secrets).split("\n"):
-                click.echo(f"  {line}")
+    if as_json:
+        click.echo(json_line({"request": sheet["id"], **said}))
+        return
+    click.echo(f"{_DONE[said['kind']]}  {safe(said['comment'])}  about {safe(sheet['id'])}  {safe(sheet['title'])}")
+    if said["by"]["kind"] == "model":
+        for line in comment_text(said).split("\n"):
+            click.echo(f"  {line}")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signoff.cli import shared_options
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -32,6 +34,7 @@ ANSWERS_HELP = "Answer in advance, in order: approve, deny, deny:NOTE, edit, edi
     type=click.Path(path_type=Path, file_okay=False),
     help="Scratch directory. Default: a new one.",
 )
+@shared_options.only_here
 def demo(answers: str | None, directory: Path | None) -> None:
     """Watch an agent being allowed, asked about and refused.
 

@@ -15,16 +15,15 @@ from signoff.cli.approvals import (
     PreparedAnswer,
     TypedAnswer,
 )
+from signoff.cli.people_command import named
 from signoff.cli.terminal_text import iso, now, safe
 from signoff.core.comment import CommentKind
 from signoff.core.decision import ApprovalDecision
 from signoff.core.inbox_row import has_approved
-from signoff.core.people import Actor, Delegation, person_key
+from signoff.core.people import Actor, Delegation
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import spelled_out
-from signoff.core.visible import visible
-from signoff.errors import AlreadySettled, EditRefused, RequestError, UnknownRequest, WrongUse
-from signoff.policy.phrases import did_you_mean
+from signoff.errors import AlreadySettled, EditRefused, RequestError, UnknownRequest
 from signoff.reports.grant_report import grant_data, grant_report, grants_report
 from signoff.reports.request_sheet import comment_data, request_sheet, sheet_of
 from signoff.reports.run_report import run_data, run_report, runs_report
@@ -66,15 +65,18 @@ class LocalApprovals:
         from signoff.cli.request_report import late_text, outcome_step
 
         broker, by = self.broker, self.who()
+        await broker.sweep()
         try:
             request = await broker.find(given)
             if request.state is State.UNKNOWN:
                 raise RequestError(f"request {request.id} was approved and started, and {outcome_step(request.id)}")
             if request.state is not State.PENDING:
-                return PreparedAnswer(given=given, id=request.id, problems=(late_text(sheet_of(request, ())),))
+                return PreparedAnswer(given=given, problems=(late_text(sheet_of(request, ())),))
             decision = await self._decision(request, answer)
         except RequestError as error:
-            return PreparedAnswer(given=given, problems=problems_of(error), is_unknown=isinstance(error, UnknownRequest))
+            return PreparedAnswer(
+                given=given, problems=problems_of(error), is_unknown=isinstance(error, UnknownRequest)
+            )
 
         async def give() -> GivenAnswer:
             try:
@@ -210,15 +212,3 @@ class LocalApprovals:
 def problems_of(error: RequestError) -> tuple[str, ...]:
     """Why an answer was not taken, a line each."""
     return tuple(safe(one) for one in (error.problems if isinstance(error, EditRefused) else (str(error),)))
-
-
-def named(name: str, settings: Settings) -> str:
-    """The person as the policy file spells them. Where it names people, it has to be one of them."""
-    if not name.strip():
-        raise WrongUse("a person needs a name")
-    if not settings.people:
-        return name.strip()
-    for one in settings.people:
-        if person_key(one) == person_key(name):
-            return one
-    raise WrongUse(f"{settings.file} knows nobody called {visible(name)}\n  {did_you_mean(name, settings.people)}")

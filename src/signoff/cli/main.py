@@ -23,6 +23,7 @@ from signoff.errors import (
     RecordBroken,
     RequestError,
     RunError,
+    ServerFailed,
     SignoffError,
     StoreError,
 )
@@ -178,6 +179,8 @@ def code_of(error: SignoffError) -> int:
         case NobodyHere() | Halted():
             return WAITING
         case RequestError() | RunError() | StoreError() | RecordBroken() | LimitReached() | ChannelFailed():
+            return FAILED
+        case ServerFailed():
             return FAILED
         case _:
             return WRONG_USE

@@ -49,7 +49,7 @@ class RemoteApprovals:
             if sheet["state"] == "unknown":
                 raise RequestError(f"request {request_id} was approved and started, and {outcome_step(request_id)}")
             if sheet["state"] != "pending":
-                return PreparedAnswer(given=given, id=request_id, problems=(late_text(sheet),))
+                return PreparedAnswer(given=given, problems=(late_text(sheet),))
             body = self._body(sheet, answer)
             remembered = self._remembered(sheet, answer, body)
         except RequestError as error:

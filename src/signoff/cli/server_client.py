@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from time import monotonic
 from typing import Any, cast
@@ -14,40 +13,26 @@ from uuid import uuid4
 
 import click
 
+from signoff.cli.server_choice import OPTION, server_meant, server_options
 from signoff.core.safe import kept_text
 from signoff.core.visible import visible
 from signoff.errors import EditRefused, RequestError, ServerFailed, SignoffError, UnknownRequest, WrongUse
 from signoff.reports.request_sheet import FORMAT, TOLD
 
-OPTION, VARIABLE = "--server", "SIGNOFF_SERVER"
 TOKEN_OPTION, TOKEN_VARIABLE = "--token-file", "SIGNOFF_TOKEN"
 ROOT = "/api/v1"
 PATIENCE = 30.0
 """Seconds that a server has for an answer, from the connection to its last byte."""
 LARGEST = 64 * 1024 * 1024
 """Bytes of an answer."""
-_META = "signoff.server"
-"""Under which the options stand in the context of a command."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-@dataclass(slots=True)
-class GivenOptions:
-    """What was typed."""
-
-    url: str = ""
-    token_file: str = ""
-
-
-def given_options() -> GivenOptions:
-    """Where the options of the command at hand are noted."""
-    return click.get_current_context().meta.setdefault(_META, GivenOptions())
-
-
-def chosen_server(store: str | None = None, policy: str | None = None, name: str | None = None) -> ApprovalServer | None:
+def chosen_server(
+    store: str | None = None, policy: str | None = None, name: str | None = None
+) -> ApprovalServer | None:
     """The server that a command is to work through; None: it works here. Raises where that goes not with the rest."""
-    given = given_options()
-    url = given.url or ("" if store is not None else os.environ.get(VARIABLE, ""))
+    given, url = server_options(), server_meant(store)
     if not url:
         if given.token_file:
             raise click.UsageError(f"{TOKEN_OPTION} is for {OPTION}")
@@ -238,7 +223,8 @@ def _address(url: str) -> SplitResult:
         )
     if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
         raise WrongUse(
-            f"{visible(url)} is not encrypted: whoever listens would have your token\n  Use https; http is for this machine"
+            f"{visible(url)} is not encrypted: whoever listens would have your token\n"
+            "  Use https; http is for this machine"
         )
     return parts
 

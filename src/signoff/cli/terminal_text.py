@@ -13,7 +13,20 @@ from signoff.core.visible import visible
 from signoff.errors import WrongUse
 
 __all__ = [
-    "agent_name", "as_json", "cells", "clip", "count", "fold", "iso", "local", "now", "pad", "safe", "short_local", "when",
+    "agent_name",
+    "as_json",
+    "by_wall_clock",
+    "cells",
+    "clip",
+    "count",
+    "fold",
+    "iso",
+    "local",
+    "now",
+    "pad",
+    "safe",
+    "short_local",
+    "when",
 ]
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _DURATION = re.compile(r"([1-9][0-9]{0,5})\s*(min|[smhdw])")
@@ -30,6 +43,14 @@ def now() -> datetime:
 def local(moment: datetime | None) -> str:
     """A moment on the clock of whoever reads it, with the zone."""
     return moment_text(moment, datetime.astimezone) if moment is not None else ""
+
+
+def by_wall_clock(text: str) -> str:
+    """A text with the moments that it names by UTC, by the clock of whoever reads it."""
+    return _MOMENT.sub(lambda found: local(datetime.fromisoformat(f"{found[1]}+00:00")), text)
+
+
+_MOMENT = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC\b")
 
 
 def short_local(moment: datetime) -> str:

@@ -218,11 +218,11 @@ def card_for(
     )
 
 
-def by_clock(card: Card, deadline: datetime | None, zone: Zone, now: datetime) -> Card:
-    """A card that was drawn by UTC, as somebody sees it now, by their own clock."""
+def by_clock(card: Card, deadline: datetime | None, zone: Zone, now: datetime | None) -> Card:
+    """A card that was drawn by UTC, by somebody's own clock; with `now`, it says how long there is to answer."""
     if deadline is None or not card.until:
         return card
-    told = f"{moment_text(deadline, zone)}{_soon(deadline, now)}"
+    told = moment_text(deadline, zone) + (_soon(deadline, now) if now is not None else "")
     return replace(card, until=card.until.replace(moment_text(deadline), told, 1))
 
 

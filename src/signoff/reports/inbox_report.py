@@ -164,6 +164,50 @@ def as_data(page: Page) -> dict[str, Any]:
     }
 
 
+def page_from(data: Mapping[str, Any], halted: str) -> Page:
+    """The page that `as_data` told of; `halted` is what the switch holds."""
+    from signoff.core.delivery import Delivery, DeliveryState
+    from signoff.core.inbox_row import Item
+    from signoff.core.subject import Subject, SubjectKind
+
+    items: list[Item] = []
+    deliveries: dict[str, Sequence[Delivery]] = {}
+    for one in data["requests"]:
+        fields = {name: one[name] for name in ("id", "title", "tool", "worker", "run", "quorum", "votes", "escalated")}
+        texts = {name: one[name] or "" for name in ("task", "needs", "role", "assigned")}
+        items.append(
+            Item(
+                **fields,
+                **texts,
+                state=State(one["state"]),
+                loosened=tuple(one["loosened"]),
+                questions=one["questions"],
+                opened_at=datetime.fromisoformat(one["opened_at"]),
+                deadline=_moment(one["deadline"]),
+            )
+        )
+        subject = Subject(SubjectKind.REQUEST, one["id"])
+        deliveries[one["id"]] = [
+            Delivery(
+                channel=each["channel"],
+                subject=subject,
+                trail=one["run"] or one["id"],
+                state=DeliveryState(each["state"]),
+                problem=each["problem"] or "",
+                attempts=each["attempts"],
+                since=_moment(each["since"]),
+                due=_moment(each["next_at"]),
+                instead=each["instead"] or "",
+            )
+            for each in one["deliveries"]
+        ]
+    return Page(items, data["more"], halted, False, deliveries)
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text is not None else None
+
+
 def item_data(item: Item) -> dict[str, Any]:
     data: dict[str, Any] = {
         "id": item.id,

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 TOLD = "told"
 """The key of what only the lines for people need."""
+FORMAT = 1
+"""Of all reports together: a command reads those of the same format only."""
 
 
 async def request_sheet(broker: Broker, prefix: str, *, viewer: str = "") -> dict[str, Any]:
@@ -61,9 +63,7 @@ def sheet_of(request: ApprovalRequest, history: Sequence[Entry], *, viewer: str 
         "void": [_void(request, vote) for vote in request.votes],
         "changes": [_changed(request, vote.decision) for vote in request.votes],
         "is_own_decision": request.decision is not None and last != request.decision,
-        "settled": safe_text(settled_text(request), secrets=request.secrets)
-        if request.state is not State.PENDING
-        else "",
+        "settled": safe_text(settled_text(request), secrets=request.secrets),
         "settled_at": iso(settled_at(request)),
         "result": safe_text(status.result, secrets=request.secrets) if status.told_by else printable(status.result),
     }

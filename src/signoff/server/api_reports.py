@@ -14,7 +14,7 @@ from signoff.core.people import person_key
 from signoff.reports.grant_report import grant_report, grants_report
 from signoff.reports.inbox_report import Me, View, as_data
 from signoff.reports.policy_report import explanation_lines
-from signoff.reports.request_sheet import TOLD, request_sheet
+from signoff.reports.request_sheet import FORMAT, TOLD, request_sheet
 from signoff.reports.run_report import run_report, runs_report
 from signoff.server.api_policy import CallBody, explanation_of
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
@@ -49,35 +49,37 @@ async def report_inbox(visit: Visit[InboxReportQuery, Nothing]) -> Report:
     roles = {person_key(one.name): one.roles for one in state.people().values()}
     me = Me(by.name, roles.get(by.key, frozenset())) if visit.query.mine else None
     page = await View(visit.query.limit, me, roles).page(state.broker.store)
-    return Report({**as_data(page), TOLD: {"halted": page.halted}})
+    return _report({**as_data(page), TOLD: {"halted": page.halted}})
 
 
 async def report_request(visit: Visit[Nothing, Nothing]) -> Report:
     viewer = visit.identity.actor.name
-    return Report(await request_sheet(visit.state.broker, visit.path["request_id"], viewer=viewer))
+    return _report(await request_sheet(visit.state.broker, visit.path["request_id"], viewer=viewer))
 
 
 async def report_runs(visit: Visit[RunsReportQuery, Nothing]) -> Report:
-    return Report(
-        await runs_report(visit.state.broker, everything=visit.query.everything, limit=visit.query.limit)
-    )
+    return _report(await runs_report(visit.state.broker, everything=visit.query.everything, limit=visit.query.limit))
 
 
 async def report_run(visit: Visit[Nothing, Nothing]) -> Report:
-    return Report(await run_report(visit.state.broker, visit.path["run_id"]))
+    return _report(await run_report(visit.state.broker, visit.path["run_id"]))
 
 
 async def report_grants(visit: Visit[GrantsReportQuery, Nothing]) -> Report:
-    return Report(await grants_report(visit.state.broker, everything=visit.query.everything))
+    return _report(await grants_report(visit.state.broker, everything=visit.query.everything))
 
 
 async def report_grant(visit: Visit[Nothing, Nothing]) -> Report:
-    return Report(await grant_report(visit.state.broker, visit.path["grant_id"]))
+    return _report(await grant_report(visit.state.broker, visit.path["grant_id"]))
 
 
 async def report_explanation(visit: Visit[Nothing, CallBody]) -> Report:
     explanation = await explanation_of(visit)
-    return Report({**explanation.as_json(), TOLD: {"lines": list(explanation_lines(explanation))}})
+    return _report({**explanation.as_json(), TOLD: {"lines": list(explanation_lines(explanation))}})
+
+
+def _report(data: dict[str, Any]) -> Report:
+    return Report({**data, TOLD: {**data.get(TOLD, {}), "format": FORMAT}})
 
 
 def _read(path: str, name: str, about: str, handle: Any, query: type[ApiModel] = Nothing) -> Endpoint:
