@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from signoff.cli.server_client import chosen_server
 from signoff.core.comment import CommentKind
+from signoff.errors import UnknownRequest, UnknownRun
 
 if TYPE_CHECKING:
     from signoff.cli.remember import RememberOptions
@@ -154,7 +155,11 @@ def with_approvals(
         from signoff.cli.remote_approvals import RemoteApprovals
 
         async def remotely() -> T:
-            return await work(RemoteApprovals(server))
+            approvals = RemoteApprovals(server)
+            try:
+                return await work(approvals)
+            except (UnknownRequest, UnknownRun) as error:
+                raise type(error)(f"{error}; {approvals.place}") from error
 
         return run(remotely())
     from signoff.cli.local_approvals import LocalApprovals

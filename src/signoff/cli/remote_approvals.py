@@ -55,8 +55,11 @@ class RemoteApprovals:
         except RequestError as error:
             return PreparedAnswer(given=given, problems=_problems(error), is_unknown=isinstance(error, UnknownRequest))
 
+        card = sheet["card"] if answer.approved else None
+        is_long = card is not None and any(one["long"] for one in (*card["args"], *card["details"]))
+
         async def give() -> GivenAnswer:
-            return self._given(request_id, body)
+            return self._given(request_id, body, is_long=is_long)
 
         return PreparedAnswer(given=given, id=request_id, remembered=remembered, give=give)
 
@@ -120,8 +123,8 @@ class RemoteApprovals:
         }
         return offer["text"]
 
-    def _given(self, request_id: str, body: Mapping[str, Any]) -> GivenAnswer:
-        if body["decision"] == "approve" and body["args_digest"]:
+    def _given(self, request_id: str, body: Mapping[str, Any], *, is_long: bool) -> GivenAnswer:
+        if is_long:
             # Whoever types the id has read what `signoff show` prints, as without a server.
             self._server.post(f"/requests/{named(request_id)}/read", {"args_digest": body["args_digest"]})
         [result] = self._server.post("/votes", {"votes": [body]})["results"]
