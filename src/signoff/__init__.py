@@ -1,7 +1,8 @@
 """Human sign-off for the tool calls of AI agents.
 
-These names are all that most programs need. What else is documented is in five packages: `signoff.errors`,
-`signoff.channels`, `signoff.toolsets`, `signoff.workers` and `signoff.testing`; everything else is private.
+These names are all that most programs need. What else is documented is in six packages: `signoff.errors`,
+`signoff.channels`, `signoff.server`, `signoff.toolsets`, `signoff.workers` and `signoff.testing`; everything else is
+private.
 Nothing is loaded before it is used: `import signoff` costs next to nothing, and PydanticAI is imported only with the
 parts that run agents.
 """
