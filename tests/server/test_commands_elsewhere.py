@@ -209,7 +209,6 @@ COMMANDS = (
     ("approve", "plain1", "--note", "fine"),
     ("approve", "plain1"),
     ("approve", "lost1"),
-    ("approve", "long1", "--json"),
     ("approve", "nobody", "late1", "--json"),
     ("deny", "late1", "--json"),
     ("approve", "edit1", "--args", '{"to": "mallory", "amount": 3}'),
@@ -256,8 +255,9 @@ COMMANDS = (
     ("policy", "explain", "--tool", "pay", "--args", '{"amount": 2000}'),
     ("policy", "explain", "--tool", "pay", "--args", '{"to": "mallory"}', "--json"),
     ("policy", "explain", "--tool", "pay", "--label", "nope"),
+    ("approve", "long1", "--json"),
 )
-"""Typed one after the other, in both places."""
+"""Typed one after the other, in both places. The long one last: that it was read is on a server's record."""
 
 _TIMES = (
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "<moment>"),
@@ -484,7 +484,7 @@ def _http(status: str, body: bytes, *headers: str) -> bytes:
         (_http("302 Found", b"", "Location: https://evil.example/"), "it sends elsewhere, where a token is not sent"),
         (_http("502 Bad Gateway", b"<html>"), "it answers 502 with what is no JSON"),
         (_http("500 Oops", b'{"detail": "a\\u001b[2Jb"}'), "it answers 500: a⟦ESC⟧[2Jb"),
-        (b"", "Connection"),
+        (b"", "it hangs up without an answer"),
     ],
 )
 def test_answers_that_no_signoff_gives(
@@ -497,7 +497,7 @@ def test_answers_that_no_signoff_gives(
         desk.monkeypatch.setenv("SIGNOFF_SERVER", url)
         said = desk.run("show", "x")
     assert said.code == 1
-    assert told in said.err or not answer, said.err
+    assert told in said.err
     assert said.err.startswith("signoff: ")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from time import monotonic
 from typing import Any, cast
@@ -121,7 +122,10 @@ class ApprovalServer:
             status, said = self._exchanged(method, path, content, headers)
         except (ConnectionResetError, BrokenPipeError):
             # Nobody knows whether it was heard. The key sees to it that it is not done twice.
-            status, said = self._exchanged(method, path, content, headers)
+            try:
+                status, said = self._exchanged(method, path, content, headers)
+            except (ConnectionResetError, BrokenPipeError) as error:
+                raise self.strange("it hangs up without an answer: is this the right address?") from error
         return self._read(status, said, path)
 
     def _exchanged(
@@ -131,8 +135,8 @@ class ApprovalServer:
         connection = self._connection()
         try:
             connection.request(method, f"{self._parts.path.rstrip('/')}{ROOT}{path}", content, dict(headers))
-            response = connection.getresponse()
-            return response.status, self._all(response, connection, until)
+            with closing(connection.getresponse()) as response:
+                return response.status, self._all(response, connection, until)
         except TimeoutError as error:
             raise self.strange(f"it does not answer within {PATIENCE:.0f} seconds") from error
         except (ConnectionResetError, BrokenPipeError):
