@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from signoff.cli.server_client import chosen_server
+from signoff.cli.server_choice import is_elsewhere
 from signoff.core.comment import CommentKind
 from signoff.errors import UnknownRequest, UnknownRun
 
@@ -151,17 +151,8 @@ def with_approvals(
     """Do a command's work with what it is about, and let go of it."""
     from signoff.cli.loops import run
 
-    if (server := chosen_server(store, policy, name)) is not None:
-        from signoff.cli.remote_approvals import RemoteApprovals
-
-        async def remotely() -> T:
-            approvals = RemoteApprovals(server)
-            try:
-                return await work(approvals)
-            except (UnknownRequest, UnknownRun) as error:
-                raise type(error)(f"{error}; {approvals.place}") from error
-
-        return run(remotely())
+    if is_elsewhere(store):
+        return run(_remotely(store, policy, name, work))
     from signoff.cli.local_approvals import LocalApprovals
     from signoff.cli.open_broker import opened
 
@@ -170,3 +161,16 @@ def with_approvals(
 
     with opened(store, policy, make=make) as (broker, settings):
         return run(main())
+
+
+async def _remotely(
+    store: str | None, policy: str | None, name: str | None, work: Callable[[Approvals], Awaitable[T]]
+) -> T:
+    from signoff.cli.remote_approvals import RemoteApprovals
+    from signoff.cli.server_client import server_for
+
+    approvals = RemoteApprovals(server_for(store, policy, name))
+    try:
+        return await work(approvals)
+    except (UnknownRequest, UnknownRun) as error:
+        raise type(error)(f"{error}; {approvals.place}") from error

@@ -16,7 +16,6 @@ from signoff.cli import id_completion, shared_options
 from signoff.errors import RecordBroken, StoreError, WrongFile, WrongUse
 
 if TYPE_CHECKING:
-    from signoff.cli.server_client import ApprovalServer
     from signoff.core.record import Verified, Vouched
     from signoff.ports import Store
 
@@ -119,19 +118,19 @@ def verify(
       signoff audit verify
       signoff audit verify record.jsonl --key 3f0c…
     """
-    from signoff.cli.server_client import chosen_server
+    from signoff.cli.server_choice import is_elsewhere
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.store.signing_key import read_public_key
 
     if file is not None and store is not None:
         raise WrongUse("FILE and --store are two records: name one of them")
     pinned = [read_public_key(key) for key in keys]
-    server = chosen_server(store, policy) if file is None else None
-    if server is not None and pinned:
+    elsewhere = file is None and is_elsewhere(store)
+    if elsewhere and pinned:
         raise WrongUse("a server checks its record by its own key; export it there, and check the file with --key")
     try:
-        if server is not None:
-            checked = _verified_by(server)
+        if elsewhere:
+            checked = _verified_elsewhere(store, policy)
         else:
             checked = _verify_store(store, policy, pinned) if file is None else _verify_file(file, pinned)
     except RecordBroken as broken:
@@ -250,11 +249,12 @@ def _verify_store(store: str | None, policy: str | None, pinned: Sequence[str]) 
     return _Checked(record, by)
 
 
-def _verified_by(server: ApprovalServer) -> _Checked:
+def _verified_elsewhere(store: str | None, policy: str | None) -> _Checked:
     """What a server says of its own record."""
+    from signoff.cli.server_client import server_for
     from signoff.core.record import Trust, Verified, Vouched
 
-    said = server.get("/audit/verify")
+    said = server_for(store, policy).get("/audit/verify")
     if not said["ok"]:
         raise RecordBroken(said["error"], seq=said["event"] or 0)
     record = Verified(events=said["events"], head=said["head"], signed={})
@@ -315,16 +315,17 @@ def _with_store(
 ) -> T:
     from signoff.cli.loops import run
     from signoff.cli.open_broker import store_meant
-    from signoff.cli.server_client import chosen_server
+    from signoff.cli.server_choice import is_elsewhere
     from signoff.wiring import settings_for
 
     async def main() -> T:
         return await work(kept)
 
-    if (server := chosen_server(store, policy)) is not None:
+    if is_elsewhere(store):
         from signoff.cli.remote_record import RemoteRecord
+        from signoff.cli.server_client import server_for
 
-        kept = cast("Store", RemoteRecord(server))
+        kept = cast("Store", RemoteRecord(server_for(store, policy)))
         return run(main())
     with closing(store_meant(store, settings_for(policy), make=make)) as kept:
         return run(main())

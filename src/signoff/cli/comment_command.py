@@ -116,9 +116,9 @@ def _say(
     asks_agent: bool = False,
 ) -> None:
     from signoff.cli.approvals import with_approvals
-    from signoff.cli.server_client import chosen_server
+    from signoff.cli.server_choice import is_elsewhere
 
-    if asks_agent and chosen_server(store, policy, name) is not None:
+    if asks_agent and is_elsewhere(store):
         raise click.UsageError("--agent asks the agent's model from here; with a server, the server does that")
 
     async def work(approvals: Approvals) -> tuple[Sheet, dict[str, Any]]:

@@ -26,13 +26,13 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
     """
     from signoff.cli.approvals import with_approvals
     from signoff.cli.open_broker import say_where
-    from signoff.cli.server_client import chosen_server
+    from signoff.cli.server_choice import is_elsewhere
     from signoff.cli.terminal_text import by_wall_clock, safe
 
     async def work(approvals: Approvals) -> str:
         return await approvals.halt(note)
 
-    is_new = chosen_server(store, policy, name) is None and _meant("halt", store, policy).is_missing
+    is_new = not is_elsewhere(store) and _meant("halt", store, policy).is_missing
     said = with_approvals(store, policy, name, work, make=True)
     click.echo(f"Nothing new runs: {safe(by_wall_clock(said))}")
     say_where(store, policy)
@@ -68,12 +68,12 @@ def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -
     """
     from signoff.cli.approvals import with_approvals
     from signoff.cli.open_broker import say_where
-    from signoff.cli.server_client import chosen_server
+    from signoff.cli.server_choice import is_elsewhere
 
     async def work(approvals: Approvals) -> bool:
         return await approvals.unhalt(note)
 
-    if chosen_server(store, policy, name) is None:
+    if not is_elsewhere(store):
         _meant("unhalt", store, policy)
     was = with_approvals(store, policy, name, work)
     click.echo("Things run again." if was else "Nothing was halted.")

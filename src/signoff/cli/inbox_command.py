@@ -46,12 +46,12 @@ def inbox(
     """
     import asyncio
 
-    from signoff.cli.server_choice import server_meant
+    from signoff.cli.server_choice import is_elsewhere
 
     if tui:
         from signoff.cli.inbox_screen import answer_all
 
-        if server_meant(store):
+        if is_elsewhere(store):
             raise click.UsageError("--tui works on a store of this machine; with a server there is its page")
 
         if watch or as_json:
@@ -60,7 +60,7 @@ def inbox(
         return
     if watch and not as_json and not sys.stdout.isatty():
         raise click.UsageError("--watch draws on a terminal; for programs there is --watch --json")
-    if server_meant(store):
+    if is_elsewhere(store):
         _elsewhere(store, policy, name, limit=limit, mine=mine, watch=watch, as_json=as_json)
         return
     from signoff.cli.open_broker import store_at
@@ -109,11 +109,10 @@ def _elsewhere(
     store: str | None, policy: str | None, name: str | None, *, limit: int, mine: bool, watch: bool, as_json: bool
 ) -> None:
     """The inbox that a server has."""
-    from signoff.cli.server_client import chosen_server
+    from signoff.cli.server_client import server_for
     from signoff.reports.inbox_report import page_from
 
-    server = chosen_server(store, policy, name)
-    assert server is not None, "whoever calls has looked"
+    server = server_for(store, policy, name)
 
     def look() -> Page:
         found = server.report("/inbox", limit=limit, mine=mine)

@@ -160,12 +160,15 @@ def explain(
 
 def _server_for(file: str | None) -> ApprovalServer | None:
     """The server whose policy is asked about; None where it is that of a file here."""
-    from signoff.cli.server_choice import server_meant, server_options
-    from signoff.cli.server_client import chosen_server
+    from signoff.cli.server_choice import is_elsewhere, server_options
 
     if file is not None and server_options().url:
         raise click.UsageError("FILE is a policy here, and a server goes by its own: leave one of them out")
-    return chosen_server() if file is None and server_meant(None) else None
+    if file is not None or not is_elsewhere(None):
+        return None
+    from signoff.cli.server_client import server_for
+
+    return server_for()
 
 
 def _call_body(call: Call) -> dict[str, Any]:

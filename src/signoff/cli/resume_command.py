@@ -74,9 +74,9 @@ def resume(
 
     if (run is None) is not everything:
         raise click.UsageError("Name one run, or say --all.")
-    from signoff.cli.server_choice import server_meant
+    from signoff.cli.server_choice import is_elsewhere
 
-    if server_meant(store):
+    if is_elsewhere(store):
         if suspend or wait or policy or ask or deny or model or traceback or ui != "terminal":
             raise click.UsageError("with a server, a run goes on there, as it began: leave the other options out")
         _resume_elsewhere(run, store, as_json=as_json)
@@ -118,13 +118,11 @@ def resume(
 def _resume_elsewhere(run: str | None, store: str | None, *, as_json: bool) -> None:
     """Have a server go on with a run, or with all that can. It says what comes of them in `signoff runs`."""
     from signoff.cli.remote_approvals import RemoteApprovals
-    from signoff.cli.server_client import chosen_server
+    from signoff.cli.server_client import server_for
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import safe
 
-    server = chosen_server(store)
-    assert server is not None, "whoever calls has looked"
-    approvals = RemoteApprovals(server)
+    approvals = RemoteApprovals(server_for(store))
 
     async def work() -> list[str]:
         if run is not None:

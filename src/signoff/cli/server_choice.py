@@ -28,3 +28,8 @@ def server_options() -> ServerOptions:
 def server_meant(store: str | None) -> str:
     """The address of the server that is meant; empty where the command works here. A store that is typed is here."""
     return server_options().url or ("" if store is not None else os.environ.get(VARIABLE, ""))
+
+
+def is_elsewhere(store: str | None) -> bool:
+    """Whether anything says that a server is meant, be it rightly or not: then it is worth to load what reaches it."""
+    return bool(server_meant(store) or server_options().token_file)

@@ -29,15 +29,11 @@ LARGEST = 64 * 1024 * 1024
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-def chosen_server(
-    store: str | None = None, policy: str | None = None, name: str | None = None
-) -> ApprovalServer | None:
-    """The server that a command is to work through; None: it works here. Raises where that goes not with the rest."""
+def server_for(store: str | None = None, policy: str | None = None, name: str | None = None) -> ApprovalServer:
+    """The server that a command is to work through, where one is meant. Raises where that goes not with the rest."""
     given, url = server_options(), server_meant(store)
     if not url:
-        if given.token_file:
-            raise click.UsageError(f"{TOKEN_OPTION} is for {OPTION}")
-        return None
+        raise click.UsageError(f"{TOKEN_OPTION} is for {OPTION}")
     if store is not None:
         raise click.UsageError(f"--store and {OPTION} are two places: name one of them")
     if policy is not None:
