@@ -201,6 +201,16 @@ class ChannelFailed(SignoffError):
         super().__init__(problem)
 
 
+class ServerFailed(SignoffError):
+    """A server that a command works through cannot be used: unreachable, of another version, or it refuses the token.
+
+    Nothing was done, as far as is known; what was sent is done at most once.
+
+    Fix: as the message says; `SIGNOFF_SERVER` and `--server` name the server, `SIGNOFF_TOKEN` and `--token-file` the
+    token.
+    """
+
+
 class NobodyHere(SignoffError):
     """Raised by an approver that has nobody to ask now. The request stays open and the run suspends.
 

@@ -19,6 +19,7 @@ from signoff.core.lifecycle import (
     Assigned,
     Cancelled,
     Claimed,
+    Commented,
     Dated,
     Entered,
     Event,
@@ -75,6 +76,7 @@ events: st.SearchStrategy[Event] = st.one_of(
     st.just(Reminded()),
     st.builds(Dated, st.integers(-60, 600).map(lambda seconds: NOW + timedelta(seconds=seconds))),
     st.builds(Assigned, st.sampled_from(["", "ana", "ben"])),
+    st.just(Commented()),
     st.builds(OutcomeReported, actors, st.booleans()),
 )
 requirements = st.builds(

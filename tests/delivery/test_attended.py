@@ -11,8 +11,10 @@ from datetime import timedelta
 import pytest
 
 from signoff.channels.approver import ApproverChannel
+from signoff.core.comment import CommentKind
 from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.notice import Asked
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import OnTimeout, Requirement
 from signoff.delivery.local_channel import Attended
@@ -277,3 +279,17 @@ async def test_without_a_terminal_nobody_is_there(office: Office) -> None:
         assert not await made.settled()
         assert isinstance(made.failure, ChannelFailed) and isinstance(made.failure.__cause__, NobodyHere)
     assert await state(office, one) is State.PENDING
+
+
+async def test_a_question_that_is_asked_elsewhere_comes_onto_the_card(office: Office) -> None:
+    [one] = await office.ask()
+    screen = Screen()
+    async with attended(office, screen) as made:
+        await made.show(requests([one]))
+        await screen.shows(one)
+        asked = await office.broker.comments.add(
+            one.request.id, "Which invoice?", by=Actor(name="ben"), kind=CommentKind.QUESTION
+        )
+        await soon(lambda: screen.cards[one.request.id][0].comments == (asked,), "it is not drawn as it stands now")
+        screen.answers(one, YES)
+        assert await made.settled()

@@ -11,6 +11,7 @@ from tests.broker.conftest import Opens, kill, kinds
 from tests.delivery.posting import ANA, NO, YES, Board, ask_all, post_for, row, rows
 
 from signoff.broker import Broker
+from signoff.core.comment import CommentKind
 from signoff.core.delivery import NEVER, DeliveryState
 from signoff.core.notice import Asked, Notice
 from signoff.core.request import State
@@ -434,3 +435,19 @@ async def test_gone_is_shown_anew_while_it_waits_and_not_after(broker: Broker) -
 async def test_routes_that_do_not_fit_together_are_refused(broker: Broker, routes: list[Route], why: str) -> None:
     with pytest.raises(WrongUse, match=why):
         Reconciler(broker, routes, inbox=lambda name: None)  # type: ignore[arg-type, return-value]
+
+
+async def test_what_is_said_about_a_request_is_shown_wherever_it_stands(broker: Broker) -> None:
+    boards = [Board("one"), Board("two")]
+    post = post_for(broker, *boards)
+    [request] = await ask_all(broker, "c1")
+    await post.round()
+    asked = await broker.comments.add(request, "Which invoice?", by=ANA, kind=CommentKind.QUESTION)
+    await post.round()
+    await post.round()
+    for board in boards:
+        assert board.shown == [(request, 0), (request, 1)], "once, and not again without need"
+        assert board.call(request).comments == (asked,)
+    answer = await broker.comments.add(request, "4711", by=ANA, kind=CommentKind.ANSWER, answers=asked.id)
+    await post.round()
+    assert boards[0].call(request).comments == (asked, answer)

@@ -8,9 +8,10 @@ from datetime import datetime
 from signoff.broker import requests as stored
 from signoff.broker.ids import new_id
 from signoff.broker.ledger import Ledger
-from signoff.core.comment import LONGEST, Comment, CommentKind
+from signoff.core.comment import LONGEST, MOST, Comment, CommentKind, question_called, unanswered
+from signoff.core.lifecycle import OPEN, Commented
 from signoff.core.people import Actor
-from signoff.core.request import State
+from signoff.core.request import ApprovalRequest, State
 from signoff.errors import RequestError
 from signoff.ports import Transaction
 
@@ -41,12 +42,16 @@ class BrokerComments:
             request = stored.found(tx, request_id)
             if kind is CommentKind.QUESTION and request.state is not State.PENDING:
                 raise RequestError(f"request {request.id} is {request.state}: nothing can be asked back any longer")
+            before = tx.comments.of(request.id)
+            if len(before) >= MOST:
+                raise RequestError(f"request {request.id} has {MOST} comments already: nothing more can be said there")
             if kind is CommentKind.ANSWER:
-                questions = {one.id for one in tx.comments.of(request.id) if one.kind is CommentKind.QUESTION}
-                if answers not in questions:
+                if answers not in {one.id for one in before if one.kind is CommentKind.QUESTION}:
                     raise RequestError(f"request {request.id} has no question {answers!r} to be answered")
             comment = Comment(id=new_id(), request=request.id, by=by, at=now, text=text, kind=kind, answers=answers)
             tx.comments.add(comment)
+            if request.state in OPEN:  # whoever shows it is to show this too
+                stored.put(tx, request, Commented(), now)
             told = {"comment": comment.id, "what": str(kind), "by": by.name, "via": by.via, "text": text}
             tx.record.append([self._ledger.journal.step(request, "commented", now, **told)])
             return comment
@@ -57,8 +62,19 @@ class BrokerComments:
         """What was said about a request, in order."""
         return await self._ledger.store.read(lambda tx: tx.comments.of(request_id))
 
+    async def question_meant(self, request_id: str, prefix: str = "") -> str:
+        """The question whose id begins so; without one, the only one that waits. Raises `RequestError`."""
+        said = await self.of(request_id)
+        asked = [one.id for one in said if one.kind is CommentKind.QUESTION]
+        return question_called(request_id, asked, [one.id for one in unanswered(said)], prefix)
 
-def unanswered(comments: Sequence[Comment]) -> list[Comment]:
-    """Questions that nobody has answered yet."""
-    answered = {one.answers for one in comments}
-    return [one for one in comments if one.kind is CommentKind.QUESTION and one.id not in answered]
+    async def shown_with(self, request: ApprovalRequest) -> ApprovalRequest:
+        """A request as it is put before people: with what was said about it."""
+        return await self._ledger.store.read(lambda tx: with_comments(tx, request)) if request.version else request
+
+
+def with_comments(tx: Transaction, request: ApprovalRequest) -> ApprovalRequest:
+    """A request as it is put before people: with what was said about it."""
+    if not request.version:  # nothing became of it yet, and a comment would have
+        return request
+    return request.changed_to(comments=tuple(tx.comments.of(request.id)))

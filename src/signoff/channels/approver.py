@@ -486,7 +486,7 @@ def _survived(what: str) -> Generator[None]:
 async def _as_it_stands(request: ApprovalRequest, inbox: Inbox) -> ApprovalRequest:
     """A request with what time and other people have made of it since it was asked about."""
     now = await inbox.request(request.id)
-    fields = ("deadline", "remind_at", "escalated", "votes", "assigned", "version")
+    fields = ("deadline", "remind_at", "escalated", "votes", "assigned", "comments", "version")
     return request.changed_to(**{name: getattr(now, name) for name in fields})
 
 

@@ -150,6 +150,7 @@ def _drawn(card: Card, look: TerminalLook, cut: Cut) -> Drawing:
     if card.preview is not None:
         _draw_preview(frame, card.preview, cut)
     _draw_context(frame, card)
+    _draw_comments(frame, card)
     _draw_notes(frame, card, whole=cut is WHOLE)
     separator = " · " if look.boxes else ", "
     frame.rule(look.edges.bottom, f"request {card.request_id}{separator}sha256 {card.digest[:12]}", "dim")
@@ -308,6 +309,15 @@ def _draw_context(frame: _Frame, card: Card) -> None:
     if told := [fact for fact in facts if fact[1]]:
         frame.rule(frame.look.edges.middle, "how it came to this")
         frame.fields(told)
+
+
+def _draw_comments(frame: _Frame, card: Card) -> None:
+    """What was said about it. A question that waits for its answer stands out."""
+    if not card.comments:
+        return
+    before = f", and {card.left_out:,} before" if card.left_out else ""
+    frame.rule(frame.look.edges.middle, f"what was said about it{before}")
+    frame.fields([(one.heading, one.text, "bold yellow" if one.is_open else "") for one in card.comments])
 
 
 def _draw_notes(frame: _Frame, card: Card, *, whole: bool) -> None:

@@ -50,7 +50,7 @@ def audit(ctx: click.Context) -> None:
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the last N; 50 if nothing else is chosen.")
 @click.option("--follow", is_flag=True, help="Stay, and show what happens.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event, with the fields of an export.")
-@shared_options.where
+@shared_options.anywhere
 def log(
     request_id: str | None,
     run_id: str | None,
@@ -103,7 +103,7 @@ def log(
 @click.argument("file", required=False)
 @click.option("--key", "keys", multiple=True, metavar="HEX|FILE", help="Whose signature counts; may be repeated.")
 @shared_options.as_json
-@shared_options.where
+@shared_options.anywhere
 @click.pass_context
 def verify(
     ctx: click.Context, file: str | None, keys: tuple[str, ...], as_json: bool, store: str | None, policy: str | None
@@ -118,14 +118,21 @@ def verify(
       signoff audit verify
       signoff audit verify record.jsonl --key 3f0c…
     """
+    from signoff.cli.server_choice import is_elsewhere
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.store.signing_key import read_public_key
 
     if file is not None and store is not None:
         raise WrongUse("FILE and --store are two records: name one of them")
     pinned = [read_public_key(key) for key in keys]
+    elsewhere = file is None and is_elsewhere(store)
+    if elsewhere and pinned:
+        raise WrongUse("a server checks its record by its own key; export it there, and check the file with --key")
     try:
-        checked = _verify_store(store, policy, pinned) if file is None else _verify_file(file, pinned)
+        if elsewhere:
+            checked = _verified_elsewhere(store, policy)
+        else:
+            checked = _verify_store(store, policy, pinned) if file is None else _verify_file(file, pinned)
     except RecordBroken as broken:
         if not as_json:
             raise
@@ -242,6 +249,18 @@ def _verify_store(store: str | None, policy: str | None, pinned: Sequence[str]) 
     return _Checked(record, by)
 
 
+def _verified_elsewhere(store: str | None, policy: str | None) -> _Checked:
+    """What a server says of its own record."""
+    from signoff.cli.server_client import server_for
+    from signoff.core.record import Trust, Verified, Vouched
+
+    said = server_for(store, policy).get("/audit/verify")
+    if not said["ok"]:
+        raise RecordBroken(said["error"], seq=said["event"] or 0)
+    record = Verified(events=said["events"], head=said["head"], signed={})
+    return _Checked(record, Vouched(trust=Trust(said["by"]), key=said["key"], upto=said["signed"]))
+
+
 def _verify_file(file: str, pinned: Sequence[str]) -> _Checked:
     from signoff.core.export import verify_export
     from signoff.core.record import vouched
@@ -296,11 +315,18 @@ def _with_store(
 ) -> T:
     from signoff.cli.loops import run
     from signoff.cli.open_broker import store_meant
+    from signoff.cli.server_choice import is_elsewhere
     from signoff.wiring import settings_for
 
     async def main() -> T:
         return await work(kept)
 
+    if is_elsewhere(store):
+        from signoff.cli.remote_record import RemoteRecord
+        from signoff.cli.server_client import server_for
+
+        kept = cast("Store", RemoteRecord(server_for(store, policy)))
+        return run(main())
     with closing(store_meant(store, settings_for(policy), make=make)) as kept:
         return run(main())
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signoff.cli import shared_options
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -33,6 +35,7 @@ ANSWERS_HELP = "Answer in advance, in order: approve, deny, deny:NOTE, edit, edi
     help="Scratch directory. Default: a new one.",
 )
 @click.option("--web", is_flag=True, help="Be asked in the web inbox, of a server of its own (needs the extra web).")
+@shared_options.only_here
 def demo(answers: str | None, directory: Path | None, web: bool) -> None:
     """Watch an agent being allowed, asked about and refused.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -10,15 +9,14 @@ import click
 from signoff.cli import shared_options
 
 if TYPE_CHECKING:
-    from signoff.broker import Broker
-    from signoff.config import Settings
+    from signoff.cli.approvals import Approvals
     from signoff.store.chosen import ChosenStore
 
 
 @click.command()
 @shared_options.note("Why; whoever is stopped is told.")
 @shared_options.who
-@shared_options.where
+@shared_options.anywhere
 def halt(note: str, name: str | None, store: str | None, policy: str | None) -> None:
     """Stop everything: nothing new runs, in any process that uses this store. What is pending stays pending.
 
@@ -26,18 +24,17 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
     Example:
       signoff halt --note "wrong prices in the catalogue"
     """
-    from signoff.cli.open_broker import say_where, with_broker
-    from signoff.cli.terminal_text import safe
+    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_broker import say_where
+    from signoff.cli.server_choice import is_elsewhere
+    from signoff.cli.terminal_text import by_wall_clock, safe
 
-    async def work(broker: Broker, settings: Settings) -> str:
-        from signoff.wiring.project import requester_of
+    async def work(approvals: Approvals) -> str:
+        return await approvals.halt(note)
 
-        # In an emergency nobody is asked whether they are on file; the record says who it was.
-        return await broker.switch.halt(by=name or requester_of(None, settings), why=note, zone=datetime.astimezone)
-
-    meant = _meant("halt", store, policy)
-    is_new = meant.is_missing
-    click.echo(f"Nothing new runs: {safe(with_broker(store, policy, work, make=True))}")
+    is_new = not is_elsewhere(store) and _meant("halt", store, policy).is_missing
+    said = with_approvals(store, policy, name, work, make=True)
+    click.echo(f"Nothing new runs: {safe(by_wall_clock(said))}")
     say_where(store, policy)
     if is_new:
         click.echo("Nothing has run with this store yet. Runs of other users, or with another store, are not stopped.")
@@ -61,7 +58,7 @@ def _meant(command: str, store: str | None, policy: str | None) -> ChosenStore:
 @click.command()
 @shared_options.note("Why, for the record.")
 @shared_options.who
-@shared_options.where
+@shared_options.anywhere
 def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -> None:
     """Let things run again.
 
@@ -69,14 +66,15 @@ def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -
     Example:
       signoff unhalt
     """
-    from signoff.cli.open_broker import say_where, with_broker
+    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_broker import say_where
+    from signoff.cli.server_choice import is_elsewhere
 
-    async def work(broker: Broker, settings: Settings) -> bool:
-        from signoff.wiring import whoami
+    async def work(approvals: Approvals) -> bool:
+        return await approvals.unhalt(note)
 
-        return await broker.switch.unhalt(by=whoami(name, settings, via="command").name, why=note)
-
-    _meant("unhalt", store, policy)
-    was = with_broker(store, policy, work)
+    if not is_elsewhere(store):
+        _meant("unhalt", store, policy)
+    was = with_approvals(store, policy, name, work)
     click.echo("Things run again." if was else "Nothing was halted.")
     say_where(store, policy)

@@ -62,7 +62,7 @@ def _waiting(tx: Transaction, states: tuple[str, ...]) -> Found:
 
 
 def _runs(tx: Transaction) -> Found:
-    from signoff.cli.request_report import masked
+    from signoff.reports.request_sheet import masked
 
     return [(run.id, masked(f"{run.agent} {run.prompt}")) for run in tx.runs.all(going=True, limit=MOST)]
 

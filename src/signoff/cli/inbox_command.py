@@ -10,8 +10,8 @@ import click
 from signoff.cli import shared_options
 
 if TYPE_CHECKING:
-    from signoff.cli.inbox_page import Page, View
     from signoff.config import Settings
+    from signoff.reports.inbox_report import Page, View
     from signoff.store.chosen import ChosenStore
 
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many to show.")
 @click.option("--mine", is_flag=True, help="Only what waits for your answer and nobody else works on.")
 @shared_options.who
-@shared_options.where
+@shared_options.anywhere
 def inbox(
     as_json: bool,
     watch: bool,
@@ -46,8 +46,13 @@ def inbox(
     """
     import asyncio
 
+    from signoff.cli.server_choice import is_elsewhere
+
     if tui:
         from signoff.cli.inbox_screen import answer_all
+
+        if is_elsewhere(store):
+            raise click.UsageError("--tui works on a store of this machine; with a server there is its page")
 
         if watch or as_json:
             raise click.UsageError("--tui draws on the whole screen; leave --watch and --json out")
@@ -55,6 +60,9 @@ def inbox(
         return
     if watch and not as_json and not sys.stdout.isatty():
         raise click.UsageError("--watch draws on a terminal; for programs there is --watch --json")
+    if is_elsewhere(store):
+        _elsewhere(store, policy, name, limit=limit, mine=mine, watch=watch, as_json=as_json)
+        return
     from signoff.cli.open_broker import store_at
 
     view, chosen = _chosen(store, policy, limit, mine, name)
@@ -64,9 +72,9 @@ def inbox(
             from signoff.cli.inbox_watch import stay
             from signoff.cli.loops import run
 
-            run(stay(kept, view, as_json=as_json))
+            run(stay(lambda: view.page(kept), kept.watch, as_json=as_json, mine=mine))
         else:
-            _show(asyncio.run(view.page(kept)), as_json, mine, chosen)
+            _show(asyncio.run(view.page(kept)), as_json, mine, chosen.in_words())
     finally:
         kept.close()
 
@@ -75,7 +83,7 @@ def _chosen(
     store: str | None, policy: str | None, limit: int, mine: bool, name: str | None
 ) -> tuple[View, ChosenStore]:
     """What is looked at, and where. No file is read, nor what reads it loaded, without need."""
-    from signoff.cli.inbox_page import View
+    from signoff.reports.inbox_report import View
     from signoff.store.chosen import named_store
 
     if policy is None and not mine and (named := named_store(store)):
@@ -88,8 +96,8 @@ def _chosen(
 
 
 def _mine(limit: int, name: str | None, settings: Settings) -> View:
-    from signoff.cli.inbox_page import Me, View
     from signoff.core.people import person_key
+    from signoff.reports.inbox_report import Me, View
     from signoff.wiring import whoami
 
     person = whoami(name, settings, via="command")
@@ -97,12 +105,42 @@ def _mine(limit: int, name: str | None, settings: Settings) -> View:
     return View(limit, Me(person.name, person.roles), roles)
 
 
-def _show(page: Page, as_json: bool, mine: bool, chosen: ChosenStore) -> None:
+def _elsewhere(
+    store: str | None, policy: str | None, name: str | None, *, limit: int, mine: bool, watch: bool, as_json: bool
+) -> None:
+    """The inbox that a server has."""
+    from signoff.cli.server_client import server_for
+    from signoff.reports.inbox_report import page_from
+
+    server = server_for(store, policy, name)
+
+    def look() -> Page:
+        found = server.report("/inbox", limit=limit, mine=mine)
+        return page_from(found, found["told"]["halted"])
+
+    if not watch:
+        _show(look(), as_json, mine, f"server {server.url}")
+        return
+    from signoff.cli.inbox_watch import stay, ticking
+    from signoff.cli.loops import run
+    from signoff.errors import ServerFailed, StoreError
+
+    async def looked() -> Page:
+        try:
+            return look()
+        except ServerFailed as error:  # it may come back
+            raise StoreError(str(error)) from error
+
+    run(stay(looked, ticking, as_json=as_json, mine=mine))
+
+
+def _show(page: Page, as_json: bool, mine: bool, where: str) -> None:
     from shutil import get_terminal_size
 
-    from signoff.cli.inbox_page import as_data, lines
+    from signoff.cli.inbox_page import lines
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import now, safe
+    from signoff.reports.inbox_report import as_data
 
     if as_json:
         click.echo(json_line(as_data(page)))
@@ -113,4 +151,4 @@ def _show(page: Page, as_json: bool, mine: bool, chosen: ChosenStore) -> None:
     if page.items and sys.stdout.isatty():
         click.secho("\nsignoff show ID tells all about one; signoff approve ID or deny ID answers.", dim=True)
     if not page.items or sys.stdout.isatty():
-        click.secho(safe(chosen.in_words()), dim=True)
+        click.secho(safe(where), dim=True)

@@ -5,25 +5,24 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from shutil import get_terminal_size
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import click
 
-from signoff.cli.inbox_page import Page, View, as_data, lines
+from signoff.cli.inbox_page import lines
 from signoff.cli.terminal_text import as_json as json_line
 from signoff.cli.terminal_text import clip, now
 from signoff.core.visible import visible
 from signoff.errors import StoreError
-
-if TYPE_CHECKING:
-    from signoff.ports import Store
+from signoff.reports.inbox_report import Page, as_data
 
 SWEEP = 5.0
 """Seconds between two looks at what time has done, if nothing else happens."""
+LOOK = 2.0
+"""Seconds between two looks at what cannot say that it changed."""
 REDRAW = 1.0
 """Seconds between two looks at the clock: `4 min ago` becomes `5 min ago`."""
 
@@ -33,7 +32,13 @@ _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
 _HOME, _REST = "\x1b[H", "\x1b[J"
 
 
-async def stay(store: Store, view: View, *, as_json: bool) -> None:
+async def stay(
+    look: Callable[[], Awaitable[Page]],
+    watch: Callable[[Callable[[], None]], Callable[[], None]],
+    *,
+    as_json: bool,
+    mine: bool,
+) -> None:
     """Show the inbox, and again after every change, until interrupted."""
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
@@ -41,13 +46,13 @@ async def stay(store: Store, view: View, *, as_json: bool) -> None:
         if not loop.is_closed():
             loop.call_soon_threadsafe(changed.set)
 
-    stop = store.watch(tick)
-    output = JsonLines() if as_json else WatchScreen(mine=view.me is not None)
+    stop = watch(tick)
+    output = JsonLines() if as_json else WatchScreen(mine=mine)
     try:
         with output.shown():
             while True:
                 changed.clear()
-                output.show(await _look(store, view))
+                output.show(await _looked(look))
                 due = monotonic() + SWEEP
                 while not changed.is_set() and monotonic() < due:
                     await _wait(changed, min(REDRAW, max(0.0, due - monotonic())))
@@ -58,9 +63,22 @@ async def stay(store: Store, view: View, *, as_json: bool) -> None:
         stop()
 
 
-async def _look(store: Store, view: View) -> Page | StoreError:
+def ticking(tick: Callable[[], None]) -> Callable[[], None]:
+    """For what cannot say that it changed: have `tick` called every now and then. Returns how to stop."""
+    loop = asyncio.get_running_loop()
+    waits: list[asyncio.TimerHandle] = []
+
+    def again() -> None:
+        tick()
+        waits[:] = [loop.call_later(LOOK, again)]
+
+    waits.append(loop.call_later(LOOK, again))
+    return lambda: waits[0].cancel()
+
+
+async def _looked(look: Callable[[], Awaitable[Page]]) -> Page | StoreError:
     try:
-        return await view.page(store)
+        return await look()
     except StoreError as error:
         return error
 

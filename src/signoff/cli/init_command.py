@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from signoff.cli import shared_options
 from signoff.errors import WrongUse
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -19,6 +20,7 @@ SCHEMAS = ".signoff"
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=".")
+@shared_options.only_here
 def init(directory: Path) -> None:
     """Write signoff.yaml, workers/notetaker.yaml and hello.yaml into DIRECTORY (default: here). Nothing is overwritten.
 

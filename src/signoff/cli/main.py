@@ -23,6 +23,7 @@ from signoff.errors import (
     RecordBroken,
     RequestError,
     RunError,
+    ServerFailed,
     SignoffError,
     StoreError,
 )
@@ -36,6 +37,9 @@ GROUPS = {
         "show": ("signoff.cli.show_command:show", "One request, whole: its card, votes, outcome and history."),
         "approve": ("signoff.cli.answer_command:approve", "Let calls run."),
         "deny": ("signoff.cli.answer_command:deny", "Say no to calls."),
+        "ask-back": ("signoff.cli.comment_command:ask_back", "Ask something about a request before you decide."),
+        "reply": ("signoff.cli.comment_command:reply", "Answer what was asked back about a request."),
+        "comment": ("signoff.cli.comment_command:comment", "Say something about a request, for whoever decides it."),
         "outcome": ("signoff.cli.outcome_command:outcome", "Say what became of a call whose process is silent."),
         "take": ("signoff.cli.assign_command:take", "Work on a request, so that nobody else starts."),
         "release": ("signoff.cli.assign_command:release", "Leave a request to whoever comes next."),
@@ -176,6 +180,8 @@ def code_of(error: SignoffError) -> int:
         case NobodyHere() | Halted():
             return WAITING
         case RequestError() | RunError() | StoreError() | RecordBroken() | LimitReached() | ChannelFailed():
+            return FAILED
+        case ServerFailed():
             return FAILED
         case _:
             return WRONG_USE

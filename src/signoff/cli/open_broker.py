@@ -86,7 +86,12 @@ def say_where(store: str | None, policy: str | None, *, always: bool = True) -> 
     """Print which project and store was looked at. Not `always`: only to people, who see the screen."""
     if not always and not sys.stdout.isatty():
         return
+    from signoff.cli.server_choice import server_meant
     from signoff.cli.terminal_text import safe
+
+    if server := server_meant(store):
+        click.secho(f"server {safe(server)}", dim=True)
+        return
     from signoff.wiring import chosen_store, settings_for
 
     click.secho(safe(chosen_store(store, settings_for(policy)).in_words()), dim=True)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from signoff.cli import id_completion, shared_options
-from signoff.cli.answer_command import VIA
 
 if TYPE_CHECKING:
-    from signoff.broker import Broker
-    from signoff.config import Settings
-    from signoff.core.people import Actor
-    from signoff.core.request import ApprovalRequest
+    from signoff.cli.approvals import Approvals
+    from signoff.cli.request_report import Sheet
 
 RISK = "Its process may be stopped rather than gone: if it was inside the tool and goes on, the call may still happen."
 SAID = ("happened", "did-not", "stop-run")
@@ -25,7 +21,7 @@ SAID = ("happened", "did-not", "stop-run")
 @click.argument("said", metavar="happened|did-not|stop-run", type=click.Choice(SAID))
 @shared_options.who
 @shared_options.note("How you know; for the record.")
-@shared_options.where
+@shared_options.anywhere
 def outcome(request_id: str, said: str, name: str | None, note: str, store: str | None, policy: str | None) -> None:
     """Say what became of a call that was started and whose process is silent.
 
@@ -39,46 +35,40 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
     Example:
       signoff outcome k3f9 happened --note "the payment is on the account"
     """
-    from signoff.cli.open_broker import with_broker
-    from signoff.cli.request_report import how_to_go_on
+    from signoff.cli.approvals import with_approvals
+    from signoff.cli.request_report import going_on
 
-    async def work(broker: Broker, settings: Settings) -> str:
-        from signoff.wiring import whoami
-
-        by = whoami(name, settings, via=VIA)
-        await broker.sweep()
-        request = await broker.find(request_id)
+    async def work(approvals: Approvals) -> str:
         if said == "stop-run":
-            return await _stop_run(broker, request, by, note)
-        await broker.tell(request.id, happened=said == "happened", by=by, note=note)
+            return await _stop_run(approvals, await approvals.request(request_id), note)
+        request = await approvals.tell(request_id, happened=said == "happened", note=note)
         told = "it happened" if said == "happened" else "it did not happen"
         risk = "" if said == "happened" else f"\n{RISK}"
-        run = await broker.runs.inside(request.run) if request.run else None
-        go_on = f"\n{how_to_go_on(run)}" if run is not None else ""
+        run = await approvals.run_of(request["run"]) if request["run"] else None
+        go_on = f"\n{going_on(run['id'], run['agent'] or '')}" if run is not None else ""
         return f"on record: {told}  {_named(request)}{risk}{go_on}"
 
-    click.echo(with_broker(store, policy, work))
+    click.echo(with_approvals(store, policy, name, work))
 
 
-async def _stop_run(broker: Broker, request: ApprovalRequest, by: Actor, note: str) -> str:
+async def _stop_run(approvals: Approvals, request: Sheet, note: str) -> str:
+    from signoff.cli.request_report import late_text
     from signoff.cli.terminal_text import safe
-    from signoff.core.request import State
-    from signoff.core.request_status import settled_text
     from signoff.errors import RequestError
 
-    if request.state is not State.UNKNOWN:
-        hint = f"signoff cancel {request.run} ends its run" if request.run else "there is nothing to stop"
-        raise RequestError(f"{settled_text(request, datetime.astimezone)}; its outcome is not in doubt, {hint}")
-    if not request.run:
-        raise RequestError(f"request {request.id} belongs to no run that is kept; say happened or did-not")
-    run = await broker.runs.cancel(request.run, by=by.name, reason=note)
+    if request["state"] != "unknown":
+        hint = f"signoff cancel {request['run']} ends its run" if request["run"] else "there is nothing to stop"
+        raise RequestError(f"{late_text(request)}; its outcome is not in doubt, {hint}")
+    if not request["run"]:
+        raise RequestError(f"request {request['id']} belongs to no run that is kept; say happened or did-not")
+    run = await approvals.cancel(request["run"], note)
     return (
         f"cancelled  run {safe(run.id)}\n"
-        f"Request {safe(request.id)} stays on record as unknown, until somebody says happened or did-not."
+        f"Request {safe(request['id'])} stays on record as unknown, until somebody says happened or did-not."
     )
 
 
-def _named(request: ApprovalRequest) -> str:
+def _named(request: Sheet) -> str:
     from signoff.cli.terminal_text import safe
 
-    return f"{safe(request.id)}  {safe(request.title)}"
+    return f"{safe(request['id'])}  {safe(request['title'])}"

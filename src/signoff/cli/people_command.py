@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,13 +11,13 @@ from signoff.cli import shared_options
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
+    from signoff.cli.approvals import Approvals
     from signoff.config import Settings
-    from signoff.core.people import Delegation
 
 
 @click.group(invoke_without_command=True)
 @shared_options.as_json
-@shared_options.where
+@shared_options.anywhere
 @click.pass_context
 def people(ctx: click.Context, as_json: bool, store: str | None, policy: str | None) -> None:
     """Who may answer, with which roles, and who stands in for whom until when.
@@ -28,42 +28,37 @@ def people(ctx: click.Context, as_json: bool, store: str | None, policy: str | N
     """
     if ctx.invoked_subcommand is not None:
         return
-    from signoff.cli.open_broker import with_broker
+    from signoff.cli.approvals import with_approvals
     from signoff.cli.terminal_text import as_json as json_line
-    from signoff.cli.terminal_text import iso, now
 
-    async def work(broker: Broker, settings: Settings) -> tuple[Settings, Sequence[Delegation]]:
-        return settings, await broker.store.read(lambda tx: tx.delegations.current(now()))
+    async def work(approvals: Approvals) -> dict[str, Any]:
+        return await approvals.people()
 
-    settings, away = with_broker(store, policy, work)
+    found = with_approvals(store, policy, None, work)
     if as_json:
-        told = [{"name": one.name, "roles": sorted(one.roles)} for one in settings.people.values()]
-        stand_ins = [
-            {"absent": one.absent, "deputy": one.deputy, "until": iso(one.until), "since": iso(one.since), "by": one.by}
-            for one in away
-        ]
-        click.echo(json_line({"people": told, "delegations": stand_ins}))
+        click.echo(json_line({"people": found["people"], "delegations": found["delegations"]}))
         return
-    for line in _lines(settings, away):
+    for line in _lines(found):
         click.echo(line)
 
 
-def _lines(settings: Settings, away: Sequence[Delegation]) -> Iterator[str]:
+def _lines(found: Mapping[str, Any]) -> Iterator[str]:
+    from signoff.cli.request_report import moment_of
     from signoff.cli.terminal_text import local, pad
     from signoff.core.visible import visible
 
-    if not settings.people:
-        where = f"{settings.file} names nobody" if settings.file else "There is no policy file here that names people"
-        yield f"{where}: whoever can use this store may answer, by their own name."
-    width = max((len(visible(name)) for name in settings.people), default=0)
-    for person in settings.people.values():
-        roles = ", ".join(map(visible, sorted(person.roles))) or click.style("no roles", dim=True)
-        yield f"{click.style(pad(visible(person.name), width), bold=True)}  {roles}"
-    if away:
+    if not found["people"]:
+        yield found["nobody"]
+    width = max((len(visible(one["name"])) for one in found["people"]), default=0)
+    for person in found["people"]:
+        roles = ", ".join(map(visible, person["roles"])) or click.style("no roles", dim=True)
+        yield f"{click.style(pad(visible(person['name']), width), bold=True)}  {roles}"
+    if found["delegations"]:
         yield ""
-    for one in away:
-        by = f" (arranged by {visible(one.by)})" if one.by else ""
-        yield f"{visible(one.deputy)} stands in for {visible(one.absent)} until {local(one.until)}{by}"
+    for one in found["delegations"]:
+        by = f" (arranged by {visible(one['by'])})" if one["by"] else ""
+        until = local(moment_of(one["until"]))
+        yield f"{visible(one['deputy'])} stands in for {visible(one['absent'])} until {until}{by}"
 
 
 @people.command(no_args_is_help=True)
@@ -126,7 +121,7 @@ def link(
 @click.argument("deputy")
 @click.option("--until", required=True, metavar="WHEN", help="Until when: 2h, 3d, monday, 2031-05-24.")
 @shared_options.who
-@shared_options.where
+@shared_options.anywhere
 def delegate(absent: str, deputy: str, until: str, name: str | None, store: str | None, policy: str | None) -> None:
     """Have DEPUTY answer in the place of ABSENT for a while; the record names both.
 
@@ -134,26 +129,18 @@ def delegate(absent: str, deputy: str, until: str, name: str | None, store: str 
     Example:
       signoff delegate ana ben --until monday
     """
-    from signoff.cli.open_broker import with_broker
+    from signoff.cli.approvals import with_approvals
     from signoff.cli.terminal_text import local, now, when
-    from signoff.core.people import Delegation
     from signoff.core.visible import visible
 
     since = now()
     end = when(until, since)
 
-    async def work(broker: Broker, settings: Settings) -> Delegation:
-        from signoff.wiring import whoami
+    async def work(approvals: Approvals) -> tuple[str, str]:
+        return await approvals.delegate(absent, deputy, end, since)
 
-        by = whoami(name, settings, via="command")
-        who = Delegation(
-            absent=named(absent, settings), deputy=named(deputy, settings), until=end, since=since, by=by.name
-        )
-        await broker.people.delegate(who)
-        return who
-
-    made = with_broker(store, policy, work, make=True)
-    click.echo(f"{visible(made.deputy)} stands in for {visible(made.absent)} until {local(made.until)}.")
+    whom, who = with_approvals(store, policy, name, work, make=True)
+    click.echo(f"{visible(who)} stands in for {visible(whom)} until {local(end)}.")
 
 
 def named(name: str, settings: Settings) -> str:

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
+from signoff.cli import shared_options
 from signoff.cli.policy_add import add
 from signoff.cli.policy_show import show
 from signoff.errors import Place, PolicyError, SignoffError, WrongFile, WrongUse
@@ -18,6 +19,7 @@ from signoff.errors import Place, PolicyError, SignoffError, WrongFile, WrongUse
 if TYPE_CHECKING:
     from io import BufferedReader
 
+    from signoff.cli.server_client import ApprovalServer
     from signoff.config import Settings
     from signoff.core.call import Call
     from signoff.core.verdict import Verdict
@@ -115,6 +117,7 @@ def _nearest(file: str | None) -> str:
 @click.option("--worker", metavar="NAME", help="Who calls; a chain is written 'outer > inner'.")
 @click.option("--label", "labels", multiple=True, metavar="LABEL", help="A capability label; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print the explanation as JSON.")
+@shared_options.elsewhere
 def explain(
     file: str | None,
     tool: str,
@@ -142,8 +145,41 @@ def explain(
         worker=tuple(worker.split(" > ")) if worker else (),
         labels=frozenset(labels),
     )
+    if (server := _server_for(file)) is not None:
+        from signoff.reports.request_sheet import TOLD
+
+        found = server.read_report(server.post("/reports/explanation", _call_body(call)))
+        told = found.pop(TOLD)["lines"]
+        click.echo(_json(found) if as_json else "\n".join(told))
+        return
+    from signoff.reports.policy_report import explanation_lines
+
     explanation = _explained(_nearest(file), call)
-    click.echo(_json(explanation.as_json()) if as_json else "\n".join(_lines(explanation)))
+    click.echo(_json(explanation.as_json()) if as_json else "\n".join(explanation_lines(explanation)))
+
+
+def _server_for(file: str | None) -> ApprovalServer | None:
+    """The server whose policy is asked about; None where it is that of a file here."""
+    from signoff.cli.server_choice import is_elsewhere, server_options
+
+    if file is not None and server_options().url:
+        raise click.UsageError("FILE is a policy here, and a server goes by its own: leave one of them out")
+    if file is not None or not is_elsewhere(None):
+        return None
+    from signoff.cli.server_client import server_for
+
+    return server_for()
+
+
+def _call_body(call: Call) -> dict[str, Any]:
+    """A call as it is sent to a server."""
+    return {
+        "tool": call.tool,
+        "args": dict(call.args),
+        "toolset": call.toolset,
+        "worker": list(call.worker),
+        "labels": sorted(call.labels),
+    }
 
 
 def _explained(file: str, call: Call) -> Explanation:
@@ -161,6 +197,7 @@ def _explained(file: str, call: Call) -> Explanation:
 
 @policy.command()
 @click.argument("files", nargs=-1, metavar="[FILE] CALLS.jsonl")
+@shared_options.elsewhere
 def judge(files: tuple[str, ...]) -> None:
     """Judge a stream of calls: one JSON object per line in, one per line out, in the same order.
 
@@ -177,7 +214,9 @@ def judge(files: tuple[str, ...]) -> None:
         what = "this takes a policy file, if not the nearest signoff.yaml, and a file of calls"
         raise WrongUse(f"{what}\n  write it as in signoff policy judge calls.jsonl")
     calls = files[-1]
-    judge_call = _with_toolsets(load_settings(_nearest(files[0] if len(files) > 1 else None)))
+    file = files[0] if len(files) > 1 else None
+    server = _server_for(file)
+    judge_call = _with_toolsets(load_settings(_nearest(file))) if server is None else _judged_by(server)
     name = "standard input" if calls == "-" else calls
     try:
         with _opened(calls) as stream:
@@ -185,6 +224,17 @@ def judge(files: tuple[str, ...]) -> None:
     except BrokenPipeError:
         # Whoever read our answers has seen enough. Python flushes standard output once more at exit: let it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _judged_by(server: ApprovalServer) -> Callable[[Call], Verdict]:
+    """Judge by a server's policy."""
+    from signoff.core.verdict import Effect, Verdict
+
+    def judged(call: Call) -> Verdict:
+        said = server.post("/policy/judge", _call_body(call))
+        return Verdict(effect=Effect(said["verdict"]), rules=tuple(said["rules"]), reason=said["reason"])
+
+    return judged
 
 
 def _with_toolsets(settings: Settings) -> Callable[[Call], Verdict]:
@@ -280,26 +330,6 @@ def _arguments(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise WrongUse('--args should be a JSON object\n  write it as in --args \'{"path": "a.txt"}\'')
     return cast("dict[str, Any]", value)
-
-
-def _lines(explanation: Explanation) -> Iterator[str]:
-    yield explanation.sentence
-    if explanation.rule is not None:
-        yield f"decided by {explanation.rule.id} at {explanation.rule.place}"
-    for error in explanation.verdict.errors:
-        yield f"could not be checked: {error}"
-    about = [one for one in explanation.considered if one.names_tool]
-    if about:
-        yield ""
-        yield "rules considered:"
-        width = max(len(one.rule.id) for one in about)
-        for one in about:
-            mark = "*" if one.decided else " "
-            text = one.why or one.rule.text
-            yield f"{mark} {one.rule.id:{width}}  {one.rule.effect:5}  {one.truth.value:7}  {text}"
-    others = len(explanation.considered) - len(about)
-    if others:
-        yield f"  {others} {'rule is' if others == 1 else 'rules are'} about other tools"
 
 
 def _as_json(problem: Problem) -> dict[str, Any]:

@@ -1,135 +1,139 @@
-"""What became of a request, in words for people and as data for programs."""
+"""What became of a request, in words for people."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from signoff.cli.inbox_page import OUTCOMES
-from signoff.cli.terminal_text import iso, local, now, safe, short_local
-from signoff.core.inbox_row import agreed
-from signoff.core.lifecycle import OPEN
-from signoff.core.moment import ago
-from signoff.core.offer import offers
-from signoff.core.quorum import why_not_entitled
-from signoff.core.redact import redact
-from signoff.core.request import ApprovalRequest, State
-from signoff.core.request_status import settled_text, status_of
-from signoff.core.safe import masked_pattern, safe_text, visible_around
+from signoff.cli.terminal_text import local, now, safe, short_local
+from signoff.core.moment import ago, moment_text
 from signoff.core.visible import quoted, visible
+from signoff.reports.inbox_report import OUTCOMES
+from signoff.reports.request_sheet import TOLD
 
 if TYPE_CHECKING:
-    from signoff.core.card import Card
-    from signoff.core.decision import ApprovalDecision
-    from signoff.core.offer import Offer
-    from signoff.core.people import Actor
-    from signoff.core.record import Entry
     from signoff.core.run import SavedRun
-    from signoff.core.vote import Vote
+
+Sheet = Mapping[str, Any]
+"""A request, as `signoff.reports.request_sheet` gives it."""
 
 
 def how_to_go_on(run: SavedRun) -> str:
     """What to do with a run whose questions are answered."""
-    return f"Its run can go on: signoff resume {safe(run.id)}" if run.agent else f"Its run can go on: {by_program(run)}"
+    return going_on(run.id, run.agent)
 
 
-def by_program(run: SavedRun) -> str:
+def going_on(run_id: str, agent: str) -> str:
+    """What to do with a run whose questions are answered, by its id and its agent."""
+    return f"Its run can go on: signoff resume {safe(run_id)}" if agent else f"Its run can go on: {by_program(run_id)}"
+
+
+def by_program(run_id: str) -> str:
     """What to do with a run that a program began: nobody else knows its agent."""
-    return f"the program that began it calls signoff.resume(agent, {safe(run.id)!r})"
+    return f"the program that began it calls signoff.resume(agent, {safe(run_id)!r})"
 
 
-def outcome_step(request: ApprovalRequest) -> str:
+def outcome_step(request_id: str) -> str:
     """What to do about a call that began and whose process is silent."""
-    return f"nobody knows whether it happened: signoff outcome {safe(request.id)} happened, did-not or stop-run"
+    return f"nobody knows whether it happened: signoff outcome {safe(request_id)} happened, did-not or stop-run"
 
 
-def masked(text: str, secrets: Sequence[str] = ()) -> str:
-    """A text that somebody typed, safe to show: secrets masked, what hides made visible."""
-    return safe_text(text, secrets=secrets)
-
-
-def offer_line(request: ApprovalRequest, offer: Offer) -> str:
-    """What an offer says, safe to show."""
-    if offer.pattern is None:
-        return visible(offer.text)
-    pattern, masks = masked_pattern(offer.pattern, secrets=request.secrets)
-    told = ", ".join(one.text for one in pattern)
-    return visible_around(masks, f"{request.tool_name} with {told}")
-
-
-def late_text(request: ApprovalRequest) -> str:
+def late_text(sheet: Sheet) -> str:
     """Who settled a request, when and how, for whoever comes late: by the clock on their wall."""
-    return masked(settled_text(request, datetime.astimezone), request.secrets)
+    told = sheet[TOLD]
+    moment = moment_of(told["settled_at"])
+    text: str = told["settled"]
+    return text if moment is None else text.replace(moment_text(moment), moment_text(moment, datetime.astimezone))
 
 
-def outcome_facts(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
+def moment_of(text: str | None) -> datetime | None:
+    """A moment as it is written for programs."""
+    return datetime.fromisoformat(text) if text else None
+
+
+def comment_text(comment: Mapping[str, Any]) -> str:
+    """What somebody said, on as many lines as it has; a model's words in quotes: nothing checks them."""
+    return f"“{comment['text']}”" if comment["by"]["kind"] == "model" else comment["text"]
+
+
+_VERBS = {"note": "says", "question": "asks back", "answer": "answers"}
+
+
+def comment_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:
+    """What was said about a request, all of it."""
+    for one in sheet["comments"]:
+        about = f", to {safe(one['answers'])}" if one["answers"] else ""
+        about = ", not answered yet" if one["comment"] in sheet["unanswered"] else about
+        heading = visible(f"{_who(one['by'])} {_VERBS[one['kind']]}")
+        yield short_local(_moment(one["at"])), f"{heading}  ({safe(one['comment'])}{about})"
+        yield "", comment_text(one)
+
+
+def outcome_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:
     """When it was asked and for whom, who said what, and how it ended. The card says who must agree, and until when."""
-    at = now()
-    if request.opened_at is not None:
-        yield "asked", f"{local(request.opened_at)} ({ago(request.opened_at, at)})"
-    for name, value in (("for", request.requester), ("owner", ", ".join(request.owners)), ("run", request.run)):
+    at, told = now(), sheet[TOLD]
+    if (opened := moment_of(sheet["opened_at"])) is not None:
+        yield "asked", f"{local(opened)} ({ago(opened, at)})"
+    for name, value in (("for", sheet["requester"]), ("run", sheet["run"])):
         if value:
             yield name, visible(value)
-    if request.assigned:
-        yield "assigned", visible(request.assigned)
-    for vote in request.votes:
-        yield "vote", _vote_text(vote, request.secrets) + _void(request, vote)
-        if vote.decision.edited_args is not None:
-            yield "", "\n".join(changes(request, vote.decision.edited_args))
-    if request.decision is not None and (not request.votes or request.votes[-1].decision != request.decision):
-        yield "decided", _decision_text(request.decision, request.secrets)
-    yield from _call_facts(request)
+        if name == "for" and told["owners"]:
+            yield "owner", told["owners"]
+    if sheet["assigned"]:
+        yield "assigned", visible(sheet["assigned"])
+    for vote, void, changes in zip(sheet["votes"], told["void"], told["changes"], strict=True):
+        yield "vote", _vote_text(vote) + (f" (void: {void})" if void else "")
+        if changes is not None:
+            yield "", "\n".join(changes)
+    if told["is_own_decision"]:
+        yield "decided", _decision_text(sheet["decision"])
+    yield from _call_facts(sheet)
 
 
-def _void(request: ApprovalRequest, vote: Vote) -> str:
-    """Why a vote no longer counts, while it waits for others."""
-    if request.state is not State.PENDING or not vote.decision.approved:
-        return ""
-    why = why_not_entitled(request.requirement, vote.principal, request.parties)
-    return f" (void: {masked(why)})" if why else ""
+def _vote_text(vote: Mapping[str, Any]) -> str:
+    text = _decision_text(vote)
+    return f"{text}, in the place of {visible(vote['stands_for'])}" if vote["stands_for"] is not None else text
 
 
-def _vote_text(vote: Vote, secrets: Sequence[str]) -> str:
-    text = _decision_text(vote.decision, secrets)
-    return f"{text}, in the place of {visible(vote.stands_for.name)}" if vote.stands_for is not None else text
-
-
-def _decision_text(decision: ApprovalDecision, secrets: Sequence[str]) -> str:
-    how = "approved" if decision.approved else str(decision.ending)
-    if decision.edited_args is not None:
+def _decision_text(decision: Mapping[str, Any]) -> str:
+    how = "approved" if decision["approved"] else decision["ending"]
+    if decision["edited_args"] is not None:
         how += " with other arguments"
-    by = f" by {visible(str(decision.by))}" if decision.by is not None else ""
-    via = f" ({visible(decision.by.via)})" if decision.by is not None and decision.by.via else ""
-    when = f" at {local(decision.at)}" if decision.at is not None else ""
-    note = f": {masked(quoted(decision.note), secrets)}" if decision.note else ""
-    return f"{how}{by}{via}{when}{note}"
+    by = decision["by"]
+    whose = f" by {visible(_who(by))}" if by is not None else ""
+    via = f" ({visible(by['via'])})" if by is not None and by["via"] else ""
+    moment = moment_of(decision["at"])
+    when = f" at {local(moment)}" if moment is not None else ""
+    note = f": {quoted(decision['note'])}" if decision["note"] else ""
+    return f"{how}{whose}{via}{when}{note}"
 
 
-def _call_facts(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
-    status = status_of(request)
-    if status.started_at is None:
+def _who(by: Mapping[str, Any]) -> str:
+    return by["name"] if by["kind"] == "person" else f"{by['name']} ({by['kind']})"
+
+
+def _call_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:
+    claim = sheet["claim"]
+    if claim is None or claim["at"] is None:
         return
-    yield "started", f"{local(status.started_at)} by process {visible(status.process)}"
-    if status.ended_at is not None:
-        how = f"{visible(status.told_by)} says so" if status.told_by else "as its process reported"
-        yield "ended", f"{local(status.ended_at)}, {how}"
-    if status.error:
-        yield "error", safe(status.error)
-    if status.result:
-        told = masked(status.result, request.secrets) if status.told_by else safe(status.result)
-        yield "note" if status.told_by else "result", told
+    yield "started", f"{local(_moment(claim['at']))} by process {visible(claim['process'])}"
+    if (ended := moment_of(claim["ended_at"])) is not None:
+        how = f"{visible(claim['told_by'])} says so" if claim["told_by"] else "as its process reported"
+        yield "ended", f"{local(ended)}, {how}"
+    if claim["error"]:
+        yield "error", safe(claim["error"])
+    if result := sheet[TOLD]["result"]:
+        yield "note" if claim["told_by"] else "result", result
 
 
-def history_facts(history: Sequence[Entry]) -> Iterator[tuple[str, str]]:
+def history_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:
     """Every event about a request, in order."""
-    for entry in history:
-        body = json.loads(entry.body)
+    for entry in sheet["history"]:
+        body = entry["body"]
         told = ", ".join(_told(body))
-        kind = "released" if entry.kind == "assigned" and not body.get("to") else entry.kind
-        yield short_local(datetime.fromisoformat(entry.at)), f"{safe(kind)}{f': {told}' if told else ''}"
+        kind = "released" if entry["kind"] == "assigned" and not body.get("to") else entry["kind"]
+        yield short_local(_moment(entry["at"])), f"{safe(kind)}{f': {told}' if told else ''}"
 
 
 def _told(body: dict[str, Any]) -> Iterator[str]:
@@ -142,7 +146,7 @@ def _told(body: dict[str, Any]) -> Iterator[str]:
         yield "it happened" if body["happened"] else "it did not happen"
     for name, before in _WORDS.items():
         if value := body.get(name):
-            yield f"{before}{safe(quoted(str(value)) if name == 'note' else str(value))}"
+            yield f"{before}{safe(quoted(str(value)) if name in ('note', 'text') else str(value))}"
 
 
 _WORDS = {
@@ -153,119 +157,31 @@ _WORDS = {
     "needs": "",
     "process": "by process ",
     "why": "",
+    "what": "",
+    "text": "",
     "note": "",
     "error": "",
     "preview": "",
 }
 
 
-def offer_facts(request: ApprovalRequest) -> Iterator[tuple[str, str]]:
+def offer_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:
     """What an answer may be remembered as, numbered, while it can be answered."""
-    if request.state is State.PENDING:
-        for number, offer in enumerate(offers(request), 1):
-            yield str(number), f"{visible(offer.name)}: {offer_line(request, offer)}"
+    for one in sheet["offers"]:
+        yield str(one["number"]), f"{visible(one['name'])}: {one['text']}"
 
 
-def choices(request: ApprovalRequest) -> Iterator[str]:
+def choices(sheet: Sheet) -> Iterator[str]:
     """What a person can do about it now."""
-    name = safe(request.id)
-    if request.state is State.PENDING:
+    name = safe(sheet["id"])
+    if sheet["state"] == "pending":
         yield f"signoff approve {name}, or signoff deny {name} --note WHY"
-    elif request.state is State.UNKNOWN:
+        if sheet["unanswered"]:
+            yield f"signoff reply {name} TEXT answers what was asked back"
+    elif sheet["state"] == "unknown":
         for word, meaning in OUTCOMES.items():
             yield f"signoff outcome {name} {word:9}  {meaning}"
 
 
-def request_data(request: ApprovalRequest, card: Card | None, problem: str, history: Sequence[Entry]) -> dict[str, Any]:
-    """The whole request for programs: masked, times in UTC."""
-    claim = request.claim
-    return {
-        "id": request.id,
-        "state": str(request.state),
-        "title": request.title,
-        "tool": request.tool_name,
-        "worker": list(request.worker),
-        "args": redact(request.effective_args, secrets=request.secrets).args if card is not None else None,
-        "args_digest": card.digest if card is not None else None,
-        "schema": request.schema,
-        "card": asdict(card) if card is not None else None,
-        "problem": problem or None,
-        "role": request.requirement.role,
-        "quorum": request.requirement.quorum,
-        "not_by": sorted(request.requirement.not_by),
-        "approvals": agreed(request) if card is not None else 0,
-        "task": card.task if card is not None else None,
-        "model_says": card.claim if card is not None else None,
-        "recent": list(card.recent) if card is not None else [],
-        "answers_before": asdict(request.context.answers),
-        "loosened": [masked(one) for one in request.context.loosened.texts],
-        "requester": request.requester or None,
-        "owner": request.owner or None,
-        "run": request.run or None,
-        "assigned": request.assigned or None,
-        "escalated": request.escalated,
-        "opened_at": iso(request.opened_at),
-        "deadline": iso(request.deadline),
-        "votes": [_vote_data(vote, request.secrets) for vote in request.votes],
-        "decision": _decision_data(request.decision, request.secrets) if request.decision is not None else None,
-        "claim": {
-            "process": claim.holder,
-            "at": iso(claim.at),
-            "ended_at": iso(claim.ended_at),
-            "error": claim.error or None,
-            "result_digest": claim.digest or None,
-            "preview": masked(claim.preview, request.secrets) if claim.told_by else claim.preview or None,
-            "told_by": claim.told_by or None,
-        }
-        if claim is not None
-        else None,
-        "offers": [
-            {"number": number, "name": offer.name, "text": offer_line(request, offer)}
-            for number, offer in enumerate(offers(request) if request.state is State.PENDING else (), 1)
-        ],
-        "answers": list(OUTCOMES)
-        if request.state is State.UNKNOWN
-        else ["approve", "deny"]
-        if request.state in OPEN
-        else [],
-        "history": [
-            {"seq": entry.seq, "at": entry.at, "kind": entry.kind, "body": json.loads(entry.body)} for entry in history
-        ],
-    }
-
-
-def _vote_data(vote: Vote, secrets: Sequence[str]) -> dict[str, Any]:
-    stands_for = vote.stands_for.name if vote.stands_for is not None else None
-    return {**_decision_data(vote.decision, secrets), "args_digest": vote.args_digest, "stands_for": stands_for}
-
-
-def _decision_data(decision: ApprovalDecision, secrets: Sequence[str]) -> dict[str, Any]:
-    edited = decision.edited_args
-    return {
-        "approved": decision.approved,
-        "ending": str(decision.ending),
-        "note": masked(decision.note, secrets) or None,
-        "edited_args": redact(edited, secrets=secrets).args if edited is not None else None,
-        "remember": str(decision.remember),
-        "by": _actor(decision.by),
-        "at": iso(decision.at),
-    }
-
-
-def _actor(by: Actor | None) -> dict[str, Any] | None:
-    return {"name": by.name, "kind": str(by.kind), "roles": sorted(by.roles), "via": by.via} if by is not None else None
-
-
-def changes(request: ApprovalRequest, edited: Mapping[str, Any]) -> Iterator[str]:
-    """What a person changed in the arguments, a line each."""
-    old, new = (redact(args, secrets=request.secrets).args for args in (request.args, edited))
-    for name in dict.fromkeys((*old, *new)):
-        if name not in new:
-            yield f"{visible(name)}: left out"
-        elif name not in old or old[name] != new[name]:
-            yield f"{visible(name)}: {_value(new[name])}" + (f", not {_value(old[name])}" if name in old else "")
-
-
-def _value(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return safe(text if len(text) <= 60 else f"{text[:59]}…")
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)

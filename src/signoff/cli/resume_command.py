@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from signoff.wiring import RunOptions
 
 
+MOST_ELSEWHERE = 10_000
+"""Runs that a server is asked for with --all."""
+
+
 @click.command(no_args_is_help=True)
 @click.argument("run", required=False, shell_complete=id_completion.runs)
 @click.option(
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 @click.option("--store", metavar="URL", help="Where the run is kept. Default: a file for the project.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: events, then the result.")
 @click.option("--traceback", is_flag=True, help="Show the whole traceback when the agent fails.")
+@shared_options.elsewhere
 def resume(
     run: str | None,
     everything: bool,
@@ -74,6 +79,13 @@ def resume(
         raise click.UsageError("Name one run, or say --all or --watch.")
     if watch and (everything or wait is not None):
         raise click.UsageError("--watch looks at all runs and waits for answers itself; leave --all and --wait out.")
+    from signoff.cli.server_choice import is_elsewhere
+
+    if is_elsewhere(store):
+        if watch or suspend or wait or policy or ask or deny or model or traceback or ui != "terminal":
+            raise click.UsageError("with a server, a run goes on there, as it began: leave the other options out")
+        _resume_elsewhere(run, store, as_json=as_json)
+        return
     if suspend and wait is not None:
         raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")
     chosen = chosen_store(store, settings_for(policy))
@@ -112,6 +124,34 @@ def resume(
         return
     codes = [_resumed(status, options, going, traceback=traceback, alone=run is not None) for status in ours]
     sys.exit(next((code for code in codes if code not in (0, WAITING)), max(codes)))
+
+
+def _resume_elsewhere(run: str | None, store: str | None, *, as_json: bool) -> None:
+    """Have a server go on with a run, or with all that can. It says what comes of them in `signoff runs`."""
+    from signoff.cli.remote_approvals import RemoteApprovals
+    from signoff.cli.server_client import server_for
+    from signoff.cli.terminal_text import as_json as json_line
+    from signoff.cli.terminal_text import safe
+
+    approvals = RemoteApprovals(server_for(store))
+
+    async def work() -> list[str]:
+        if run is not None:
+            found = [await approvals.run(run)]
+        else:
+            going = (await approvals.runs(everything=False, limit=MOST_ELSEWHERE))["runs"]
+            found = [one for one in reversed(going) if one["state"] in ("ready", "died") and one["agent"]]
+        for one in found:
+            await approvals.resume(one["id"])
+        return [one["id"] for one in found]
+
+    import asyncio
+
+    resumed = asyncio.run(work())
+    for one in resumed:
+        click.echo(json_line({"run": one, "resumed": True}) if as_json else f"the server goes on with run {safe(one)}")
+    if not resumed:
+        click.echo("No run can go on now. `signoff runs` lists them.", err=True)
 
 
 def _from_here(model: str | None) -> str | None:

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     "--json", "as_json", is_flag=True, help="One JSON object a line on standard output: events, then the result."
 )
 @click.option("--traceback", is_flag=True, help="Show the whole traceback when the agent fails.")
+@flags.only_here
 def run(
     worker: str,
     prompt: str | None,

@@ -196,7 +196,7 @@ def say_waiting(
     for one, row in zip(waiting, rows, strict=True):
         click.echo(f"  {row['request']}  {row['summary']}", err=True)
         if one.state is State.UNKNOWN:
-            click.echo(f"  {' ' * len(one.id)}  {outcome_step(one)}", err=True)
+            click.echo(f"  {' ' * len(one.id)}  {outcome_step(one.id)}", err=True)
         elif needs := needs_of(one):
             click.echo(f"  {' ' * len(one.id)}  needs {for_terminal(needs)}", err=True)
     if run:

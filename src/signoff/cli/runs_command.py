@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from signoff.cli import id_completion, shared_options
-from signoff.core.moment import in_utc
 
 if TYPE_CHECKING:
-    from signoff.broker import Broker
-    from signoff.broker.runs import RunStatus
-    from signoff.broker.timeline import ModelUsage, Moment, RunHistory
-    from signoff.config import Settings
+    from signoff.cli.approvals import Approvals, CancelledRun
 
+RunSheet = Mapping[str, Any]
+"""A run or several, as `signoff.reports.run_report` gives them."""
 _COLOURS = {"running": "green", "waiting": "yellow", "ready": "cyan", "died": "red", "failed": "red"}
 _INDENT = " " * 12
 
@@ -26,7 +23,7 @@ _INDENT = " " * 12
 @click.option("--all", "everything", is_flag=True, help="Also those that are over.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many to show.")
 @shared_options.as_json
-@shared_options.where
+@shared_options.anywhere
 @click.pass_context
 def runs(
     ctx: click.Context, everything: bool, limit: int, as_json: bool, store: str | None, policy: str | None
@@ -40,102 +37,85 @@ def runs(
     """
     if ctx.invoked_subcommand is not None:
         return
-    from signoff.cli.open_broker import say_where, with_broker
+    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_broker import say_where
     from signoff.cli.terminal_text import as_json as json_line
 
-    async def work(broker: Broker, settings: Settings) -> tuple[Sequence[RunStatus], str]:
-        await broker.sweep()
-        zone = in_utc if as_json else datetime.astimezone
-        return await broker.runs.list(going=not everything, limit=limit + 1), await broker.switch.state(zone)
+    async def work(approvals: Approvals) -> RunSheet:
+        return await approvals.runs(everything=everything, limit=limit)
 
-    found, halted = with_broker(store, policy, work)
+    found = with_approvals(store, policy, None, work)
     if as_json:
-        told = {"halted": halted or None, "runs": [_data(one) for one in found[:limit]], "more": len(found) > limit}
+        told = {"halted": found["halted"], "runs": [_data(one) for one in found["runs"]], "more": found["more"]}
         click.echo(json_line(told))
         return
-    for line in _lines(found, limit, halted, everything):
+    for line in _lines(found, limit, everything):
         click.echo(line)
-    say_where(store, policy, always=not found)
+    say_where(store, policy, always=not found["runs"])
 
 
-def _lines(found: Sequence[RunStatus], limit: int, halted: str, everything: bool) -> Iterator[str]:
+def _data(run: RunSheet) -> dict[str, Any]:
+    from signoff.reports.request_sheet import TOLD
+
+    return {name: value for name, value in run.items() if name != TOLD}
+
+
+def _lines(found: RunSheet, limit: int, everything: bool) -> Iterator[str]:
     from shutil import get_terminal_size
 
-    from signoff.cli.terminal_text import safe
+    from signoff.cli.terminal_text import by_wall_clock, safe
 
-    if halted:
-        yield click.style(f"Nothing new runs: {safe(halted)}", fg="red", bold=True)
+    if found["halted"]:
+        yield click.style(f"Nothing new runs: {safe(by_wall_clock(found['halted']))}", fg="red", bold=True)
         yield ""
-    if not found:
+    if not found["runs"]:
         yield "There are no runs." if everything else "No run is going. signoff runs --all lists those that are over."
     width = get_terminal_size().columns if sys.stdout.isatty() else 120
-    for index, one in enumerate(found[:limit]):
+    for index, one in enumerate(found["runs"]):
         if index:
             yield ""
         yield from _run_lines(one, width)
-    if len(found) > limit:
+    if found["more"]:
         yield ""
         yield click.style(f"The newest {limit:,}; --limit shows more", dim=True)
 
 
-def _run_lines(status: RunStatus, width: int) -> Iterator[str]:
+def _run_lines(run: RunSheet, width: int) -> Iterator[str]:
     from signoff.cli.inbox_page import loosened_lines
-    from signoff.cli.request_report import by_program, masked, outcome_step
+    from signoff.cli.request_report import by_program, moment_of, outcome_step
     from signoff.cli.terminal_text import agent_name, clip, now, pad, safe
     from signoff.core.moment import ago
-    from signoff.core.request import State
 
-    run, word, at = status.run, status.word, now()
-    agent = agent_name(run.agent) if run.agent else "an agent of a program"
-    since = f"  started {ago(run.started_at, at)}" if run.started_at is not None else ""
+    word, told, started = run["state"], run["told"], moment_of(run["started_at"])
+    agent = agent_name(run["agent"]) if run["agent"] else "an agent of a program"
+    since = f"  started {ago(started, now())}" if started is not None else ""
     state = click.style(pad(word, 9), fg=_COLOURS.get(word), bold=True)
-    yield f"{click.style(safe(run.id), fg='cyan')}  {state}  {clip(agent, 60)}{click.style(since, dim=True)}"
-    if run.prompt:
-        yield _INDENT + clip(masked(" ".join(run.prompt.split())), width - len(_INDENT))
-    yield from loosened_lines([masked(one) for one in run.setup.loosened.texts], width, _INDENT)
-    for request in status.waiting:
-        text = f"waits for {safe(request.id)}: {safe(request.title)}"
+    yield f"{click.style(safe(run['id']), fg='cyan')}  {state}  {clip(agent, 60)}{click.style(since, dim=True)}"
+    if told["task"]:
+        yield _INDENT + clip(told["task"], width - len(_INDENT))
+    yield from loosened_lines(run["loosened"], width, _INDENT)
+    for request in run["waiting"]:
+        text = f"waits for {safe(request['id'])}: {safe(request['title'])}"
         yield click.style(_INDENT + clip(text, width - len(_INDENT)), fg="yellow")
-        if request.state is State.UNKNOWN:
-            yield click.style(f"{_INDENT}{outcome_step(request)}", dim=True)
+        if request["state"] == "unknown":
+            yield click.style(f"{_INDENT}{outcome_step(request['id'])}", dim=True)
     if word in ("ready", "died"):
-        step = f"signoff resume {safe(run.id)}" if run.agent else by_program(run)
-        yield click.style(f"{_INDENT}{_why_it_can_go_on(status)}: {step}", dim=True)
-    if run.detail:
-        yield click.style(_INDENT + clip(safe(run.detail), width - len(_INDENT)), dim=True)
+        step = f"signoff resume {safe(run['id'])}" if run["agent"] else by_program(run["id"])
+        yield click.style(f"{_INDENT}{_why_it_can_go_on(run)}: {step}", dim=True)
+    if run["detail"]:
+        yield click.style(_INDENT + clip(safe(run["detail"]), width - len(_INDENT)), dim=True)
 
 
-def _why_it_can_go_on(status: RunStatus) -> str:
-    if status.word == "died":
+def _why_it_can_go_on(run: RunSheet) -> str:
+    if run["state"] == "died":
         return "its process is gone or silent"
-    return "its other questions are settled" if status.waiting else "its questions are settled"
-
-
-def _data(status: RunStatus) -> dict[str, Any]:
-    from signoff.cli.request_report import masked
-    from signoff.cli.terminal_text import iso
-
-    run, process = status.run, status.process
-    return {
-        "id": run.id,
-        "state": status.word,
-        "agent": run.agent or None,
-        "prompt": masked(run.prompt),
-        "requester": run.requester or None,
-        "loosened": [masked(one) for one in run.setup.loosened.texts],
-        "started_at": iso(run.started_at),
-        "changed_at": iso(run.changed_at),
-        "waiting": [{"id": one.id, "state": str(one.state), "title": one.title} for one in status.waiting],
-        "answered": [{"id": one.id, "state": str(one.state), "title": one.title} for one in status.answered],
-        "process": process.pid if process is not None and status.alive else None,
-        "detail": run.detail or None,
-    }
+    return "its other questions are settled" if run["waiting"] else "its questions are settled"
 
 
 @runs.command(no_args_is_help=True)
 @click.argument("run_id", metavar="RUN", shell_complete=id_completion.runs)
 @shared_options.as_json
-@shared_options.where
+@shared_options.anywhere
 def show(run_id: str, as_json: bool, store: str | None, policy: str | None) -> None:
     """One run as a timeline: prompt, words, calls, verdicts, questions, answers, outcomes, tokens. RUN may be its
     beginning.
@@ -144,72 +124,52 @@ def show(run_id: str, as_json: bool, store: str | None, policy: str | None) -> N
     Example:
       signoff runs show 7kq2
     """
-    from signoff.broker.timeline import run_history
-    from signoff.cli.open_broker import with_broker
+    from signoff.cli.approvals import with_approvals
     from signoff.cli.terminal_text import as_json as json_line
 
-    async def work(broker: Broker, settings: Settings) -> RunHistory:
-        return await run_history(broker, run_id, in_utc if as_json else datetime.astimezone)
+    async def work(approvals: Approvals) -> RunSheet:
+        return await approvals.run(run_id)
 
-    status, found, took = with_broker(store, policy, work)
+    found = with_approvals(store, policy, None, work)
     if as_json:
-        click.echo(json_line({**_data(status), "timeline": list(map(_moment_data, found)), "spent": _spent_data(took)}))
+        click.echo(json_line(_data(found)))
         return
-    for line in _timeline(status, found, took):
+    for line in _timeline(found):
         click.echo(line)
 
 
-def _timeline(status: RunStatus, found: Sequence[Moment], took: ModelUsage) -> Iterator[str]:
+def _timeline(run: RunSheet) -> Iterator[str]:
     from shutil import get_terminal_size
 
-    from signoff.cli.terminal_text import clip, count, short_local
+    from signoff.cli.request_report import moment_of
+    from signoff.cli.terminal_text import by_wall_clock, clip, count, short_local
 
     width = get_terminal_size().columns if sys.stdout.isatty() else 120
-    yield from _run_lines(status, width)
-    if status.run.requester:
-        from signoff.cli.request_report import masked
-
-        yield f"{_INDENT}for {masked(status.run.requester)}"
+    yield from _run_lines(run, width)
+    if run["told"]["for"]:
+        yield f"{_INDENT}for {run['told']['for']}"
     yield ""
-    for one in found:
-        about = "  ".join(filter(None, (one.who, f"“{one.what}”" if one.kind == "model" else one.what)))
-        rules = f"  (rule {', '.join(one.rules)})" if one.rules else ""
-        head = f"{short_local(one.at)}  {one.kind:<12}  "
-        yield clip(f"{head}{about}{rules}" + (f"  [{one.request}]" if one.request else ""), max(width, len(head) + 20))
-    if took.answers:
-        price = f", ${took.cost:.4f}" if took.cost is not None else ""
-        tokens = f"{took.input_tokens:,} tokens in, {took.output_tokens:,} out"
+    for one in run["timeline"]:
+        what = by_wall_clock(one["what"])
+        about = "  ".join(filter(None, (one["who"], f"“{what}”" if one["kind"] == "model" else what)))
+        rules = f"  (rule {', '.join(one['rules'])})" if one["rules"] else ""
+        at = moment_of(one["at"])
+        head = f"{short_local(at) if at is not None else ''}  {one['kind']:<12}  "
+        request = f"  [{one['request']}]" if one["request"] else ""
+        yield clip(f"{head}{about}{rules}{request}", max(width, len(head) + 20))
+    took = run["spent"]
+    if took["answers"]:
+        price = f", ${float(took['cost']):.4f}" if took["cost"] is not None else ""
+        tokens = f"{took['input_tokens']:,} tokens in, {took['output_tokens']:,} out"
         yield ""
-        yield click.style(f"{count(took.answers, 'answer')} of the model, {tokens}{price}", dim=True)
-
-
-def _moment_data(one: Moment) -> dict[str, Any]:
-    from signoff.cli.terminal_text import iso
-
-    return {
-        "at": iso(one.at),
-        "kind": one.kind,
-        "who": one.who or None,
-        "what": one.what,
-        "rules": list(one.rules),
-        "request": one.request or None,
-    }
-
-
-def _spent_data(took: ModelUsage) -> dict[str, Any]:
-    return {
-        "answers": took.answers,
-        "input_tokens": took.input_tokens,
-        "output_tokens": took.output_tokens,
-        "cost": str(took.cost) if took.cost is not None else None,
-    }
+        yield click.style(f"{count(took['answers'], 'answer')} of the model, {tokens}{price}", dim=True)
 
 
 @click.command(no_args_is_help=True)
 @click.argument("run_id", metavar="RUN", shell_complete=id_completion.runs)
 @shared_options.who
 @shared_options.note("Why, for the record.")
-@shared_options.where
+@shared_options.anywhere
 def cancel(run_id: str, name: str | None, note: str, store: str | None, policy: str | None) -> None:
     """End a run: what it asks is withdrawn, approvals it has not used are void, and nobody takes it up again.
 
@@ -219,20 +179,13 @@ def cancel(run_id: str, name: str | None, note: str, store: str | None, policy: 
     Example:
       signoff cancel 7kq2 --note "wrong customer"
     """
-    from signoff.cli.open_broker import with_broker
+    from signoff.cli.approvals import with_approvals
     from signoff.cli.terminal_text import count, safe
 
-    async def work(broker: Broker, settings: Settings) -> tuple[str, int, bool]:
-        from signoff.core.request import State
-        from signoff.wiring import whoami
+    async def work(approvals: Approvals) -> CancelledRun:
+        return await approvals.cancel(run_id, note)
 
-        by = whoami(name, settings, via="command")
-        before = await broker.runs.status((await broker.runs.get(run_id)).id)
-        done = await broker.runs.cancel(before.run.id, by=by.name, reason=note)
-        withdrawn = sum(one.state is State.PENDING for one in before.waiting)
-        return done.id, withdrawn, before.alive
-
-    cancelled, withdrawn, alive = with_broker(store, policy, work)
-    asked = f"; {count(withdrawn, 'question')} withdrawn" if withdrawn else ""
-    still = "; its process stops at its next step" if alive else ""
-    click.echo(f"cancelled  run {safe(cancelled)}{asked}{still}")
+    done = with_approvals(store, policy, name, work)
+    asked = f"; {count(done.withdrawn, 'question')} withdrawn" if done.withdrawn else ""
+    still = "; its process stops at its next step" if done.alive else ""
+    click.echo(f"cancelled  run {safe(done.id)}{asked}{still}")

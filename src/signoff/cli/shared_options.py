@@ -10,8 +10,65 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def anywhere(command: F) -> F:
+    """`--store` and `--policy`, or `--server` and `--token-file`: which approvals are meant, here or elsewhere."""
+    return _places(elsewhere(command))
+
+
+def elsewhere(command: F) -> F:
+    """`--server` and `--token-file`: to work through a server."""
+    server = click.option(
+        "--server",
+        metavar="URL",
+        expose_value=False,
+        callback=_note_server,
+        help="Work through a server, as your token says. Default: SIGNOFF_SERVER.",
+    )
+    token_file = click.option(
+        "--token-file",
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        expose_value=False,
+        callback=_note_token,
+        help="A file that holds your token for the server. Default: SIGNOFF_TOKEN.",
+    )
+    return server(token_file(command))
+
+
 def where(command: F) -> F:
-    """`--store` and `--policy`: which approvals are meant, and who may answer."""
+    """`--store` and `--policy`: which approvals are meant, and who may answer. What is done is done here."""
+    return _places(only_here(command))
+
+
+def only_here(command: F) -> F:
+    """Refuses `--server`, saying why: the command needs files of this machine."""
+    return click.option(
+        "--server", metavar="URL", hidden=True, expose_value=False, callback=_refuse_server, help="Not for this one."
+    )(command)
+
+
+def _note_server(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        from signoff.cli.server_choice import server_options
+
+        server_options().url = value
+
+
+def _note_token(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        from signoff.cli.server_choice import server_options
+
+        server_options().token_file = value
+
+
+def _refuse_server(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        raise click.UsageError(
+            f"`{ctx.command_path}` works on files of this machine; --server is for commands that look and answer"
+        )
+
+
+def _places(command: F) -> F:
     store = click.option(
         "--store", metavar="URL", help="Where approvals are kept: sqlite:FILE or postgresql://… Default: the project's."
     )

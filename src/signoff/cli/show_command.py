@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from signoff.cli import id_completion, shared_options
-from signoff.core.moment import Zone, in_utc
 from signoff.errors import WrongUse
 
 if TYPE_CHECKING:
-    from signoff.broker import Broker
     from signoff.channels.screen import Screen
-    from signoff.config import Settings
-    from signoff.core.card import Card
-    from signoff.core.record import Entry
-    from signoff.core.request import ApprovalRequest
+    from signoff.cli.approvals import Approvals
+    from signoff.cli.request_report import Sheet
 
 ROWS = 500
 """Of one argument, unless all of it is wanted."""
@@ -31,7 +28,7 @@ ROWS = 500
 @click.option("--arg", metavar="NAME", help="Print one argument and nothing else: whole, secrets masked.")
 @click.option("--no-pager", is_flag=True, help="At a terminal, print also what does not fit the screen.")
 @shared_options.as_json
-@shared_options.where
+@shared_options.anywhere
 def show(
     request_id: str,
     whole: bool,
@@ -50,67 +47,45 @@ def show(
       signoff show k3f9
       signoff show k3f9 --arg content > content.txt
     """
-    from signoff.cli.open_broker import with_broker
+    from signoff.cli.approvals import with_approvals
 
-    async def work(broker: Broker, settings: Settings) -> tuple[ApprovalRequest, Sequence[Entry], str]:
-        from signoff.wiring.project import requester_of
-
-        await broker.sweep()
-        request = await broker.find(request_id)
-        history = await broker.store.read(lambda tx: tx.record.entries(request=request.id))
-        return request, history, requester_of(None, settings)
+    async def work(approvals: Approvals) -> Sheet:
+        return await approvals.request(request_id)
 
     if arg is not None and (as_json or whole):
         raise WrongUse(f"--arg prints one argument; leave out {'--json' if as_json else '--whole'}")
-    request, history, viewer = with_broker(store, policy, work)
+    sheet = with_approvals(store, policy, None, work)
     if arg is not None:
-        _print_argument(request, arg)
+        _print_argument(sheet, arg)
         return
     if as_json:
-        card, problem = _card(request, in_utc)
-        from signoff.cli.request_report import request_data
         from signoff.cli.terminal_text import as_json as json_line
+        from signoff.reports.request_sheet import TOLD
 
-        click.echo(json_line(request_data(request, card, problem, history)))
+        click.echo(json_line({name: value for name, value in sheet.items() if name != TOLD}))
         return
-    card, problem = _card(request, datetime.astimezone, now=datetime.now(UTC), viewer=viewer)
-    _print(lambda screen: _draw(screen, request, card, problem, history, whole=whole), pager=not no_pager)
+    _print(lambda screen: _draw(screen, sheet, whole=whole), pager=not no_pager)
 
 
-def _card(
-    request: ApprovalRequest, zone: Zone, *, now: datetime | None = None, viewer: str = ""
-) -> tuple[Card | None, str]:
-    """The card, or why there can be none: then it cannot be approved either."""
-    from signoff.core.card import card_for
-    from signoff.core.request import State
-    from signoff.core.visible import visible
-    from signoff.errors import CannotCanonicalise
-
-    try:
-        pending = request.state is State.PENDING
-        return card_for(request, zone=zone, now=now if pending else None, viewer=viewer), ""
-    except CannotCanonicalise as error:
-        return None, f"this call cannot be shown, so it cannot be approved: {visible(str(error))}"
-
-
-def _print_argument(request: ApprovalRequest, name: str) -> None:
+def _print_argument(sheet: Sheet, name: str) -> None:
     """One argument as it would run, but for its secrets; at a terminal, what hides or steers is spelled out."""
     import json
 
-    from signoff.core.redact import redact
-    from signoff.core.safe import visible_around
+    from signoff.core.safe import redacted_text
     from signoff.core.visible import visible
     from signoff.policy.phrases import did_you_mean
 
-    shown = redact(request.effective_args, secrets=request.secrets)
-    if name not in shown.args:
-        there = [visible(one) for one in shown.args]
+    if sheet["args"] is None:
+        raise WrongUse(str(sheet["problem"]))
+    args: Mapping[str, object] = sheet["args"]
+    if name not in args:
+        there = [visible(one) for one in args]
         hint = did_you_mean(name, there) if there else "it has none"
-        raise WrongUse(f"{visible(request.tool_name)} has no argument {visible(name)} in this call\n  {hint}")
-    value = shown.args[name]
+        raise WrongUse(f"{visible(sheet['tool'])} has no argument {visible(name)} in this call\n  {hint}")
+    value = args[name]
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2, default=str)
     if sys.stdout.isatty():
-        text = visible_around([one.placeholder for one in shown.masked], text, lines=True)
+        text = redacted_text(text, lines=True)
     click.echo(text.encode("utf-8", "surrogatepass"), nl=not text.endswith("\n"))
 
 
@@ -135,22 +110,33 @@ def _print(draw: Callable[[Screen], None], *, pager: bool) -> None:
         click.echo_via_pager(text.removesuffix("\n"), color=None if screen.look.colour else False)
 
 
-def _draw(
-    screen: Screen, request: ApprovalRequest, card: Card | None, problem: str, history: Sequence[Entry], *, whole: bool
-) -> None:
+def _draw(screen: Screen, sheet: Sheet, *, whole: bool) -> None:
     from signoff.channels.render import WHOLE, Cut, draw_card
-    from signoff.cli.request_report import choices, history_facts, offer_facts, outcome_facts
-    from signoff.core.request_status import status_of
+    from signoff.cli.request_report import (
+        choices,
+        comment_facts,
+        history_facts,
+        moment_of,
+        offer_facts,
+        outcome_facts,
+    )
+    from signoff.core.card import by_clock
+    from signoff.reports.request_sheet import TOLD, card_of_sheet
 
+    card = card_of_sheet(sheet)
     if card is not None:
         rest = f"`signoff show {card.request_id} --whole` prints everything, `--arg NAME` one argument alone"
+        now = datetime.now(UTC) if sheet["state"] == "pending" else None
+        card = by_clock(card, moment_of(sheet["deadline"]), datetime.astimezone, now)
+        card = replace(card, comments=(), left_out=0)  # all of them stand below
         screen.show(draw_card(card, screen.look, cut=WHOLE if whole else Cut(rows=ROWS, args=ROWS, rest=rest)).lines)
     else:
-        screen.say(problem, "bold red")
-    _frame(screen, status_of(request).title, outcome_facts(request))
-    _frame(screen, "history", history_facts(history))
-    _frame(screen, "what an answer may be remembered as (approve --remember N)", offer_facts(request))
-    for line in choices(request):
+        screen.say(sheet["problem"], "bold red")
+    _frame(screen, sheet[TOLD]["status"], outcome_facts(sheet))
+    _frame(screen, "what was said about it", comment_facts(sheet))
+    _frame(screen, "history", history_facts(sheet))
+    _frame(screen, "what an answer may be remembered as (approve --remember N)", offer_facts(sheet))
+    for line in choices(sheet):
         screen.say(line)
 
 

@@ -7,11 +7,27 @@ import re
 import unicodedata
 from datetime import UTC, datetime, time, timedelta
 
-from signoff.core.moment import moment_text
-from signoff.core.safe import kept_text
+from signoff.core.moment import iso, moment_text
+from signoff.core.safe import printable as safe
 from signoff.core.visible import visible
 from signoff.errors import WrongUse
 
+__all__ = [
+    "agent_name",
+    "as_json",
+    "by_wall_clock",
+    "cells",
+    "clip",
+    "count",
+    "fold",
+    "iso",
+    "local",
+    "now",
+    "pad",
+    "safe",
+    "short_local",
+    "when",
+]
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _DURATION = re.compile(r"([1-9][0-9]{0,5})\s*(min|[smhdw])")
 _SECONDS = {"s": 1, "m": _MINUTE, "min": _MINUTE, "h": _HOUR, "d": _DAY, "w": 7 * _DAY}
@@ -29,14 +45,17 @@ def local(moment: datetime | None) -> str:
     return moment_text(moment, datetime.astimezone) if moment is not None else ""
 
 
+def by_wall_clock(text: str) -> str:
+    """A text with the moments that it names by UTC, by the clock of whoever reads it."""
+    return _MOMENT.sub(lambda found: local(datetime.fromisoformat(f"{found[1]}+00:00")), text)
+
+
+_MOMENT = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC\b")
+
+
 def short_local(moment: datetime) -> str:
     """The same without the year, for lists of what happened one after the other."""
     return f"{moment.astimezone():%m-%d %H:%M:%S %Z}"
-
-
-def iso(moment: datetime | None) -> str | None:
-    """A moment for programs: UTC."""
-    return f"{moment.astimezone(UTC).isoformat(timespec='milliseconds')[:-6]}Z" if moment is not None else None
 
 
 def as_json(value: object) -> str:
@@ -67,11 +86,6 @@ def when(text: str, at: datetime, *, option: str = "--until") -> datetime:
     if moment - at > _LONGEST:
         raise WrongUse(f"{option} {visible(text)} is more than ten years ahead\n  {WHEN}")
     return moment.astimezone(UTC)
-
-
-def safe(text: str) -> str:
-    """A text that was made visible before it was kept, as it is; or made visible, if something got into it since."""
-    return text if text.isprintable() else kept_text(text)
 
 
 def cells(text: str) -> int:

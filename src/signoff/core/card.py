@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, cast
 
+from signoff.core.comment import unanswered
 from signoff.core.decision import Keeps, Remember
 from signoff.core.inbox_row import needs_of
 from signoff.core.moment import Zone, ahead, in_utc, moment_text
@@ -41,6 +42,9 @@ _OURS = frozenset({"signoff", "leads_to"})
 _LONGEST_TASK = 200
 _LONGEST_CLAIM = 400
 _LONGEST_PAST = 50
+_LONGEST_COMMENT = 600
+_MOST_COMMENTS = 8
+"""The last ones; `signoff show` has all of them."""
 _OUTCOMES = {"success": "done", "failed": "failed", "denied": "denied", "retried": "not accepted by the tool"}
 _LEFT_OUT = "the arguments were edited; what the tool said about the call as it was asked is left out"
 _CODE = frozenset("command cmd shell argv script code sql query program url host hostname path file tool".split())
@@ -82,6 +86,18 @@ class CardArg:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CardComment:
+    """Something that was said about the request."""
+
+    heading: str
+    """Who does what: `ana asks back`."""
+    text: str
+    """In quotes where a model says it: nothing checks it."""
+    is_open: bool = False
+    """Whether it is a question that nobody has answered yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
     """One request as a person sees it."""
 
@@ -102,6 +118,10 @@ class Card:
     """What the model said when it made the call. Nothing checks it."""
     recent: tuple[str, ...] = ()
     """The last calls of the run and what became of them, oldest first."""
+    comments: tuple[CardComment, ...] = ()
+    """The last of what was said about it, oldest first."""
+    left_out: int = 0
+    """How many comments were said before those."""
     answers: str = ""
     """How people answered the like before, on one line; empty where they never did."""
     note: str = ""
@@ -179,6 +199,8 @@ def card_for(
         task=writer.line(_task(request), "the task"),
         claim=writer.line(_line(request.context.words, _LONGEST_CLAIM), "the model's words"),
         recent=tuple(writer.line(_past(one), "an earlier call") for one in request.context.recent),
+        comments=tuple(writer.comments()),
+        left_out=max(0, len(request.comments) - _MOST_COMMENTS),
         answers=writer.line(_answers(request)),
         note=writer.line(_note(request), "the note"),
         rule=writer.line(", ".join(verdict.rules) if verdict else ""),
@@ -198,6 +220,14 @@ def card_for(
         keeps=request.keeps,
         digest=request.args_digest,
     )
+
+
+def by_clock(card: Card, deadline: datetime | None, zone: Zone, now: datetime | None) -> Card:
+    """A card that was drawn by UTC, by somebody's own clock; with `now`, it says how long there is to answer."""
+    if deadline is None or not card.until:
+        return card
+    told = moment_text(deadline, zone) + (_soon(deadline, now) if now is not None else "")
+    return replace(card, until=card.until.replace(moment_text(deadline), told, 1))
 
 
 def rule_text(rules: str) -> str:
@@ -253,7 +283,13 @@ class _Writer:
         shown_texts = (request.args, request.metadata, request.summary, request.problem, request.requirement.message)
         self.redactor = Redactor(
             (*self.secrets, *request.secrets),
-            avoid=(*shown_texts, context.prompt, context.words, request.effective_args),
+            avoid=(
+                *shown_texts,
+                context.prompt,
+                context.words,
+                request.effective_args,
+                *(one.text for one in request.comments),
+            ),
         )
         self._shown = self.redactor.mapping(request.effective_args)
 
@@ -338,6 +374,19 @@ class _Writer:
         # Line by line: the marks in the first column are ours, a blank after one is no trailing blank.
         lines = ((line[:1], line[1:]) if mark else ("", line) for mark, line in marked_lines(text))
         return replace(preview, text="\n".join(first + self.safe(rest, lines=True) for first, rest in lines))
+
+    def comments(self) -> Iterator[CardComment]:
+        """The last of what was said."""
+        waiting = {one.id for one in unanswered(self.request.comments)}
+        for one in self.request.comments[-_MOST_COMMENTS:]:
+            # Masked first: of a secret that is cut in two, neither half would be known.
+            masked = shortened(self.redactor.text(one.text, "a comment"), _LONGEST_COMMENT)
+            text = self.safe(masked, lines=_has_lines(masked))
+            yield CardComment(
+                heading=self.line(one.heading),
+                text=f"“{text}”" if one.is_claim else text,
+                is_open=one.id in waiting,
+            )
 
     def warnings(self) -> Iterator[str]:
         found = [f"the tool's name holds {what}" for what in suspicious(self.request.tool_name, code=True)]
@@ -424,8 +473,12 @@ def _note(request: ApprovalRequest) -> str:
 def _until(request: ApprovalRequest, zone: Zone, now: datetime | None) -> str:
     if request.deadline is None:
         return ""
-    soon = f" ({ahead(request.deadline, now)})" if now is not None and request.deadline - now < _FAR else ""
+    soon = _soon(request.deadline, now) if now is not None else ""
     return f"{moment_text(request.deadline, zone)}{soon}, then {without_answer(request)}"
+
+
+def _soon(deadline: datetime, now: datetime) -> str:
+    return f" ({ahead(deadline, now)})" if deadline - now < _FAR else ""
 
 
 def _choices(request: ApprovalRequest, *, remember: bool, keeps_always: bool) -> tuple[Choice, ...]:

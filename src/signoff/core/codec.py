@@ -213,11 +213,11 @@ _DELEGATION = _Shape(Delegation)
 _ACCESS_KEY = _Shape(AccessKey)
 _COMMENT = _Shape(Comment)
 _CALL = _Shape(Call, leave="deps", veils="args")
-_QUESTION = _Shape(ApprovalRequest, leave=" ".join((*CHANGING, "call")), veils="args")
+_QUESTION = _Shape(ApprovalRequest, leave=" ".join((*CHANGING, "call", "comments")), veils="args")
 
 _CALL_DEFAULTS = {**_CALL.defaults, "deps": None}
 _CALL_SIZE = len(fields(Call))
-_QUESTION_DEFAULTS = _QUESTION.defaults
+_QUESTION_DEFAULTS = {**_QUESTION.defaults, "comments": ()}
 _REQUEST_FIELDS = {one.name for one in fields(ApprovalRequest)}
 _REQUEST_SIZE = len(_REQUEST_FIELDS)
 

@@ -33,9 +33,10 @@ def account_of(entry: Entry, zone: Zone = in_utc) -> EventText:
         return EventText("", entry.body)
     said = cast("dict[str, Any]", body)
     who = _text(said.get("by") or said.get("requester"))
-    return EventText(
-        who, ": ".join(filter(None, (_head(said, zone), _rest(said, entry.kind)))), _texts(said.get("rules"))
-    )
+    head = _head(said, zone)
+    if verb := _SAID.get(_text(said.get("what"))) if entry.kind == "commented" else None:
+        head = f"{verb}: {head}"
+    return EventText(who, ": ".join(filter(None, (head, _rest(said, entry.kind)))), _texts(said.get("rules")))
 
 
 def title_of(entry: Entry) -> str:
@@ -59,6 +60,7 @@ def _plainly(text: str) -> str:
 
 _SUBJECTS = ("title", "text", "agent", "process")
 _REASONS = ("why", "note", "reason", "error", "preview", "detail")
+_SAID = {"note": "says", "question": "asks back", "answer": "answers"}
 _STARTS = ("run started", "run resumed")
 _ENDINGS = ("error", "preview", "why", "note")
 

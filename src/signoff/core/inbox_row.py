@@ -9,6 +9,9 @@ from signoff.core.people import person_key
 from signoff.core.quorum import approvers, needs_text
 from signoff.core.request import ApprovalRequest, State
 
+ALREADY = "; you approved it already"
+"""At the end of who must agree, for whoever did."""
+
 
 def agreed(request: ApprovalRequest) -> int:
     """How many of the people it needs have approved what would run."""
@@ -39,7 +42,7 @@ def needs_of(request: ApprovalRequest, viewer: str = "") -> str:
     if agreed and requirement.quorum > 1:
         text += f"; {len(agreed)} of {requirement.quorum} ({', '.join(sorted(agreed.values()))})"
     if request.state is State.PENDING and viewer and has_approved(request, viewer, request.args_digest):
-        text += "; you approved it already"
+        text += ALREADY
     return text
 
 
@@ -85,5 +88,7 @@ class Item:
     """What its run was told to do, and for whom, as it may be shown."""
     needs: str = ""
     """Who must agree and who has, in words, as it may be shown; empty where anyone may answer."""
+    questions: int = 0
+    """How many were asked back and not answered."""
     loosened: tuple[str, ...] = ()
     """What whoever started its run loosened, as it may be shown, a line each."""

@@ -4,13 +4,14 @@
 pending  --vote--> pending | approved | denied        approved --claim--> claimed --succeed--> succeeded
 pending  --expire--> expired | pending (escalated,             --cancel-> cancelled --fail-> failed
                      parked) | approved (in words)                                  --lose-> unknown
-pending  --assign, remind, date--> pending                                          --ask again-> cancelled
+pending  --assign, remind, date, comment--> pending                                 --ask again-> cancelled
 pending  --cancel--> cancelled
                                                       claimed --enter--> claimed (it only waits for runs inside it)
                                                       claimed --pause--> approved (to be claimed anew with those runs)
                                                       approved --hand over--> succeeded (a program runs it itself)
                                                       unknown --succeed, fail--> succeeded, failed (it came back)
                                                       unknown --told--> succeeded | cancelled (a person knows)
+                                                      unknown --comment--> unknown
 ```
 Whatever is not in the table is refused: a final state is never left, and nothing becomes approved
 except through the votes its requirement asks for, or a rule that says `on_timeout: allow` in words.
@@ -69,6 +70,11 @@ class Assigned:
     """Somebody works on the answer; with an empty name, nobody does any longer."""
 
     to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Commented:
+    """Somebody said something about it, asked back, or answered that. It decides nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +157,7 @@ Event: TypeAlias = (
     | Reminded
     | Dated
     | Assigned
+    | Commented
     | Cancelled
     | Claimed
     | Entered
@@ -269,6 +276,10 @@ def _assign(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRe
     return request.changed_to(assigned=event.to)
 
 
+def _comment(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    return request
+
+
 def _claim(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     assert isinstance(event, Claimed)
     return request.changed_to(state=State.CLAIMED, claim=Claim(holder=event.holder, at=now, token=event.token))
@@ -354,6 +365,7 @@ TABLE: Mapping[tuple[State, type[Event]], Callable[[ApprovalRequest, Event, date
     (State.PENDING, Reminded): _remind,
     (State.PENDING, Dated): _date,
     (State.PENDING, Assigned): _assign,
+    (State.PENDING, Commented): _comment,
     (State.PENDING, Cancelled): _cancel,
     (State.APPROVED, Cancelled): _cancel,
     (State.APPROVED, Claimed): _claim,
@@ -368,4 +380,5 @@ TABLE: Mapping[tuple[State, type[Event]], Callable[[ApprovalRequest, Event, date
     (State.UNKNOWN, Succeeded): _succeed,
     (State.UNKNOWN, Failed): _fail,
     (State.UNKNOWN, OutcomeReported): _tell,
+    (State.UNKNOWN, Commented): _comment,
 }

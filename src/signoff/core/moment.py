@@ -23,6 +23,11 @@ def moment_text(moment: datetime, zone: Zone = in_utc) -> str:
     return f"{zone(moment):%Y-%m-%d %H:%M:%S %Z}"
 
 
+def iso(moment: datetime | None) -> str | None:
+    """A moment for programs: UTC, to the millisecond."""
+    return f"{moment.astimezone(UTC).isoformat(timespec='milliseconds')[:-6]}Z" if moment is not None else None
+
+
 def span(seconds: float) -> str:
     """How long something takes, as people say it: `40 s`, `4 min`, `1 h 20 min`, `3 days`."""
     whole = max(0, int(seconds))

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.claim import Claim
+from signoff.core.comment import Comment
 from signoff.core.decision import ApprovalDecision, Ending, Keeps
 from signoff.core.people import ActorKind, Parties
 from signoff.core.request_context import NO_CONTEXT, RequestContext
@@ -120,6 +121,8 @@ class ApprovalRequest:
     assigned: str = ""
     """Who works on the answer, so that nobody else starts."""
     remind_at: datetime | None = None
+    comments: tuple[Comment, ...] = ()
+    """What was said about it, in order, where it was read to be shown. A store keeps it by itself."""
     version: int = 0
     """Counts changes; the store swaps only against the version it was read at."""
 

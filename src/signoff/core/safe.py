@@ -30,6 +30,11 @@ def kept_text(text: str, *, lines: bool = False) -> str:
     return shown
 
 
+def printable(text: str) -> str:
+    """A text that was made visible before it was kept, as it is; or made visible, if something got into it since."""
+    return text if text.isprintable() else kept_text(text)
+
+
 def redacted_text(text: str, *, lines: bool = False) -> str:
     """A text that was redacted elsewhere, made visible. Whatever looks like a mask stays one; it covers no more."""
     return _MASK.sub(rf"{OPEN}\1{CLOSE}", visible(text, lines=lines))

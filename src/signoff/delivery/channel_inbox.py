@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from signoff.broker.comments import with_comments
 from signoff.broker.readers import has_read, note_reader
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import NOWHERE
@@ -74,12 +75,12 @@ class StoreInbox:
             raise self._safe(late, await self.broker.get(request_id)) from late
 
     async def request(self, prefix: str) -> ApprovalRequest:
-        return await self.broker.find(prefix)
+        return await self.broker.comments.shown_with(await self.broker.find(prefix))
 
     async def pending(self) -> Sequence[ApprovalRequest]:
         """What waits, after whatever time has done to it."""
         await self.broker.sweep()
-        return await self.broker.pending()
+        return await self.broker.store.read(lambda tx: [with_comments(tx, one) for one in tx.queue.open()])
 
     async def unknown(self) -> Sequence[ApprovalRequest]:
         from signoff.broker.unknown import unknown_requests

@@ -142,7 +142,7 @@ class Attended:
 
     async def _show(self, request: ApprovalRequest) -> None:
         try:
-            await self._channel.show(Asked(request=request))
+            await self._channel.show(Asked(request=await self._broker.comments.shown_with(request)))
         except ChannelFailed as failure:
             self.asked.pop(request.id, None)
             if failure.whole:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import NamedTuple
 
+from signoff.broker.comments import with_comments
 from signoff.broker.ledger import Ledger
 from signoff.broker.requests import found, put
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
@@ -182,7 +183,7 @@ class Outbox:
             else:
                 main = tx.deliveries.get(active.route.backup_for, subject) if active.route.backup_for else None
                 want = wanted_of_request(known, request, eligible=is_eligible(active, main))
-                notice = Asked(request=request, number=ids.index(request.id) + 1, of=len(ids))
+                notice = Asked(request=with_comments(tx, request), number=ids.index(request.id) + 1, of=len(ids))
         return (notice, want) if want in (Want.SHOW, Want.UPDATE) else (None, want)
 
     def shown(self, tx: Transaction, active: ActiveChannel, attempt: Attempt, place: str, now: datetime) -> None:

@@ -6,9 +6,8 @@ from datetime import datetime
 
 from pydantic import Field
 
-from signoff.broker.comments import unanswered
 from signoff.core.access import Permission
-from signoff.core.comment import LONGEST, Comment, CommentKind
+from signoff.core.comment import LONGEST, Comment, CommentKind, unanswered
 from signoff.core.request import ApprovalRequest
 from signoff.core.safe import safe_text
 from signoff.core.visible import visible

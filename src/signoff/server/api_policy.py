@@ -97,11 +97,11 @@ class RuleView(ApiModel):
 
 
 async def judge_call(visit: Visit[Nothing, CallBody]) -> VerdictView:
-    return VerdictView(**_verdict(await _rules(visit.state).explain(_call(visit.body))))
+    return VerdictView(**_verdict(await explanation_of(visit)))
 
 
 async def explain_call(visit: Visit[Nothing, CallBody]) -> ExplanationView:
-    explanation = await _rules(visit.state).explain(_call(visit.body))
+    explanation = await explanation_of(visit)
     considered = [
         ConsideredView(
             rule=safe_text(one.rule.id),
@@ -120,6 +120,11 @@ async def explain_call(visit: Visit[Nothing, CallBody]) -> ExplanationView:
         place=visible(str(explanation.place)) if explanation.place is not None else "",
         considered=considered,
     )
+
+
+async def explanation_of(visit: Visit[Nothing, CallBody]) -> Explanation:
+    """What the policy says about the call that was sent."""
+    return await _rules(visit.state).explain(_call(visit.body))
 
 
 def _verdict(explanation: Explanation) -> dict[str, Any]:

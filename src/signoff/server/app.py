@@ -19,6 +19,7 @@ from signoff.server import (
     api_people,
     api_policy,
     api_record,
+    api_reports,
     api_requests,
     api_runs,
     api_votes,
@@ -43,6 +44,7 @@ _TABLE: Sequence[Endpoint] = (
     *api_halt.ENDPOINTS,
     *api_events.ENDPOINTS,
     *api_access.ENDPOINTS,
+    *api_reports.ENDPOINTS,
 )
 ENDPOINTS: Sequence[Endpoint] = (*_TABLE, openapi_endpoint(_TABLE))
 """The whole API."""

@@ -27,7 +27,7 @@ from signoff.errors import (
 
 MEDIA_TYPE = "application/problem+json"
 
-_STATUSES: tuple[tuple[type[SignoffError], int, str], ...] = (
+STATUSES: tuple[tuple[type[SignoffError], int, str], ...] = (
     (UnknownRequest, 404, "unknown-request"),
     (UnknownRun, 404, "unknown-run"),
     (AlreadySettled, 409, "already-settled"),
@@ -78,7 +78,7 @@ class ProblemRaised(Exception):
 
 def problem_of(error: SignoffError) -> ProblemRaised:
     """The problem that an error of ours is. Its words are made safe: they may hold those of a model."""
-    status, word = next(((status, word) for kind, status, word in _STATUSES if isinstance(error, kind)), (500, "error"))
+    status, word = next(((status, word) for kind, status, word in STATUSES if isinstance(error, kind)), (500, "error"))
     if status == 500:
         return ProblemRaised(500, word, "something went wrong here; the server's log says what")
     problems = tuple(safe_text(one) for one in error.problems) if isinstance(error, EditRefused) else ()

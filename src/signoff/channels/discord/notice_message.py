@@ -13,7 +13,7 @@ from signoff.channels.discord.message_text import first, short_span
 from signoff.channels.discord.parts import MessagePart, lay_out
 from signoff.channels.discord.result_message import said_sheet
 from signoff.channels.discord.sheet import DESCRIPTION, FOOTER, Button, MessageSheet, Style, size
-from signoff.channels.discord.status_parts import AMBER, GREY, face_of, in_a_word, settled, voted_for, waiting
+from signoff.channels.discord.status_parts import AMBER, GREY, face_of, in_a_word, said, settled, voted_for, waiting
 from signoff.core.call import Veiled
 from signoff.core.canonical import digest
 from signoff.core.card import IRREVERSIBLE, Card, Choice, card_for, safe_summary
@@ -114,7 +114,8 @@ def _text(request: ApprovalRequest, card: Card | None, hint: str) -> tuple[str, 
     if request.state is State.PENDING:
         answers, room = list(waiting(request, card)), FOR_ANSWERS
     else:
-        answers, room = list(settled(request)), max(FOR_ANSWERS, DESCRIPTION - 1 - _size_of(parts))
+        answers = [*settled(request), *(said(card) if request.state is State.UNKNOWN else ())]
+        room = max(FOR_ANSWERS, DESCRIPTION - 1 - _size_of(parts))
     told, _ = lay_out(answers, room)
     left = DESCRIPTION - size(told) - 1
     # While it waits, what is left free for answers stays free: what is whole stays whole, unless somebody votes for

@@ -64,6 +64,10 @@ def _lines(card: Card) -> Iterator[str]:
     if card.preview is not None:
         changes = f"what would change: +{card.preview.added:,} -{card.preview.removed:,}"
         yield from _named(changes if card.preview.kind == "diff" else "what it would do", card.preview.text)
+    if card.left_out:
+        yield from _named("comments before", f"{card.left_out:,}")
+    for one in card.comments:
+        yield from _named("said", f"{one.heading}: {one.text}")
     for text in card.masked:
         yield from _named("masked", text)
 

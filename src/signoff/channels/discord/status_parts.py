@@ -70,6 +70,16 @@ def waiting(request: ApprovalRequest, card: Card) -> Iterator[MessagePart]:
         yield MessagePart(label=f"**Taken** by {named(request.assigned)}")
     for vote in request.votes[-_MOST_VOTES:]:
         yield MessagePart(label=_vote(request, vote))
+    yield from said(card)
+
+
+def said(card: Card) -> Iterator[MessagePart]:
+    """What was said about a request, the last of it."""
+    if card.left_out:
+        yield MessagePart(label=f"… {card.left_out:,} comments before")
+    for one in card.comments:
+        waits = " (not answered yet)" if one.is_open else ""
+        yield MessagePart(label=f"**Said**{waits}", text=f"{one.heading}: {one.text}")
 
 
 def other_args(request: ApprovalRequest) -> Iterator[tuple[str, Preview]]:

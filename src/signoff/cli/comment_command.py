@@ -1,0 +1,163 @@
+"""`signoff comment`, `ask-back` and `reply`: what is said about a request while it waits. None of it decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signoff.cli import id_completion, shared_options
+from signoff.core.comment import CommentKind
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.cli.approvals import Approvals
+    from signoff.cli.request_report import Sheet
+    from signoff.config import Settings
+
+_DONE = {"note": "said", "question": "asked back", "answer": "answered"}
+
+
+@click.command(no_args_is_help=True)
+@click.argument("request_id", metavar="ID", shell_complete=id_completion.waiting)
+@click.argument("text", metavar="TEXT")
+@shared_options.who
+@shared_options.as_json
+@shared_options.anywhere
+def comment(request_id: str, text: str, name: str | None, as_json: bool, store: str | None, policy: str | None) -> None:
+    """Say something about a request, for whoever decides it. It stands on the card wherever that is shown.
+
+    \b
+    Example:
+      signoff comment k3f9 "the customer called, this is right"
+    """
+    _say(request_id, text, CommentKind.NOTE, name=name, as_json=as_json, store=store, policy=policy)
+
+
+@click.command(no_args_is_help=True)
+@click.argument("request_id", metavar="ID", shell_complete=id_completion.pending)
+@click.argument("text", metavar="TEXT")
+@click.option("--agent", is_flag=True, help="Have the agent's model answer now, from what was said in its run.")
+@shared_options.who
+@shared_options.as_json
+@shared_options.anywhere
+def ask_back(
+    request_id: str, text: str, agent: bool, name: str | None, as_json: bool, store: str | None, policy: str | None
+) -> None:
+    """Ask something about a request before you decide. The request stays open.
+
+    Whoever the run is for, or who owns the agent, answers with `signoff reply`. With --agent the model that made the
+    call is asked at once: it gets what was said in its run and the question, no tools, and its run is left as it is.
+    What it answers is its claim; nothing checks it.
+
+    \b
+    Examples:
+      signoff ask-back k3f9 "Which invoice is this for?"
+      signoff ask-back k3f9 "Why not the sandbox?" --agent
+    """
+    _say(
+        request_id,
+        text,
+        CommentKind.QUESTION,
+        name=name,
+        as_json=as_json,
+        store=store,
+        policy=policy,
+        asks_agent=agent,
+    )
+
+
+@click.command(no_args_is_help=True)
+@click.argument("request_id", metavar="ID", shell_complete=id_completion.waiting)
+@click.argument("text", metavar="TEXT")
+@click.option("--to", "question", metavar="QUESTION", default="", help="Id of the question, where there are several.")
+@shared_options.who
+@shared_options.as_json
+@shared_options.anywhere
+def reply(
+    request_id: str,
+    text: str,
+    question: str,
+    name: str | None,
+    as_json: bool,
+    store: str | None,
+    policy: str | None,
+) -> None:
+    """Answer a question that was asked back about a request. `signoff show` numbers them by id.
+
+    \b
+    Examples:
+      signoff reply k3f9 "Invoice 4711, from March."
+      signoff reply k3f9 "Yes." --to p8d2
+    """
+    _say(
+        request_id,
+        text,
+        CommentKind.ANSWER,
+        name=name,
+        as_json=as_json,
+        store=store,
+        policy=policy,
+        question=question,
+    )
+
+
+def _say(
+    request_id: str,
+    text: str,
+    kind: CommentKind,
+    *,
+    name: str | None,
+    as_json: bool,
+    store: str | None,
+    policy: str | None,
+    question: str = "",
+    asks_agent: bool = False,
+) -> None:
+    from signoff.cli.approvals import with_approvals
+    from signoff.cli.server_choice import is_elsewhere
+
+    if asks_agent and is_elsewhere(store):
+        raise click.UsageError("--agent asks the agent's model from here; with a server, the server does that")
+
+    async def work(approvals: Approvals) -> tuple[Sheet, dict[str, Any]]:
+        return await approvals.say(request_id, text, kind, question)
+
+    sheet, said = with_approvals(store, policy, name, work)
+    _tell(sheet, said, as_json=as_json)
+    if asks_agent:
+        _tell(sheet, _agent_answer(sheet["id"], said["comment"], store, policy), as_json=as_json)
+
+
+def _agent_answer(request_id: str, question: str, store: str | None, policy: str | None) -> dict[str, Any]:
+    """What the agent's model says, once it stands beside the question."""
+    from signoff.cli.open_broker import with_broker
+    from signoff.cli.startup import uncollected
+    from signoff.reports.request_sheet import comment_data
+    from signoff.wiring import RunOptions, chosen_store
+
+    with uncollected():
+        from signoff.wiring.agent_answers import answer_question
+
+    async def work(broker: Broker, settings: Settings) -> dict[str, Any]:
+        request = await broker.get(request_id)
+        asked = next(one for one in await broker.comments.of(request_id) if one.id == question)
+        options = RunOptions(store=chosen_store(store, settings).address, unattended="park")
+        return comment_data(await answer_question(broker, asked, options), request.secrets)
+
+    return with_broker(store, policy, work)
+
+
+def _tell(sheet: Sheet, said: Mapping[str, Any], *, as_json: bool) -> None:
+    from signoff.cli.request_report import comment_text
+    from signoff.cli.terminal_text import as_json as json_line
+    from signoff.cli.terminal_text import safe
+
+    if as_json:
+        click.echo(json_line({"request": sheet["id"], **said}))
+        return
+    click.echo(f"{_DONE[said['kind']]}  {safe(said['comment'])}  about {safe(sheet['id'])}  {safe(sheet['title'])}")
+    if said["by"]["kind"] == "model":
+        for line in comment_text(said).split("\n"):
+            click.echo(f"  {line}")

@@ -1,0 +1,214 @@
+"""Approvals in a store that this machine can open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from signoff.cli.approvals import (
+    VIA,
+    CancelledRun,
+    GivenAnswer,
+    HandedOverRequest,
+    PreparedAnswer,
+    TypedAnswer,
+)
+from signoff.cli.people_command import named
+from signoff.cli.terminal_text import iso, now, safe
+from signoff.core.comment import CommentKind
+from signoff.core.decision import ApprovalDecision
+from signoff.core.inbox_row import has_approved
+from signoff.core.people import Actor, Delegation
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.safe import spelled_out
+from signoff.errors import AlreadySettled, EditRefused, RequestError, UnknownRequest
+from signoff.reports.grant_report import grant_data, grant_report, grants_report
+from signoff.reports.request_sheet import comment_data, request_sheet, sheet_of
+from signoff.reports.run_report import run_data, run_report, runs_report
+from signoff.wiring import chosen_store, whoami
+from signoff.wiring.project import requester_of
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.cli.request_report import Sheet
+    from signoff.config import Settings
+
+
+class LocalApprovals:
+    """Implements `Approvals` over a broker."""
+
+    def __init__(self, broker: Broker, settings: Settings, store: str | None, name: str | None) -> None:
+        """`name` is who types; None: whoever is logged in."""
+        self.broker = broker
+        self.settings = settings
+        self._store = store
+        self._name = name
+
+    @property
+    def place(self) -> str:
+        from signoff.cli.open_broker import looked_in
+
+        return looked_in(chosen_store(self._store, self.settings))
+
+    def who(self) -> Actor:
+        """Who types. Raises `WrongUse` for somebody who is not on file."""
+        return whoami(self._name, self.settings, via=VIA)
+
+    # --- requests ---
+
+    async def request(self, prefix: str) -> Sheet:
+        return await request_sheet(self.broker, prefix, viewer=requester_of(None, self.settings))
+
+    async def prepared(self, given: str, answer: TypedAnswer) -> PreparedAnswer:
+        from signoff.cli.request_report import late_text, outcome_step
+
+        broker, by = self.broker, self.who()
+        await broker.sweep()
+        try:
+            request = await broker.find(given)
+            if request.state is State.UNKNOWN:
+                raise RequestError(f"request {request.id} was approved and started, and {outcome_step(request.id)}")
+            if request.state is not State.PENDING:
+                return PreparedAnswer(given=given, problems=(late_text(sheet_of(request, ())),))
+            decision = await self._decision(request, answer)
+        except RequestError as error:
+            return PreparedAnswer(
+                given=given, problems=problems_of(error), is_unknown=isinstance(error, UnknownRequest)
+            )
+
+        async def give() -> GivenAnswer:
+            try:
+                voted = await broker.answer(request.id, decision, by=by)
+            except AlreadySettled as error:  # somebody was faster by an instant
+                late = await broker.get(request.id)
+                if late.state is State.PENDING:
+                    raise
+                raise RequestError(late_text(sheet_of(late, ()))) from error
+            again = decision.approved and has_approved(request, by.name, voted.votes[-1].args_digest)
+            return GivenAnswer(sheet=sheet_of(voted, ()), again=again)
+
+        remembered = spelled_out(request, decision) if decision.terms is not None else ""
+        return PreparedAnswer(given=given, id=request.id, remembered=remembered, give=give)
+
+    async def _decision(self, request: ApprovalRequest, answer: TypedAnswer) -> ApprovalDecision:
+        """The decision about one request. Raises a `RequestError` where it cannot be given."""
+        if answer.approved:
+            from signoff.wiring.answer_checks import refuse_unseen
+
+            refuse_unseen(request)
+        decision = ApprovalDecision(approved=answer.approved, note=answer.note)
+        if answer.arguments is not None:
+            from signoff.wiring.answer_checks import checked_answer
+
+            decision = replace(decision, edited_args=answer.arguments)
+            decision = await checked_answer(self.broker, self.settings, request, decision)
+        if answer.wish is not None:
+            from signoff.broker.grants import check_terms
+
+            decision = replace(decision, terms=answer.wish.terms(request, now()))
+            check_terms(request, decision)
+        return decision
+
+    async def hand_over(self, prefix: str, to: str | None) -> HandedOverRequest:
+        by, broker = self.who(), self.broker
+        person = by.name if to is None else named(to, self.settings) if to else ""
+        await broker.sweep()
+        before = await broker.find(prefix)
+        after = await broker.assign(before.id, person, by=by)
+        may = not after.assigned or bool(await broker.people.entitled(after.id, [Actor(name=after.assigned)]))
+        return HandedOverRequest(sheet=sheet_of(after, ()), before=before.assigned, may_answer=may)
+
+    async def tell(self, prefix: str, *, happened: bool, note: str) -> Sheet:
+        by, broker = self.who(), self.broker
+        await broker.sweep()
+        request = await broker.find(prefix)
+        return sheet_of(await broker.tell(request.id, happened=happened, by=by, note=note), ())
+
+    async def say(self, prefix: str, text: str, kind: CommentKind, question: str = "") -> tuple[Sheet, dict[str, Any]]:
+        by, broker = self.who(), self.broker
+        await broker.sweep()
+        request = await broker.find(prefix)
+        answers = await broker.comments.question_meant(request.id, question) if kind is CommentKind.ANSWER else ""
+        said = await broker.comments.add(request.id, text, by=by, kind=kind, answers=answers)
+        return sheet_of(request, ()), comment_data(said, request.secrets)
+
+    # --- runs ---
+
+    async def runs(self, *, everything: bool, limit: int) -> dict[str, Any]:
+        return await runs_report(self.broker, everything=everything, limit=limit)
+
+    async def run(self, prefix: str) -> dict[str, Any]:
+        return await run_report(self.broker, prefix)
+
+    async def run_of(self, run_id: str) -> Mapping[str, Any] | None:
+        if await self.broker.runs.inside(run_id) is None:
+            return None  # a run that only the program that began it knows
+        return run_data(await self.broker.runs.status(run_id))
+
+    async def cancel(self, prefix: str, note: str) -> CancelledRun:
+        by, broker = self.who(), self.broker
+        before = await broker.runs.status((await broker.runs.get(prefix)).id)
+        done = await broker.runs.cancel(before.run.id, by=by.name, reason=note)
+        withdrawn = sum(one.state is State.PENDING for one in before.waiting)
+        return CancelledRun(id=done.id, withdrawn=withdrawn, alive=before.alive)
+
+    # --- grants ---
+
+    async def grants(self, *, everything: bool) -> Sequence[dict[str, Any]]:
+        return (await grants_report(self.broker, everything=everything))["grants"]
+
+    async def grant(self, prefix: str) -> dict[str, Any]:
+        return await grant_report(self.broker, prefix)
+
+    async def revoke(self, prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        by = self.who().name
+        grant = await self.broker.grants.get(prefix)
+        done = await self.broker.grants.revoke(grant.id, by=by)
+        return grant_data(self.broker, grant), grant_data(self.broker, done)
+
+    # --- people, and the switch ---
+
+    async def people(self) -> dict[str, Any]:
+        settings = self.settings
+        away = await self.broker.store.read(lambda tx: tx.delegations.current(now()))
+        where = f"{settings.file} names nobody" if settings.file else "There is no policy file here that names people"
+        return {
+            "people": [{"name": one.name, "roles": sorted(one.roles)} for one in settings.people.values()],
+            "delegations": [
+                {
+                    "absent": one.absent,
+                    "deputy": one.deputy,
+                    "until": iso(one.until),
+                    "since": iso(one.since),
+                    "by": one.by,
+                }
+                for one in away
+            ],
+            "nobody": f"{where}: whoever can use this store may answer, by their own name.",
+        }
+
+    async def delegate(self, absent: str, deputy: str, until: datetime, since: datetime) -> tuple[str, str]:
+        by = self.who()
+        made = Delegation(
+            absent=named(absent, self.settings),
+            deputy=named(deputy, self.settings),
+            until=until,
+            since=since,
+            by=by.name,
+        )
+        await self.broker.people.delegate(made)
+        return made.absent, made.deputy
+
+    async def halt(self, why: str) -> str:
+        # In an emergency nobody is asked whether they are on file; the record says who it was.
+        return await self.broker.switch.halt(by=self._name or requester_of(None, self.settings), why=why)
+
+    async def unhalt(self, why: str) -> bool:
+        return await self.broker.switch.unhalt(by=self.who().name, why=why)
+
+
+def problems_of(error: RequestError) -> tuple[str, ...]:
+    """Why an answer was not taken, a line each."""
+    return tuple(safe(one) for one in (error.problems if isinstance(error, EditRefused) else (str(error),)))

@@ -1,0 +1,238 @@
+"""Approvals by way of a server: the token says who, and the server's rules say what they may."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from signoff.cli.approvals import (
+    CancelledRun,
+    GivenAnswer,
+    HandedOverRequest,
+    PreparedAnswer,
+    TypedAnswer,
+)
+from signoff.cli.request_report import late_text, outcome_step
+from signoff.cli.server_client import ApprovalServer, named
+from signoff.cli.terminal_text import iso, now, safe
+from signoff.core.comment import CommentKind
+from signoff.core.visible import visible
+from signoff.errors import AlreadySettled, EditRefused, RequestError, UnknownRequest, UnknownRun, WrongUse
+
+if TYPE_CHECKING:
+    from signoff.cli.request_report import Sheet
+
+
+class RemoteApprovals:
+    """Implements `Approvals` over the HTTP API."""
+
+    def __init__(self, server: ApprovalServer) -> None:
+        self._server = server
+
+    @property
+    def place(self) -> str:
+        return f"looked at: the server {self._server.url}"
+
+    # --- requests ---
+
+    async def request(self, prefix: str) -> Sheet:
+        return self._request(prefix)
+
+    def _request(self, prefix: str) -> Sheet:
+        return self._server.report(f"/requests/{named(prefix)}")
+
+    async def prepared(self, given: str, answer: TypedAnswer) -> PreparedAnswer:
+        try:
+            sheet = self._request(given)
+            request_id: str = sheet["id"]
+            if sheet["state"] == "unknown":
+                raise RequestError(f"request {request_id} was approved and started, and {outcome_step(request_id)}")
+            if sheet["state"] != "pending":
+                return PreparedAnswer(given=given, problems=(late_text(sheet),))
+            body = self._body(sheet, answer)
+            remembered = self._remembered(sheet, answer, body)
+        except RequestError as error:
+            return PreparedAnswer(given=given, problems=_problems(error), is_unknown=isinstance(error, UnknownRequest))
+
+        card = sheet["card"] if answer.approved else None
+        is_long = card is not None and any(one["long"] for one in (*card["args"], *card["details"]))
+
+        async def give() -> GivenAnswer:
+            return self._given(request_id, body, is_long=is_long)
+
+        return PreparedAnswer(given=given, id=request_id, remembered=remembered, give=give)
+
+    def _body(self, sheet: Sheet, answer: TypedAnswer) -> dict[str, Any]:
+        if answer.approved and sheet["problem"]:
+            raise EditRefused((str(sheet["problem"]).replace("this call", "the call", 1),))
+        body: dict[str, Any] = {
+            "request": sheet["id"],
+            "decision": "approve" if answer.approved else "deny",
+            "args_digest": sheet["args_digest"] or "",
+            "note": answer.note,
+        }
+        if answer.arguments is not None:
+            body["args"] = answer.arguments
+            problems = self._server.post(f"/requests/{named(sheet['id'])}/edit-check", {"args": answer.arguments})
+            if problems["problems"]:
+                raise EditRefused(tuple(problems["problems"]))
+        return body
+
+    def _remembered(self, sheet: Sheet, answer: TypedAnswer, body: dict[str, Any]) -> str:
+        """Exactly what will be remembered, which is then also sent: the server remembers that or nothing."""
+        wish = answer.wish
+        if wish is None:
+            return ""
+        from signoff.cli.remember import budget
+        from signoff.cli.terminal_text import when
+
+        limit = budget(wish.budget) if wish.budget is not None else None
+        until = iso(when(wish.until, now())) if wish.until is not None else None
+        found = self._server.get(
+            f"/requests/{named(sheet['id'])}/offers",
+            decision=body["decision"],
+            scope=wish.scope,
+            until=until,
+            uses=wish.uses,
+            budget_arg=limit.arg if limit is not None else None,
+            budget=limit.limit if limit is not None else None,
+            daily=limit.daily if limit is not None else None,
+        )["offers"]
+        if not found:
+            raise RequestError(
+                f"the answer to request {sheet['id']} cannot be remembered: "
+                "its rule wants more than one person or excludes somebody, or it is in doubt"
+            )
+        offer = next((one for one in found if wish.which in (str(one["number"]), one["name"])), None)
+        if offer is None:
+            there = ", ".join(f"{one['number']} ({one['name']})" for one in found)
+            raise WrongUse(
+                f"request {sheet['id']} offers no --remember {visible(wish.which)}; it offers {there}\n"
+                f"  signoff show {sheet['id']} spells them out"
+            )
+        if offer["problem"]:
+            raise RequestError(offer["problem"])
+        body["remember"] = {
+            "which": str(offer["number"]),
+            "scope": wish.scope,
+            "until": until,
+            "uses": wish.uses,
+            "budget": {"arg": limit.arg, "limit": str(limit.limit), "daily": limit.daily} if limit else None,
+            "text": offer["text"],
+        }
+        return offer["text"]
+
+    def _given(self, request_id: str, body: Mapping[str, Any], *, is_long: bool) -> GivenAnswer:
+        if is_long:
+            # Whoever types the id has read what `signoff show` prints, as without a server.
+            self._server.post(f"/requests/{named(request_id)}/read", {"args_digest": body["args_digest"]})
+        [result] = self._server.post("/votes", {"votes": [body]})["results"]
+        if result["ok"]:
+            return GivenAnswer(sheet=self._request(request_id), again=result["again"])
+        problem = result["problem"]
+        if problem["type"] == "urn:signoff:already-settled":
+            sheet = self._request(request_id)
+            raise AlreadySettled(late_text(sheet) if sheet["state"] != "pending" else problem["detail"])
+        if problem["problems"]:
+            raise EditRefused(tuple(problem["problems"]))
+        raise RequestError(problem["detail"])
+
+    async def hand_over(self, prefix: str, to: str | None) -> HandedOverRequest:
+        before = self._request(prefix)
+        path = f"/requests/{named(before['id'])}"
+        if to:
+            done = self._server.post(f"{path}/assign", {"to": to})
+        else:
+            done = self._server.post(f"{path}/{'claim' if to is None else 'release'}")
+        sheet = self._request(before["id"])
+        return HandedOverRequest(sheet=sheet, before=before["assigned"] or "", may_answer=not done["warning"])
+
+    async def tell(self, prefix: str, *, happened: bool, note: str) -> Sheet:
+        request_id = self._request(prefix)["id"]
+        self._server.post(f"/requests/{named(request_id)}/outcome", {"happened": happened, "note": note})
+        return self._request(request_id)
+
+    async def say(self, prefix: str, text: str, kind: CommentKind, question: str = "") -> tuple[Sheet, dict[str, Any]]:
+        sheet = self._request(prefix)
+        path = f"/requests/{named(sheet['id'])}/comments"
+        answers = _question(sheet, question) if kind is CommentKind.ANSWER else ""
+        said = self._server.post(path, {"text": text, "kind": str(kind), "answers": answers})
+        after = self._request(sheet["id"])
+        return after, next(one for one in after["comments"] if one["comment"] == said["id"])
+
+    # --- runs ---
+
+    async def runs(self, *, everything: bool, limit: int) -> dict[str, Any]:
+        return self._server.report("/runs", everything=everything, limit=limit)
+
+    async def run(self, prefix: str) -> dict[str, Any]:
+        return self._run(prefix)
+
+    def _run(self, prefix: str) -> dict[str, Any]:
+        return self._server.report(f"/runs/{named(prefix)}")
+
+    async def run_of(self, run_id: str) -> Mapping[str, Any] | None:
+        try:
+            return self._run(run_id)
+        except UnknownRun:
+            return None
+
+    async def cancel(self, prefix: str, note: str) -> CancelledRun:
+        before = self._run(prefix)
+        self._server.post(f"/runs/{named(before['id'])}/cancel", {"reason": note})
+        withdrawn = sum(one["state"] == "pending" for one in before["waiting"])
+        return CancelledRun(id=before["id"], withdrawn=withdrawn, alive=before["told"]["alive"])
+
+    async def resume(self, run_id: str) -> None:
+        """Have the server go on with a run."""
+        self._server.post(f"/runs/{named(run_id)}/resume")
+
+    # --- grants ---
+
+    async def grants(self, *, everything: bool) -> Sequence[dict[str, Any]]:
+        return self._server.report("/grants", everything=everything)["grants"]
+
+    async def grant(self, prefix: str) -> dict[str, Any]:
+        return self._server.report(f"/grants/{named(prefix)}")
+
+    async def revoke(self, prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        before = await self.grant(prefix)
+        self._server.post(f"/grants/{named(before['id'])}/revoke")
+        return before, await self.grant(before["id"])
+
+    # --- people, and the switch ---
+
+    async def people(self) -> dict[str, Any]:
+        found = self._server.get("/people")
+        for one in found["delegations"]:
+            one |= {name: iso(datetime.fromisoformat(one[name])) for name in ("until", "since")}
+        nobody = f"The project of {self._server.url} names nobody: whoever it lets in may answer, by their own name."
+        return {**found, "nobody": nobody}
+
+    async def delegate(self, absent: str, deputy: str, until: datetime, since: datetime) -> tuple[str, str]:
+        body = {"absent": absent, "deputy": deputy, "until": until.isoformat()}
+        made = self._server.post("/delegations", body)
+        return made["absent"], made["deputy"]
+
+    async def halt(self, why: str) -> str:
+        return self._server.post("/halt", {"why": why})["text"]
+
+    async def unhalt(self, why: str) -> bool:
+        if why:
+            raise WrongUse("--note is not for a server: it keeps no reason for letting things run again")
+        was: bool = self._server.get("/halt")["halted"]
+        self._server.delete("/halt")
+        return was
+
+
+def _question(sheet: Sheet, prefix: str) -> str:
+    """The question that an answer is to: the one whose id begins so, or the only one that waits."""
+    from signoff.core.comment import question_called
+
+    asked = [one["comment"] for one in sheet["comments"] if one["kind"] == "question"]
+    return question_called(sheet["id"], asked, sheet["unanswered"], prefix)
+
+
+def _problems(error: RequestError) -> tuple[str, ...]:
+    return tuple(safe(one) for one in (error.problems if isinstance(error, EditRefused) else (str(error),)))

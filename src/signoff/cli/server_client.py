@@ -1,0 +1,243 @@
+"""A server that commands work through, with `--server URL` or `SIGNOFF_SERVER`: plain HTTP, as the token's holder."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from time import monotonic
+from typing import Any, cast
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
+from uuid import uuid4
+
+import click
+
+from signoff.cli.server_choice import OPTION, server_meant, server_options
+from signoff.core.safe import kept_text
+from signoff.core.visible import visible
+from signoff.errors import EditRefused, RequestError, ServerFailed, SignoffError, UnknownRequest, WrongUse
+from signoff.reports.request_sheet import FORMAT, TOLD
+
+TOKEN_OPTION, TOKEN_VARIABLE = "--token-file", "SIGNOFF_TOKEN"
+ROOT = "/api/v1"
+PATIENCE = 30.0
+"""Seconds that a server has for an answer, from the connection to its last byte."""
+LARGEST = 64 * 1024 * 1024
+"""Bytes of an answer."""
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def server_for(store: str | None = None, policy: str | None = None, name: str | None = None) -> ApprovalServer:
+    """The server that a command is to work through, where one is meant. Raises where that goes not with the rest."""
+    given, url = server_options(), server_meant(store)
+    if not url:
+        raise click.UsageError(f"{TOKEN_OPTION} is for {OPTION}")
+    if store is not None:
+        raise click.UsageError(f"--store and {OPTION} are two places: name one of them")
+    if policy is not None:
+        raise click.UsageError(f"--policy is a file here, and {OPTION} goes by its own: leave one of them out")
+    if name is not None:
+        raise click.UsageError("--as is not for a server: your token says who you are")
+    return ApprovalServer(url, _token(given.token_file))
+
+
+def _token(file: str) -> str:
+    if file:
+        try:
+            with open(file, encoding="utf-8") as stream:
+                token = stream.read(10_000).strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise WrongUse(f"{visible(file)} cannot be read as a token: {visible(str(error))}") from error
+    else:
+        token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    if not token:
+        raise WrongUse(
+            f"a server wants a token that says who you are\n  Set {TOKEN_VARIABLE}, or give {TOKEN_OPTION} FILE"
+        )
+    if not (token.isascii() and token.isprintable() and " " not in token):
+        raise WrongUse("this is no token: it holds what no token has")
+    return token
+
+
+class ApprovalServer:
+    """Sends one thing at a time, and gives what was answered, or raises what the server says is wrong."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._parts = _address(url)
+        self._token = token
+        self.url = self._parts.geturl().rstrip("/")
+        """As it may be shown."""
+
+    def get(self, path: str, **query: Any) -> Any:
+        """What there is at a path below the API's root."""
+        given = {name: _written(value) for name, value in query.items() if value is not None}
+        return self._answer("GET", f"{path}?{urlencode(given)}" if given else path, None)
+
+    def report(self, path: str, **query: Any) -> dict[str, Any]:
+        """A report, as commands print it."""
+        return self.read_report(self.get(f"/reports{path}", **query))
+
+    def read_report(self, answer: Any) -> dict[str, Any]:
+        """What the server told, if this signoff can read it."""
+        told: object = cast("dict[str, Any]", answer).get(TOLD) if isinstance(answer, dict) else None
+        if not isinstance(told, dict):
+            raise self.strange("it does not answer as signoff does: is this the right address?")
+        if (spoken := cast("dict[str, Any]", told).get("format")) != FORMAT:
+            raise self.strange(
+                f"it is of another version of signoff (it writes format {spoken!r}, this one reads {FORMAT}): "
+                "use the same on both sides"
+            )
+        return cast("dict[str, Any]", answer)
+
+    def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Have something done, once, also where the answer is lost on the way."""
+        return self._answer("POST", path, body if body is not None else {})
+
+    def delete(self, path: str) -> Any:
+        return self._answer("DELETE", path, {})
+
+    def strange(self, what: str) -> ServerFailed:
+        """Why nothing can be done with this server."""
+        return ServerFailed(f"the server {self.url}: {what}")
+
+    # --- one exchange ---
+
+    def _answer(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+        headers = {
+            "Authorization": f"Bearer {self._token}",
+            "Accept": "application/json, application/problem+json",
+            "User-Agent": "signoff",
+        }
+        content = None
+        if body is not None:
+            content = json.dumps(body).encode()
+            headers |= {"Content-Type": "application/json", "Idempotency-Key": uuid4().hex}
+        try:
+            status, said = self._exchanged(method, path, content, headers)
+        except (ConnectionResetError, BrokenPipeError):
+            # Nobody knows whether it was heard. The key sees to it that it is not done twice.
+            try:
+                status, said = self._exchanged(method, path, content, headers)
+            except (ConnectionResetError, BrokenPipeError) as error:
+                raise self.strange("it hangs up without an answer: is this the right address?") from error
+        return self._read(status, said, path)
+
+    def _exchanged(
+        self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        until = monotonic() + PATIENCE
+        connection = self._connection()
+        try:
+            connection.request(method, f"{self._parts.path.rstrip('/')}{ROOT}{path}", content, dict(headers))
+            with closing(connection.getresponse()) as response:
+                return response.status, self._all(response, connection, until)
+        except TimeoutError as error:
+            raise self.strange(f"it does not answer within {PATIENCE:.0f} seconds") from error
+        except (ConnectionResetError, BrokenPipeError):
+            raise
+        except OSError as error:
+            raise self.strange(f"it cannot be reached: {visible(error.strerror or str(error))}") from error
+        except HTTPException as error:
+            raise self.strange("it does not speak HTTP as signoff does: is this the right address?") from error
+        finally:
+            connection.close()
+
+    def _connection(self) -> HTTPConnection:
+        host, port = self._parts.hostname or "", self._parts.port
+        if self._parts.scheme == "http":
+            return HTTPConnection(host, port, timeout=PATIENCE)
+        import ssl
+
+        return HTTPSConnection(host, port, timeout=PATIENCE, context=ssl.create_default_context())
+
+    def _all(self, response: HTTPResponse, connection: HTTPConnection, until: float) -> bytes:
+        """The body, if it comes in time and is not too long, however slowly it drips."""
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            left = until - monotonic()
+            if left <= 0:
+                raise TimeoutError
+            if connection.sock is not None:
+                connection.sock.settimeout(left)
+            part = response.read1(65_536)
+            if not part:
+                return b"".join(parts)
+            size += len(part)
+            if size > LARGEST:
+                raise self.strange(f"it answers with more than {LARGEST:,} bytes")
+            parts.append(part)
+
+    def _read(self, status: int, said: bytes, path: str) -> Any:
+        if 300 <= status < 400:
+            raise self.strange("it sends elsewhere, where a token is not sent: name the address itself")
+        try:
+            answer: Any = json.loads(said)
+        except (ValueError, RecursionError) as error:
+            raise self.strange(
+                f"it answers {status} with what is no JSON: is this the right address, and a signoff of this version?"
+            ) from error
+        if status < 300:
+            return answer
+        raise self._problem(status, cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}, path)
+
+    def _problem(self, status: int, said: Mapping[str, Any], path: str) -> SignoffError:
+        """What went wrong, as the same error that it would be here."""
+        word = str(said.get("type", "")).removeprefix("urn:signoff:")
+        detail = kept_text(str(said.get("detail", "")), lines=True)
+        if status == 401:
+            return self.strange("it does not know this token: it is wrong, expired or revoked")
+        if word in ("not-found", "no-such-method") or (status in (404, 405) and not word):
+            return self.strange(f"it knows nothing of {path.partition('?')[0]}: it is older or newer than this signoff")
+        problems = said.get("problems")
+        listed = tuple(kept_text(str(one)) for one in cast("list[object]", problems)) if problems else ()
+        if word == "edit-refused":
+            return EditRefused(listed or (detail,))
+        if word == "unknown-grant":
+            return UnknownRequest(detail)
+        if (kind := _errors().get(word)) is not None:
+            return kind(detail)
+        if 400 <= status < 500 and detail:
+            return RequestError("\n  ".join((detail, *listed)))
+        return self.strange(f"it answers {status}" + (f": {detail}" if detail else ""))
+
+
+def _errors() -> Mapping[str, type[SignoffError]]:
+    """By the word of a problem: what it is here."""
+    from signoff.server.problem import STATUSES
+
+    return {word: kind for kind, _, word in reversed(STATUSES) if kind is not EditRefused}
+
+
+def _address(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url.strip())
+        is_odd = parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0
+    except ValueError:
+        parts, is_odd = urlsplit(""), True
+    if is_odd or parts.username is not None or parts.query or parts.fragment or not url.isprintable():
+        raise WrongUse(
+            f"{visible(_without_login(url))} is no address of a server\n  write it as in {OPTION} https://approvals.example"
+        )
+    if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+        raise WrongUse(
+            f"{visible(url)} is not encrypted: whoever listens would have your token\n"
+            "  Use https; http is for this machine"
+        )
+    return parts
+
+
+def _without_login(url: str) -> str:
+    head, at, tail = url.rpartition("@")
+    return f"{head.partition('//')[0]}//…@{tail}" if at else url
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def named(part: str) -> str:
+    """A name inside a path."""
+    return quote(part, safe="") or "%20"

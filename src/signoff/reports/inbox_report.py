@@ -1,0 +1,275 @@
+"""What waits for a person, read in one look: for `signoff inbox`, here or by way of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from signoff.core.comment import unanswered
+from signoff.core.inbox_row import agreed, needs_of
+from signoff.core.moment import Zone, in_utc, iso
+from signoff.core.people import Actor, person_key
+from signoff.core.quorum import entitled_as, why_not_entitled
+from signoff.core.request import State
+from signoff.core.safe import printable
+from signoff.core.visible import visible
+
+if TYPE_CHECKING:
+    from signoff.core.delivery import Delivery
+    from signoff.core.inbox_row import Item
+    from signoff.ports import Store, Transaction
+
+HALTED = "halted"
+"""The setting under which the kill switch says who pulled it."""
+OUTCOMES = {
+    "happened": "it happened",
+    "did-not": "it did not, and may be asked about again",
+    "stop-run": "nobody can tell: end its run",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """Whose inbox it is."""
+
+    name: str
+    roles: frozenset[str]
+
+    def may(self, tx: Transaction, item: Item, absent: Sequence[Actor]) -> bool:
+        """Whether it is for me, or I stand in for one of the absent whom it is for, and nobody else works on it."""
+        by = Actor(name=self.name, roles=self.roles)
+        if item.role and not any(item.role in one.roles for one in (by, *absent)):
+            return False
+        if item.state is State.UNKNOWN:
+            return not item.assigned or person_key(item.assigned) == by.key
+        request = tx.requests.get(item.id)
+        if request is None:
+            return False
+        stands_for, refusal = entitled_as(request.requirement, by, absent, request.parties)
+        hands = ("", by.key, stands_for.key if stands_for is not None else by.key)
+        return not refusal and (person_key(item.assigned) if item.assigned else "") in hands
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The beginning of the inbox as it stands."""
+
+    items: Sequence[Item]
+    more: bool
+    """Whether there are more than these."""
+    halted: str
+    """What the kill switch holds, as it is kept; empty while it is not pulled."""
+    due: bool
+    """Whether time has come for something, or something runs: sweep, and look again."""
+    deliveries: Mapping[str, Sequence[Delivery]] = field(default_factory=dict[str, "Sequence[Delivery]"])
+    """How far channels came with each request, by its id; those that no channel has to do with are not there."""
+
+
+def page_of(tx: Transaction, at: datetime, limit: int, me: Me | None, roles: Mapping[str, frozenset[str]]) -> Page:
+    """The oldest of what waits: all of it, or what is for one person. `roles` are everyone's, by `person_key`."""
+    due = bool(tx.queue.due(at) or tx.queue.claimed())
+    halted = tx.settings.get(HALTED) or ""
+    if me is None:
+        items = [_counted(tx, one) for one in tx.queue.page(limit=limit + 1)]
+    else:
+        absent = [
+            Actor(name=one.absent, roles=roles.get(person_key(one.absent), frozenset()))
+            for one in tx.delegations.current(at)
+            if person_key(one.deputy) == person_key(me.name)
+        ]
+        items = list(_mine(tx, limit + 1, me, absent))
+    deliveries = _deliveries(tx, items, at, limit, all_of_it=me is None)
+    return Page(_with_tasks(tx, items[:limit]), len(items) > limit, halted, due, deliveries)
+
+
+def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
+    """The items with what their runs are for, as runs of one worker ask the same again, and what was loosened."""
+    from signoff.core.safe import safe_text
+
+    known: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for name in {item.run for item in items if item.run}:
+        if (run := tx.runs.get(name)) is not None:
+            told = " ".join(run.prompt.split()) + (f" (for {run.requester})" if run.requester else "")
+            known[name] = safe_text(told.strip()), tuple(map(safe_text, run.setup.loosened.texts))
+    return [
+        replace(
+            item,
+            **_standing(tx, item),
+            **({"task": known[item.run][0], "loosened": known[item.run][1]} if item.run in known else {}),
+        )
+        for item in items
+    ]
+
+
+def _standing(tx: Transaction, item: Item) -> dict[str, Any]:
+    """Who must agree, as the card says it, and how much was asked back."""
+    request = tx.requests.get(item.id) if item.state is State.PENDING else None
+    if request is None:
+        return {}
+    said = tx.comments.of(item.id) if request.version else ()  # a comment is a change
+    return {"needs": visible(needs_of(request)), "questions": len(unanswered(said)) if said else 0}
+
+
+def _deliveries(
+    tx: Transaction, items: Sequence[Item], at: datetime, limit: int, *, all_of_it: bool
+) -> Mapping[str, Sequence[Delivery]]:
+    if not items or not tx.leases.all():  # nobody ever asked anywhere but at a terminal
+        return {}
+    from signoff.reports.channel_problems import deliveries_of
+
+    return deliveries_of(tx, items[:limit], at, all_of_it=all_of_it and len(items) <= limit)
+
+
+def _counted(tx: Transaction, item: Item) -> Item:
+    """The item with as many votes as count: some are for other arguments, or for the role that was asked first."""
+    if not item.votes or item.quorum < 2:
+        return item
+    request = tx.requests.get(item.id)
+    return replace(item, votes=agreed(request)) if request is not None else item
+
+
+def _has_voted(tx: Transaction, item: Item, me: Me) -> bool:
+    """Whether it only waits for others now."""
+    request, key = tx.requests.get(item.id), person_key(me.name)
+    return request is not None and any(
+        vote.by.key == key and not why_not_entitled(request.requirement, vote.principal, request.parties)
+        for vote in request.votes
+    )
+
+
+def _mine(tx: Transaction, limit: int, me: Me, absent: Sequence[Actor]) -> Iterator[Item]:
+    after: Item | None = None
+    found = 0
+    while batch := tx.queue.page(limit=200, after=after):
+        for item in batch:
+            if me.may(tx, item, absent) and not (item.votes and _has_voted(tx, item, me)):
+                yield _counted(tx, item)
+                found += 1
+                if found == limit:
+                    return
+        after = batch[-1]
+
+
+def as_data(page: Page) -> dict[str, Any]:
+    """For programs. Times are UTC."""
+    return {
+        "halted": halted_text(page.halted) or None,
+        "requests": [
+            {**item_data(item), "deliveries": [delivery_data(one) for one in page.deliveries.get(item.id, ())]}
+            for item in page.items
+        ],
+        "more": page.more,
+    }
+
+
+def page_from(data: Mapping[str, Any], halted: str) -> Page:
+    """The page that `as_data` told of; `halted` is what the switch holds."""
+    from signoff.core.delivery import Delivery, DeliveryState
+    from signoff.core.inbox_row import Item
+    from signoff.core.subject import Subject, SubjectKind
+
+    items: list[Item] = []
+    deliveries: dict[str, Sequence[Delivery]] = {}
+    for one in data["requests"]:
+        fields = {name: one[name] for name in ("id", "title", "tool", "worker", "run", "quorum", "votes", "escalated")}
+        texts = {name: one[name] or "" for name in ("task", "needs", "role", "assigned")}
+        items.append(
+            Item(
+                **fields,
+                **texts,
+                state=State(one["state"]),
+                loosened=tuple(one["loosened"]),
+                questions=one["questions"],
+                opened_at=datetime.fromisoformat(one["opened_at"]),
+                deadline=_moment(one["deadline"]),
+            )
+        )
+        subject = Subject(SubjectKind.REQUEST, one["id"])
+        deliveries[one["id"]] = [
+            Delivery(
+                channel=each["channel"],
+                subject=subject,
+                trail=one["run"] or one["id"],
+                state=DeliveryState(each["state"]),
+                problem=each["problem"] or "",
+                attempts=each["attempts"],
+                since=_moment(each["since"]),
+                due=_moment(each["next_at"]),
+                instead=each["instead"] or "",
+            )
+            for each in one["deliveries"]
+        ]
+    return Page(items, data["more"], halted, False, deliveries)
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text is not None else None
+
+
+def item_data(item: Item) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "id": item.id,
+        "state": str(item.state),
+        "title": item.title,
+        "tool": item.tool,
+        "worker": item.worker,
+        "run": item.run,
+        "task": item.task or None,
+        "loosened": list(item.loosened),
+        "needs": item.needs or None,
+        "questions": item.questions,
+        "role": item.role or None,
+        "quorum": item.quorum,
+        "votes": item.votes,
+        "assigned": item.assigned or None,
+        "opened_at": iso(item.opened_at),
+        "deadline": iso(item.deadline),
+        "escalated": item.escalated,
+    }
+    if item.state == "unknown":
+        data["answers"] = list(OUTCOMES)
+    return data
+
+
+def delivery_data(delivery: Delivery) -> dict[str, Any]:
+    """How far a channel came with something, for programs."""
+    return {
+        "channel": delivery.channel,
+        "state": str(delivery.state),
+        "problem": printable(delivery.problem) or None,
+        "attempts": delivery.attempts,
+        "since": iso(delivery.since),
+        "next_at": iso(delivery.due),
+        "instead": delivery.instead or None,
+    }
+
+
+def halted_text(said: str, zone: Zone = in_utc) -> str:
+    """What the kill switch says, in a sentence."""
+    if not said:
+        return ""
+    from signoff.broker.switch import said_by
+
+    return printable(said_by(said, zone))
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Which part of the inbox is looked at."""
+
+    limit: int
+    me: Me | None = None
+    roles: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """Everyone's roles, by `person_key`."""
+
+    async def page(self, store: Store) -> Page:
+        """The inbox as it stands, after whatever time has done to it."""
+        page = await store.read(lambda tx: page_of(tx, datetime.now(UTC), self.limit, self.me, self.roles))
+        if page.due:
+            from signoff.broker import Broker  # takes as long to load as all the rest: only when there is work for it
+
+            if await Broker(store).sweep():
+                page = await store.read(lambda tx: page_of(tx, datetime.now(UTC), self.limit, self.me, self.roles))
+        return page

@@ -1,0 +1,74 @@
+"""Runs as data: what `signoff runs --json` prints, and what else its lines for people are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from signoff.core.moment import in_utc, iso
+from signoff.core.safe import safe_text
+from signoff.reports.request_sheet import TOLD
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.broker.run_status import RunStatus
+    from signoff.broker.timeline import ModelUsage, Moment
+
+
+async def runs_report(broker: Broker, *, everything: bool, limit: int) -> dict[str, Any]:
+    """The newest runs, after whatever time has done to them; with `everything`, also those that are over."""
+    await broker.sweep()
+    found = await broker.runs.list(going=not everything, limit=limit + 1)
+    halted = await broker.switch.state()
+    return {"halted": halted or None, "runs": [run_data(one) for one in found[:limit]], "more": len(found) > limit}
+
+
+async def run_report(broker: Broker, prefix: str) -> dict[str, Any]:
+    """The run whose id begins so, and all that happened in it."""
+    from signoff.broker.timeline import run_history
+
+    status, found, took = await run_history(broker, prefix, in_utc)
+    return {**run_data(status), "timeline": [_moment_data(one) for one in found], "spent": _spent_data(took)}
+
+
+def run_data(status: RunStatus) -> dict[str, Any]:
+    """A run for programs."""
+    run, process = status.run, status.process
+    return {
+        "id": run.id,
+        "state": status.word,
+        "agent": run.agent or None,
+        "prompt": safe_text(run.prompt),
+        "requester": run.requester or None,
+        "loosened": [safe_text(one) for one in run.setup.loosened.texts],
+        "started_at": iso(run.started_at),
+        "changed_at": iso(run.changed_at),
+        "waiting": [{"id": one.id, "state": str(one.state), "title": one.title} for one in status.waiting],
+        "answered": [{"id": one.id, "state": str(one.state), "title": one.title} for one in status.answered],
+        "process": process.pid if process is not None and status.alive else None,
+        "detail": run.detail or None,
+        TOLD: {
+            "task": safe_text(" ".join(run.prompt.split())),
+            "for": safe_text(run.requester),
+            "alive": status.alive,
+        },
+    }
+
+
+def _moment_data(one: Moment) -> dict[str, Any]:
+    return {
+        "at": iso(one.at),
+        "kind": one.kind,
+        "who": one.who or None,
+        "what": one.what,
+        "rules": list(one.rules),
+        "request": one.request or None,
+    }
+
+
+def _spent_data(took: ModelUsage) -> dict[str, Any]:
+    return {
+        "answers": took.answers,
+        "input_tokens": took.input_tokens,
+        "output_tokens": took.output_tokens,
+        "cost": str(took.cost) if took.cost is not None else None,
+    }

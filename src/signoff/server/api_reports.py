@@ -1,0 +1,117 @@
+"""The API's endpoints that commands with `--server` read: what they print, as the store's own machine would tell it.
+
+The objects are those that the commands print with `--json`, and under `told` what their lines for people need besides.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, RootModel
+
+from signoff.core.access import Permission
+from signoff.core.people import person_key
+from signoff.reports.grant_report import grant_report, grants_report
+from signoff.reports.inbox_report import Me, View, as_data
+from signoff.reports.policy_report import explanation_lines
+from signoff.reports.request_sheet import FORMAT, TOLD, request_sheet
+from signoff.reports.run_report import run_report, runs_report
+from signoff.server.api_policy import CallBody, explanation_of
+from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
+
+
+class Report(RootModel[dict[str, Any]]):
+    """What a command prints with `--json`, and `told`."""
+
+
+class InboxReportQuery(ApiModel):
+    """How much of the inbox."""
+
+    limit: int = Field(default=50, ge=1, le=100_000)
+    mine: bool = Field(default=False, description="Only what waits for your answer and nobody else works on.")
+
+
+class RunsReportQuery(ApiModel):
+    """Which runs."""
+
+    everything: bool = Field(default=False, description="Also those that are over.")
+    limit: int = Field(default=50, ge=1, le=100_000)
+
+
+class GrantsReportQuery(ApiModel):
+    """Which grants."""
+
+    everything: bool = Field(default=False, description="Also those that were revoked.")
+
+
+async def report_inbox(visit: Visit[InboxReportQuery, Nothing]) -> Report:
+    state, by = visit.state, visit.identity.actor
+    roles = {person_key(one.name): one.roles for one in state.people().values()}
+    me = Me(by.name, roles.get(by.key, frozenset())) if visit.query.mine else None
+    page = await View(visit.query.limit, me, roles).page(state.broker.store)
+    return _report({**as_data(page), TOLD: {"halted": page.halted}})
+
+
+async def report_request(visit: Visit[Nothing, Nothing]) -> Report:
+    viewer = visit.identity.actor.name
+    return _report(await request_sheet(visit.state.broker, visit.path["request_id"], viewer=viewer))
+
+
+async def report_runs(visit: Visit[RunsReportQuery, Nothing]) -> Report:
+    return _report(await runs_report(visit.state.broker, everything=visit.query.everything, limit=visit.query.limit))
+
+
+async def report_run(visit: Visit[Nothing, Nothing]) -> Report:
+    return _report(await run_report(visit.state.broker, visit.path["run_id"]))
+
+
+async def report_grants(visit: Visit[GrantsReportQuery, Nothing]) -> Report:
+    return _report(await grants_report(visit.state.broker, everything=visit.query.everything))
+
+
+async def report_grant(visit: Visit[Nothing, Nothing]) -> Report:
+    return _report(await grant_report(visit.state.broker, visit.path["grant_id"]))
+
+
+async def report_explanation(visit: Visit[Nothing, CallBody]) -> Report:
+    explanation = await explanation_of(visit)
+    return _report({**explanation.as_json(), TOLD: {"lines": list(explanation_lines(explanation))}})
+
+
+def _report(data: dict[str, Any]) -> Report:
+    return Report({**data, TOLD: {**data.get(TOLD, {}), "format": FORMAT}})
+
+
+def _read(path: str, name: str, about: str, handle: Any, query: type[ApiModel] = Nothing) -> Endpoint:
+    return Endpoint(
+        method="GET",
+        path=f"/reports{path}",
+        name=name,
+        about=about,
+        permission=Permission.READ,
+        handle=handle,
+        query=query,
+        returns=Report,
+        tag="reports",
+    )
+
+
+ENDPOINTS = (
+    _read("/inbox", "report_inbox", "As `signoff inbox` tells it.", report_inbox, InboxReportQuery),
+    _read("/requests/{request_id}", "report_request", "As `signoff show` tells it.", report_request),
+    _read("/runs", "report_runs", "As `signoff runs` tells it.", report_runs, RunsReportQuery),
+    _read("/runs/{run_id}", "report_run", "As `signoff runs show` tells it.", report_run),
+    _read("/grants", "report_grants", "As `signoff grants list` tells it.", report_grants, GrantsReportQuery),
+    _read("/grants/{grant_id}", "report_grant", "As `signoff grants explain` tells it.", report_grant),
+    Endpoint(
+        method="POST",
+        path="/reports/explanation",
+        name="report_explanation",
+        about="As `signoff policy explain` tells it.",
+        permission=Permission.READ,
+        handle=report_explanation,
+        body=CallBody,
+        returns=Report,
+        tag="reports",
+    ),
+)

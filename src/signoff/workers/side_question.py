@@ -1,0 +1,98 @@
+"""A question to an agent's model beside a run of it: what was said so far, and the question; no tools, one answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import AgentRunError
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import UsageLimits
+
+from signoff.core.request_context import shortened
+from signoff.core.run import SavedRun
+from signoff.errors import RequestError, SignoffError
+from signoff.gate.saving import conversation_of
+from signoff.workers.runtime import Runner
+
+LONGEST_ANSWER = 1_500
+"""Characters."""
+MOST_TOKENS = 600
+"""Of an answer."""
+PATIENCE = timedelta(minutes=1)
+_LONGEST_RESULT = 4_000
+"""Characters of what one tool returned."""
+_INSTRUCTIONS = (
+    "You are asked about a tool call that you made and that waits for a person's approval. It has not run. "
+    "Answer the person's question in a few plain sentences, from what was said in this conversation. "
+    "If you do not know, say so. You cannot call tools now, and your answer decides nothing."
+)
+
+
+async def side_answer(runner: Runner, run: SavedRun, question: str) -> str:
+    """What the model of a saved run says to a question. The run stays as it is.
+
+    Raises `RequestError` where nothing of the run is kept yet, or the model fails or says nothing.
+    """
+    said = await conversation_of(runner.gate.broker, runner.gate.histories, run)
+    if said is None:
+        raise RequestError(f"nothing of run {run.id} is kept yet: its agent cannot be asked")
+    agent: Agent[None, str] = Agent(runner.model or runner.agent.model, instructions=_INSTRUCTIONS)
+    try:
+        async with asyncio.timeout(PATIENCE.total_seconds()):
+            result = await agent.run(
+                question,
+                message_history=list(_in_words(said.messages)),
+                usage_limits=UsageLimits(request_limit=1),
+                model_settings=ModelSettings(max_tokens=MOST_TOKENS),
+                infer_name=False,
+            )
+    except TimeoutError as error:
+        raise RequestError(f"the agent did not answer within {PATIENCE.seconds} seconds") from error
+    except SignoffError:
+        raise
+    except AgentRunError as error:
+        raise RequestError(f"the agent could not answer: {error}") from error
+    text = shortened(result.output, LONGEST_ANSWER)
+    if not text:
+        raise RequestError("the agent gave no answer")
+    return text
+
+
+def _in_words(messages: Sequence[ModelMessage]) -> Iterator[ModelMessage]:
+    """What was said, with calls and their results told in words: providers want tools declared that calls are of."""
+    for message in messages:
+        parts = list(_told(message))
+        if not parts:
+            continue
+        if isinstance(message, ModelResponse):
+            yield ModelResponse(parts=parts)
+        else:
+            yield ModelRequest(parts=parts)
+
+
+def _told(message: ModelMessage) -> Iterator[Any]:
+    for part in message.parts:
+        match part:
+            case SystemPromptPart() | UserPromptPart() | TextPart():
+                yield part
+            case ToolCallPart():
+                yield TextPart(f"(I call the tool {part.tool_name} with {part.args_as_json_str()})")
+            case ToolReturnPart():
+                result = shortened(part.model_response_str(), _LONGEST_RESULT)
+                yield UserPromptPart(f"(the tool {part.tool_name} returned: {result})")
+            case _:
+                pass
