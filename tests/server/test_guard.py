@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 from ipaddress import ip_network
 from typing import Any
 
@@ -177,15 +178,13 @@ async def test_whom_tries_are_counted_for_behind_a_proxy(said: str, counted: str
 
 async def test_over_a_real_socket(doors: Doors) -> None:
     """As `signoff serve` runs it: no proxy is believed by uvicorn, which would believe this machine."""
-    config = uvicorn.Config(doors.guarded, host="127.0.0.1", port=0, log_level="critical", lifespan="off", **UVICORN)
+    config = uvicorn.Config(doors.guarded, log_level="critical", lifespan="off", **UVICORN)
     server = uvicorn.Server(config)
-    task = asyncio.create_task(server.serve())
+    listening = socket.create_server(("127.0.0.1", 0))  # who comes before it is up waits in line
+    port = listening.getsockname()[1]
+    task = asyncio.create_task(server.serve(sockets=[listening]))
     try:
-        async with asyncio.timeout(20):
-            while not server.started:
-                await asyncio.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as browser:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=30) as browser:
             page = await browser.get("/sign-in", params={"link": await doors.link()}, headers=SAID)
             assert page.status_code == 200
             assert "server" not in page.headers

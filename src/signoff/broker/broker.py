@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from signoff.broker import requests as stored
-from signoff.broker.access import BrokerAccess
+from signoff.broker.access_keys import BrokerAccess
 from signoff.broker.audit_buffer import AuditBuffer
 from signoff.broker.checkpoints import Signer
 from signoff.broker.comments import BrokerComments

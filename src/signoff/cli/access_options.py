@@ -1,4 +1,4 @@
-"""What commands about keys have in common: for whom they are, and who may make them."""
+"""What commands about keys have in common: who may make them, and where the server is."""
 
 from __future__ import annotations
 
@@ -12,25 +12,6 @@ if TYPE_CHECKING:
 
 HERE = "http://127.0.0.1:8420"
 """Where a server is that nobody said anything about."""
-
-
-def holder_named(name: str, settings: Settings) -> str:
-    """The person a key is for, as the file spells them; where it names nobody, only whoever works here."""
-    from signoff.cli.people_command import named
-    from signoff.core.people import person_key
-    from signoff.core.visible import visible
-    from signoff.wiring import whoami
-
-    if settings.people:
-        return named(name, settings)
-    here = whoami(None, settings, via="command").name
-    if person_key(name) != person_key(here):
-        where = settings.file or "a signoff.yaml"
-        raise WrongUse(
-            f"a server lets in only {visible(here)} as long as no people are on file\n"
-            f"  Add {visible(name)} to `people` in {where}"
-        )
-    return here
 
 
 def check_admin(by: Actor, settings: Settings, *, holder: str) -> None:

@@ -85,7 +85,7 @@ def link(
     Example:
       signoff people link ana --as ben
     """
-    from signoff.cli.access_options import check_admin, holder_named, server_address
+    from signoff.cli.access_options import check_admin, server_address
     from signoff.cli.open_broker import with_broker
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import iso, local, now, when
@@ -158,3 +158,22 @@ def named(name: str, settings: Settings) -> str:
         if person_key(one) == person_key(name):
             return one
     raise WrongUse(f"{settings.file} knows nobody called {visible(name)}\n  {did_you_mean(name, settings.people)}")
+
+
+def holder_named(name: str, settings: Settings) -> str:
+    """The person a key is for, as the file spells them; where it names nobody, only whoever works here."""
+    from signoff.core.people import person_key
+    from signoff.core.visible import visible
+    from signoff.errors import WrongUse
+    from signoff.wiring import whoami
+
+    if settings.people:
+        return named(name, settings)
+    here = whoami(None, settings, via="command").name
+    if person_key(name) != person_key(here):
+        where = settings.file or "a signoff.yaml"
+        raise WrongUse(
+            f"a server lets in only {visible(here)} as long as no people are on file\n"
+            f"  Add {visible(name)} to `people` in {where}"
+        )
+    return here

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from signoff.broker.ids import new_id
 from signoff.broker.ledger import Ledger
@@ -59,7 +60,7 @@ class BrokerAccess:
             )
             tx.access_keys.forget(now - KEPT)
             tx.access_keys.put(key)
-            tx.record.append([self._event("access given", key, by, now)])
+            tx.record.append([EventDraft(kind="access given", at=now, body=self._body(key, by))])
             return key
 
         return await self._ledger.write("give access", work), secret
@@ -97,7 +98,7 @@ class BrokerAccess:
                 expires_at=now + lasts,
             )
             tx.access_keys.put(session)
-            tx.record.append([self._event("access given", session, link.holder, now)])
+            tx.record.append([EventDraft(kind="access given", at=now, body=self._body(session, link.holder))])
             return session
 
         return await self._ledger.write("sign in", work), session_secret
@@ -112,7 +113,7 @@ class BrokerAccess:
             if key.revoked_at is None:
                 key = replace(key, revoked_at=now)
                 tx.access_keys.put(key)
-                tx.record.append([self._event("access revoked", key, by, now)])
+                tx.record.append([EventDraft(kind="access revoked", at=now, body=self._body(key, by))])
             return key
 
         return await self._ledger.write("revoke access", work)
@@ -125,10 +126,11 @@ class BrokerAccess:
         """Keys, in the order they were made."""
         return await self._ledger.store.read(lambda tx: tx.access_keys.all(kind=kind, holder=holder))
 
-    def _event(self, name: str, key: AccessKey, by: str, now: datetime) -> EventDraft:
-        text = self._ledger.journal.text
-        body = {"key": key.id, "kind": str(key.kind), "holder": key.holder, "label": text(key.label), "by": by}
-        return EventDraft(kind=name, at=now, body={**body, "permissions": sorted(key.permissions)})
+    def _body(self, key: AccessKey, by: str) -> dict[str, Any]:
+        """What the record says about a key."""
+        label, permissions = self._ledger.journal.text(key.label), sorted(key.permissions)
+        told = {"key": key.id, "kind": str(key.kind), "holder": key.holder, "label": label, "by": by}
+        return {**told, "permissions": permissions}
 
 
 def _use(tx: Transaction, key_id: str, now: datetime) -> None:
