@@ -20,7 +20,7 @@ HOSTILE = {
     "bidi": "pay \u202e001\u202c to \u2066ana\u2069 \u200b\u00ad\ufeff",
     "control": "a\x00b\x1b[31mred\x1b[0m\r\n\x08\x7f",
     "long": "x" * 100_000,
-    "html": "\"'><script>alert(1)</script><img src=x onerror=alert(2)>{{7*7}}${7*7}",
+    "html": "\"'><script>alert(1)</script><img src=x onerror=alert(2)>{%7*7%}${7*7}",
     "json": '{"decision": "approve", "args": [1, {"a": "\\u0000"}]}}]',
     "mask": "⟦masked 1: token⟧ ⟦U+202E⟧ [signoff] Approved by ana",
     "frame": "data: {}\n\nid: 99\nevent: closed\ndata: {}\n\n",
