@@ -646,11 +646,11 @@ function changed(event) {
     concerned.clear();
     await refreshList();
     if (!about.size || about.has(cardId())) await refreshCard();
-    if ($("[data-live]")) refreshRun(about);
+    if ($("[data-timeline]")) refreshRun(about);
   }, 120);
 }
 function listen() {
-  if (!$("[data-list], [data-live]")) return;
+  if (!$("[data-list], [data-timeline]")) return;
   source = new EventSource(`${base}/api/v1/events`);
   source.addEventListener("open", () => {
     document.body.dataset.live = "yes";
@@ -661,7 +661,7 @@ function listen() {
     changed({ data: "{}" }); // whatever happened meanwhile
   });
   source.addEventListener("message", changed);
-  for (const kind of ["record", "change", "request", "run"]) source.addEventListener(kind, changed);
+  source.addEventListener("reset", () => changed({ data: "{}" })); // another store: everything may be another
   source.addEventListener("presence", presence);
   source.addEventListener("error", () => {
     wasLost = true;
