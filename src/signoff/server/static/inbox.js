@@ -605,10 +605,10 @@ async function bulkVote(decision) {
 
 // --- time ---
 
-function spanText(seconds) {
+function spanText(seconds, exact = false) {
   const s = Math.max(0, Math.floor(seconds));
   if (s < 60) return `${s} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} min${s < 600 ? ` ${s % 60} s` : ""}`;
+  if (s < 3600) return `${Math.floor(s / 60)} min${exact && s < 600 ? ` ${s % 60} s` : ""}`;
   if (s < 172800) return `${Math.floor(s / 3600)} h${s < 36000 && Math.floor((s % 3600) / 60) ? ` ${Math.floor((s % 3600) / 60)} min` : ""}`;
   return `${Math.floor(s / 86400)} d`;
 }
@@ -616,7 +616,7 @@ function tick() {
   const now = Date.now();
   for (const one of $$("time[data-deadline]")) {
     const left = (Date.parse(one.dateTime) - now) / 1000;
-    const text = left > 0 ? spanText(left) : texts.over;
+    const text = left > 0 ? spanText(left, true) : texts.over;
     if (one.textContent !== text) one.textContent = text;
     one.classList.toggle("soon", left < 120);
   }
