@@ -1,4 +1,4 @@
-"""How the web inbox looks and feels: on a phone, in the dark, with ten thousand waiting, and to assistive technology."""
+"""How the web inbox looks: on a phone, in the dark, with ten thousand waiting, and to assistive technology."""
 
 from __future__ import annotations
 

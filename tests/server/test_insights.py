@@ -173,7 +173,7 @@ def test_a_diff_keeps_every_character() -> None:
     [
         ("command", "ls && rm -rf x; cat y", ["rm -rf x"]),
         ("command", "ls -l", []),
-        ("command", "cat 'unclosed", []),
+        ("command", "cat 'unclosed", ["'unclosed"]),
         ("sql", "select 1", []),
         ("sql", "select 1; drop table t", ["drop"]),
         ("text", "rm -rf x", []),
