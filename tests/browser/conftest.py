@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.browser.shop import Shop
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 HOW = "no browser: install Chromium with the system's package manager, such as `apt-get install chromium`"
+
+PATIENCE = 60_000
+"""Milliseconds that a browser may take for something, on a machine that is busy."""
+expect.set_options(timeout=PATIENCE)
 
 Window = Callable[..., Page]
 
@@ -53,7 +57,7 @@ def window(browser: Browser, shop: Shop) -> Iterator[Window]:
         context = browser.new_context(viewport=how.pop("viewport", {"width": 1280, "height": 800}), locale="en", **how)
         contexts.append(context)
         context.add_cookies([{"name": "who", "value": who, "url": shop.url}])
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda told: wrong.append(told.text) if "Content Security Policy" in told.text else None)

@@ -92,8 +92,14 @@ class Shop:
             title="teapot shop",
         )
         config = uvicorn.Config(
-            application(state), host="127.0.0.1", port=self.port, log_level="warning", timeout_graceful_shutdown=1
+            application(state),
+            host="127.0.0.1",
+            port=self.port,
+            log_level="warning",
+            timeout_graceful_shutdown=1,
+            lifespan="off",
         )
+        self._live = state.live
         self._server = server = uvicorn.Server(config)
         server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
 
@@ -107,7 +113,8 @@ class Shop:
         """Hang up on everybody."""
         assert self._server is not None
         assert self._serving is not None
-        self._server.should_exit = self._server.force_exit = True
+        self._loop.call_soon_threadsafe(self._live.close)
+        self._server.should_exit = True
         self._serving.result(PATIENCE)
         self.broker.store.close()
 

@@ -276,6 +276,10 @@ def main() -> None:
             print(file.relative_to(ROOT))
             if "--write" in sys.argv:
                 file.write_text(text, "utf-8")
+    if "--write" in sys.argv:
+        from tests.docs import screenshots  # a browser is started, where there is one
+
+        screenshots.main()
 
 
 if __name__ == "__main__":

@@ -605,10 +605,10 @@ async function bulkVote(decision) {
 
 // --- time ---
 
-function spanText(seconds) {
+function spanText(seconds, exact = false) {
   const s = Math.max(0, Math.floor(seconds));
   if (s < 60) return `${s} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} min${s < 600 ? ` ${s % 60} s` : ""}`;
+  if (s < 3600) return `${Math.floor(s / 60)} min${exact && s < 600 ? ` ${s % 60} s` : ""}`;
   if (s < 172800) return `${Math.floor(s / 3600)} h${s < 36000 && Math.floor((s % 3600) / 60) ? ` ${Math.floor((s % 3600) / 60)} min` : ""}`;
   return `${Math.floor(s / 86400)} d`;
 }
@@ -616,7 +616,7 @@ function tick() {
   const now = Date.now();
   for (const one of $$("time[data-deadline]")) {
     const left = (Date.parse(one.dateTime) - now) / 1000;
-    const text = left > 0 ? spanText(left) : texts.over;
+    const text = left > 0 ? spanText(left, true) : texts.over;
     if (one.textContent !== text) one.textContent = text;
     one.classList.toggle("soon", left < 120);
   }
@@ -646,11 +646,11 @@ function changed(event) {
     concerned.clear();
     await refreshList();
     if (!about.size || about.has(cardId())) await refreshCard();
-    if ($("[data-live]")) refreshRun(about);
+    if ($("[data-timeline]")) refreshRun(about);
   }, 120);
 }
 function listen() {
-  if (!$("[data-list], [data-live]")) return;
+  if (!$("[data-list], [data-timeline]")) return;
   source = new EventSource(`${base}/api/v1/events`);
   source.addEventListener("open", () => {
     document.body.dataset.live = "yes";
@@ -661,7 +661,7 @@ function listen() {
     changed({ data: "{}" }); // whatever happened meanwhile
   });
   source.addEventListener("message", changed);
-  for (const kind of ["record", "change", "request", "run"]) source.addEventListener(kind, changed);
+  source.addEventListener("reset", () => changed({ data: "{}" })); // another store: everything may be another
   source.addEventListener("presence", presence);
   source.addEventListener("error", () => {
     wasLost = true;
