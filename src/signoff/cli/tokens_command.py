@@ -216,7 +216,7 @@ def _facts(key: AccessKey, at: datetime) -> str:
 
 
 def _lines(key: AccessKey, at: datetime) -> Iterator[str]:
-    from signoff.cli.request_report import masked
+    from signoff.reports.request_sheet import masked
     from signoff.cli.terminal_text import local
     from signoff.core.visible import visible
 
@@ -229,7 +229,7 @@ def _lines(key: AccessKey, at: datetime) -> Iterator[str]:
 
 
 def _data(key: AccessKey, at: datetime) -> dict[str, Any]:
-    from signoff.cli.request_report import masked
+    from signoff.reports.request_sheet import masked
     from signoff.cli.terminal_text import iso
 
     return {

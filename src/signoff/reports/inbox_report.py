@@ -164,6 +164,9 @@ def as_data(page: Page) -> dict[str, Any]:
     }
 
 
+_AS_TOLD = ("id", "title", "tool", "worker", "run", "quorum", "votes", "escalated")
+
+
 def page_from(data: Mapping[str, Any], halted: str) -> Page:
     """The page that `as_data` told of; `halted` is what the switch holds."""
     from signoff.core.delivery import Delivery, DeliveryState
@@ -173,12 +176,11 @@ def page_from(data: Mapping[str, Any], halted: str) -> Page:
     items: list[Item] = []
     deliveries: dict[str, Sequence[Delivery]] = {}
     for one in data["requests"]:
-        fields = {name: one[name] for name in ("id", "title", "tool", "worker", "run", "quorum", "votes", "escalated")}
-        texts = {name: one[name] or "" for name in ("task", "needs", "role", "assigned")}
+        fields: dict[str, Any] = {name: one[name] for name in _AS_TOLD}
+        fields |= {name: one[name] or "" for name in ("task", "needs", "role", "assigned")}
         items.append(
             Item(
                 **fields,
-                **texts,
                 state=State(one["state"]),
                 loosened=tuple(one["loosened"]),
                 questions=one["questions"],

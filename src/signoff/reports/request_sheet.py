@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from signoff.core.card import Card, CardArg, CardComment, Choice, card_for
 from signoff.core.comment import unanswered
@@ -76,7 +76,9 @@ def card_of_sheet(sheet: Mapping[str, Any]) -> Card | None:
     written = sheet["card"]
     if written is None:
         return None
-    parts = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
+    parts: dict[str, Any] = {}
+    for name, value in written.items():
+        parts[name] = tuple(cast("list[Any]", value)) if isinstance(value, list) else value
     parts |= {
         "args": tuple(CardArg(**one) for one in written["args"]),
         "details": tuple(CardArg(**one) for one in written["details"]),
