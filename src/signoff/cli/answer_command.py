@@ -158,8 +158,8 @@ def _give(
     store: str | None,
     policy: str | None,
 ) -> None:
-    from signoff.cli.approvals import with_approvals
     from signoff.cli.main import FAILED
+    from signoff.cli.open_approvals import with_approvals
     from signoff.cli.terminal_text import safe
 
     async def work(approvals: Approvals) -> bool:

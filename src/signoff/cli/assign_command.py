@@ -57,7 +57,7 @@ def assign(request_id: str, person: str, name: str | None, store: str | None, po
 
 def _assign(request_id: str, to: str | None, name: str | None, store: str | None, policy: str | None) -> None:
     """To the person who types, where `to` is None; to nobody, where it is empty."""
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_approvals import with_approvals
 
     async def work(approvals: Approvals) -> str:
         return _told(await approvals.hand_over(request_id, to))

@@ -115,7 +115,7 @@ def _say(
     question: str = "",
     asks_agent: bool = False,
 ) -> None:
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_approvals import with_approvals
     from signoff.cli.server_choice import is_elsewhere
 
     if asks_agent and is_elsewhere(store):

@@ -36,7 +36,7 @@ def list_grants(everything: bool, as_json: bool, store: str | None, policy: str 
     Example:
       signoff grants list
     """
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_approvals import with_approvals
     from signoff.cli.open_broker import say_where
     from signoff.cli.terminal_text import as_json as json_line
 
@@ -68,8 +68,8 @@ def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, poli
     Example:
       signoff grants revoke h4w8
     """
-    from signoff.cli.approvals import with_approvals
     from signoff.cli.main import FAILED
+    from signoff.cli.open_approvals import with_approvals
     from signoff.cli.terminal_text import safe
 
     async def work(approvals: Approvals) -> bool:
@@ -114,7 +114,7 @@ def explain(grant_id: str, as_json: bool, store: str | None, policy: str | None)
     Example:
       signoff grants explain h4w8
     """
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_approvals import with_approvals
     from signoff.cli.terminal_text import as_json as json_line
 
     async def work(approvals: Approvals) -> GrantSheet:

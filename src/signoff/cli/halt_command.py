@@ -24,7 +24,7 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
     Example:
       signoff halt --note "wrong prices in the catalogue"
     """
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_approvals import with_approvals
     from signoff.cli.open_broker import say_where
     from signoff.cli.server_choice import is_elsewhere
     from signoff.cli.terminal_text import by_wall_clock, safe
@@ -66,7 +66,7 @@ def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -
     Example:
       signoff unhalt
     """
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_approvals import with_approvals
     from signoff.cli.open_broker import say_where
     from signoff.cli.server_choice import is_elsewhere
 

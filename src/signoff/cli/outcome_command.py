@@ -35,7 +35,7 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
     Example:
       signoff outcome k3f9 happened --note "the payment is on the account"
     """
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_approvals import with_approvals
     from signoff.cli.request_report import going_on
 
     async def work(approvals: Approvals) -> str:

@@ -28,7 +28,7 @@ def people(ctx: click.Context, as_json: bool, store: str | None, policy: str | N
     """
     if ctx.invoked_subcommand is not None:
         return
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_approvals import with_approvals
     from signoff.cli.terminal_text import as_json as json_line
 
     async def work(approvals: Approvals) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def delegate(absent: str, deputy: str, until: str, name: str | None, store: str 
     Example:
       signoff delegate ana ben --until monday
     """
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_approvals import with_approvals
     from signoff.cli.terminal_text import local, now, when
     from signoff.core.visible import visible
 

@@ -37,7 +37,7 @@ def runs(
     """
     if ctx.invoked_subcommand is not None:
         return
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_approvals import with_approvals
     from signoff.cli.open_broker import say_where
     from signoff.cli.terminal_text import as_json as json_line
 
@@ -124,7 +124,7 @@ def show(run_id: str, as_json: bool, store: str | None, policy: str | None) -> N
     Example:
       signoff runs show 7kq2
     """
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_approvals import with_approvals
     from signoff.cli.terminal_text import as_json as json_line
 
     async def work(approvals: Approvals) -> RunSheet:
@@ -179,7 +179,7 @@ def cancel(run_id: str, name: str | None, note: str, store: str | None, policy: 
     Example:
       signoff cancel 7kq2 --note "wrong customer"
     """
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_approvals import with_approvals
     from signoff.cli.terminal_text import count, safe
 
     async def work(approvals: Approvals) -> CancelledRun:

@@ -47,7 +47,7 @@ def show(
       signoff show k3f9
       signoff show k3f9 --arg content > content.txt
     """
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_approvals import with_approvals
 
     async def work(approvals: Approvals) -> Sheet:
         return await approvals.request(request_id)

@@ -418,10 +418,8 @@ def _agent_job(path: str, options: RunOptions, run: SavedRun | None) -> Job:
 
 def _program_job(run: SavedRun, options: RunOptions) -> Job:
     """The agent of a run that a program began, where the project's file says where that is."""
-    from pydantic_ai import DeferredToolRequests
-
     from signoff.channels.approvers import headless_approver
-    from signoff.workers.runtime import Runner, can_pause
+    from signoff.workers.runtime import Runner, pausing_output
 
     settings = settings_for(options.policy, directory=options.directory or None)
     entry = settings.agents.get(run.name) if run.name else None
@@ -437,7 +435,7 @@ def _program_job(run: SavedRun, options: RunOptions) -> Job:
     agent = found.agent
     here = _approver(options, found.gate, settings, can_stop=True)
     # Where nobody sits here it puts itself down at its next question, whatever else its gate would wait for.
-    more = {} if can_pause(agent) else {"output_type": [agent.output_type, DeferredToolRequests]}
+    more = pausing_output(agent)
 
     def run_options(task: Task) -> Mapping[str, Any]:
         return {**more, **found.dependencies(run.requester)}

@@ -161,6 +161,11 @@ def can_pause(agent: Agent[Any, Any]) -> bool:
     return any(kind is DeferredToolRequests for kind in listed)
 
 
+def pausing_output(agent: Agent[Any, Any]) -> dict[str, Any]:
+    """For `agent.run`: the output type with which a run of the agent may end with open questions, if it may not yet."""
+    return {} if can_pause(agent) else {"output_type": [agent.output_type, DeferredToolRequests]}
+
+
 def _spent(result: AgentRunResult[Any]) -> WorkerUsage:
     usage = result.usage
     answers = [message for message in result.new_messages() if isinstance(message, ModelResponse)]
