@@ -77,7 +77,7 @@ class Runner:
     model: Model | None = None
     may_pause: bool = False
     adds_pause: bool = False
-    """Whether a run may end with questions that are open, though the agent, which has a gate of its own, does not say."""
+    """Whether a run may end with open questions although the agent, which has a gate of its own, does not say so."""
     listener: Listener | None = None
     """Is told what the agent says, and what its calls return."""
 
