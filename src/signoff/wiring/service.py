@@ -330,7 +330,7 @@ def team_inbox(broker: Broker, projects: ServedProjects, channel: str) -> StoreI
             decision = await check(request, decision)
         return await broker.answer(request.id, decision, by=by)
 
-    return StoreInbox(broker, channel, take, check)
+    return StoreInbox(broker, channel, take, check=check)
 
 
 async def asking_project(broker: Broker, projects: ServedProjects, request: ApprovalRequest) -> ServedProject:
