@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -94,10 +95,10 @@ if __name__ == "__main__":
 
 def until(holds: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
     """What `holds` gives as soon as that is something."""
-    end = time.monotonic() + patience
+    end, never = time.monotonic() + patience, threading.Event()
     while not (found := holds()):
         assert time.monotonic() < end, f"waited {patience} s until {what}"
-        time.sleep(0.02)
+        never.wait(0.02)
     return found
 
 

@@ -15,10 +15,8 @@ from signoff.wiring.resumable_runs import ResumableRuns
 from signoff.wiring.resume_loop import ResumeLoop
 
 if TYPE_CHECKING:
-    from pydantic_ai import Agent
-    from pydantic_ai.run import AgentRunResult
-
     from signoff.gate.capability import Signoff
+    from signoff.workers.runtime import Agent, AgentRunResult
 
 DepsT = TypeVar("DepsT")
 OutT = TypeVar("OutT")

@@ -70,7 +70,8 @@ class RunCare:
     """In which order they are gone on with, given those that go on already."""
     home: Callable[[str], tuple[Settings, str]] | None = None
     """The project that a channel belongs to, and its directory; None: there is one project, here."""
-    at_once: int = AT_ONCE
+    at_once: int = 0
+    """How many go on side by side; 0: `AT_ONCE`."""
     marks: bool = False
     """Whether runs that are gone on with are in this program's care from then on."""
     begins: Callable[[SavedRun], None] = lambda run: None
@@ -182,7 +183,7 @@ class Running:
         before = len({*self._loop.tasks, *self._line})
         self._line.add(run.id)
         self._loop.look_at(run.id)
-        if before < self._care.at_once:
+        if before < self._at_once:
             return ""
         return f"{before} runs are before yours; it begins as soon as one of them ends."
 
@@ -214,7 +215,7 @@ class Running:
             run = status.run
             if why := self._care.cannot(run):
                 await self._say_once(run, why, only_if=bool(status.answered) and not status.waiting)
-            elif len(self._loop.tasks) < self._care.at_once and not self._drains:
+            elif len(self._loop.tasks) < self._at_once and not self._drains:
                 self._care.begins(run)
                 self._loop.go_on(status, self._go_on(run))
             else:
@@ -223,6 +224,10 @@ class Running:
 
     def _store_failed(self, error: StoreError) -> None:
         self._observe(f"cannot look which runs can go on: {redact_text(str(error))}")
+
+    @property
+    def _at_once(self) -> int:
+        return self._care.at_once or AT_ONCE
 
     def drain(self) -> None:
         """Go on with nothing new from now on; what goes on already is left alone."""

@@ -20,7 +20,6 @@ from signoff.errors import StoreError, WrongUse
 from signoff.policy.engine import Policy
 from signoff.wiring.began import in_project, setup_now
 from signoff.wiring.caller import Caller
-from signoff.wiring.library_agents import library_agent
 from signoff.wiring.project import POLICY_FILE, lock_of, other_policy, requester_of, roles_of, settings_for
 from signoff.wiring.resumable_runs import SERVED
 from signoff.wiring.stores import store_elsewhere, store_for
@@ -419,7 +418,8 @@ def _agent_job(path: str, options: RunOptions, run: SavedRun | None) -> Job:
 def _program_job(run: SavedRun, options: RunOptions) -> Job:
     """The agent of a run that a program began, where the project's file says where that is."""
     from signoff.channels.approvers import headless_approver
-    from signoff.workers.runtime import Runner, pausing_output
+    from signoff.workers.library_agents import library_agent
+    from signoff.workers.runtime import Runner
 
     settings = settings_for(options.policy, directory=options.directory or None)
     entry = settings.agents.get(run.name) if run.name else None
@@ -432,24 +432,19 @@ def _program_job(run: SavedRun, options: RunOptions) -> Job:
         )
     found = library_agent(entry, settings.directory)
     _refuse_second_policy(entry.agent, replace(options, policy=None), resumes=True)
-    agent = found.agent
-    here = _approver(options, found.gate, settings, can_stop=True)
     # Where nobody sits here it puts itself down at its next question, whatever else its gate would wait for.
-    more = pausing_output(agent)
-
-    def run_options(task: Task) -> Mapping[str, Any]:
-        return {**more, **found.dependencies(run.requester)}
-
+    here = _approver(options, found.gate, settings, can_stop=True)
     return Job(
         agent=entry.agent,
         runner=Runner(
-            agent=agent,
+            agent=found.agent,
             gate=found.gate,
+            adds_pause=True,
             approver=headless_approver("park") if options.wait == timedelta(0) else here,
             listener=options.listener,
         ),
         prompt=lambda task: task.text,
-        run_options=run_options,
+        run_options=lambda task: found.dependencies(run.requester),
         requester=run.requester,
         setup=run.setup,
     )

@@ -186,7 +186,8 @@ class ServedRuns:
         return resumed_apart(run.id, directory, self._projects.store.address)
 
     def _order(self, found: Sequence[RunStatus], going: Collection[str]) -> Sequence[RunStatus]:
-        return fair_order(found, [self._projects_of.get(one, "") for one in going], lambda one: self._project(one.run))
+        self._projects_of = {one: self._projects_of.get(one, "") for one in going}
+        return fair_order(found, self._projects_of.values(), lambda one: self._project(one.run))
 
     def _project(self, run: SavedRun) -> str:
         project = self._projects.of(run)
@@ -196,5 +197,4 @@ class ServedRuns:
         self._projects_of[run.id] = self._project(run)
 
     def _ended(self, run: SavedRun, is_ok: bool) -> None:
-        self._projects_of.pop(run.id, None)
         self._meters.resumes["ok" if is_ok else "failed"] += 1

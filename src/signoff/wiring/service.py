@@ -25,7 +25,6 @@ from signoff.wiring.answer_checks import checked_answer, refuse_unseen
 from signoff.wiring.channel_runs import AT_ONCE
 from signoff.wiring.channel_wiring import channel_for, check_workers, discord_people
 from signoff.wiring.job import RunOptions
-from signoff.wiring.library_agents import library_agent
 from signoff.wiring.project_rules import ProjectRules
 from signoff.wiring.serve_lease import hold_store, leave_store, take_store
 from signoff.wiring.served_projects import ServedProject, ServedProjects
@@ -141,6 +140,8 @@ class Service:
 
     async def check(self) -> None:
         """Raise for what would only be found out when a run is to go on: agents that are not what the file says."""
+        from signoff.workers.library_agents import library_agent
+
         here = self.projects.first
         for entry in here.settings.agents.values():
             found = await asyncio.to_thread(library_agent, entry, here.settings.directory)
@@ -329,7 +330,7 @@ def team_inbox(broker: Broker, projects: ServedProjects, channel: str) -> StoreI
             decision = await check(request, decision)
         return await broker.answer(request.id, decision, by=by)
 
-    return StoreInbox(broker, channel, take, check)
+    return StoreInbox(broker, channel, take, check=check)
 
 
 async def asking_project(broker: Broker, projects: ServedProjects, request: ApprovalRequest) -> ServedProject:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
+from pydantic_ai import Agent
+
+from signoff.broker.secret_key import secret_key
 from signoff.config.agent_entries import AgentEntry
+from signoff.config.import_path import importable
 from signoff.errors import SignoffError, WrongUse
+from signoff.gate.capability import Signoff
+from signoff.gate.gated_agents import signoff_of
 from signoff.policy.phrases import shown
-
-if TYPE_CHECKING:
-    from pydantic_ai import Agent
-
-    from signoff.gate.capability import Signoff
-    from signoff.ports import Store
+from signoff.ports import Store
+from signoff.workers.load import load_agent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +35,6 @@ class LibraryAgent:
 
     async def check_store(self, store: Store) -> None:
         """Raise unless its gate keeps its runs in this store: the same key is in both."""
-        from signoff.broker.secret_key import secret_key
-
         own = self.gate.broker.store
         if not own.is_durable or await secret_key(own) != await secret_key(store):
             raise self.entry.spot.wrong(
@@ -44,9 +45,6 @@ class LibraryAgent:
 
 def library_agent(entry: AgentEntry, directory: str) -> LibraryAgent:
     """The agent of an entry. Raises where it is not there, or where its runs could not be told from those of others."""
-    from signoff.gate.gated_agents import signoff_of
-    from signoff.workers.load import load_agent
-
     try:
         agent = load_agent(entry.agent, directory)
     except WrongUse as error:
@@ -66,12 +64,8 @@ def library_agent(entry: AgentEntry, directory: str) -> LibraryAgent:
 def _maker(entry: AgentEntry, directory: str) -> Any:
     if not entry.deps:
         return None
-    from signoff.config.import_path import importable
-
     module, _, name = entry.deps.partition(":")
     try:
-        from importlib import import_module
-
         with importable(directory):
             found = getattr(import_module(module), name, None)
     except Exception as error:  # whatever a program does when it is imported
