@@ -30,6 +30,7 @@ HEAVY = (
 ANSWERING = """
 inbox | inbox --json | inbox --mine --as ana | show abc | show abc --json | take abc --as ana | release abc --as ana
 assign abc ana --as ben | people | people --json | delegate ana ben --until 2d --as ana | runs | runs --all --json
+people link ana --as ana | tokens create bot --program --as ana | tokens list | tokens list --json
 halt --as ana | inbox --limit 5 | unhalt --as ana | approve abc --as ana --remember exact --yes
 deny abd --as ana --json | grants list | grants list --json | grants explain GRANT | grants revoke GRANT --as ana
 channels list | channels list --json | cancel run --as ana | outcome died happened --as ana | db check | db upgrade

@@ -59,8 +59,10 @@ class Provider:
 @contextmanager
 def running(redirect: str) -> Generator[Provider]:
     """The provider while it runs, with one client that people are sent back to at `redirect`."""
+    import authlib.deprecate  # noqa: F401  # it has its own warnings shown whenever it is imported
+
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what it imports is deprecated
+        warnings.simplefilter("ignore")  # what the provider imports is deprecated
         import flask
         from oidc_provider_mock import User, app
 

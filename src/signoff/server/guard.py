@@ -44,7 +44,7 @@ HSTS = "max-age=31536000"
 PROBES = frozenset({"/healthz", "/readyz"})
 """Asked by whoever keeps the process alive, under any name; nothing secret is told there."""
 
-_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
+_PORTS = {"http": "80", "ws": "80", "https": "443", "wss": "443"}
 _FORWARDED = (b"forwarded", b"x-forwarded-", b"x-real-ip")
 
 
@@ -132,13 +132,13 @@ class Guard:
         hosts = Headers(scope=scope).getlist("host")
         if len(hosts) != 1:
             return "a request names the host that it is for, once"
-        scheme, host = {"ws": "http", "wss": "https"}.get(scope["scheme"], scope["scheme"]), hosts[0].lower()
+        scheme, host = "https" if scope["scheme"] in ("https", "wss") else "http", hosts[0].lower()
         name, port = _split(host)
-        origin = f"{scheme}://{name}" if port in ("", str(_PORTS.get(scheme, ""))) else f"{scheme}://{name}:{port}"
+        origin = f"{scheme}://{name}" if port in ("", _PORTS[scheme]) else f"{scheme}://{name}:{port}"
         if self._url and origin == self._url:
             return ""
         server = scope.get("server") or ("", None)
-        is_here = is_loopback(name) and (port or str(_PORTS.get(scheme, ""))) == str(server[1])
+        is_here = is_loopback(name) and (port or _PORTS[scheme]) == str(server[1])
         if is_here and is_loopback(_peer(scope)):
             return ""
         if self._url and origin.partition("://")[2] == self._url.partition("://")[2]:

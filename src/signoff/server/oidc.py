@@ -9,7 +9,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from signoff.config import OidcEntry, Person
@@ -19,9 +19,6 @@ from signoff.core.people import person_key
 from signoff.core.visible import visible
 from signoff.errors import MissingExtra
 from signoff.server.seal import Seal
-
-if TYPE_CHECKING:
-    from authlib.integrations.httpx_client import AsyncOAuth2Client
 
 CALLBACK = "/sign-in/oidc/callback"
 METADATA_LASTS = timedelta(hours=1)
@@ -82,9 +79,10 @@ class OidcProvider:
     def __init__(self, entry: OidcEntry, url: str) -> None:
         """`url`: where people reach this server. Raises `MissingExtra` without the extra `oidc`."""
         try:
-            import authlib.integrations.httpx_client  # noqa: F401
+            from authlib.integrations.httpx_client import AsyncOAuth2Client
         except ImportError as error:
             raise MissingExtra("Signing in at an OpenID provider", "oidc") from error
+        self._oauth: Any = AsyncOAuth2Client  # it has no types of its own
         self._entry = entry
         self._secret = entry.secret()
         self._redirect = url.rstrip("/") + CALLBACK
@@ -99,7 +97,7 @@ class OidcProvider:
         """Where the browser is to go."""
         metadata = await self._known(now)
         async with self._client(metadata) as client:
-            made: tuple[str, str] = client.create_authorization_url(  # pyright: ignore[reportUnknownMemberType]
+            made: tuple[str, str] = client.create_authorization_url(
                 metadata["authorization_endpoint"], state=flow.state, code_verifier=flow.verifier, nonce=flow.nonce
             )
         return made[0]
@@ -116,7 +114,7 @@ class OidcProvider:
             async with self._client(metadata) as client:
                 token = cast(
                     "Mapping[str, Any]",
-                    await client.fetch_token(  # pyright: ignore[reportUnknownMemberType]
+                    await client.fetch_token(
                         metadata["token_endpoint"],
                         grant_type="authorization_code",
                         code=answer["code"],
@@ -144,12 +142,11 @@ class OidcProvider:
         found = [one for one in people.values() if one.email and email_key(one.email) == email_key(said)]
         return found[0] if len(found) == 1 else None
 
-    def _client(self, metadata: Mapping[str, Any]) -> AsyncOAuth2Client:
-        from authlib.integrations.httpx_client import AsyncOAuth2Client
-
+    def _client(self, metadata: Mapping[str, Any]) -> Any:
+        """One sign-in's client of the provider: it holds the access token meanwhile."""
         ways = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         way = "client_secret_basic" if "client_secret_basic" in ways else "client_secret_post"
-        return AsyncOAuth2Client(  # pyright: ignore[reportUnknownVariableType]
+        return self._oauth(
             client_id=self._entry.client_id,
             client_secret=self._secret or None,
             token_endpoint_auth_method=way if self._secret else "none",
@@ -181,7 +178,7 @@ class OidcProvider:
 
     async def _checked(
         self,
-        client: AsyncOAuth2Client,
+        client: Any,
         metadata: Mapping[str, Any],
         token: Mapping[str, Any],
         nonce: str,
@@ -216,9 +213,9 @@ class OidcProvider:
         return SignInRefused(f"Signing in at {self.name} failed; the server's log says why. Try again.", 502)
 
 
-async def _more(client: AsyncOAuth2Client, metadata: Mapping[str, Any], claims: Mapping[str, Any]) -> Mapping[str, Any]:
+async def _more(client: Any, metadata: Mapping[str, Any], claims: Mapping[str, Any]) -> Mapping[str, Any]:
     """With what the provider tells only when it is asked."""
-    response = await client.get(metadata["userinfo_endpoint"])  # pyright: ignore[reportUnknownMemberType]
+    response = await client.get(metadata["userinfo_endpoint"])
     response.raise_for_status()
     more = cast("Mapping[str, Any]", response.json())
     if more.get("sub") != claims["sub"]:
