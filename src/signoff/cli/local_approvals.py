@@ -15,7 +15,7 @@ from signoff.cli.approvals import (
     PreparedAnswer,
     TypedAnswer,
 )
-from signoff.cli.people_command import named
+from signoff.cli.person_names import named
 from signoff.cli.terminal_text import iso, now, safe
 from signoff.core.comment import CommentKind
 from signoff.core.decision import ApprovalDecision

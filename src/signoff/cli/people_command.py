@@ -87,6 +87,7 @@ def link(
     """
     from signoff.cli.access_options import check_admin, server_address
     from signoff.cli.open_broker import with_broker
+    from signoff.cli.person_names import holder_named
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import iso, local, now, when
     from signoff.core.access import AccessKey, AccessKind, link_url
@@ -141,39 +142,3 @@ def delegate(absent: str, deputy: str, until: str, name: str | None, store: str 
 
     whom, who = with_approvals(store, policy, name, work, make=True)
     click.echo(f"{visible(who)} stands in for {visible(whom)} until {local(end)}.")
-
-
-def named(name: str, settings: Settings) -> str:
-    """The person as the policy file spells them. Where it names people, it has to be one of them."""
-    from signoff.core.people import person_key
-    from signoff.core.visible import visible
-    from signoff.errors import WrongUse
-    from signoff.policy.phrases import did_you_mean
-
-    if not name.strip():
-        raise WrongUse("a person needs a name")
-    if not settings.people:
-        return name.strip()
-    for one in settings.people:
-        if person_key(one) == person_key(name):
-            return one
-    raise WrongUse(f"{settings.file} knows nobody called {visible(name)}\n  {did_you_mean(name, settings.people)}")
-
-
-def holder_named(name: str, settings: Settings) -> str:
-    """The person a key is for, as the file spells them; where it names nobody, only whoever works here."""
-    from signoff.core.people import person_key
-    from signoff.core.visible import visible
-    from signoff.errors import WrongUse
-    from signoff.wiring import whoami
-
-    if settings.people:
-        return named(name, settings)
-    here = whoami(None, settings, via="command").name
-    if person_key(name) != person_key(here):
-        where = settings.file or "a signoff.yaml"
-        raise WrongUse(
-            f"a server lets in only {visible(here)} as long as no people are on file\n"
-            f"  Add {visible(name)} to `people` in {where}"
-        )
-    return here

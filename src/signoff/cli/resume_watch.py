@@ -80,7 +80,11 @@ async def _next(broker: Broker, looking: ResumableRuns) -> list[RunStatus]:
     from signoff.wiring.resume_loop import EVERY
 
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
-    stop = broker.store.watch(lambda: loop.call_soon_threadsafe(changed.set))
+
+    def tick() -> None:
+        loop.call_soon_threadsafe(changed.set)
+
+    stop = broker.store.watch(tick)
     try:
         while True:
             changed.clear()

@@ -147,7 +147,7 @@ class _Form:
             lines = "\n" in text or len(text) > LONG_LINE
             return {"kind": "lines" if lines else "text", "value": text, "limits": _limits(schema)}
         if kind == "object" and "properties" in schema and isinstance(value, Mapping | None) and len(path) < DEEPEST:
-            inner = cast("Mapping[str, Any]", value) if value is not None else {}
+            inner: Mapping[str, Any] = cast("Mapping[str, Any]", value) if value is not None else {}
             return {"kind": "object", "fields": self.object_fields(schema, inner, path)}
         if kind == "array" and isinstance(value, list | None):
             item = _text(_mapping(schema.get("items")).get("type"))

@@ -107,7 +107,7 @@ class Viewer:
             "when": when,
             "aged": aged,
             "span": span,
-            "iso": lambda moment: moment.astimezone(UTC).isoformat(),  # pyright: ignore[reportUnknownLambdaType]
+            "iso": _iso,
             "most_counted": MOST_COUNTED,
             "path": self.request.url.path.removeprefix(self.base),
         }
@@ -153,10 +153,14 @@ async def selection(viewer: Viewer) -> Response:
     return viewer.page("selection.html", cards=cards)
 
 
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat()
+
+
 async def runs(viewer: Viewer) -> Response:
     before = viewer.request.query_params.get("before", "")
     rows = await run_rows(viewer.state.broker, before)
-    workers = viewer.state.runs.workers() if viewer.state.runs is not None else {}
+    workers = viewer.state.runs.workers() if viewer.state.runs is not None else dict[str, str]()
     return viewer.page(
         "runs.html", rows=rows, workers={visible(name): visible(about) for name, about in sorted(workers.items())}
     )
