@@ -157,7 +157,7 @@ class _Form:
                 texts = tuple(one if isinstance(one, str) else _json(one) for one in inside)
                 if not any("\n" in one for one in texts):
                     return {"kind": "list", "item": "text" if item == "string" else item, "items": texts}
-        return _as_json(value)
+        return _as_json(cast("object", value))
 
 
 def _escaped(value: object) -> dict[str, Any]:
