@@ -27,6 +27,16 @@ _PARAMETERS = {
     "grant_id": "The id of a grant, or its beginning.",
     "token_id": "The id of a key.",
 }
+_EVENT: dict[str, Any] = {
+    "type": "object",
+    "description": "A server-sent event. Without a name it is on the record, and its id is its number there.",
+    "properties": {
+        "id": {"type": "string", "pattern": "^[0-9]+$"},
+        "event": {"enum": ["begin", "reset", "presence", "closed"]},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+    "required": ["data"],
+}
 _Mode = Literal["validation", "serialization"]
 
 ABOUT = f"""What people are asked by agents, and answers to it, for programs.
@@ -132,7 +142,7 @@ def _operation(endpoint: Endpoint, refs: dict[tuple[type[BaseModel], _Mode], dic
     if endpoint.returns is not None:
         answer = _content(endpoint.media_type, refs[endpoint.returns, "serialization"], answer["description"])
     else:
-        answer = _content(endpoint.media_type, {"type": "string"}, answer["description"])
+        answer = _content(endpoint.media_type, _EVENT, answer["description"])
     made: dict[str, Any] = {
         "operationId": endpoint.name,
         "summary": endpoint.about,
