@@ -20,8 +20,7 @@ def mail(to: str = "bo@example.com", text: str = "Lunch?", copies: int = 1) -> C
 
 def settled(page: Page) -> None:
     """A card has to be there for a moment before a key decides about it."""
-    page.wait_for_function("!document.querySelector('#card') || performance.now() > 900")
-    page.wait_for_timeout(450)
+    page.wait_for_selector("#detail[data-steady]")
 
 
 def test_a_first_decision_and_what_came_of_it(shop: Shop, window: Window) -> None:

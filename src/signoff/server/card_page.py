@@ -146,7 +146,7 @@ def made_page(
         showable=bool(choices & APPROVING),
         read=has_read or not any(one.long for one in (*args, *details)),
     )
-    editable: Mapping[str, Any] = redact(request.args, secrets=request.secrets).args if card is not None else {}
+    editable: Mapping[str, Any] = {} if card is None else redact(request.args, secrets=request.secrets).args
     is_open = request.state is State.PENDING
     can_edit = is_open and Choice.EDIT in choices
     may_keep = bool(choices & {Choice.SESSION, Choice.ALWAYS, Choice.WIDER})

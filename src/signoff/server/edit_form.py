@@ -147,17 +147,16 @@ class _Form:
             lines = "\n" in text or len(text) > LONG_LINE
             return {"kind": "lines" if lines else "text", "value": text, "limits": _limits(schema)}
         if kind == "object" and "properties" in schema and isinstance(value, Mapping | None) and len(path) < DEEPEST:
-            inner: Mapping[str, Any] = cast("Mapping[str, Any]", value) if value is not None else {}
-            return {"kind": "object", "fields": self.object_fields(schema, inner, path)}
+            return {"kind": "object", "fields": self.object_fields(schema, _mapping(value), path)}
         if kind == "array" and isinstance(value, list | None):
             item = _text(_mapping(schema.get("items")).get("type"))
             inside = cast("list[object]", value or [])
-            kinds = {"string": str, "integer": int, "number": (int, float)}
+            kinds: dict[str, tuple[type, ...]] = {"string": (str,), "integer": (int,), "number": (int, float)}
             if item in kinds and all(isinstance(one, kinds[item]) and not isinstance(one, bool) for one in inside):
                 texts = tuple(one if isinstance(one, str) else _json(one) for one in inside)
                 if not any("\n" in one for one in texts):
                     return {"kind": "list", "item": "text" if item == "string" else item, "items": texts}
-        return _as_json(cast("object", value))
+        return _as_json(value)
 
 
 def _escaped(value: object) -> dict[str, Any]:

@@ -153,17 +153,10 @@ async def selection(viewer: Viewer) -> Response:
     return viewer.page("selection.html", cards=cards)
 
 
-def _iso(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat()
-
-
 async def runs(viewer: Viewer) -> Response:
     before = viewer.request.query_params.get("before", "")
     rows = await run_rows(viewer.state.broker, before)
-    workers = viewer.state.runs.workers() if viewer.state.runs is not None else dict[str, str]()
-    return viewer.page(
-        "runs.html", rows=rows, workers={visible(name): visible(about) for name, about in sorted(workers.items())}
-    )
+    return viewer.page("runs.html", rows=rows)
 
 
 async def run(viewer: Viewer) -> Response:
@@ -261,6 +254,10 @@ async def _answered(dispatch: Dispatch, draw: Draw, request: Request) -> Respons
         return await draw(viewer)
     except SignoffError as error:
         return _problem_page(language, base, problem_of(error))
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat()
 
 
 def _problem_page(language: Language, base: str, problem: ProblemRaised) -> Response:

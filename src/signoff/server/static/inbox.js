@@ -73,7 +73,14 @@ async function trying(work) {
 const card = () => $("#card");
 const cardId = () => card()?.dataset.id;
 const at = (id, rest = "") => `/requests/${encodeURIComponent(id)}${rest}`;
-let shownAt = 0;
+let steadySoon = 0;
+function newCard() { // from when on keys decide about it
+  const place = $("#detail");
+  delete place.dataset.steady;
+  clearTimeout(steadySoon);
+  steadySoon = setTimeout(() => { place.dataset.steady = "yes"; }, GRACE);
+}
+const isSteady = () => moving === null && $("#detail")?.dataset.steady === "yes";
 let wanted = null; // the request that is about to be shown
 let moving = null; // until it is
 
@@ -86,11 +93,11 @@ function showCard(id, how = {}) {
 
 async function loadCard(id, { push = true, focus = false } = {}) {
   const wasOn = cardId();
-  if (wasOn !== id) markCurrent(id);
+  if (wasOn !== id) { markCurrent(id); delete $("#detail").dataset.steady; }
   const content = await trying(() => part(at(id)));
   if (!content || wanted !== id) return;
   placeCard(content);
-  if (wasOn !== id) { shownAt = performance.now(); $("#detail").scrollTop = 0; }
+  if (wasOn !== id) { newCard(); $("#detail").scrollTop = 0; }
   if (push && location.pathname !== `${base}${at(id)}`) history.pushState({}, "", `${base}${at(id)}`);
   document.body.classList.add("on-card");
   document.body.classList.remove("on-list");
@@ -144,22 +151,17 @@ async function refreshCard() {
   const now = card();
   if (!fresh || !now || now.dataset.id !== id) return;
   const changed = fresh.dataset.state !== now.dataset.state;
-  if (fresh.dataset.digest !== now.dataset.digest) shownAt = performance.now();
-  if (fresh.outerHTML === lastHtml.get(id)) return;
+  if (fresh.dataset.digest !== now.dataset.digest) newCard();
   placeCard(content);
   if (changed) {
     say($(".outcome-line", card())?.textContent.replace(/\s+/g, " ").trim() ?? texts.settled);
     if (fresh.dataset.state !== "pending") markGone(id, $(".tag.state", card())?.textContent.trim());
   }
 }
-const lastHtml = new Map();
-
 function dress(within) {
   for (const one of $$("time[data-local]", within)) {
     one.textContent = new Date(one.dateTime).toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
   }
-  const now = card();
-  if (now) { lastHtml.clear(); }
   tick();
   checkRead();
 }
@@ -264,11 +266,11 @@ function readField(field, problems) {
   const input = own("[data-value]");
   const fail = (text) => { problems.push({ name: path.join("."), text }); input?.setAttribute("aria-invalid", "true"); };
   input?.removeAttribute("aria-invalid");
-  const number = (text, whole) => {
+  const number = (text) => {
     // What is no number is sent as it is written: the server says what is wrong with it.
     const trimmed = text.trim();
     if (!/^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(trimmed)) return text;
-    return whole && /^-?\d+$/.test(trimmed) ? Number(trimmed) : Number(trimmed);
+    return Number(trimmed);
   };
   switch (field.dataset.kind) {
     case "object": {
@@ -283,8 +285,8 @@ function readField(field, problems) {
       return { path, given: true, value: $$(".items input", field).map((one) => field.dataset.item === "text" ? one.value : number(one.value)) };
     case "boolean": return { path, given: true, value: input.value === "true" };
     case "choice": return { path, given: true, value: JSON.parse(input.value) };
-    case "integer": return { path, given: true, value: number(input.value, true) };
-    case "number": return { path, given: true, value: number(input.value, false) };
+    case "integer": return { path, given: true, value: number(input.value) };
+    case "number": return { path, given: true, value: number(input.value) };
     case "json":
       try { return { path, given: true, value: JSON.parse(input.value) }; } catch (error) {
         fail(`${texts.not_json} ${error.message}`);
@@ -828,7 +830,7 @@ function toList(push = true) {
 // --- keyboard ---
 
 const isTyping = (target) => target.matches?.("input:not([type=checkbox]):not([type=radio]), textarea, select") || target.isContentEditable;
-const tooSoon = () => { const is = moving !== null || performance.now() - shownAt < GRACE; if (is) say(texts.too_soon); return is; };
+const tooSoon = () => { if (!isSteady()) say(texts.too_soon); return !isSteady(); };
 const KEYS = {
   j: () => step(1), k: () => step(-1), ArrowDown: () => step(1), ArrowUp: () => step(-1),
   o: () => { const row = document.activeElement?.dataset?.row ?? cardId() ?? rows()[0]?.dataset.row; if (row) showCard(row, { focus: true }); },
@@ -875,7 +877,7 @@ document.addEventListener("keyup", (event) => { if (event.key === "a" || event.k
 
 dress(document);
 if (listPlace()) {
-  shownAt = performance.now();
+  newCard();
   markCurrent(cardId());
   look();
   if (new URLSearchParams(location.search).get("make") === "rule" && card()) ruleDialog();
