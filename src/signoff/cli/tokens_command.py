@@ -216,9 +216,9 @@ def _facts(key: AccessKey, at: datetime) -> str:
 
 
 def _lines(key: AccessKey, at: datetime) -> Iterator[str]:
-    from signoff.reports.request_sheet import masked
     from signoff.cli.terminal_text import local
     from signoff.core.visible import visible
+    from signoff.reports.request_sheet import masked
 
     over = bool(key.refusal(at))
     yield f"{click.style(key.id, fg='cyan')}  {click.style(_facts(key, at), dim=over)}"
@@ -229,8 +229,8 @@ def _lines(key: AccessKey, at: datetime) -> Iterator[str]:
 
 
 def _data(key: AccessKey, at: datetime) -> dict[str, Any]:
-    from signoff.reports.request_sheet import masked
     from signoff.cli.terminal_text import iso
+    from signoff.reports.request_sheet import masked
 
     return {
         "id": key.id,
