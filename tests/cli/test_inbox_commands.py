@@ -72,6 +72,7 @@ def test_for_programs(desk: Desk) -> None:
             "task": None,
             "loosened": [],
             "needs": "2 people with the role ops",
+            "questions": 0,
             "role": "ops",
             "quorum": 2,
             "votes": 0,

@@ -47,10 +47,18 @@ def local(moment: datetime | None) -> str:
 
 def by_wall_clock(text: str) -> str:
     """A text with the moments that it names by UTC, by the clock of whoever reads it."""
-    return _MOMENT.sub(lambda found: local(datetime.fromisoformat(f"{found[1]}+00:00")), text)
+    return _MOMENT.sub(_by_wall_clock, text)
 
 
-_MOMENT = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC\b")
+def _by_wall_clock(found: re.Match[str]) -> str:
+    try:
+        here = datetime.fromisoformat(f"{found[1]}{found[2] or ''}+00:00").astimezone()
+    except (ValueError, OverflowError):  # looks like a moment, and is none
+        return found[0]
+    return f"{here:%Y-%m-%d %H:%M}{found[2] or ''} {here:%Z}"  # whole minutes are between all zones there are
+
+
+_MOMENT = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d)(:\d\d(?:\.\d{1,6})?)? UTC\b")
 
 
 def short_local(moment: datetime) -> str:
