@@ -23,6 +23,7 @@ from signoff.core.people import Actor, Delegation
 from signoff.core.record import Checkpoint, Entry, EventDraft
 from signoff.core.request import ApprovalRequest
 from signoff.core.request_context import EarlierAnswers
+from signoff.core.request_filter import ListPlace, RequestFilter
 from signoff.core.run import Process, SavedRun, Segment
 from signoff.core.subject import Subject
 from signoff.lazy_names import lazy_names
@@ -107,6 +108,18 @@ class Queue(Protocol):
         ...
 
 
+class Listings(Protocol):
+    """Requests in lists, page by page: the work is bounded by what waits, or by the page where no filter is rare."""
+
+    def page(self, chosen: RequestFilter, *, limit: int, after: ListPlace | None = None) -> Sequence[Item]:
+        """Those that are chosen, in the order that `ListState` says, after a place."""
+        ...
+
+    def waiting(self, *, most: int) -> int:
+        """How many wait for a person, counted up to a number."""
+        ...
+
+
 class Results(Protocol):
     """What claimed calls returned, for runs that have to be taken up again."""
 
@@ -144,8 +157,8 @@ class Runs(Protocol):
 
     def put(self, run: SavedRun) -> None: ...
 
-    def all(self, *, going: bool = False, limit: int | None = None) -> Sequence[SavedRun]:
-        """Newest first, without those inside others."""
+    def all(self, *, going: bool = False, limit: int | None = None, before: str = "") -> Sequence[SavedRun]:
+        """Newest first, without those inside others; `before` is the id of a run, and gives those begun before it."""
         ...
 
     def like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
@@ -358,6 +371,9 @@ class Transaction(Protocol):
 
     @property
     def queue(self) -> Queue: ...
+
+    @property
+    def listings(self) -> Listings: ...
 
     @property
     def results(self) -> Results: ...

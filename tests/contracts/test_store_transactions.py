@@ -144,7 +144,7 @@ class _CutShortPart:
 
     def __getattr__(self, name: str) -> object:
         method = getattr(self._part, name)
-        if name not in ("add", "put", "append", "drop"):
+        if name not in ("add", "put", "append", "drop", "forget"):
             return method
 
         def change(*args: object) -> None:

@@ -33,6 +33,7 @@ from signoff.core.inbox_row import Item
 from signoff.core.lifecycle import OPEN, AskedAgain, Assigned, Cancelled, Claimed, Event, OutcomeReported, Voted
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.request_filter import ListPlace, RequestFilter
 from signoff.core.run import Process
 from signoff.errors import RunTaken
 from signoff.ports import Clock, Store, Transaction
@@ -41,6 +42,10 @@ from signoff.processes import BEAT, seen, steady_seconds
 if TYPE_CHECKING:
     from signoff.policy.engine import Policy
     from signoff.policy.layers import Layers
+
+
+MOST_COUNTED = 100_000
+"""How many requests are counted where it is told how many wait."""
 
 
 class Broker:
@@ -125,6 +130,16 @@ class Broker:
     async def inbox(self, *, limit: int = 50, after: Item | None = None) -> Sequence[Item]:
         """What waits for a person, oldest first."""
         return await self.store.read(lambda tx: tx.queue.page(limit=limit, after=after))
+
+    async def listed(
+        self, chosen: RequestFilter, *, limit: int, after: ListPlace | None = None
+    ) -> tuple[Sequence[Item], int]:
+        """Requests in a list, and how many wait in all, counted up to `MOST_COUNTED`."""
+
+        def work(tx: Transaction) -> tuple[Sequence[Item], int]:
+            return tx.listings.page(chosen, limit=limit, after=after), tx.listings.waiting(most=MOST_COUNTED)
+
+        return await self.store.read(work)
 
     async def pending(self) -> Sequence[ApprovalRequest]:
         """Open requests, oldest first."""

@@ -70,6 +70,20 @@ class People:
         _, roles = people.get(by.key, ("", frozenset[str]()))
         return replace(by, roles=roles)
 
+    def on_file(self) -> Mapping[str, frozenset[str]]:
+        """Roles by name, as they are on file now."""
+        return dict(self._people.values())
+
+    def named(self, name: str) -> str:
+        """The person as the file spells them. Where it names people, it has to be one of them; raises `WrongUse`."""
+        if not name.strip():
+            raise WrongUse("a person needs a name")
+        people = self._people
+        if not people and not self._is_closed:
+            return name.strip()
+        self._on_file(name)
+        return people[person_key(name)][0]
+
     def may_have_role(self, name: str, role: str) -> bool:
         """Whether somebody has a role as far as is known: where nobody is on file, everybody may."""
         people = self._people

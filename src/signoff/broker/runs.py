@@ -256,11 +256,11 @@ class BrokerRuns:
         """The run whose id begins so; raises `UnknownRun`."""
         return await self._ledger.store.read(lambda tx: _by_prefix(tx, prefix))
 
-    async def list(self, *, going: bool = False, limit: int | None = None) -> Sequence[RunStatus]:
-        """Runs, newest first, each with what it waits for."""
+    async def list(self, *, going: bool = False, limit: int | None = None, before: str = "") -> Sequence[RunStatus]:
+        """Runs, newest first, each with what it waits for; those begun before the run `before`, where it is given."""
 
         def work(tx: Transaction) -> Sequence[RunStatus]:
-            return [run_status(tx, self._ledger, run) for run in tx.runs.all(going=going, limit=limit)]
+            return [run_status(tx, self._ledger, run) for run in tx.runs.all(going=going, limit=limit, before=before)]
 
         return await self._ledger.store.read(work)
 

@@ -24,6 +24,8 @@ class RuleDraft:
     diff: tuple[str, ...]
     """What would change in the file."""
     warnings: tuple[str, ...] = ()
+    digest: str = ""
+    """Of the file as it is and as it would be: two drafts with the same digest write the same."""
     write: Callable[[], None] = field(repr=False)
     """Writes it, or raises a `SignoffError` and leaves the file as it is."""
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from signoff.cli.terminal_text import count, when
 from signoff.core.grant import Grant
-from signoff.core.offer import Offer, offers
+from signoff.core.offer import Offer, offer_called, offers
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Budget, Scope, Terms
 from signoff.core.visible import visible
@@ -46,11 +46,8 @@ class RememberOptions:
                 f"the answer to request {request.id} cannot be remembered: "
                 "its rule wants more than one person or excludes somebody, or it is in doubt"
             )
-        if self.which.isdecimal() and 1 <= int(self.which) <= len(offered):
-            return offered[int(self.which) - 1]
-        for offer in offered:
-            if offer.name == self.which:
-                return offer
+        if (offer := offer_called(request, self.which)) is not None:
+            return offer
         there = ", ".join(f"{number} ({visible(offer.name)})" for number, offer in enumerate(offered, 1))
         raise WrongUse(
             f"request {request.id} offers no --remember {visible(self.which)}; it offers {there}\n"

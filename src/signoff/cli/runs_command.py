@@ -15,7 +15,7 @@ from signoff.core.moment import in_utc
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.broker.runs import RunStatus
-    from signoff.cli.timeline import ModelUsage, Moment
+    from signoff.broker.timeline import ModelUsage, Moment, RunHistory
     from signoff.config import Settings
 
 _COLOURS = {"running": "green", "waiting": "yellow", "ready": "cyan", "died": "red", "failed": "red"}
@@ -144,16 +144,12 @@ def show(run_id: str, as_json: bool, store: str | None, policy: str | None) -> N
     Example:
       signoff runs show 7kq2
     """
+    from signoff.broker.timeline import run_history
     from signoff.cli.open_broker import with_broker
     from signoff.cli.terminal_text import as_json as json_line
-    from signoff.cli.timeline import moments, spent
 
-    async def work(broker: Broker, settings: Settings) -> tuple[RunStatus, list[Moment], ModelUsage]:
-        await broker.sweep()
-        status = await broker.runs.status((await broker.runs.get(run_id)).id)
-        segments = await broker.runs.messages(status.run)
-        entries = await broker.store.read(lambda tx: tx.record.entries(run=status.run.id))
-        return status, moments(entries, segments, in_utc if as_json else datetime.astimezone), spent(segments)
+    async def work(broker: Broker, settings: Settings) -> RunHistory:
+        return await run_history(broker, run_id, in_utc if as_json else datetime.astimezone)
 
     status, found, took = with_broker(store, policy, work)
     if as_json:

@@ -38,6 +38,12 @@ def account_of(entry: Entry, zone: Zone = in_utc) -> EventText:
     )
 
 
+def title_of(entry: Entry) -> str:
+    """The title of the request that an event is about, where it says so."""
+    body = _read(entry.body)
+    return _text(cast("dict[str, Any]", body).get("title")) if isinstance(body, dict) else ""
+
+
 def _read(text: str) -> object:
     for spelled in (str, _plainly):
         try:

@@ -80,6 +80,14 @@ def offers(request: ApprovalRequest) -> tuple[Offer, ...]:
     return (exact, *_patterns(call, request.effective_args))
 
 
+def offer_called(request: ApprovalRequest, which: str) -> Offer | None:
+    """The offer of a number, counted from 1, or of a name; None where there is none."""
+    offered = offers(request)
+    if which.isdecimal() and 1 <= int(which) <= len(offered):
+        return offered[int(which) - 1]
+    return next((one for one in offered if one.name == which), None)
+
+
 def wider_terms(request: ApprovalRequest, now: datetime) -> tuple[Terms, ...]:
     """How far an approval may be remembered beyond exactly this call, narrowest first; an amount until the day is over.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from signoff.broker.readers import has_read, note_reader
+from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import NOWHERE
 from signoff.core.offer import may_be_remembered
 from signoff.core.request import ApprovalRequest, State
@@ -16,11 +17,10 @@ from signoff.core.safe import safe_text, spelled_out
 from signoff.core.subject import Subject
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery.delivery_status import place_of, show_again
-from signoff.errors import AlreadySettled, NotEntitled, RequestError
+from signoff.errors import AlreadySettled, EditRefused, NotEntitled, RequestError
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.core.decision import ApprovalDecision
     from signoff.core.people import Actor
 
 TEST = "signoff_test"
@@ -29,6 +29,8 @@ TEST_WAITS = timedelta(minutes=2)
 
 Take: TypeAlias = "Callable[[ApprovalRequest, ApprovalDecision, Actor], Awaitable[ApprovalRequest]]"
 """Checks an answer and has the broker take it. Raises a `RequestError` where it cannot be accepted."""
+Check: TypeAlias = "Callable[[ApprovalRequest, ApprovalDecision], Awaitable[ApprovalDecision]]"
+"""Checks an answer as `Take` does, without having it taken: gives it as it would be. Raises as `Take` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class StoreInbox:
     channel: str
     """The name of the channel it is handed to: what was shown where is kept under it."""
     take: Take
+    check: Check | None = field(default=None, kw_only=True)
+    """None: other arguments are checked when they are answered with, and not before."""
 
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
         """Take an answer; raises as `ports.Inbox.answer` says."""
@@ -47,6 +51,20 @@ class StoreInbox:
             return await self.take(await self.broker.get(request_id), decision, by)
         except AlreadySettled as late:
             raise self._safe(late, await self.broker.get(request_id)) from late
+
+    async def problems(self, request_id: str, args: Mapping[str, Any]) -> Sequence[str]:
+        """Why other arguments could not be run instead, as they may be shown; nothing is answered.
+
+        Whether whoever asks may answer at all is another question.
+        """
+        request, check = await self.broker.get(request_id), self.check
+        if check is None:
+            raise RequestError("other arguments cannot be checked here before they are answered with")
+        try:
+            await check(request, ApprovalDecision(approved=True, edited_args=args))
+        except EditRefused as refused:
+            return [safe_text(one, secrets=request.secrets) for one in refused.problems]
+        return []
 
     async def tell(self, request_id: str, *, happened: bool, by: Actor, note: str = "") -> ApprovalRequest:
         """Say what became of a call whose process died."""

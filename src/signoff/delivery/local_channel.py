@@ -39,7 +39,7 @@ class Attended:
     def __init__(self, broker: Broker, channel: Channel, take: Take) -> None:
         self._broker = broker
         self._channel = channel
-        self._inbox = _AttendedInbox(broker, channel.name, take, self)
+        self._inbox = _AttendedInbox(broker, channel.name, take, _as_it_is, self)
         self.asked: dict[str, ApprovalRequest] = {}
         """What waits for an answer from this channel."""
         self._waits: dict[str, asyncio.Task[None]] = {}
@@ -166,6 +166,11 @@ class Attended:
     def _end_wait(self, request_id: str, _: asyncio.Task[None]) -> None:
         self._unsettled.discard(request_id)
         self.wake()
+
+
+async def _as_it_is(request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision:
+    """Answers are checked by what takes them."""
+    return decision
 
 
 @dataclass(frozen=True, slots=True)

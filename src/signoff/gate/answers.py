@@ -35,7 +35,7 @@ class GateAnswers:
     async def take(self, request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
         """Take one answer: check edits, vote, remember. Raises a `RequestError` where it cannot be accepted."""
         if request.state is State.PENDING and decision.edited_args is not None:
-            decision = replace(decision, edited_args=await self._checked(request, decision.edited_args))
+            decision = replace(decision, edited_args=await self.checked(request, decision.edited_args))
         return await self._voted(request.id, decision, by)
 
     async def take_by_id(self, request_id: str, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
@@ -52,7 +52,7 @@ class GateAnswers:
             self._remember(settled)
         return settled
 
-    async def _checked(self, request: ApprovalRequest, args: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def checked(self, request: ApprovalRequest, args: Mapping[str, Any]) -> Mapping[str, Any]:
         """Edited arguments as they will run: checked by the run that asks if it is here, else by what is on record."""
         if (check := self.edits.get(request.id)) is not None:
             return await check(args)

@@ -1,59 +1,160 @@
-"""The API's endpoints about requests."""
+"""The API's endpoints about requests: listed, shown, taken, handed over, and what became of their calls."""
 
 from __future__ import annotations
 
-import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from dataclasses import replace
-from datetime import datetime
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from signoff.core.access import Permission
-from signoff.core.decision import ApprovalDecision, Remember
-from signoff.core.inbox_row import Item
-from signoff.core.offer import offers
-from signoff.core.request import State
-from signoff.core.terms import Scope, Terms
-from signoff.errors import AlreadySettled, RequestError
+from signoff.core.people import Actor
+from signoff.core.request import ApprovalRequest
+from signoff.core.request_filter import ListPlace, ListState, RequestFilter
+from signoff.core.visible import visible
+from signoff.errors import WrongUse
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
+from signoff.server.list_cursor import LONGEST_CURSOR, cursor_of, place_of_cursor
 from signoff.server.problem import ProblemRaised
-from signoff.server.request_models import RequestPage, RequestView, VoteBody, row_of, view_of
+from signoff.server.request_models import RequestPage, RequestView, args_digest_of, row_of, view_of
+
+_Text = Annotated[str, Field(max_length=200)]
+LONGEST_NAME = 200
+"""Characters of a person's name."""
 
 
 class RequestQuery(ApiModel):
-    """Which requests."""
+    """Which requests; each that is given has to fit."""
 
+    state: ListState = Field(
+        default=ListState.WAITING, description="Waiting: the oldest first. Otherwise the newest first."
+    )
+    tool: _Text = ""
+    worker: _Text = Field(default="", description="The chain of workers, `triage > desk`, or one of them.")
+    run: _Text = ""
+    assigned: _Text | None = Field(default=None, description="Who works on it; given and empty: nobody does.")
+    q: _Text = Field(default="", description="Part of the title, the tool or the worker.")
     limit: int = Field(default=50, ge=1, le=200)
-    cursor: str | None = Field(default=None, max_length=400)
+    cursor: str | None = Field(default=None, max_length=LONGEST_CURSOR, description="`next` of the page before.")
 
 
-async def waiting(visit: Visit[RequestQuery, Nothing]) -> RequestPage:
-    broker, query = visit.state.broker, visit.query
+class AssignBody(ApiModel):
+    """Whom to hand a request to."""
+
+    to: str = Field(min_length=1, max_length=LONGEST_NAME)
+
+
+class AssignedView(ApiModel):
+    """A request, and who works on it now."""
+
+    request: RequestView
+    warning: str = Field(description="Where whoever has it may not answer it: nobody else can now. Otherwise empty.")
+
+
+class OutcomeBody(ApiModel):
+    """What became of a call whose process died."""
+
+    happened: bool
+    note: str = Field(default="", max_length=4_000)
+
+
+class ReadBody(ApiModel):
+    """Which arguments were read."""
+
+    args_digest: str = Field(max_length=100)
+
+
+class PresenceBody(ApiModel):
+    """Whether somebody looks at a request."""
+
+    looking: bool = True
+
+
+class PresenceView(ApiModel):
+    """Who looks at a request now."""
+
+    people: list[str]
+
+
+async def found(visit: Visit[Any, Any]) -> ApprovalRequest:
+    """The request that the path names."""
+    return await visit.state.broker.find(visit.path["request_id"])
+
+
+async def seen(visit: Visit[Any, Any], request: ApprovalRequest) -> RequestView:
+    """A request as whoever asks may see it."""
+    by = visit.identity.actor
+    return view_of(request, by.name, read=await visit.state.inbox.has_opened(request.id, by))
+
+
+async def list_requests(visit: Visit[RequestQuery, Nothing]) -> RequestPage:
+    state, query = visit.state, visit.query
+    await state.broker.sweep()
+    chosen = RequestFilter(
+        state=query.state,
+        tool=query.tool,
+        worker=query.worker,
+        run=query.run,
+        assigned=_spelled(visit, query.assigned) if query.assigned else query.assigned,
+        text=query.q,
+    )
+    after = place_of_cursor(query.cursor)
+    items, waiting = await state.broker.listed(chosen, limit=query.limit + 1, after=after)
+    page = items[: query.limit]
+    more = cursor_of(ListPlace(page[-1].opened_at, page[-1].id)) if len(items) > query.limit else None
+    return RequestPage(requests=[row_of(one) for one in page], waiting=waiting, next=more)
+
+
+def _spelled(visit: Visit[RequestQuery, Nothing], name: str) -> str:
+    """As the file spells it; a name that it does not know is looked for as it is."""
+    try:
+        return visit.state.broker.people.named(name)
+    except WrongUse:
+        return name
+
+
+async def show_request(visit: Visit[Nothing, Nothing]) -> RequestView:
+    return await seen(visit, await found(visit))
+
+
+async def claim_request(visit: Visit[Nothing, Nothing]) -> AssignedView:
+    return await _assigned(visit, visit.identity.actor.name)
+
+
+async def release_request(visit: Visit[Nothing, Nothing]) -> AssignedView:
+    return await _assigned(visit, "")
+
+
+async def assign_request(visit: Visit[Nothing, AssignBody]) -> AssignedView:
+    return await _assigned(visit, visit.state.broker.people.named(visit.body.to))
+
+
+async def _assigned(visit: Visit[Any, Any], to: str) -> AssignedView:
+    broker = visit.state.broker
     await broker.sweep()
-    items = await broker.inbox(limit=query.limit + 1, after=_after(query.cursor))
-    rows = [row_of(one) for one in items[: query.limit]]
-    return RequestPage(requests=rows, next=_cursor(items[query.limit - 1]) if len(items) > query.limit else None)
+    request = await broker.assign((await found(visit)).id, to, by=visit.identity.actor)
+    may = not to or await broker.people.entitled(request.id, [Actor(name=to)])
+    warning = "" if may else f"{visible(to)} may not answer it, and nobody else can now: release it"
+    return AssignedView(request=await seen(visit, request), warning=warning)
 
 
-async def show(visit: Visit[Nothing, Nothing]) -> RequestView:
-    request = await visit.state.broker.find(visit.path["request_id"])
-    return view_of(request, visit.identity.actor.name)
+async def tell_outcome(visit: Visit[Nothing, OutcomeBody]) -> RequestView:
+    request = await found(visit)
+    by, body = visit.identity.actor, visit.body
+    return await seen(visit, await visit.state.inbox.tell(request.id, happened=body.happened, by=by, note=body.note))
 
 
-async def vote(visit: Visit[Nothing, VoteBody]) -> RequestView:
-    state, body, by = visit.state, visit.body, visit.identity.actor
-    request = await state.broker.find(visit.path["request_id"])
-    if request.state is State.PENDING and body.args_digest != request.args_digest:
-        raise AlreadySettled("the arguments are not those that you were shown: read them again")
-    decision = ApprovalDecision(approved=body.decision == "approve", by=by, note=body.note, edited_args=body.args)
-    if body.remember is not None:
-        offered = offers(request)
-        if not 1 <= body.remember <= len(offered):
-            raise RequestError(f"request {request.id} offers no {body.remember}; there are {len(offered)}")
-        terms = Terms(scope=Scope.PROJECT, pattern=offered[body.remember - 1].pattern)
-        decision = replace(decision, remember=Remember.ALWAYS, terms=terms)
-    return view_of(await state.inbox.answer(request.id, decision), by.name)
+async def read_request(visit: Visit[Nothing, ReadBody]) -> RequestView:
+    request = await found(visit)
+    if visit.body.args_digest != args_digest_of(request):
+        raise ProblemRaised(409, "args-changed", "the arguments are not those that you read: read them again")
+    await visit.state.inbox.opened(request.id, visit.identity.actor)
+    return await seen(visit, request)
+
+
+async def note_presence(visit: Visit[Nothing, PresenceBody]) -> PresenceView:
+    request, presence = await found(visit), visit.state.presence
+    note = presence.looks if visit.body.looking else presence.leaves
+    return PresenceView(people=list(note(request.id, visit.identity.actor)))
 
 
 ENDPOINTS = (
@@ -61,9 +162,9 @@ ENDPOINTS = (
         method="GET",
         path="/requests",
         name="list_requests",
-        about="What waits for a person, oldest first.",
+        about="Requests, a page at a time.",
         permission=Permission.READ,
-        handle=waiting,
+        handle=list_requests,
         query=RequestQuery,
         returns=RequestPage,
     ),
@@ -73,49 +174,65 @@ ENDPOINTS = (
         name="show_request",
         about="One request. The id may be its beginning.",
         permission=Permission.READ,
-        handle=show,
+        handle=show_request,
         returns=RequestView,
     ),
     Endpoint(
         method="POST",
-        path="/requests/{request_id}/votes",
-        name="vote",
-        about="Approve or deny, as the person whose key is sent.",
+        path="/requests/{request_id}/claim",
+        name="claim_request",
+        about="Work on a request, so that nobody else starts. Takes it over if somebody else has it.",
         permission=Permission.ANSWER,
-        handle=vote,
-        body=VoteBody,
+        handle=claim_request,
+        returns=AssignedView,
+    ),
+    Endpoint(
+        method="POST",
+        path="/requests/{request_id}/release",
+        name="release_request",
+        about="Leave a request to whoever comes next.",
+        permission=Permission.ANSWER,
+        handle=release_request,
+        returns=AssignedView,
+    ),
+    Endpoint(
+        method="POST",
+        path="/requests/{request_id}/assign",
+        name="assign_request",
+        about="Hand a request to somebody.",
+        permission=Permission.ANSWER,
+        handle=assign_request,
+        body=AssignBody,
+        returns=AssignedView,
+    ),
+    Endpoint(
+        method="POST",
+        path="/requests/{request_id}/outcome",
+        name="tell_outcome",
+        about="Say what became of a call whose process died. If it did not happen, it may be asked about anew.",
+        permission=Permission.ANSWER,
+        handle=tell_outcome,
+        body=OutcomeBody,
         returns=RequestView,
     ),
+    Endpoint(
+        method="POST",
+        path="/requests/{request_id}/read",
+        name="read_request",
+        about="Say that you have read the whole of a long call. Before, it cannot be approved.",
+        permission=Permission.ANSWER,
+        handle=read_request,
+        body=ReadBody,
+        returns=RequestView,
+    ),
+    Endpoint(
+        method="POST",
+        path="/requests/{request_id}/presence",
+        name="note_presence",
+        about="Say that you look at a request, every half minute, or no longer; who does.",
+        permission=Permission.READ,
+        handle=note_presence,
+        body=PresenceBody,
+        returns=PresenceView,
+    ),
 )
-
-
-def _cursor(item: Item) -> str:
-    return urlsafe_b64encode(json.dumps([item.opened_at.isoformat(), item.id]).encode()).decode()
-
-
-def _after(cursor: str | None) -> Item | None:
-    """The item that a cursor stands for, as far as a page needs it."""
-    if cursor is None:
-        return None
-    try:
-        opened_at, request_id = json.loads(urlsafe_b64decode(cursor))
-        moment = datetime.fromisoformat(opened_at)
-        if moment.tzinfo is None or not isinstance(request_id, str):
-            raise ValueError(cursor)
-    except (ValueError, TypeError) as error:
-        raise ProblemRaised(422, "bad-cursor", "this cursor is none of ours: begin with the first page") from error
-    return Item(
-        id=request_id,
-        state=State.PENDING,
-        title="",
-        tool="",
-        worker="",
-        run="",
-        role="",
-        quorum=1,
-        votes=0,
-        assigned="",
-        opened_at=moment,
-        deadline=None,
-        escalated=False,
-    )

@@ -5,16 +5,46 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from signoff.server import api_access, api_requests
-from signoff.server.endpoint import Dispatch, Endpoint
+from signoff.server import (
+    api_access,
+    api_comments,
+    api_events,
+    api_grants,
+    api_halt,
+    api_people,
+    api_policy,
+    api_record,
+    api_requests,
+    api_runs,
+    api_votes,
+)
+from signoff.server.endpoint import Dispatch, Endpoint, problem_response
+from signoff.server.openapi import ROOT, openapi_endpoint
+from signoff.server.operations import operations
+from signoff.server.pages import page_routes
+from signoff.server.problem import ProblemRaised
 from signoff.server.sign_in import SignIn
 from signoff.server.state import ServerState
 
-ENDPOINTS: Sequence[Endpoint] = (*api_requests.ENDPOINTS, *api_access.ENDPOINTS)
+_TABLE: Sequence[Endpoint] = (
+    *api_requests.ENDPOINTS,
+    *api_votes.ENDPOINTS,
+    *api_comments.ENDPOINTS,
+    *api_runs.ENDPOINTS,
+    *api_grants.ENDPOINTS,
+    *api_record.ENDPOINTS,
+    *api_people.ENDPOINTS,
+    *api_policy.ENDPOINTS,
+    *api_halt.ENDPOINTS,
+    *api_events.ENDPOINTS,
+    *api_access.ENDPOINTS,
+)
+ENDPOINTS: Sequence[Endpoint] = (*_TABLE, openapi_endpoint(_TABLE))
 """The whole API."""
 
 
@@ -33,8 +63,19 @@ def api_routes(dispatch: Dispatch) -> list[BaseRoute]:
 def application(state: ServerState, sign_in: SignIn | None = None) -> Starlette:
     """The server over a store, to be run by any ASGI server. `sign_in` is for keys of ours, not for those of an app."""
     dispatch = Dispatch(state, origins=_own_origin)
-    routes = [] if sign_in is None else sign_in.routes
-    return Starlette(routes=[*routes, Mount("/api/v1", routes=api_routes(dispatch))])
+    routes = [] if sign_in is None else [*operations(state), *sign_in.routes]
+    return Starlette(
+        routes=[*routes, Mount(ROOT, routes=api_routes(dispatch)), *page_routes(dispatch)],
+        exception_handlers={HTTPException: _not_routed},
+    )
+
+
+async def _not_routed(request: Request, error: Exception) -> Response:
+    """What is said of a path that is not there, or a method that it does not have."""
+    assert isinstance(error, HTTPException), "it is registered for these"
+    word = {404: "not-found", 405: "no-such-method"}.get(error.status_code, "refused")
+    headers = dict(error.headers) if error.headers is not None else None
+    return problem_response(ProblemRaised(error.status_code, word, error.detail, headers=headers))
 
 
 def _own_origin(request: Request) -> Sequence[str]:

@@ -7,24 +7,27 @@ once: who asks, what they may do, how long a body may be, and that a write which
 from __future__ import annotations
 
 import json
+import logging
 import re
 from asyncio import Lock
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from hmac import compare_digest
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import PydanticSerializationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from signoff.core.access import Permission
+from signoff.core.people import Actor, ActorKind
 from signoff.core.visible import visible
 from signoff.errors import SignoffError
-from signoff.ports import Reply
+from signoff.ports import Reply, Transaction
 from signoff.server.identity import Identity
 from signoff.server.problem import MEDIA_TYPE, ProblemRaised, problem_of
 from signoff.server.state import ServerState
@@ -36,6 +39,12 @@ CSRF_HEADER = "x-signoff-csrf"
 KEY_HEADER = "idempotency-key"
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_DEEPEST = 64
+"""Of lists and objects inside each other in a body."""
+_MOST_PROBLEMS = 20
+_STARTED = 0
+"""In place of the status of a write that was begun, and whose end nobody wrote down."""
+_log = logging.getLogger("signoff.server")
 
 Q = TypeVar("Q", bound=BaseModel)
 B = TypeVar("B", bound=BaseModel)
@@ -76,7 +85,8 @@ class Endpoint:
     name: str
     """Of the operation, for programs."""
     about: str
-    permission: Permission
+    permission: Permission | None
+    """None: whoever asks, also somebody who is not known."""
     handle: Handle
     query: type[BaseModel] = Nothing
     body: type[BaseModel] = Nothing
@@ -85,6 +95,9 @@ class Endpoint:
     status: int = 200
     tag: str = "requests"
     media_type: str = "application/json"
+    once: bool = False
+    """Whether doing it twice is more than doing it once. Then it is noted under its idempotency key before it is done:
+    where the server dies meanwhile, the same again is refused, because nobody knows whether it was done."""
     told_once: tuple[str, ...] = ()
     """Fields of the answer that nobody keeps: whoever sends the same again gets null in their place."""
 
@@ -113,12 +126,17 @@ class Dispatch:
             return problem_response(problem)
         except SignoffError as error:
             return problem_response(problem_of(error))
+        except Exception:
+            _log.exception("%s %s failed", endpoint.method, endpoint.path)
+            return problem_response(
+                ProblemRaised(500, "error", "something went wrong here; the server's log says what")
+            )
 
     async def _answered(self, endpoint: Endpoint, request: Request) -> Response:
         identity = await self.admitted(request, endpoint.permission, writes=endpoint.writes)
         raw = await read_body(request) if endpoint.writes else b""
-        query = _read(endpoint.query, _query_of(request), "the query")
-        body = _read(endpoint.body, _json_of(request, raw) if endpoint.body is not Nothing else {}, "the body")
+        query = _checked(lambda: endpoint.query.model_validate(_query_of(request)), "the query")
+        body = _read_json(endpoint.body, request, raw) if endpoint.body is not Nothing else Nothing()
         visit: Visit[Any, Any] = Visit(
             state=self.state, identity=identity, path=request.path_params, query=query, body=body, request=request
         )
@@ -131,8 +149,10 @@ class Dispatch:
         async with turn:
             return await self._once(endpoint, visit, name, raw)
 
-    async def admitted(self, request: Request, permission: Permission, *, writes: bool) -> Identity:
+    async def admitted(self, request: Request, permission: Permission | None, *, writes: bool) -> Identity:
         """Who asks, if they may."""
+        if permission is None:
+            return _NOBODY
         identity = await self.state.identify(request)
         if identity is None:
             raise ProblemRaised(
@@ -157,24 +177,33 @@ class Dispatch:
         """Do a write that has a name; the same again is answered as before, and does nothing."""
         store, holder, broker = self.state.broker.store, visit.identity.holder, self.state.broker
         asked = sha256(b"\0".join((endpoint.method.encode(), str(visit.request.url.path).encode(), raw))).hexdigest()
+
+        async def keep(status: int, body: str) -> None:
+            now = broker.clock.now()
+
+            def work(tx: Transaction) -> None:
+                tx.replies.forget(now - REPLIES_KEPT)
+                tx.replies.put(holder, name, Reply(asked, status, body), now)
+
+            await store.write("keep reply", work)
+
         before = await store.read(lambda tx: tx.replies.get(holder, name))
         if before is not None:
-            if before.asked != asked:
-                raise ProblemRaised(422, "key-reused", f"the {KEY_HEADER} {name} was sent with another request before")
-            return Response(before.body, before.status, media_type=endpoint.media_type)
+            return _replayed(endpoint, before, asked, name)
+        if endpoint.once:
+            await keep(_STARTED, "")
         try:
             response = await _handled(endpoint, visit)
+        except ProblemRaised as problem:
+            response = problem_response(problem)
         except SignoffError as error:
             response = problem_response(problem_of(error))
         if response.status_code < 500:
-            now, reply = broker.clock.now(), Reply(asked, response.status_code, _kept(endpoint, response))
-
-            def keep(tx: Any) -> None:
-                tx.replies.forget(now - REPLIES_KEPT)
-                tx.replies.put(holder, name, reply, now)
-
-            await store.write("keep reply", keep)
+            await keep(response.status_code, _kept(endpoint, response))
         return response
+
+
+_NOBODY = Identity(actor=Actor(name="nobody", kind=ActorKind.SCRIPT), permissions=frozenset())
 
 
 def _kept(endpoint: Endpoint, response: Response) -> str:
@@ -185,11 +214,34 @@ def _kept(endpoint: Endpoint, response: Response) -> str:
     return json.dumps({key: None if key in endpoint.told_once else value for key, value in json.loads(body).items()})
 
 
+def _replayed(endpoint: Endpoint, before: Reply, asked: str, name: str) -> Response:
+    """What was answered to a write before."""
+    if before.asked != asked:
+        raise ProblemRaised(422, "key-reused", f"the {KEY_HEADER} {name} was sent with another request before")
+    if before.status == _STARTED:
+        what = "this was begun before, and is still being done or was cut off: look before you send it again"
+        raise ProblemRaised(409, "in-doubt", what)
+    media_type = endpoint.media_type if before.status < 400 else MEDIA_TYPE
+    return Response(before.body, before.status, media_type=media_type)
+
+
 async def _handled(endpoint: Endpoint, visit: Visit[Any, Any]) -> Response:
     given = await endpoint.handle(visit)
     if isinstance(given, Response):
         return given
-    return Response(given.model_dump_json(), endpoint.status, media_type=endpoint.media_type)
+    return Response(json_text(given), endpoint.status, media_type=endpoint.media_type)
+
+
+def json_text(model: BaseModel) -> str:
+    """A model as JSON. What is no Unicode, as half of a surrogate pair in a tool's schema, is escaped."""
+    try:
+        return model.model_dump_json()
+    except PydanticSerializationError:
+        return json.dumps(model.model_dump(mode="python"), default=_plain)
+
+
+def _plain(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def problem_response(problem: ProblemRaised) -> Response:
@@ -216,14 +268,38 @@ def _too_long() -> ProblemRaised:
     return ProblemRaised(413, "too-long", f"a body has at most {LONGEST_BODY:,} bytes")
 
 
-def _json_of(request: Request, raw: bytes) -> Any:
+def _read_json(model: type[BaseModel], request: Request, raw: bytes) -> BaseModel:
+    """A body. What is sent is what is meant: a text is no number, and `"no"` is no false."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise ProblemRaised(415, "not-json", "send application/json")
     try:
-        return json.loads(raw)
+        found = json.loads(raw, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise ProblemRaised(400, "bad-json", f"the body is no JSON: {visible(str(error))}") from error
+    if _is_deep(found):
+        raise ProblemRaised(400, "too-deep", f"a body is at most {_DEEPEST} lists and objects deep")
+    return _checked(lambda: model.model_validate_json(raw, strict=True), "the body")
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def _is_deep(value: object) -> bool:
+    """Whether something is deeper than what goes through it can follow."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        inner: list[object] = []
+        for one in level:
+            if isinstance(one, dict):
+                inner.extend(cast("dict[str, object]", one).values())
+            elif isinstance(one, list):
+                inner.extend(cast("list[object]", one))
+        if not inner:
+            return False
+        level = inner
+    return True
 
 
 def _query_of(request: Request) -> dict[str, Any]:
@@ -235,11 +311,12 @@ def _query_of(request: Request) -> dict[str, Any]:
     return found
 
 
-def _read(model: type[BaseModel], data: Any, what: str) -> BaseModel:
+def _checked(read: Callable[[], BaseModel], what: str) -> BaseModel:
     try:
-        return model.model_validate(data, strict=None)
+        return read()
     except ValidationError as error:
         problems = [
-            f"{visible('.'.join(map(str, one['loc'])) or what)}: {visible(one['msg'])}" for one in error.errors()
+            f"{visible('.'.join(map(str, one['loc'])) or what)}: {visible(one['msg'])}"
+            for one in error.errors(include_url=False, include_input=False)[:_MOST_PROBLEMS]
         ]
         raise ProblemRaised(422, "invalid", f"{what} is not as it should be", problems) from error

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
@@ -40,6 +41,7 @@ class RequestPage(ApiModel):
     """Some requests, and how to get those after them."""
 
     requests: list[RequestRow]
+    waiting: int = Field(description="How many wait for a person in all, whatever is listed; counted up to 100,000.")
     next: str | None = Field(description="The `cursor` of the next page; null where there is none.")
 
 
@@ -65,7 +67,9 @@ class RequestView(ApiModel):
     worker: list[str]
     run: str
     args: dict[str, Any] | None = Field(description="As they would run, secrets masked; null: they cannot be shown.")
-    args_digest: str
+    args_digest: str = Field(description="What a vote is for; empty: it cannot be approved.")
+    long: bool = Field(description="Whether it has to be read whole before it can be approved.")
+    read: bool = Field(description="Whether whoever asks has said that they did: `POST …/read`.")
     card: dict[str, Any] | None = Field(description="What people are shown; null: it cannot be shown, nor approved.")
     args_schema: dict[str, Any] | None = Field(description="JSON Schema of the arguments.")
     problem: str
@@ -88,14 +92,14 @@ class RequestView(ApiModel):
     version: int
 
 
-class VoteBody(ApiModel):
-    """An answer. It is for the arguments that were shown: `args_digest` says which."""
+class ProblemView(ApiModel):
+    """What went wrong (RFC 9457)."""
 
-    decision: Literal["approve", "deny"]
-    args_digest: str = Field(description="Digest of the arguments that were read; others are not approved.")
-    note: str = Field(default="", max_length=4_000)
-    args: dict[str, Any] | None = Field(default=None, description="Other arguments to run with; masks stay as sent.")
-    remember: int | None = Field(default=None, ge=1, description="Number of the offer to remember the answer as.")
+    type: str = Field(description="A word for programs, as in `urn:signoff:already-settled`.")
+    title: str
+    status: int
+    detail: str = Field(description="A sentence for people.")
+    problems: list[str] = Field(default_factory=list[str], description="What is wrong, one by one.")
 
 
 def row_of(item: Item) -> RequestRow:
@@ -124,10 +128,16 @@ def card_of(request: ApprovalRequest, viewer: str = "") -> tuple[Card | None, st
         return None, f"this call cannot be shown, so it cannot be approved: {visible(str(error))}"
 
 
-def view_of(request: ApprovalRequest, viewer: str = "") -> RequestView:
-    """The whole request, safe to send."""
-    from dataclasses import asdict
+def args_digest_of(request: ApprovalRequest) -> str:
+    """Digest of the arguments that would run; empty where they have none, and cannot be approved."""
+    try:
+        return request.args_digest
+    except CannotCanonicalise:
+        return ""
 
+
+def view_of(request: ApprovalRequest, viewer: str = "", *, read: bool = False) -> RequestView:
+    """The whole request, safe to send. `read`: whether the viewer has read all of a long one."""
     card, problem = card_of(request, viewer)
     status = status_of(request)
     return RequestView(
@@ -138,11 +148,13 @@ def view_of(request: ApprovalRequest, viewer: str = "") -> RequestView:
         worker=[visible(one) for one in request.worker],
         run=visible(request.run),
         args=dict(redact(request.effective_args, secrets=request.secrets).args) if card is not None else None,
-        args_digest=request.args_digest,
+        args_digest=args_digest_of(request),
+        long=card is not None and card.is_long,
+        read=read,
         card=asdict(card) if card is not None else None,
         args_schema=dict(request.schema) if request.schema is not None else None,
         problem=problem,
-        role=request.requirement.role,
+        role=visible(request.requirement.role) if request.requirement.role is not None else None,
         quorum=request.requirement.quorum,
         agreed=agreed(request),
         status=safe_text(status.title, secrets=request.secrets),

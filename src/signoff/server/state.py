@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from signoff.broker import Broker
+from signoff.channels.rule_drafts import RuleDrafts
 from signoff.config import Person
 from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest
-from signoff.core.verdict import Verdict
 from signoff.delivery.channel_inbox import StoreInbox
+from signoff.policy.explain import Explanation
+from signoff.server.event_stream import LiveEvents
 from signoff.server.identity import Identify
+from signoff.server.meters import Meters
+from signoff.server.presence import Presence
 
 
 class RunControl(Protocol):
@@ -34,14 +39,12 @@ class RunControl(Protocol):
 class Rules(Protocol):
     """The project's policy, for questions about it."""
 
-    def judge(self, call: Call) -> Verdict: ...
-
-    def explain(self, call: Call) -> str:
-        """How the verdict comes about, in lines."""
+    async def explain(self, call: Call) -> Explanation:
+        """What the policy says about a call, and how it comes about."""
         ...
 
-    def drafts(self, request: ApprovalRequest) -> Any:
-        """Rules that could be made of a call that was asked about; None where none may be written."""
+    async def drafts(self, request: ApprovalRequest) -> RuleDrafts:
+        """Rules that could be made of a call that was asked about. Raises `WrongUse` where none may be written."""
         ...
 
 
@@ -57,7 +60,19 @@ class ServerState:
     """Who is on file now."""
     runs: RunControl | None = None
     rules: Rules | None = None
+    meters: Meters = field(default_factory=Meters)
+    """What is counted for whoever watches over the server."""
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the server is about to end: nothing new is begun."""
     title: str = "signoff"
     """What the pages are about: the project's name."""
     ready: Callable[[], Awaitable[str]] | None = None
     """Why the server is not ready; empty where it is."""
+    live: LiveEvents = field(init=False)
+    """What happens, for those who listen."""
+    presence: Presence = field(init=False)
+    """Who looks at what."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "live", LiveEvents(self.broker.store))
+        object.__setattr__(self, "presence", Presence(self.live))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
+from itertools import dropwhile, islice
 
 from signoff.core.access import AccessKey, AccessKind
 from signoff.core.call import Call
@@ -20,12 +20,14 @@ from signoff.core.people import Delegation
 from signoff.core.record import Checkpoint
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
+from signoff.core.request_filter import CHAIN, ListPlace, ListState, RequestFilter, plain_case
 from signoff.core.run import Process, RunState, SavedRun, Segment
 from signoff.errors import Stale, StoreError
 from signoff.ports import AskedBefore, Reply
 from signoff.store.memory_changes import Changes
 from signoff.store.memory_deliveries import MemoryDeliveries
 from signoff.store.memory_record import EventCount, MemoryChain, MemoryRecord
+from signoff.store.rows import kept
 
 _Place = tuple[datetime, int, str]
 """Where a request stands among the others: when it was opened, how many there were before, and its id."""
@@ -121,6 +123,22 @@ class MemoryRequests:
         start = bisect_right(self._waiting, self._places[after.id]) if after is not None else 0
         return [_item(self._all[request_id]) for _, _, request_id in self._waiting[start : start + limit]]
 
+    def listed(self, chosen: RequestFilter, after: ListPlace | None) -> Iterator[ApprovalRequest]:
+        """See `signoff.ports.Listings.page`."""
+        known = self._places.get(after.id) if after is not None else None
+        if chosen.state is ListState.WAITING:
+            place = known or ((after.opened_at, -1, "") if after is not None else None)
+            start = bisect_right(self._waiting, place) if place is not None else 0
+            requests = (self._all[request_id] for _, _, request_id in self._waiting[start:])
+        else:
+            earlier = list(self._places)[: known[1] if known is not None else None]
+            newest = (self._all[request_id] for request_id in reversed(earlier))
+            requests = (one for one in newest if chosen.state is ListState.ALL or one.state not in _WAITING)
+        return (one for one in requests if _is_chosen(chosen, one))
+
+    def waiting(self, *, most: int) -> int:
+        return min(most, len(self._waiting))
+
     def of(self, *, conversation_id: str = "", run: str = "") -> Sequence[ApprovalRequest]:
         ids = (
             self._of_conversation.get(conversation_id, {}).keys()
@@ -164,6 +182,19 @@ class MemoryRequests:
 
     def ids(self) -> Iterable[str]:
         return self._all
+
+
+class MemoryListings:
+    """See `signoff.ports.Listings`."""
+
+    def __init__(self, requests: MemoryRequests) -> None:
+        self._requests = requests
+
+    def page(self, chosen: RequestFilter, *, limit: int, after: ListPlace | None = None) -> Sequence[Item]:
+        return [_item(one) for one in islice(self._requests.listed(chosen, after), limit)]
+
+    def waiting(self, *, most: int) -> int:
+        return self._requests.waiting(most=most)
 
 
 class MemoryResults:
@@ -242,8 +273,10 @@ class MemoryRuns:
     def get(self, run_id: str) -> SavedRun | None:
         return self._all.get(run_id)
 
-    def all(self, *, going: bool = False, limit: int | None = None) -> Sequence[SavedRun]:
+    def all(self, *, going: bool = False, limit: int | None = None, before: str = "") -> Sequence[SavedRun]:
         newest = reversed(self._all.values())
+        if before in self._all:
+            newest = islice(dropwhile(lambda run: run.id != before, newest), 1, None)
         listed = (run for run in newest if not run.parent)
         return [run for run in listed if run.state is RunState.GOING or not going][:limit]
 
@@ -464,6 +497,7 @@ class Tables:
         self._record = record
         self.requests = MemoryRequests(changes)
         self.queue = self.past = self.requests
+        self.listings = MemoryListings(self.requests)
         self.results = MemoryResults(changes, self.requests)
         self.grants = MemoryGrants(changes)
         self.runs = MemoryRuns(changes)
@@ -502,6 +536,19 @@ def _counted_as(request: ApprovalRequest) -> Iterator[tuple[str, ...]]:
         yield "approved", tool
         return
     yield from ((request.answer, tool), (request.answer, tool, target), (request.answer, tool, target, same))
+
+
+def _is_chosen(chosen: RequestFilter, request: ApprovalRequest) -> bool:
+    worker = CHAIN.join(request.worker)
+    if chosen.tool not in ("", request.tool_name) or chosen.run not in ("", request.run):
+        return False
+    if chosen.assigned not in (None, request.assigned):
+        return False
+    # As databases have it: a text that they would not take as it is is looked for as it is kept.
+    if chosen.worker and f"{CHAIN}{kept(chosen.worker)}{CHAIN}" not in f"{CHAIN}{kept(worker)}{CHAIN}":
+        return False
+    words = " ".join(map(kept, (request.title, request.tool_name, worker)))
+    return kept(plain_case(chosen.text)) in plain_case(words)
 
 
 def _item(request: ApprovalRequest) -> Item:

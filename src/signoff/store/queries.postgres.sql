@@ -21,3 +21,9 @@ update {s}chain set seq = ?, hash = ?, writes = writes + 1
 
 -- name: writes
 select writes from {s}chain
+
+-- Every value comes twice: empty for what is not filtered by.
+-- name: chosen_requests
+(? = '' or tool = ?) and (? = '' or run = ?) and (? = '' or assigned = ?)
+  and (? = '' or strpos(' > ' || worker || ' > ', ' > ' || ? || ' > ') > 0)
+  and (? = '' or strpos(lower((title || ' ' || tool || ' ' || worker) collate "C"), ?) > 0)

@@ -23,7 +23,11 @@ class Queries(dict[str, str]):
         own = dict(_named(f"queries.{dialect}.sql"))
         whole = own.pop("whole_request")
         texts = dict(_named("queries.sql")) | own
-        parts = {"{request}": whole, "{delivery}": texts.pop("whole_delivery")}
+        parts = {
+            "{request}": whole,
+            "{delivery}": texts.pop("whole_delivery"),
+            "{chosen}": texts.pop("chosen_requests"),
+        }
         for part, text in parts.items():
             texts = {name: one.replace(part, text) for name, one in texts.items()}
         super().__init__({name: told(text, dialect, schema) for name, text in texts.items()})

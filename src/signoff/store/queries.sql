@@ -1,6 +1,6 @@
 -- What both databases are asked, by name. `?` is a value, `{s}` the schema, `{request}` the query `whole_request`
--- of queries.sqlite.sql or queries.postgres.sql, what they spell differently, and `{delivery}` the query
--- `whole_delivery`.
+-- of queries.sqlite.sql or queries.postgres.sql, what they spell differently, `{delivery}` the query
+-- `whole_delivery`, and `{chosen}` the filters of a list: `chosen_requests`, spelled differently, too.
 
 -- name: request
 {request} where r.id = ?
@@ -124,6 +124,48 @@ where state in ('pending', 'unknown')
 order by opened_at, nr
 limit ?
 
+-- name: listed_waiting
+select id, state, title, tool, worker, run, role, quorum, votes, assigned, opened_at, deadline, escalated
+from {s}requests
+where state in ('pending', 'unknown') and {chosen}
+  and (opened_at, nr) > (?, (select coalesce(max(nr), 0) from {s}requests where id = ?))
+order by opened_at, nr
+limit ?
+
+-- name: listed_settled
+select id, state, title, tool, worker, run, role, quorum, votes, assigned, opened_at, deadline, escalated
+from {s}requests
+where state not in ('pending', 'unknown') and {chosen}
+  and nr < (select coalesce(max(nr), ?) from {s}requests where id = ?)
+order by nr desc
+limit ?
+
+-- name: listed_all
+select id, state, title, tool, worker, run, role, quorum, votes, assigned, opened_at, deadline, escalated
+from {s}requests
+where {chosen} and nr < (select coalesce(max(nr), ?) from {s}requests where id = ?)
+order by nr desc
+limit ?
+
+-- By the index of runs, which is not used where a run may be given or not.
+-- name: listed_settled_of_run
+select id, state, title, tool, worker, run, role, quorum, votes, assigned, opened_at, deadline, escalated
+from {s}requests
+where run <> '' and run = ? and state not in ('pending', 'unknown') and {chosen}
+  and nr < (select coalesce(max(nr), ?) from {s}requests where id = ?)
+order by nr desc
+limit ?
+
+-- name: listed_all_of_run
+select id, state, title, tool, worker, run, role, quorum, votes, assigned, opened_at, deadline, escalated
+from {s}requests
+where run <> '' and run = ? and {chosen} and nr < (select coalesce(max(nr), ?) from {s}requests where id = ?)
+order by nr desc
+limit ?
+
+-- name: waiting_count
+select count(*) from (select 1 from {s}requests where state in ('pending', 'unknown') limit ?) as found
+
 -- name: requests_like
 select id from {s}requests where id >= ? and id < ? order by id limit ?
 
@@ -190,10 +232,14 @@ on conflict (id) do update set state = excluded.state, body = excluded.body
 select body from {s}runs where id = ?
 
 -- name: runs
-select body from {s}runs where state <> 'inside' order by nr desc limit ?
+select body from {s}runs
+where state <> 'inside' and nr < (select coalesce(max(nr), ?) from {s}runs where id = ?)
+order by nr desc limit ?
 
 -- name: runs_going
-select body from {s}runs where state = 'going' order by nr desc limit ?
+select body from {s}runs
+where state = 'going' and nr < (select coalesce(max(nr), ?) from {s}runs where id = ?)
+order by nr desc limit ?
 
 -- name: add_segment
 insert into {s}segments (id, parent, messages, body) values (?, ?, ?, ?)

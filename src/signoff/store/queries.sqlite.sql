@@ -10,3 +10,9 @@ select r.id, r.version, r.state, r.opened_at, r.deadline, r.remind_at, r.escalat
 from requests r
 left join decisions d on d.request = r.id
 left join claims c on c.request = r.id
+
+-- Every value comes twice: empty for what is not filtered by.
+-- name: chosen_requests
+(? = '' or tool = ?) and (? = '' or run = ?) and (? = '' or assigned = ?)
+  and (? = '' or instr(' > ' || worker || ' > ', ' > ' || ? || ' > ') > 0)
+  and (? = '' or instr(lower(title || ' ' || tool || ' ' || worker), ?) > 0)

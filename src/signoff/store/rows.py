@@ -30,6 +30,7 @@ from signoff.core.inbox_row import Item
 from signoff.core.lease import Down, Lease
 from signoff.core.notice import RunResult
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.request_filter import RequestFilter, plain_case
 from signoff.core.run import PLAIN_SETUP, RunState, SavedRun, Segment
 from signoff.core.subject import Occasion, Subject, SubjectKind
 from signoff.core.vote import Vote
@@ -231,6 +232,13 @@ def item_of(row: Row) -> Item:
 def item_place(item: Item) -> tuple[int, str]:
     """Where in the inbox a line stands."""
     return (item.opened_at - EPOCH) // _TICK, item.id
+
+
+def chosen_values(chosen: RequestFilter) -> tuple[str, ...]:
+    """The filters of a list; in the order of the queries."""
+    by = "" if chosen.assigned is None else "given"
+    tool, run, worker, text = map(kept, (chosen.tool, chosen.run, chosen.worker, plain_case(chosen.text)))
+    return tool, tool, run, run, by, kept(chosen.assigned or ""), worker, worker, text, text
 
 
 def grant_columns(grant: Grant) -> tuple[Any, ...]:

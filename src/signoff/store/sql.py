@@ -33,6 +33,7 @@ from signoff.core.people import Delegation
 from signoff.core.record import Checkpoint, Entry, EventDraft, linked
 from signoff.core.request import ApprovalRequest
 from signoff.core.request_context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
+from signoff.core.request_filter import ListPlace, ListState, RequestFilter
 from signoff.core.run import Process, SavedRun, Segment
 from signoff.core.subject import Subject
 from signoff.core.vote import Vote
@@ -42,6 +43,7 @@ from signoff.store.queries import Queries
 from signoff.store.rows import (
     Row,
     changing_columns,
+    chosen_values,
     decision_text,
     delivery_columns,
     delivery_of,
@@ -278,6 +280,29 @@ class SqlQueue:
         return [(request, told(holder)) for request, holder in self._sql.rows("claimed")]
 
 
+class SqlListings:
+    """See `signoff.ports.Listings`."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def page(self, chosen: RequestFilter, *, limit: int, after: ListPlace | None = None) -> Sequence[Item]:
+        values = chosen_values(chosen)
+        if chosen.state is ListState.WAITING:
+            since = opened_column(after.opened_at) if after is not None else opened_column(None) - 1
+            rows = self._sql.rows("listed_waiting", *values, since, kept(after.id) if after is not None else "", limit)
+            return [item_of(row) for row in rows]
+        place = (ALL, kept(after.id) if after is not None else "")
+        if chosen.run:
+            rows = self._sql.rows(f"listed_{chosen.state}_of_run", kept(chosen.run), *values, *place, limit)
+        else:
+            rows = self._sql.rows(f"listed_{chosen.state}", *values, *place, limit)
+        return [item_of(row) for row in rows]
+
+    def waiting(self, *, most: int) -> int:
+        return self._sql.value("waiting_count", most)
+
+
 class SqlResults:
     """See `signoff.ports.Results`."""
 
@@ -361,8 +386,9 @@ class SqlRuns:
         run = run_of(body)
         return self._known.setdefault(run.id, run)
 
-    def all(self, *, going: bool = False, limit: int | None = None) -> Sequence[SavedRun]:
-        return [self._loaded(body) for (body,) in self._sql.rows("runs_going" if going else "runs", _limit(limit))]
+    def all(self, *, going: bool = False, limit: int | None = None, before: str = "") -> Sequence[SavedRun]:
+        rows = self._sql.rows("runs_going" if going else "runs", ALL, kept(before), _limit(limit))
+        return [self._loaded(body) for (body,) in rows]
 
     def like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
         return [row[0] for row in self._sql.rows("runs_like", *_span(prefix), limit)]
@@ -658,6 +684,7 @@ class SqlTransaction:
     requests: SqlRequests
     past: SqlPast
     queue: SqlQueue
+    listings: SqlListings
     results: SqlResults
     grants: SqlGrants
     runs: SqlRuns
@@ -694,6 +721,7 @@ _NOUNS: Mapping[str, Callable[[SqlTransaction], object]] = {
     "requests": lambda tx: SqlRequests(tx.sql),
     "past": lambda tx: SqlPast(tx.sql, tx.requests),
     "queue": lambda tx: SqlQueue(tx.sql, tx.requests),
+    "listings": lambda tx: SqlListings(tx.sql),
     "results": lambda tx: SqlResults(tx.sql),
     "grants": lambda tx: SqlGrants(tx.sql),
     "runs": lambda tx: SqlRuns(tx.sql),

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
@@ -66,6 +67,11 @@ class RuleOffer:
         """The ids of rules that are called otherwise from now on: they have none of their own, and are counted."""
         below = self.added.policy.rules[self.added.at + 1 :]
         return tuple(rule.id for rule in below if _NUMBERED.fullmatch(rule.id))
+
+    @property
+    def digest(self) -> str:
+        """Of what it makes of what."""
+        return sha256("\0".join((self.file, self.before, self.added.text)).encode()).hexdigest()
 
     @property
     def diff(self) -> tuple[str, ...]:
@@ -131,7 +137,12 @@ def rule_drafts(store: str | None, policy: str | None, request: ApprovalRequest)
     """What whoever is asked about a call is shown where they want a rule of it, in the project that is meant here."""
     broker, settings = open_broker(store, policy)
     with closing(broker.store):
-        found = asyncio.run(rule_offers(broker, settings, request))
+        return asyncio.run(drafts_of(broker, settings, request))
+
+
+async def drafts_of(broker: Broker, settings: Settings, request: ApprovalRequest) -> RuleDrafts:
+    """The rules that may be made of a request's call, as they are shown. Raises as `rule_offers` does."""
+    found = await rule_offers(broker, settings, request)
 
     def safe(text: str) -> str:
         return safe_text(text, secrets=request.secrets)
@@ -141,6 +152,7 @@ def rule_drafts(store: str | None, policy: str | None, request: ApprovalRequest)
             text=safe(one.proposal.text),
             diff=tuple(line[:1] + safe(line[1:]) for line in one.diff),  # a blank line has its mark alone
             warnings=tuple(safe(problem.what) for problem in one.warnings),
+            digest=one.digest,
             write=partial(write_rule, settings, one),
         )
         for one in found.offered

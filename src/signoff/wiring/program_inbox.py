@@ -52,25 +52,37 @@ def open_inbox(
 def project_inbox(broker: Broker, settings: Settings, channel: str) -> StoreInbox:
     """The inbox of a channel under a project's rules."""
 
+    async def check(request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision:
+        if decision.approved:
+            refuse_unseen(request)
+        return await checked_answer(broker, settings, request, decision)
+
     async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
         if request.state is State.PENDING:  # whoever comes late is told that, not what is wrong with their answer
-            if decision.approved:
-                refuse_unseen(request)
-            decision = await checked_answer(broker, settings, request, decision)
+            decision = await check(request, decision)
         return await broker.answer(request.id, decision, by=by)
 
-    return StoreInbox(broker, channel, take)
+    return StoreInbox(broker, channel, take, check=check)
 
 
 def gate_inbox(signoff: Signoff, channel: str) -> StoreInbox:
     """The inbox of a channel before a gate in this process, which checks edited arguments as the tool itself would."""
 
-    async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
+    def whole(request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision:
         if request.state is State.PENDING and decision.approved:
             refuse_unseen(request)
-        if decision.edited_args is not None:
-            masks = redact(request.args, secrets=request.secrets)
-            decision = replace(decision, edited_args=restore(decision.edited_args, request.args, masks))
-        return await signoff.answer(request.id, decision, by=by)
+        if decision.edited_args is None:
+            return decision
+        masks = redact(request.args, secrets=request.secrets)
+        return replace(decision, edited_args=restore(decision.edited_args, request.args, masks))
 
-    return StoreInbox(signoff.broker, channel, take)
+    async def check(request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision:
+        decision = whole(request, decision)
+        if decision.edited_args is None:
+            return decision
+        return replace(decision, edited_args=await signoff.gate.answers.checked(request, decision.edited_args))
+
+    async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
+        return await signoff.answer(request.id, whole(request, decision), by=by)
+
+    return StoreInbox(signoff.broker, channel, take, check=check)

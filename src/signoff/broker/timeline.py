@@ -7,14 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from signoff.broker.run_status import RunStatus
 from signoff.broker.runs import text_of
 from signoff.core.event_text import account_of
 from signoff.core.moment import Zone
 from signoff.core.record import Entry
 from signoff.core.run import Segment
 from signoff.core.safe import safe_text
+
+if TYPE_CHECKING:
+    from signoff.broker.broker import Broker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,23 @@ class ModelUsage:
     output_tokens: int = 0
     cost: Decimal | None = None
     """In dollars; None where no price is known."""
+
+
+class RunHistory(NamedTuple):
+    """One run: how it stands, what happened, and what its models took."""
+
+    status: RunStatus
+    moments: Sequence[Moment]
+    usage: ModelUsage
+
+
+async def run_history(broker: Broker, prefix: str, zone: Zone) -> RunHistory:
+    """The run whose id begins so, after whatever time has done to it; raises `UnknownRun`."""
+    await broker.sweep()
+    status = await broker.runs.status((await broker.runs.get(prefix)).id)
+    segments = await broker.runs.messages(status.run)
+    entries = await broker.store.read(lambda tx: tx.record.entries(run=status.run.id))
+    return RunHistory(status, moments(entries, segments, zone), spent(segments))
 
 
 def moments(entries: Sequence[Entry], segments: Sequence[Segment], zone: Zone) -> list[Moment]:

@@ -1,0 +1,228 @@
+"""The API's endpoints about what happens: as server-sent events, and as a long poll for those who cannot read these."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from signoff.core.access import Permission
+from signoff.core.visible import visible
+from signoff.errors import StoreError
+from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
+from signoff.server.event_stream import LiveEvent, LiveEvents, Told, frame, named_frame
+from signoff.server.identity import Identity
+from signoff.server.problem import ProblemRaised
+from signoff.server.state import ServerState
+
+LONGEST_POLL = 60.0
+"""Seconds that a poll waits at most."""
+RESUME_HEADER = "last-event-id"
+_NUMBER = 2**62
+_log = logging.getLogger("signoff.server")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTimes:
+    """In seconds: how often something is said so that nobody takes the connection for dead, how often it is asked
+    whether the client may still listen, and how long it may take to send something."""
+
+    heartbeat: float = 15.0
+    allowed: float = 5.0
+    send: float = 20.0
+
+
+TIMES = StreamTimes()
+
+
+class EventQuery(ApiModel):
+    """From where on."""
+
+    after: int | None = Field(
+        default=None, ge=0, le=_NUMBER, description="The last event that was seen; `Last-Event-ID` goes before it."
+    )
+
+
+class PollQuery(ApiModel):
+    """From where on, and how long to wait."""
+
+    after: int | None = Field(default=None, ge=0, le=_NUMBER, description="`next` of the poll before; without it, now.")
+    wait: float = Field(default=25.0, ge=0, le=LONGEST_POLL, description="Seconds.", allow_inf_nan=False)
+
+
+class LiveEventView(ApiModel):
+    """Something that happened: what to look at again."""
+
+    seq: int
+    kind: str
+    request: str = ""
+    run: str = ""
+    at: str = ""
+    title: str = ""
+
+
+class PollView(ApiModel):
+    """What happened since."""
+
+    events: list[LiveEventView]
+    next: int = Field(description="The `after` of the next poll.")
+    reset: bool = Field(description="There is no such event: this is another store, so look at everything again.")
+
+
+async def stream_events(visit: Visit[EventQuery, Nothing]) -> Response:
+    if visit.request.method == "HEAD":
+        return Response(media_type="text/event-stream")
+    _refuse_crowd(visit.state)
+    return EventStream(visit.state.live, _resumed(visit.request, visit.query.after), allowed_check(visit))
+
+
+async def poll_events(visit: Visit[PollQuery, Nothing]) -> PollView:
+    _refuse_crowd(visit.state)
+    query, until = visit.query, monotonic() + visit.query.wait
+    async with visit.state.live.listening(query.after) as listener:
+        events: list[LiveEvent] = []
+        while query.after is not None and not listener.is_reset and not events and not listener.ended:
+            told = await listener.read(max(0.0, until - monotonic()))
+            events = [one for one in told if isinstance(one, LiveEvent)]
+            if monotonic() >= until:
+                break
+        views = [LiveEventView(**one.data) for one in events]
+        return PollView(events=views, next=listener.after, reset=listener.is_reset)
+
+
+def _refuse_crowd(state: ServerState) -> None:
+    if state.live.is_full:
+        raise ProblemRaised(429, "too-many", "too many clients listen already", headers={"Retry-After": "30"})
+
+
+def _resumed(request: Request, after: int | None) -> int | None:
+    """Where a client goes on: what its browser says, else what it says itself."""
+    said = request.headers.get(RESUME_HEADER, "").strip()
+    if not said:
+        return after
+    if not (said.isascii() and said.isdecimal() and len(said) < 19):
+        raise ProblemRaised(422, "invalid", "Last-Event-ID is no number of an event")
+    return int(said)
+
+
+def allowed_check(visit: Visit[Any, Any]) -> Callable[[], Awaitable[bool]]:
+    """Says whether whoever listens still may: a key that was revoked lets nobody listen on."""
+    state: ServerState = visit.state
+    identity: Identity = visit.identity
+
+    async def still_allowed() -> bool:
+        now = await state.identify(visit.request)
+        return now is not None and now.actor.key == identity.actor.key and Permission.READ in now.permissions
+
+    return still_allowed
+
+
+class EventStream(Response):
+    """What happens, to one client, until it leaves, is too slow, may no longer listen, or the server stops."""
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self,
+        live: LiveEvents,
+        after: int | None,
+        still_allowed: Callable[[], Awaitable[bool]],
+        times: StreamTimes | None = None,
+    ) -> None:
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._live = live
+        self._after = after
+        self._still_allowed = still_allowed
+        self._times = times or TIMES
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        tasks = [asyncio.create_task(self._stream(send)), asyncio.create_task(_left(receive))]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _stream(self, send: Send) -> None:
+        async def say(text: str, *, more: bool = True) -> None:
+            async with asyncio.timeout(self._times.send):  # a client that reads nothing holds nothing here
+                await send({"type": "http.response.body", "body": text.encode(), "more_body": more})
+
+        with suppress(TimeoutError):
+            try:
+                why = await self._tell(say)
+            except StoreError as error:
+                _log.warning("a client can be told nothing more: %s", visible(str(error)))
+                why = "the store cannot be read now"
+            await say(named_frame("closed", {"reason": why}))
+            await say("", more=False)
+
+    async def _tell(self, say: Callable[[str], Awaitable[None]]) -> str:
+        """Tell what happens; why that ends."""
+        checked = said = monotonic()
+        async with self._live.listening(self._after) as listener:
+            name = "reset" if listener.is_reset else "begin"
+            await say("retry: 2000\n\n" + named_frame(name, {"seq": listener.after}, seq=listener.after))
+            while True:
+                told = await listener.read(min(self._times.allowed, self._times.heartbeat))
+                now = monotonic()
+                if now - checked >= self._times.allowed or any(map(_takes_away, told)):
+                    checked = now
+                    if not await self._still_allowed():
+                        return "you are not signed in any longer"
+                if told:
+                    await say("".join(map(frame, told)))
+                    said = now
+                elif listener.ended:
+                    return listener.ended
+                elif now - said >= self._times.heartbeat:
+                    await say(": still here\n\n")
+                    said = now
+
+
+def _takes_away(told: Told) -> bool:
+    return isinstance(told, LiveEvent) and told.kind == "access revoked"
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/events",
+        name="stream_events",
+        about="What happens, as server-sent events. The id of an event is its number on the record; a client that "
+        "comes back with `Last-Event-ID` gets exactly what it missed.",
+        permission=Permission.READ,
+        handle=stream_events,
+        query=EventQuery,
+        media_type="text/event-stream",
+        tag="events",
+    ),
+    Endpoint(
+        method="GET",
+        path="/events/poll",
+        name="poll_events",
+        about="The same for those who cannot read a stream: answers as soon as something happened, or with nothing.",
+        permission=Permission.READ,
+        handle=poll_events,
+        query=PollQuery,
+        returns=PollView,
+        tag="events",
+    ),
+)

@@ -1,0 +1,138 @@
+"""The API's endpoints about remembered answers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import Field
+
+from signoff.broker import Broker
+from signoff.core.access import Permission
+from signoff.core.grant import Grant
+from signoff.core.safe import grant_line, kept_text, safe_text
+from signoff.core.terms import Scope
+from signoff.core.visible import visible
+from signoff.errors import UnknownRequest
+from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
+from signoff.server.problem import ProblemRaised
+
+
+class GrantQuery(ApiModel):
+    """Which grants."""
+
+    revoked: bool = Field(default=False, description="Also those that were revoked.")
+    limit: int = Field(default=200, ge=1, le=1_000)
+    cursor: str = Field(default="", max_length=200, description="`next` of the page before.")
+
+
+class BudgetView(ApiModel):
+    """How much of an argument all calls may come to."""
+
+    arg: str
+    limit: str
+    daily: bool
+    spent: str
+
+
+class GrantView(ApiModel):
+    """A remembered answer."""
+
+    id: str
+    text: str = Field(description="All that it says.")
+    tool: str
+    toolset: str | None
+    approved: bool
+    scope: Scope
+    where: str
+    summary: str
+    by: str
+    at: datetime | None
+    note: str
+    until: datetime | None
+    max_uses: int | None
+    used: int
+    budget: BudgetView | None
+    asleep: str = Field(description="Why it does not speak now; empty where it does.")
+    revoked_at: datetime | None
+    revoked_by: str
+
+
+class GrantPage(ApiModel):
+    """Some grants, the oldest first."""
+
+    grants: list[GrantView]
+    next: str | None
+
+
+async def list_grants(visit: Visit[GrantQuery, Nothing]) -> GrantPage:
+    broker, query = visit.state.broker, visit.query
+    grants = list(await broker.grants.list(revoked=query.revoked))
+    if query.cursor:
+        at = next((at for at, one in enumerate(grants) if one.id == query.cursor), None)
+        if at is None:
+            raise ProblemRaised(422, "bad-cursor", "this cursor is none of ours, or was revoked: begin anew")
+        grants = grants[at + 1 :]
+    page = grants[: query.limit]
+    more = page[-1].id if len(grants) > query.limit else None
+    return GrantPage(grants=[_view(broker, one) for one in page], next=more)
+
+
+async def revoke_grant(visit: Visit[Nothing, Nothing]) -> GrantView:
+    broker = visit.state.broker
+    try:
+        grant = await broker.grants.get(visit.path["grant_id"])
+    except UnknownRequest as error:
+        raise ProblemRaised(404, "unknown-grant", safe_text(str(error))) from error
+    return _view(broker, await broker.grants.revoke(grant.id, by=visit.identity.actor.name))
+
+
+def _view(broker: Broker, grant: Grant) -> GrantView:
+    now, budget = broker.clock.now(), grant.budget
+    spent = str(grant.spent_by(now))
+    return GrantView(
+        id=visible(grant.id),
+        text=grant_line(grant),
+        tool=visible(grant.tool),
+        toolset=visible(grant.toolset) if grant.toolset is not None else None,
+        approved=grant.approved,
+        scope=grant.scope,
+        where=visible(grant.where),
+        summary=kept_text(grant.summary),
+        by=visible(grant.by),
+        at=grant.at,
+        note=safe_text(grant.note),
+        until=grant.until,
+        max_uses=grant.max_uses,
+        used=grant.used,
+        budget=BudgetView(arg=visible(budget.arg), limit=str(budget.limit), daily=budget.daily, spent=spent)
+        if budget is not None
+        else None,
+        asleep=visible(grant.why_asleep(None, now) or broker.grants.why_without_role(grant)),
+        revoked_at=grant.revoked_at,
+        revoked_by=visible(grant.revoked_by),
+    )
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/grants",
+        name="list_grants",
+        about="What is remembered, the oldest first.",
+        permission=Permission.READ,
+        handle=list_grants,
+        query=GrantQuery,
+        returns=GrantPage,
+        tag="grants",
+    ),
+    Endpoint(
+        method="POST",
+        path="/grants/{grant_id}/revoke",
+        name="revoke_grant",
+        about="Revoke a grant: what it covered is asked about again. The id may be its beginning.",
+        permission=Permission.ANSWER,
+        handle=revoke_grant,
+        returns=GrantView,
+        tag="grants",
+    ),
+)

@@ -1,0 +1,74 @@
+"""The API's endpoints about the kill switch."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from signoff.core.access import Permission
+from signoff.core.visible import visible
+from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
+
+
+class HaltBody(ApiModel):
+    """Why everything stops."""
+
+    why: str = Field(default="", max_length=4_000)
+
+
+class HaltView(ApiModel):
+    """What the switch says."""
+
+    halted: bool
+    text: str = Field(description="Who halted, when and why; empty while things run.")
+
+
+async def show_halt(visit: Visit[Nothing, Nothing]) -> HaltView:
+    return _view(await visit.state.broker.switch.state())
+
+
+async def halt(visit: Visit[Nothing, HaltBody]) -> HaltView:
+    return _view(await visit.state.broker.switch.halt(by=visit.identity.actor.name, why=visit.body.why))
+
+
+async def unhalt(visit: Visit[Nothing, Nothing]) -> HaltView:
+    await visit.state.broker.switch.unhalt(by=visit.identity.actor.name)
+    return _view("")
+
+
+def _view(said: str) -> HaltView:
+    return HaltView(halted=bool(said), text=visible(said))
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/halt",
+        name="show_halt",
+        about="Whether anybody stopped everything.",
+        permission=Permission.READ,
+        handle=show_halt,
+        returns=HaltView,
+        tag="halt",
+    ),
+    Endpoint(
+        method="POST",
+        path="/halt",
+        name="halt",
+        about="Stop everything: nothing new runs, in any process that uses this store. What is pending stays pending.",
+        permission=Permission.ADMIN,
+        handle=halt,
+        body=HaltBody,
+        returns=HaltView,
+        tag="halt",
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/halt",
+        name="unhalt",
+        about="Let things run again.",
+        permission=Permission.ADMIN,
+        handle=unhalt,
+        returns=HaltView,
+        tag="halt",
+    ),
+)

@@ -1,0 +1,128 @@
+"""The API's endpoints about people: who may answer, and who stands in for whom."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import AwareDatetime, Field
+
+from signoff.core.access import Permission
+from signoff.core.people import Delegation, person_key
+from signoff.core.visible import visible
+from signoff.server.api_requests import LONGEST_NAME
+from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
+from signoff.server.problem import ProblemRaised
+
+
+class PersonView(ApiModel):
+    """Somebody on file."""
+
+    name: str
+    roles: list[str]
+
+
+class DelegationView(ApiModel):
+    """Who stands in for whom."""
+
+    absent: str
+    deputy: str
+    until: datetime
+    since: datetime
+    by: str = Field(description="Who arranged it.")
+
+
+class PeopleView(ApiModel):
+    """Who may answer; where nobody is on file, whoever is let in may."""
+
+    people: list[PersonView]
+    delegations: list[DelegationView]
+
+
+class DelegationsView(ApiModel):
+    """Who stands in for whom now."""
+
+    delegations: list[DelegationView]
+
+
+class DelegationBody(ApiModel):
+    """Somebody to answer in the place of somebody else."""
+
+    absent: str = Field(default="", max_length=LONGEST_NAME, description="Empty: you. Others need `admin`.")
+    deputy: str = Field(min_length=1, max_length=LONGEST_NAME)
+    until: AwareDatetime
+
+
+async def list_people(visit: Visit[Nothing, Nothing]) -> PeopleView:
+    people = [
+        PersonView(name=visible(one.name), roles=sorted(map(visible, one.roles)))
+        for one in visit.state.people().values()
+    ]
+    return PeopleView(people=people, delegations=await _current(visit))
+
+
+async def list_delegations(visit: Visit[Nothing, Nothing]) -> DelegationsView:
+    return DelegationsView(delegations=await _current(visit))
+
+
+async def _current(visit: Visit[Nothing, Nothing]) -> list[DelegationView]:
+    return [_view(one) for one in await visit.state.broker.people.delegations()]
+
+
+async def delegate(visit: Visit[Nothing, DelegationBody]) -> DelegationView:
+    people, by, body = visit.state.broker.people, visit.identity.actor, visit.body
+    absent = body.absent.strip() or by.name
+    # Whose permission is not in the table: everybody may be represented, and only an admin may arrange it for others.
+    if person_key(absent) != by.key and Permission.ADMIN not in visit.identity.permissions:
+        raise ProblemRaised(403, "not-permitted", "to have somebody stand in for others needs the permission `admin`")
+    delegation = Delegation(
+        absent=people.named(absent),
+        deputy=people.named(body.deputy),
+        until=body.until,
+        since=visit.state.broker.clock.now(),
+        by=by.name,
+    )
+    await people.delegate(delegation)
+    return _view(delegation)
+
+
+def _view(one: Delegation) -> DelegationView:
+    return DelegationView(
+        absent=visible(one.absent), deputy=visible(one.deputy), until=one.until, since=one.since, by=visible(one.by)
+    )
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/people",
+        name="list_people",
+        about="Who may answer, with which roles, and who stands in for whom.",
+        permission=Permission.READ,
+        handle=list_people,
+        returns=PeopleView,
+        tag="people",
+    ),
+    Endpoint(
+        method="GET",
+        path="/delegations",
+        name="list_delegations",
+        about="Who stands in for whom now.",
+        permission=Permission.READ,
+        handle=list_delegations,
+        returns=DelegationsView,
+        tag="people",
+    ),
+    Endpoint(
+        method="POST",
+        path="/delegations",
+        name="delegate",
+        about="Have somebody answer in your place for a while; the record names both.",
+        permission=Permission.ANSWER,
+        handle=delegate,
+        body=DelegationBody,
+        returns=DelegationView,
+        status=201,
+        tag="people",
+        once=True,
+    ),
+)

@@ -1,0 +1,220 @@
+"""The API's endpoints about the policy: what it says of a call, and rules that could be made of a request."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pydantic import Field
+
+from signoff.channels.rule_drafts import WRITTEN
+from signoff.core.access import Permission
+from signoff.core.call import LABELS, Call
+from signoff.core.quorum import who
+from signoff.core.safe import safe_text
+from signoff.core.verdict import Effect
+from signoff.core.visible import visible
+from signoff.errors import WrongUse
+from signoff.policy.explain import Explanation
+from signoff.policy.phrases import did_you_mean, shown
+from signoff.server.api_requests import found
+from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
+from signoff.server.problem import ProblemRaised
+from signoff.server.state import Rules, ServerState
+
+
+class CallBody(ApiModel):
+    """A call that might be made."""
+
+    tool: str = Field(min_length=1, max_length=500)
+    args: dict[str, Any] = Field(default_factory=dict[str, Any])
+    toolset: str | None = Field(default=None, max_length=500)
+    worker: list[str] = Field(default_factory=list[str], max_length=50, description="Who calls, outermost first.")
+    labels: list[str] = Field(default_factory=list[str], max_length=50, description="`fs.read`, `money` …")
+
+
+class VerdictView(ApiModel):
+    """What the policy says about a call."""
+
+    verdict: Effect
+    rules: list[str]
+    reason: str
+    errors: list[str] = Field(description="What could not be evaluated.")
+    needs: str = Field(description="Who must agree, where it asks.")
+
+
+class ConsideredView(ApiModel):
+    """One rule, and what it found out about a call."""
+
+    rule: str
+    effect: Effect
+    matches: str
+    why: str
+    says: str
+    place: str
+    decided: bool
+
+
+class ExplanationView(VerdictView):
+    """How a verdict comes about."""
+
+    sentence: str
+    place: str = Field(description="Where the deciding rule stands; empty where none decided.")
+    considered: list[ConsideredView]
+
+
+class RuleDraftView(ApiModel):
+    """A rule that could be made."""
+
+    number: int
+    text: str = Field(description="What it lets through, in one sentence.")
+    diff: list[str] = Field(description="What would change in the file.")
+    warnings: list[str]
+    digest: str = Field(description="What is sent back to have exactly this written.")
+
+
+class RuleDraftsView(ApiModel):
+    """The rules that could be made of a call, narrowest first, and why not more."""
+
+    file: str
+    drafts: list[RuleDraftView]
+    refused: list[str]
+
+
+class RuleBody(ApiModel):
+    """Which rule to write."""
+
+    draft: int = Field(ge=1, le=1_000)
+    digest: str = Field(max_length=100, description="Of the draft that was shown.")
+
+
+class RuleView(ApiModel):
+    """A rule that was written."""
+
+    file: str
+    text: str
+    told: str = Field(description="What follows from it.")
+
+
+async def judge_call(visit: Visit[Nothing, CallBody]) -> VerdictView:
+    return VerdictView(**_verdict(await _rules(visit.state).explain(_call(visit.body))))
+
+
+async def explain_call(visit: Visit[Nothing, CallBody]) -> ExplanationView:
+    explanation = await _rules(visit.state).explain(_call(visit.body))
+    considered = [
+        ConsideredView(
+            rule=safe_text(one.rule.id),
+            effect=one.rule.effect,
+            matches=one.truth.value,
+            why=safe_text(one.why),
+            says=safe_text(one.rule.text),
+            place=visible(str(one.rule.place)),
+            decided=one.decided,
+        )
+        for one in explanation.considered
+    ]
+    return ExplanationView(
+        **_verdict(explanation),
+        sentence=safe_text(explanation.sentence),
+        place=visible(str(explanation.place)) if explanation.place is not None else "",
+        considered=considered,
+    )
+
+
+def _verdict(explanation: Explanation) -> dict[str, Any]:
+    verdict = explanation.verdict
+    return {
+        "verdict": verdict.effect,
+        "rules": [safe_text(one) for one in verdict.rules],
+        "reason": safe_text(verdict.reason),
+        "errors": [safe_text(one) for one in verdict.errors],
+        "needs": visible(who(verdict.requirement)) if verdict.effect is Effect.ASK else "",
+    }
+
+
+def _call(body: CallBody) -> Call:
+    for label in body.labels:
+        if label not in LABELS:
+            raise WrongUse(f"unknown label {shown(label)}\n  {did_you_mean(label, LABELS)}")
+    return Call(
+        tool=body.tool,
+        args=body.args,
+        toolset=body.toolset,
+        worker=tuple(body.worker),
+        labels=frozenset(body.labels),
+    )
+
+
+def _rules(state: ServerState) -> Rules:
+    if state.rules is None:
+        raise ProblemRaised(409, "no-policy", "this server has no policy file to ask about")
+    return state.rules
+
+
+async def list_drafts(visit: Visit[Nothing, Nothing]) -> RuleDraftsView:
+    found_drafts = await _rules(visit.state).drafts(await found(visit))
+    drafts = [
+        RuleDraftView(number=number, text=one.text, diff=list(one.diff), warnings=list(one.warnings), digest=one.digest)
+        for number, one in enumerate(found_drafts.drafts, 1)
+    ]
+    return RuleDraftsView(file=visible(found_drafts.file), drafts=drafts, refused=list(found_drafts.refused))
+
+
+async def write_rule(visit: Visit[Nothing, RuleBody]) -> RuleView:
+    body = visit.body
+    drafts = await _rules(visit.state).drafts(await found(visit))
+    draft = drafts.drafts[body.draft - 1] if body.draft <= len(drafts.drafts) else None
+    if draft is None or draft.digest != body.digest:
+        raise ProblemRaised(409, "draft-changed", "this is not the rule that you were shown: look at it again")
+    await asyncio.to_thread(draft.write)
+    return RuleView(file=visible(drafts.file), text=draft.text, told=WRITTEN)
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path="/policy/judge",
+        name="judge_call",
+        about="What the policy says about a call. Nothing is called.",
+        permission=Permission.READ,
+        handle=judge_call,
+        body=CallBody,
+        returns=VerdictView,
+        tag="policy",
+    ),
+    Endpoint(
+        method="POST",
+        path="/policy/explain",
+        name="explain_call",
+        about="The same, with what every rule found.",
+        permission=Permission.READ,
+        handle=explain_call,
+        body=CallBody,
+        returns=ExplanationView,
+        tag="policy",
+    ),
+    Endpoint(
+        method="GET",
+        path="/requests/{request_id}/rule-drafts",
+        name="list_drafts",
+        about="Rules that could be made of a call, each with the change to the file. Nothing is written.",
+        permission=Permission.READ,
+        handle=list_drafts,
+        returns=RuleDraftsView,
+        tag="policy",
+    ),
+    Endpoint(
+        method="POST",
+        path="/requests/{request_id}/rules",
+        name="write_rule",
+        about="Write a rule that was shown to the project's file. New runs go by it.",
+        permission=Permission.ADMIN,
+        handle=write_rule,
+        body=RuleBody,
+        returns=RuleView,
+        status=201,
+        tag="policy",
+        once=True,
+    ),
+)

@@ -1,0 +1,136 @@
+"""The API's endpoints about the record."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pydantic import Field
+
+from signoff.broker.audit import verify_store
+from signoff.core.access import Permission
+from signoff.core.event_text import account_of
+from signoff.core.record import Entry, vouched
+from signoff.core.safe import safe_text
+from signoff.core.visible import visible
+from signoff.errors import RecordBroken
+from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
+from signoff.store.signing_key import Keys, is_signed
+
+_checking = asyncio.Semaphore(1)
+"""One at a time: it reads the whole record."""
+
+
+class RecordQuery(ApiModel):
+    """Which events."""
+
+    after: int | None = Field(
+        default=None, ge=0, le=2**62, description="The number of an event; without it, the last `limit` events."
+    )
+    limit: int = Field(default=100, ge=1, le=1_000)
+    request: str = Field(default="", max_length=200, description="Only of this request; its beginning will do.")
+    run: str = Field(default="", max_length=200, description="Only of this run; its beginning will do.")
+    whole: bool = Field(default=False, description="Also what an export holds of each: `body`, `prev` and `hash`.")
+
+
+class EntryView(ApiModel):
+    """One event, in words."""
+
+    seq: int
+    at: str
+    kind: str
+    request: str
+    run: str
+    who: str
+    what: str
+    rules: list[str]
+    body: str | None = Field(default=None, description="Canonical JSON, as it is in the chain. Secrets are masked.")
+    prev: str | None = None
+    hash: str | None = None
+
+
+class RecordPage(ApiModel):
+    """Some events, in order."""
+
+    events: list[EntryView]
+    head: int = Field(description="The number of the last event there is.")
+    next: int | None = Field(description="The `after` of the next page; null where there is none.")
+
+
+class VerifyView(ApiModel):
+    """Whether the record is whole."""
+
+    ok: bool
+    events: int = 0
+    head: str = ""
+    signed: int = Field(default=0, description="Up to which event it is signed.")
+    by: str = Field(default="", description="Why the signature is believed: own, carried, or nobody.")
+    key: str = ""
+    event: int | None = Field(default=None, description="The first event that is wrong.")
+    error: str = ""
+
+
+async def list_events(visit: Visit[RecordQuery, Nothing]) -> RecordPage:
+    broker, query = visit.state.broker, visit.query
+    request = (await broker.find(query.request)).id if query.request else ""
+    run = (await broker.runs.get(query.run)).id if query.run else ""
+    head, _ = await broker.store.read(lambda tx: tx.record.head())
+    after = query.after
+    if after is None:
+        after = 0 if request or run else max(0, head - query.limit)
+    found = await broker.store.read(
+        lambda tx: tx.record.entries(after=after, limit=query.limit + 1, request=request, run=run)
+    )
+    page = found[: query.limit]
+    more = page[-1].seq if len(found) > query.limit else None
+    return RecordPage(events=[_view(one, whole=query.whole) for one in page], head=head, next=more)
+
+
+def _view(entry: Entry, *, whole: bool) -> EntryView:
+    told = account_of(entry)
+    return EntryView(
+        seq=entry.seq,
+        at=visible(entry.at),
+        kind=visible(entry.kind),
+        request=visible(entry.request),
+        run=visible(entry.run),
+        who=safe_text(told.who),
+        what=safe_text(told.what),
+        rules=[safe_text(one) for one in told.rules],
+        **({"body": entry.body, "prev": entry.prev, "hash": entry.hash} if whole else {}),
+    )
+
+
+async def verify_record(visit: Visit[Nothing, Nothing]) -> VerifyView:
+    keys = Keys()
+    async with _checking:
+        try:
+            record = await verify_store(visit.state.broker.store, keys, is_signed)
+        except RecordBroken as broken:
+            return VerifyView(ok=False, event=broken.seq or None, error=safe_text(str(broken)))
+    by = vouched(record.signed, own=keys.public_key())
+    return VerifyView(ok=True, events=record.events, head=record.head, signed=by.upto, by=str(by.trust), key=by.key)
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/audit",
+        name="list_events",
+        about="What happened, in the order of the record.",
+        permission=Permission.READ,
+        handle=list_events,
+        query=RecordQuery,
+        returns=RecordPage,
+        tag="record",
+    ),
+    Endpoint(
+        method="GET",
+        path="/audit/verify",
+        name="verify_record",
+        about="Whether the record is whole: nothing changed, removed, added or put in another order.",
+        permission=Permission.READ,
+        handle=verify_record,
+        returns=VerifyView,
+        tag="record",
+    ),
+)

@@ -1,0 +1,292 @@
+"""The API's endpoints about runs: started, listed, shown with all that happened, resumed, cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from signoff.broker.run_status import RunStatus
+from signoff.broker.timeline import ModelUsage, Moment, run_history
+from signoff.core.access import Permission
+from signoff.core.moment import in_utc
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.safe import kept_text, safe_text
+from signoff.core.visible import visible
+from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
+from signoff.server.problem import ProblemRaised
+from signoff.server.state import RunControl, ServerState
+
+LONGEST_PROMPT = 200_000
+"""Characters of what a run is told to do."""
+LONGEST_TIMELINE = 5_000
+
+
+class RunQuery(ApiModel):
+    """Which runs."""
+
+    state: Literal["going", "all"] = Field(default="going", description="All: also those that are over.")
+    limit: int = Field(default=50, ge=1, le=200)
+    cursor: str = Field(default="", max_length=200, description="`next` of the page before.")
+
+
+class TimelineQuery(ApiModel):
+    """How much of what happened."""
+
+    limit: int = Field(default=500, ge=1, le=LONGEST_TIMELINE, description="The last so many.")
+
+
+class RunBody(ApiModel):
+    """What to run."""
+
+    worker: str = Field(min_length=1, max_length=200)
+    prompt: str = Field(default="", max_length=LONGEST_PROMPT)
+    input: dict[str, Any] | None = Field(default=None, description="For a worker with an `input` schema.")
+
+
+class CancelBody(ApiModel):
+    """Why a run ends."""
+
+    reason: str = Field(default="", max_length=4_000)
+
+
+class RunRequest(ApiModel):
+    """A request of a run."""
+
+    id: str
+    state: State
+    title: str
+
+
+class RunView(ApiModel):
+    """How a run stands."""
+
+    id: str
+    state: str = Field(description="running, waiting, ready, died, done, failed or cancelled.")
+    agent: str
+    prompt: str
+    requester: str
+    loosened: list[str]
+    started_at: datetime | None
+    changed_at: datetime | None
+    waiting: list[RunRequest]
+    answered: list[RunRequest] = Field(description="Answered, and not yet acted upon.")
+    process: int | None = Field(description="The process that has it in hand, where that lives.")
+    detail: str = Field(description="How it ended: an error, or the beginning of what it said.")
+
+
+class RunPage(ApiModel):
+    """Some runs, the newest first."""
+
+    runs: list[RunView]
+    halted: str = Field(description="Why nothing new runs; empty where things do.")
+    next: str | None
+
+
+class MomentView(ApiModel):
+    """One thing that happened in a run."""
+
+    at: datetime
+    kind: str = Field(description="`prompt`, `model` for the model's words, or the kind of the event on the record.")
+    who: str
+    what: str
+    rules: list[str]
+    request: str
+
+
+class UsageView(ApiModel):
+    """What the models of a run took, as far as that is kept."""
+
+    answers: int
+    input_tokens: int
+    output_tokens: int
+    cost: str | None = Field(description="In dollars; null where no price is known.")
+
+
+class RunHistoryView(ApiModel):
+    """A run, and what happened in it."""
+
+    run: RunView
+    timeline: list[MomentView] = Field(description="The oldest first.")
+    earlier: int = Field(description="How many there are before these.")
+    spent: UsageView
+
+
+class WorkerView(ApiModel):
+    """Something that can be started."""
+
+    name: str
+    about: str
+
+
+class WorkersView(ApiModel):
+    """What can be started here."""
+
+    workers: list[WorkerView]
+
+
+async def list_runs(visit: Visit[RunQuery, Nothing]) -> RunPage:
+    broker, query = visit.state.broker, visit.query
+    await broker.sweep()
+    runs = await broker.runs.list(going=query.state == "going", limit=query.limit + 1, before=query.cursor)
+    page = runs[: query.limit]
+    more = page[-1].run.id if len(runs) > query.limit else None
+    return RunPage(runs=[run_view(one) for one in page], halted=visible(await broker.switch.state()), next=more)
+
+
+async def start_run(visit: Visit[Nothing, RunBody]) -> RunView:
+    control, body = _control(visit.state), visit.body
+    by = visit.identity.actor.name
+    return await _shown(visit.state, await control.start(body.worker, body.prompt, input=body.input, requester=by))
+
+
+async def show_run(visit: Visit[TimelineQuery, Nothing]) -> RunHistoryView:
+    status, moments, usage = await run_history(visit.state.broker, visit.path["run_id"], in_utc)
+    shown = moments[-visit.query.limit :]
+    return RunHistoryView(
+        run=run_view(status),
+        timeline=[_moment(one) for one in shown],
+        earlier=len(moments) - len(shown),
+        spent=_usage(usage),
+    )
+
+
+async def resume_run(visit: Visit[Nothing, Nothing]) -> RunView:
+    control, broker = _control(visit.state), visit.state.broker
+    run = await broker.runs.get(visit.path["run_id"])
+    await control.resume(run.id)
+    return await _shown(visit.state, run.id)
+
+
+async def cancel_run(visit: Visit[Nothing, CancelBody]) -> RunView:
+    broker = visit.state.broker
+    run = await broker.runs.get(visit.path["run_id"])
+    await broker.runs.cancel(run.id, by=visit.identity.actor.name, reason=visit.body.reason)
+    return await _shown(visit.state, run.id)
+
+
+async def list_workers(visit: Visit[Nothing, Nothing]) -> WorkersView:
+    known: Mapping[str, str] = visit.state.runs.workers() if visit.state.runs is not None else {}
+    workers = [WorkerView(name=visible(name), about=safe_text(about)) for name, about in known.items()]
+    return WorkersView(workers=workers)
+
+
+def _control(state: ServerState) -> RunControl:
+    if state.runs is None:
+        raise ProblemRaised(409, "runs-elsewhere", "this server runs no agents: start and resume runs where they are")
+    return state.runs
+
+
+async def _shown(state: ServerState, run_id: str) -> RunView:
+    return run_view(await state.broker.runs.status(run_id))
+
+
+def run_view(status: RunStatus) -> RunView:
+    """A run, safe to send."""
+    run, process = status.run, status.process
+    return RunView(
+        id=visible(run.id),
+        state=status.word,
+        agent=visible(run.agent),
+        prompt=safe_text(run.prompt, lines=True),
+        requester=safe_text(run.requester),
+        loosened=[safe_text(one) for one in run.setup.loosened.texts],
+        started_at=run.started_at,
+        changed_at=run.changed_at,
+        waiting=_requests(status.waiting),
+        answered=_requests(status.answered),
+        process=process.pid if process is not None and status.alive else None,
+        detail=kept_text(run.detail, lines=True),
+    )
+
+
+def _requests(requests: Sequence[ApprovalRequest]) -> list[RunRequest]:
+    return [RunRequest(id=visible(one.id), state=one.state, title=kept_text(one.title)) for one in requests]
+
+
+def _moment(one: Moment) -> MomentView:
+    return MomentView(
+        at=one.at, kind=one.kind, who=one.who, what=one.what, rules=list(one.rules), request=visible(one.request)
+    )
+
+
+def _usage(usage: ModelUsage) -> UsageView:
+    return UsageView(
+        answers=usage.answers,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cost=str(usage.cost) if usage.cost is not None else None,
+    )
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/runs",
+        name="list_runs",
+        about="Runs, the newest first, a page at a time.",
+        permission=Permission.READ,
+        handle=list_runs,
+        query=RunQuery,
+        returns=RunPage,
+        tag="runs",
+    ),
+    Endpoint(
+        method="POST",
+        path="/runs",
+        name="start_run",
+        about="Start a worker. What it asks is a request, and this answers as soon as the run is kept.",
+        permission=Permission.RUN,
+        handle=start_run,
+        body=RunBody,
+        returns=RunView,
+        status=201,
+        tag="runs",
+        once=True,
+    ),
+    Endpoint(
+        method="GET",
+        path="/runs/{run_id}",
+        name="show_run",
+        about="One run, with what happened in it. The id may be its beginning.",
+        permission=Permission.READ,
+        handle=show_run,
+        query=TimelineQuery,
+        returns=RunHistoryView,
+        tag="runs",
+    ),
+    Endpoint(
+        method="POST",
+        path="/runs/{run_id}/resume",
+        name="resume_run",
+        about="Have a run looked at now: it goes on if it can.",
+        permission=Permission.RUN,
+        handle=resume_run,
+        returns=RunView,
+        status=202,
+        tag="runs",
+    ),
+    Endpoint(
+        method="POST",
+        path="/runs/{run_id}/cancel",
+        name="cancel_run",
+        about="End a run: what it asks is withdrawn, approvals it has not used are void, nobody takes it up again.",
+        permission=Permission.RUN,
+        handle=cancel_run,
+        body=CancelBody,
+        returns=RunView,
+        tag="runs",
+    ),
+    Endpoint(
+        method="GET",
+        path="/workers",
+        name="list_workers",
+        about="What can be started here.",
+        permission=Permission.READ,
+        handle=list_workers,
+        returns=WorkersView,
+        tag="runs",
+    ),
+)

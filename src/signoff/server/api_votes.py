@@ -1,0 +1,306 @@
+"""The API's endpoints about answers: given one by one or together, remembered, and checked before they are sent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, Field
+
+from signoff.broker.grants import check_terms
+from signoff.core.access import Permission
+from signoff.core.decision import ApprovalDecision
+from signoff.core.inbox_row import agreed, has_approved
+from signoff.core.offer import Offer, offer_called, offers
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.safe import safe_text, spelled_out
+from signoff.core.terms import Budget, Scope, Terms
+from signoff.core.visible import visible
+from signoff.errors import RequestError, SignoffError
+from signoff.server.api_requests import found, seen
+from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
+from signoff.server.identity import Identity
+from signoff.server.problem import ProblemRaised, problem_of
+from signoff.server.request_models import ProblemView, RequestView, args_digest_of, card_of
+from signoff.server.state import ServerState
+
+MOST_VOTES = 200
+"""Answers that are given together."""
+
+
+class BudgetBody(ApiModel):
+    """How much of an argument all calls may come to."""
+
+    arg: str = Field(max_length=200)
+    limit: Decimal = Field(gt=0, max_digits=24, decimal_places=9)
+    daily: bool = Field(default=False, description="Afresh each day, in UTC; otherwise once and for all.")
+
+
+class RememberBody(ApiModel):
+    """How far an answer is remembered for later calls."""
+
+    which: str = Field(default="exact", max_length=200, description="The number of an offer, or its name.")
+    scope: Scope = Scope.PROJECT
+    until: AwareDatetime | None = None
+    uses: int | None = Field(default=None, ge=1, le=1_000_000)
+    budget: BudgetBody | None = None
+    text: str | None = Field(
+        default=None,
+        max_length=20_000,
+        description="What was shown to be remembered, as `offers` spells it out: where it is another by now, "
+        "nothing is answered.",
+    )
+
+
+class VoteBody(ApiModel):
+    """An answer. It is for the arguments that were shown: `args_digest` says which."""
+
+    decision: Literal["approve", "deny"]
+    args_digest: str = Field(max_length=100, description="Digest of the arguments that were read.")
+    note: str = Field(default="", max_length=4_000, description="For the record and the model.")
+    args: dict[str, Any] | None = Field(
+        default=None, description="Other arguments to run with, whole; a mask that stays as it was sent is put back."
+    )
+    remember: RememberBody | int | None = Field(
+        default=None, description="Remember the answer for later calls; a number is that of an offer."
+    )
+
+
+class RequestVoteBody(VoteBody):
+    """An answer to a request."""
+
+    request: str = Field(min_length=1, max_length=200)
+
+
+class VotesBody(ApiModel):
+    """Answers to several requests."""
+
+    votes: list[RequestVoteBody] = Field(min_length=1, max_length=MOST_VOTES)
+
+
+class VoteResult(ApiModel):
+    """What became of one answer."""
+
+    request: str
+    ok: bool
+    state: State | None = None
+    title: str = ""
+    run: str = ""
+    approvals: int = 0
+    quorum: int = 0
+    again: bool = Field(default=False, description="Whether you had approved the same before.")
+    remembered: str = Field(default="", description="Exactly what is remembered; empty: nothing.")
+    problem: ProblemView | None = None
+
+
+class VotesView(ApiModel):
+    """What became of each answer, in the order they were sent."""
+
+    results: list[VoteResult]
+
+
+class OffersQuery(ApiModel):
+    """For which answer, and how far."""
+
+    decision: Literal["approve", "deny"] = "approve"
+    scope: Scope = Scope.PROJECT
+    until: AwareDatetime | None = None
+    uses: int | None = Field(default=None, ge=1, le=1_000_000)
+    budget_arg: str = Field(default="", max_length=200)
+    budget: Decimal | None = Field(default=None, gt=0, max_digits=24, decimal_places=9)
+    daily: bool = False
+
+
+class OfferView(ApiModel):
+    """One way to remember an answer."""
+
+    number: int
+    name: str
+    about: str
+    text: str = Field(description="Exactly what would be remembered, as it will be listed; empty where it may not be.")
+    problem: str = Field(description="Why it may not be remembered so; empty where it may.")
+
+
+class OffersView(ApiModel):
+    """Every way an answer may be remembered, narrowest first."""
+
+    offers: list[OfferView]
+    why_not: str = Field(description="Why there is none; empty where there is.")
+
+
+class EditBody(ApiModel):
+    """Other arguments, whole."""
+
+    args: dict[str, Any]
+
+
+class EditCheckView(ApiModel):
+    """Why they could not be run instead; nothing, where they could."""
+
+    problems: list[str]
+
+
+async def vote(visit: Visit[Nothing, VoteBody]) -> RequestView:
+    request = await found(visit)
+    voted, _ = await _voted(visit.state, visit.identity, request, visit.body)
+    return await seen(visit, voted)
+
+
+async def vote_together(visit: Visit[Nothing, VotesBody]) -> VotesView:
+    return VotesView(results=[await _result(visit.state, visit.identity, one) for one in visit.body.votes])
+
+
+async def _result(state: ServerState, identity: Identity, body: RequestVoteBody) -> VoteResult:
+    named = visible(body.request)
+    try:
+        request = await state.broker.find(body.request)
+        named = visible(request.id)
+        voted, remembered = await _voted(state, identity, request, body)
+    except (ProblemRaised, SignoffError) as error:
+        problem = error if isinstance(error, ProblemRaised) else problem_of(error)
+        return VoteResult(request=named, ok=False, problem=ProblemView.model_validate(problem.data))
+    approved = body.decision == "approve"
+    return VoteResult(
+        request=named,
+        ok=True,
+        state=voted.state,
+        title=visible(voted.title),
+        run=visible(voted.run),
+        approvals=agreed(voted),
+        quorum=voted.requirement.quorum,
+        again=approved and has_approved(request, identity.actor.name, voted.votes[-1].args_digest),
+        remembered=remembered,
+    )
+
+
+async def _voted(
+    state: ServerState, identity: Identity, request: ApprovalRequest, body: VoteBody
+) -> tuple[ApprovalRequest, str]:
+    """Take an answer: the request after it, and what is remembered of it."""
+    by, approved = identity.actor, body.decision == "approve"
+    if body.args is not None and not approved:
+        raise ProblemRaised(422, "invalid", "other arguments are for an approval")
+    if body.args is not None and body.remember is not None:
+        raise ProblemRaised(422, "invalid", "other arguments hold once: they are not remembered")
+    if request.state is State.PENDING:
+        if body.args_digest != args_digest_of(request):
+            raise ProblemRaised(409, "args-changed", "the arguments are not those that you were shown: read them again")
+        if approved:
+            await _refuse_unread(state, identity, request)
+    decision, remembered = ApprovalDecision(approved=approved, by=by, note=body.note, edited_args=body.args), ""
+    if body.remember is not None:
+        terms = _terms(request, _remember(body.remember))
+        if terms.until is not None and terms.until <= state.broker.clock.now():
+            raise ProblemRaised(422, "invalid", "what is remembered would end before it begins")
+        decision = replace(decision, terms=terms)
+        remembered = await state.inbox.grant_text(request.id, decision)
+        shown = body.remember.text if isinstance(body.remember, RememberBody) else None
+        if shown is not None and shown != remembered:
+            raise ProblemRaised(
+                409, "offer-changed", f"this would be remembered by now, and was not shown: {remembered}"
+            )
+    return await state.inbox.answer(request.id, decision), remembered
+
+
+async def _refuse_unread(state: ServerState, identity: Identity, request: ApprovalRequest) -> None:
+    """Raise where a call is long, and whoever approves it has not said that they read it whole."""
+    card, _ = card_of(request)
+    if card is not None and card.is_long and not await state.inbox.has_opened(request.id, identity.actor):
+        what = "this call is long: read it whole first, and say so (POST …/read); then it can be approved"
+        raise ProblemRaised(409, "not-read", what)
+
+
+def _remember(given: RememberBody | int) -> RememberBody:
+    return RememberBody(which=str(given)) if isinstance(given, int) else given
+
+
+def _terms(request: ApprovalRequest, body: RememberBody) -> Terms:
+    offer = offer_called(request, body.which)
+    if offer is None:
+        there = ", ".join(f"{number} ({one.name})" for number, one in enumerate(offers(request), 1))
+        raise RequestError(f"request {request.id} offers no {body.which} to remember; it offers {there or 'nothing'}")
+    budget = body.budget
+    return Terms(
+        scope=body.scope,
+        pattern=offer.pattern,
+        until=body.until,
+        max_uses=body.uses,
+        budget=Budget(arg=budget.arg, limit=budget.limit, daily=budget.daily) if budget is not None else None,
+    )
+
+
+async def list_offers(visit: Visit[OffersQuery, Nothing]) -> OffersView:
+    request, query = await found(visit), visit.query
+    offered = offers(request) if visit.state.broker.remembers else ()
+    if not offered:
+        why = "its rule wants more than one person or excludes somebody, it is in doubt, or nothing is remembered here"
+        return OffersView(offers=[], why_not=f"the answer cannot be remembered: {why}")
+    budget = Budget(arg=query.budget_arg, limit=query.budget, daily=query.daily) if query.budget is not None else None
+
+    def shown(number: int, offer: Offer) -> OfferView:
+        terms = Terms(scope=query.scope, pattern=offer.pattern, until=query.until, max_uses=query.uses, budget=budget)
+        decision = ApprovalDecision(approved=query.decision == "approve", terms=terms, by=visit.identity.actor)
+        text, problem = "", ""
+        try:
+            check_terms(request, decision)
+            text = spelled_out(request, decision)
+        except RequestError as error:
+            problem = safe_text(str(error), secrets=request.secrets)
+        about = safe_text(offer.text, secrets=request.secrets)
+        return OfferView(number=number, name=visible(offer.name), about=about, text=text, problem=problem)
+
+    return OffersView(offers=[shown(number, one) for number, one in enumerate(offered, 1)], why_not="")
+
+
+async def check_edit(visit: Visit[Nothing, EditBody]) -> EditCheckView:
+    request = await found(visit)
+    return EditCheckView(problems=list(await visit.state.inbox.problems(request.id, visit.body.args)))
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path="/requests/{request_id}/votes",
+        name="vote",
+        about="Approve or deny, as the person whose key is sent.",
+        permission=Permission.ANSWER,
+        handle=vote,
+        body=VoteBody,
+        returns=RequestView,
+        tag="votes",
+    ),
+    Endpoint(
+        method="POST",
+        path="/votes",
+        name="vote_together",
+        about="Answer several requests, one after the other; each has a result of its own.",
+        permission=Permission.ANSWER,
+        handle=vote_together,
+        body=VotesBody,
+        returns=VotesView,
+        tag="votes",
+    ),
+    Endpoint(
+        method="GET",
+        path="/requests/{request_id}/offers",
+        name="list_offers",
+        about="How an answer may be remembered, each way spelled out exactly as it would be kept.",
+        permission=Permission.READ,
+        handle=list_offers,
+        query=OffersQuery,
+        returns=OffersView,
+        tag="votes",
+    ),
+    Endpoint(
+        method="POST",
+        path="/requests/{request_id}/edit-check",
+        name="check_edit",
+        about="Whether other arguments could be run instead. Nothing is answered.",
+        permission=Permission.ANSWER,
+        handle=check_edit,
+        body=EditBody,
+        returns=EditCheckView,
+        tag="votes",
+    ),
+)

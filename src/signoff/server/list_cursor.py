@@ -1,0 +1,32 @@
+"""Where a page of a list ends, as a text that a client hands back for the next one."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from datetime import datetime
+
+from signoff.core.request_filter import ListPlace
+from signoff.server.problem import ProblemRaised
+
+LONGEST_CURSOR = 400
+
+
+def cursor_of(place: ListPlace) -> str:
+    """The text that stands for a place."""
+    return urlsafe_b64encode(json.dumps([place.opened_at.isoformat(), place.id]).encode()).decode()
+
+
+def place_of_cursor(cursor: str | None) -> ListPlace | None:
+    """The place that a text stands for."""
+    if cursor is None:
+        return None
+    try:
+        opened_at, request_id = json.loads(urlsafe_b64decode(cursor.encode()))
+        moment = datetime.fromisoformat(opened_at)
+        if moment.tzinfo is None or not isinstance(request_id, str):
+            raise ValueError(cursor)
+        moment.timestamp()
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise ProblemRaised(422, "bad-cursor", "this cursor is none of ours: begin with the first page") from error
+    return ListPlace(moment, request_id)

@@ -1,0 +1,202 @@
+"""The API described for programs: OpenAPI 3.1, made from the table of endpoints and the models in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.json_schema import models_json_schema
+from starlette.requests import Request
+
+from signoff.server.endpoint import CSRF_HEADER, KEY_HEADER, Endpoint, Nothing, Visit
+from signoff.server.key_identity import COOKIE
+from signoff.server.problem import MEDIA_TYPE
+from signoff.server.request_models import ProblemView
+
+ROOT = "/api/v1"
+"""Where the API is, below where the application is."""
+_PARAMETER = re.compile(r"\{(\w+)\}")
+_REF = "#/components/schemas/{model}"
+_PARAMETERS = {
+    "request_id": "The id of a request, or its beginning.",
+    "run_id": "The id of a run, or its beginning.",
+    "grant_id": "The id of a grant, or its beginning.",
+    "token_id": "The id of a key.",
+}
+_Mode = Literal["validation", "serialization"]
+
+ABOUT = f"""What people are asked by agents, and answers to it, for programs.
+
+Every request needs a token, `Authorization: Bearer …`, or the session of a browser. With a session, whatever changes
+something also needs the header `{CSRF_HEADER}`. A change that is sent with an `Idempotency-Key` is done once, however
+often it is sent. Errors are problem details (RFC 9457): `type` is a word for programs, `detail` a sentence for people.
+Texts are safe to show: secrets are masked, hidden characters spelled out; only `args` are as they would run."""
+
+
+class DocumentView(BaseModel):
+    """The document itself."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def document(endpoints: Sequence[Endpoint], root: str = "") -> dict[str, Any]:
+    """The whole API. `root` is where the application is mounted."""
+    refs, parts = _schemas(endpoints)
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, refs)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "signoff", "version": version("signoff"), "description": ABOUT},
+        "servers": [{"url": f"{root}{ROOT}"}],
+        "tags": [{"name": name} for name in dict.fromkeys(one.tag for one in endpoints)],
+        "paths": paths,
+        "components": {
+            "schemas": parts,
+            "responses": {"Problem": _content(MEDIA_TYPE, refs[ProblemView, "serialization"], "A problem.")},
+            "parameters": {
+                "IdempotencyKey": {
+                    "name": KEY_HEADER.title(),
+                    "in": "header",
+                    "required": False,
+                    "description": "A name for this change, 1 to 200 visible characters of ASCII: it is done once.",
+                    "schema": {"type": "string", "pattern": "^[!-~]{1,200}$"},
+                }
+            },
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
+            },
+        },
+    }
+
+
+def openapi_endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
+    """The endpoint that serves the document; `endpoints` are all others."""
+
+    async def show(visit: Visit[Nothing, Nothing]) -> DocumentView:
+        return DocumentView(**document((*endpoints, made), mounted_at(visit.request)))
+
+    made = Endpoint(
+        method="GET",
+        path="/openapi.json",
+        name="openapi",
+        about="This document. Everybody may read it.",
+        permission=None,
+        handle=show,
+        returns=DocumentView,
+        tag="about",
+    )
+    return made
+
+
+def mounted_at(request: Request) -> str:
+    """Where the application is that a request reached; empty where it is no part of another."""
+    return str(request.scope.get("root_path", "")).removesuffix(ROOT).rstrip("/")
+
+
+def statuses(endpoint: Endpoint) -> Iterator[int]:
+    """What it may answer besides what it should."""
+    if endpoint.permission is not None:
+        yield from (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+        yield from (HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
+    if endpoint.writes:
+        yield from (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    if endpoint.body is not Nothing:
+        yield HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+    if _PARAMETER.search(endpoint.path) or "request" in endpoint.query.model_fields or endpoint.writes:
+        yield HTTPStatus.NOT_FOUND
+    if endpoint.tag == "events":
+        yield HTTPStatus.TOO_MANY_REQUESTS
+
+
+def _operation(endpoint: Endpoint, refs: dict[tuple[type[BaseModel], _Mode], dict[str, Any]]) -> dict[str, Any]:
+    parameters: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": _PARAMETERS.get(name, ""),
+            "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+        }
+        for name in _PARAMETER.findall(endpoint.path)
+    ]
+    parameters += _query(endpoint.query)
+    if endpoint.writes:
+        parameters.append({"$ref": "#/components/parameters/IdempotencyKey"})
+    answer = {"description": HTTPStatus(endpoint.status).phrase}
+    if endpoint.returns is not None:
+        answer = _content(endpoint.media_type, refs[endpoint.returns, "serialization"], answer["description"])
+    else:
+        answer = _content(endpoint.media_type, {"type": "string"}, answer["description"])
+    made: dict[str, Any] = {
+        "operationId": endpoint.name,
+        "summary": endpoint.about,
+        "tags": [endpoint.tag],
+        "parameters": parameters,
+        "responses": {
+            str(endpoint.status): answer,
+            **{str(int(one)): {"$ref": "#/components/responses/Problem"} for one in sorted(set(statuses(endpoint)))},
+        },
+        "security": [{"token": []}, {"session": []}] if endpoint.permission is not None else [],
+    }
+    if endpoint.permission is not None:
+        made["x-permission"] = str(endpoint.permission)
+    if endpoint.body is not Nothing:
+        schema = refs[endpoint.body, "validation"]
+        made["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    return made
+
+
+def _content(media_type: str, schema: dict[str, Any], about: str) -> dict[str, Any]:
+    return {"description": about, "content": {media_type: {"schema": schema}}}
+
+
+def _query(model: type[BaseModel]) -> Iterator[dict[str, Any]]:
+    """The parameters of a query. Its values are simple, so what a model refers to is put in its place."""
+    schema = model.model_json_schema(mode="validation")
+    parts: dict[str, Any] = schema.get("$defs", {})
+    for name, about in schema.get("properties", {}).items():
+        shape = {key: value for key, value in about.items() if key not in ("title", "description")}
+        yield {
+            "name": name,
+            "in": "query",
+            "required": name in schema.get("required", ()),
+            "description": about.get("description", ""),
+            "schema": _inlined(shape, parts),
+        }
+
+
+def _inlined(value: Any, parts: dict[str, Any]) -> Any:
+    if isinstance(value, list):
+        return [_inlined(one, parts) for one in value]  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(value, dict):
+        return value
+    known: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
+    if "$ref" in known:
+        rest = {key: one for key, one in known.items() if key != "$ref"}
+        return {**parts[str(known["$ref"]).rpartition("/")[2]], **_inlined(rest, parts)}
+    made = {key: _inlined(one, parts) for key, one in known.items()}
+    if made.get("anyOf") and {"type": "null"} in made["anyOf"]:  # what is left out of a query is not sent as null
+        [*others] = [one for one in made["anyOf"] if one != {"type": "null"}]
+        made = {key: one for key, one in made.items() if key not in ("anyOf", "default")}
+        return {**others[0], **made} if len(others) == 1 else {**made, "anyOf": others}
+    return made
+
+
+def _schemas(
+    endpoints: Sequence[Endpoint],
+) -> tuple[dict[tuple[type[BaseModel], _Mode], dict[str, Any]], dict[str, Any]]:
+    """Where the schema of each model is, and all of them by name."""
+    models: dict[tuple[type[BaseModel], _Mode], None] = {(ProblemView, "serialization"): None}
+    for endpoint in endpoints:
+        if endpoint.body is not Nothing:
+            models[endpoint.body, "validation"] = None
+        if endpoint.returns is not None:
+            models[endpoint.returns, "serialization"] = None
+    refs, whole = models_json_schema(list(models), ref_template=_REF)
+    return cast("dict[tuple[type[BaseModel], _Mode], dict[str, Any]]", refs), whole.get("$defs", {})

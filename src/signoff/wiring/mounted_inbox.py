@@ -1,0 +1,101 @@
+"""The inbox as a part of an application of one's own, with that application's login."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from signoff.config import Person
+from signoff.core.access import Permission
+from signoff.core.people import Actor
+from signoff.errors import MissingExtra, WrongUse
+from signoff.policy.layers import Layers
+from signoff.wiring.program_inbox import gate_inbox
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import HTTPConnection
+
+    from signoff.channels.rule_drafts import RuleDrafts
+    from signoff.core.call import Call
+    from signoff.core.request import ApprovalRequest
+    from signoff.gate.capability import Signoff
+    from signoff.policy.explain import Explanation
+    from signoff.server.identity import Identity
+
+CHANNEL = "web"
+"""How the record says that an answer was given."""
+
+Someone: TypeAlias = Actor | str | None
+User: TypeAlias = "Callable[[HTTPConnection], Someone | Awaitable[Someone]]"
+"""Says who is at the other end of a request, by the application's own login; None for nobody."""
+PermissionsOf: TypeAlias = "Callable[[Actor], Collection[str]]"
+
+
+def inbox_app(
+    signoff: Signoff,
+    *,
+    user: User,
+    permissions: Collection[str] | PermissionsOf = (Permission.READ, Permission.ANSWER),
+    title: str = "signoff",
+) -> Starlette:
+    """An inbox for what an agent's gate asks, to be mounted: `app.mount("/approvals", inbox_app(signoff, user=user))`.
+
+    `user` is the application's own: given a request, it says who is logged in, as an `Actor` or a name, or None. It may
+    be a coroutine function. `permissions` are what everybody who is let in may do, or a function of the `Actor`:
+    `read`, `answer`, `run`, `admin`. Whose answer counts is the matter of the rules, as everywhere.
+
+    Requests that change something are taken from pages of the same site only, by their `Origin`.
+    """
+    try:
+        from signoff.server.app import application
+        from signoff.server.identity import Identity
+        from signoff.server.state import ServerState
+    except ModuleNotFoundError as error:
+        raise MissingExtra("an inbox in an application", "web") from error
+
+    allowed = permissions if callable(permissions) else None
+    fixed = frozenset[Permission]() if callable(permissions) else _known(permissions)
+
+    async def identify(connection: HTTPConnection) -> Identity | None:
+        found = user(connection)
+        someone = await found if inspect.isawaitable(found) else found
+        if someone is None or someone == "":
+            return None
+        actor = Actor(name=someone, via=CHANNEL) if isinstance(someone, str) else someone
+        return Identity(actor=actor, permissions=_known(allowed(actor)) if allowed is not None else fixed)
+
+    def people() -> Mapping[str, Person]:
+        return {name: Person(name=name, roles=roles) for name, roles in signoff.broker.people.on_file().items()}
+
+    state = ServerState(
+        broker=signoff.broker,
+        inbox=gate_inbox(signoff, CHANNEL),
+        identify=identify,
+        people=people,
+        rules=GateRules(signoff),
+        title=title,
+    )
+    return application(state)
+
+
+class GateRules:
+    """Implements `signoff.server.state.Rules` for a gate. Its rules are the application's own: none is written here."""
+
+    def __init__(self, signoff: Signoff) -> None:
+        self._layers = Layers(signoff.policies)
+
+    async def explain(self, call: Call) -> Explanation:
+        return self._layers.explain(call)
+
+    async def drafts(self, request: ApprovalRequest) -> RuleDrafts:
+        raise WrongUse("the rules of this application are changed where it is made, not here")
+
+
+def _known(permissions: Collection[str]) -> frozenset[Permission]:
+    unknown = [one for one in permissions if one not in list(Permission)]
+    if isinstance(permissions, str) or unknown:
+        what = ", ".join(map(repr, Permission.__members__.values()))
+        raise WrongUse(f"inbox_app(permissions=…): it must be some of {what}, not {permissions!r}")
+    return frozenset(map(Permission, permissions))

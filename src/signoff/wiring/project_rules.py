@@ -1,0 +1,66 @@
+"""The policy of a project, for questions about it: what it says about a call, and which rules could be added.
+
+The file is read anew where it has changed, so that answers are about the rules that the next run goes by.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+from signoff.config import load_settings
+from signoff.config.files import from_here
+from signoff.links import followed
+from signoff.policy.layers import Layers
+from signoff.wiring.make_rule import drafts_of
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.channels.rule_drafts import RuleDrafts
+    from signoff.config import Settings
+    from signoff.core.call import Call
+    from signoff.core.request import ApprovalRequest
+    from signoff.policy.explain import Explanation
+
+
+class ProjectRules:
+    """Implements `signoff.server.state.Rules` for a project's file."""
+
+    def __init__(self, broker: Broker, settings: Settings) -> None:
+        self._broker = broker
+        self._settings = settings
+        self._file = os.path.abspath(settings.file) if settings.file else ""
+        self._stamp = self._now()
+
+    async def explain(self, call: Call) -> Explanation:
+        """What the policy says about a call, and how it comes about."""
+        return await asyncio.to_thread(self._explained, await self._current(), call)
+
+    async def drafts(self, request: ApprovalRequest) -> RuleDrafts:
+        """Rules that could be made of a call that was asked about. Raises `WrongUse` where none may be written."""
+        return await drafts_of(self._broker, await self._current(), request)
+
+    def _explained(self, settings: Settings, call: Call) -> Explanation:
+        policy = settings.policy
+        layers = Layers((policy, *settings.toolset_layers(call.toolset)))
+        # Links are followed as in a run, so that what is said here is what would happen there.
+        found = call.changed(resolved=followed(policy.root, layers.paths_of(call))) if policy.root is not None else call
+        return layers.explain(found)
+
+    async def _current(self) -> Settings:
+        stamp = self._now()
+        if stamp != self._stamp:
+            # What is wrong with the file is raised, each time it is asked about, until it is put right.
+            self._settings = await asyncio.to_thread(load_settings, from_here(self._file))
+            self._stamp = stamp
+        return self._settings
+
+    def _now(self) -> tuple[int, ...]:
+        if not self._file:
+            return ()
+        try:
+            found = os.stat(self._file)
+        except OSError:
+            return ()
+        return found.st_mtime_ns, found.st_size, found.st_ino
