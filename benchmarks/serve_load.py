@@ -108,9 +108,11 @@ class Watcher:
         """Until cancelled."""
         while True:
             client = HttpClient(self.port, self.token)
-            with suppress(OSError, EOFError, ValueError, asyncio.IncompleteReadError):
-                await self._follow(client)
-            client.close()
+            try:
+                with suppress(OSError, EOFError, ValueError, asyncio.IncompleteReadError):
+                    await self._follow(client)
+            finally:
+                client.close()
             await asyncio.sleep(0.05)
 
     async def _follow(self, client: HttpClient) -> None:
@@ -283,9 +285,11 @@ class Office:
     async def vote_all(self, requests: asyncio.Queue[ApprovalRequest | None]) -> None:
         """Answer whatever comes, until there is no more."""
         client = HttpClient(self.port, self.token)
-        while (request := await requests.get()) is not None:
-            await self.vote(client, request)
-        client.close()
+        try:
+            while (request := await requests.get()) is not None:
+                await self.vote(client, request)
+        finally:
+            client.close()
 
 
 async def token_for(broker: Broker, holder: str) -> str:
@@ -348,4 +352,5 @@ async def under_load(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0.01)  # what was closed hears of it
     return watching

@@ -34,9 +34,9 @@ def test_what_is_answered_goes_on_and_the_tool_runs_once(shop: Shop) -> None:
         other, second = shop.asks()
         shop.signoff("deny", second, "--note", "no")
         until(lambda: shop.run_word(other) == "done", "the model heard of the no")
+        until(lambda: served.metric("signoff_decision_seconds_count") == 2, "both are counted")
         assert served.metric('signoff_requests_decided_total{state="approved"}') == 1
         assert served.metric('signoff_requests_decided_total{state="denied"}') == 1
-        assert served.metric("signoff_decision_seconds_count") == 2
         assert served.stop() == 0
         assert served.events()[-1]["event"] == "stopped"
     assert shop.lines() == ["one"]
