@@ -328,7 +328,7 @@ class Comments(Protocol):
     def add(self, comment: Comment) -> None: ...
 
 
-class Reply(NamedTuple):
+class KeptReply(NamedTuple):
     """What was answered to a write, for a client that sends it twice."""
 
     asked: str
@@ -340,9 +340,9 @@ class Reply(NamedTuple):
 class Replies(Protocol):
     """Replies to writes, by whoever sent them and the name they gave (the idempotency key)."""
 
-    def get(self, holder: str, name: str) -> Reply | None: ...
+    def get(self, holder: str, name: str) -> KeptReply | None: ...
 
-    def put(self, holder: str, name: str, reply: Reply, at: datetime) -> None: ...
+    def put(self, holder: str, name: str, reply: KeptReply, at: datetime) -> None: ...
 
     def forget(self, before: datetime) -> None:
         """Drop those that are older."""

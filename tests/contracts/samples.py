@@ -109,6 +109,7 @@ REQUIREMENT = Requirement(
     veto="security",
     remind=timedelta(minutes=5),
     message="Two ops people, please 🙏",
+    irreversible=True,
 )
 RICH_TERMS = Terms(
     scope=Scope.WORKER,

@@ -6,7 +6,7 @@ from tests.contracts import samples
 from tests.contracts.samples import access_key, at, comment
 
 from signoff.core.access import AccessKind
-from signoff.ports import Reply, Store
+from signoff.ports import KeptReply, Store
 
 
 async def test_a_key_comes_back_as_it_was_by_its_id_and_its_digest(store: Store) -> None:
@@ -51,7 +51,7 @@ async def test_comments_come_in_the_order_they_were_said(store: Store) -> None:
 
 
 async def test_replies_are_found_by_who_asked_and_the_name_they_gave(store: Store) -> None:
-    reply = Reply("digest", 201, samples.HALF)
+    reply = KeptReply("digest", 201, samples.HALF)
     await store.write("put", lambda tx: tx.replies.put("ana", "one", reply, at(1)))
     await store.write("put", lambda tx: tx.replies.put(samples.HALF, "two", reply, at(5)))
     assert await store.read(lambda tx: tx.replies.get("ana", "one")) == reply

@@ -19,7 +19,7 @@ from signoff.core.conversation import ConversationLog
 from signoff.core.lease import Lease
 from signoff.core.lifecycle import Assigned
 from signoff.errors import Stale, StoreError, WrongUse
-from signoff.ports import Reply, Store, Transaction
+from signoff.ports import KeptReply, Store, Transaction
 
 SOON = 60.0
 """How long a test waits for what has to happen, on the slowest machine, before it fails."""
@@ -73,7 +73,7 @@ def change_everything(tx: Transaction) -> None:
     tx.access_keys.put(samples.access_key(2, used_at=samples.NOON))
     tx.access_keys.forget(samples.at(50))
     tx.comments.add(samples.comment("r0001", "why?"))
-    tx.replies.put("ana", "second", Reply("sent", 200, "{}"), samples.at(60))
+    tx.replies.put("ana", "second", KeptReply("sent", 200, "{}"), samples.at(60))
     tx.replies.forget(samples.at(50))
     tx.settings.put("new", "x")
     tx.settings.put("name", "other")
@@ -97,7 +97,7 @@ def prepare(tx: Transaction) -> None:
     tx.conversations.put(ConversationLog(name="discord:1", heard="1", recent=("1",), turns={"a": "run0001"}))
     tx.access_keys.put(samples.access_key(2))
     tx.access_keys.put(samples.access_key(3, expires_at=samples.at(10)))
-    tx.replies.put("ana", "first", Reply("sent", 201, "é"), samples.at(1))
+    tx.replies.put("ana", "first", KeptReply("sent", 201, "é"), samples.at(1))
     tx.settings.put("name", "value")
     tx.settings.put("dropped", "value")
 

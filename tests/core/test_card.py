@@ -74,6 +74,8 @@ def test_what_is_on_it() -> None:
     assert card.changed == "request q1 was approved by ana, but the policy changed since it was asked"
     assert card.problem == "content: too short"
     assert card.needs == card.until == ""
+    assert not card.irreversible
+    assert card_for(request(requirement=Requirement(irreversible=True))).irreversible
     assert [(arg.name, arg.text) for arg in card.args] == [
         ("path", "notes.txt"),
         ("content", "one\ntwo\n"),

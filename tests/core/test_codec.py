@@ -144,6 +144,7 @@ REQUIREMENTS = st.builds(
     veto=st.none() | TEXT,
     remind=st.none() | SPANS,
     message=TEXT,
+    irreversible=st.booleans(),
 )
 VERDICTS = st.builds(
     Verdict, effect=st.sampled_from(Effect), rules=TEXTS, reason=TEXT, requirement=REQUIREMENTS, errors=TEXTS

@@ -83,6 +83,7 @@ def test_the_requirement_of_an_ask_rule() -> None:
         "on_timeout": "escalate",
         "escalate_to": "boss",
         "message": "Two ops people, please",
+        "irreversible": True,
     }
     assert policy(rule).judge(call("deploy")).requirement == Requirement(
         role="ops",
@@ -92,6 +93,7 @@ def test_the_requirement_of_an_ask_rule() -> None:
         on_timeout=OnTimeout.ESCALATE,
         escalate_to="boss",
         message="Two ops people, please",
+        irreversible=True,
     )
     assert policy({"ask": "deploy"}).judge(call("deploy")).requirement == ANYONE
     assert policy({"ask": "deploy", "not_by": "owner"}).judge(call("deploy")).requirement.not_by == {"owner"}

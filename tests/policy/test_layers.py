@@ -70,6 +70,8 @@ ALLOWS = Requirement(timeout=timedelta(minutes=1), on_timeout=OnTimeout.ALLOW)
         ([ANYONE, ANYONE], ANYONE),
         ([Requirement(role="a"), Requirement(role="b")], Requirement(role="a")),
         ([Requirement(message="x"), Requirement(role="b", message="y")], Requirement(role="b", message="x")),
+        ([Requirement(irreversible=True), Requirement(role="b")], Requirement(role="b", irreversible=True)),
+        ([Requirement(role="b"), Requirement(irreversible=True)], Requirement(role="b", irreversible=True)),
         ([ALLOWS, ALLOWS], ALLOWS),
         # Silence allows only where everybody says so.
         ([ANYONE, ALLOWS], Requirement(timeout=timedelta(minutes=1))),

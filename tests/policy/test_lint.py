@@ -75,6 +75,9 @@ def test_silence_that_allows_and_allowing_everything() -> None:
     assert warned({"ask": "pay", "timeout": 60, "on_timeout": "allow"}) == [
         "rule-1 allows the call when nobody answers in time"
     ]
+    assert warned({"ask": "pay", "timeout": 60, "on_timeout": "allow", "irreversible": True}) == [
+        "rule-1 allows the call when nobody answers in time, and it cannot be undone"
+    ]
     for everything in ("*", {}, {"tool": "*"}, ["x", {}]):
         assert warned({"allow": everything}) == [
             "rule-1 allows every call that no rule before it asks about and no rule denies"

@@ -195,7 +195,9 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
     max_leaves=8,
 )
-RULE_KEYS = "id reason by quorum not_by timeout on_timeout escalate_to veto remind message examples".split()
+RULE_KEYS = (
+    "id reason by quorum not_by timeout on_timeout escalate_to veto remind message irreversible examples".split()
+)
 MATCH_KEYS = [
     "tool",
     "toolset",

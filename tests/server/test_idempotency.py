@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.server.api_desk import ApiDesk, yes
 
-from signoff.ports import Reply, Transaction
+from signoff.ports import KeptReply, Transaction
 
 
 def key(name: str) -> dict[str, str]:
@@ -83,7 +83,7 @@ async def test_what_was_cut_off_half_way_is_not_done_again_blindly(api_desk: Api
     def cut_off(tx: Transaction) -> None:  # as a process leaves it that dies before it has written its answer down
         done = tx.replies.get("ben", "one")
         assert done is not None
-        tx.replies.put("ben", "one", Reply(done.asked, 0, ""), api_desk.broker.clock.now())
+        tx.replies.put("ben", "one", KeptReply(done.asked, 0, ""), api_desk.broker.clock.now())
 
     await api_desk.store.write("cut off", cut_off)
     assert "look before" in await api_desk.refused(409, "in-doubt", "POST", path, body, headers=key("one"))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, get_character_cell_size
 from rich.text import Text
 
-from signoff.core.card import Card, CardArg, rule_text
+from signoff.core.card import IRREVERSIBLE, Card, CardArg, rule_text
 from signoff.core.preview import Preview, marked_lines
 from signoff.core.visible import CLOSE, OPEN
 
@@ -211,7 +211,8 @@ def _facts(card: Card) -> list[tuple[str, str, str]]:
         ("note", card.note, ""),
     ]
     facts += [("error", error, "yellow") for error in card.errors]
-    facts += [("message", card.message, "bold"), ("needs", card.needs, ""), ("until", card.until, "")]
+    facts += [("message", card.message, "bold"), ("careful", IRREVERSIBLE if card.irreversible else "", "bold yellow")]
+    facts += [("needs", card.needs, ""), ("until", card.until, "")]
     return [fact for fact in facts if fact[1]]
 
 

@@ -28,6 +28,7 @@ from signoff.core.visible import CLOSE, OPEN, quoted, suspicious, visible
 
 LONG_TEXT = 600
 LONG_LINES = 12
+IRREVERSIBLE = "it cannot be undone, as the rule says"
 _MOST_WARNINGS = 6
 _ONE_LINE = 60
 _FAR = timedelta(days=30)
@@ -135,6 +136,8 @@ class Card:
     """Who must agree; empty where anyone may."""
     until: str = ""
     """When its time is up, and what happens then."""
+    irreversible: bool = False
+    """Whether its rule says that it cannot be undone."""
     args: tuple[CardArg, ...] = ()
     details: tuple[CardArg, ...] = ()
     """Whatever else the tool said about the call."""
@@ -205,6 +208,7 @@ def card_for(
         message=writer.block(request.requirement.message, "the message"),
         needs=writer.line(needs_of(request, viewer)),
         until=writer.line(_until(request, zone, now)),
+        irreversible=request.requirement.irreversible,
         preview=preview,
         changed=writer.line("; ".join(request.changed)),
         problem=writer.block(request.problem, "the problem"),

@@ -61,6 +61,8 @@ class Requirement:
     """How long before the deadline people are reminded."""
     message: str = ""
     """Words for the person who is asked."""
+    irreversible: bool = False
+    """Whether what the call does cannot be undone: where it is approved by a button, that is held down for a moment."""
 
     @property
     def wanted(self) -> Wanted:

@@ -62,7 +62,8 @@ def warnings_of(rules: tuple[Rule, ...]) -> tuple[Problem, ...]:
 def _lenient(rules: Iterable[Rule]) -> Iterator[Problem]:
     for rule in rules:
         if rule.requirement.on_timeout is OnTimeout.ALLOW:
-            what = f"{rule.id} allows the call when nobody answers in time"
+            undone = ", and it cannot be undone" if rule.requirement.irreversible else ""
+            what = f"{rule.id} allows the call when nobody answers in time{undone}"
             yield Problem(what, rule.place, rule.id, "`deny` or `park` keeps a person in charge", "silence")
         if rule.effect is Effect.ALLOW and Match() in rule.matches:
             what = f"{rule.id} allows every call that no rule before it asks about and no rule denies"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from signoff.core.verdict import OnTimeout, Requirement
-from signoff.policy.format import COUNT, DURATION, MappingFormat, choice, each, line
+from signoff.policy.format import COUNT, DURATION, FLAG, MappingFormat, choice, each, line
 from signoff.policy.placed_value import ConfigValue
 
 _EXCLUDED = ("requester", "owner")
@@ -30,6 +30,7 @@ REQUIREMENT = MappingFormat(
         "veto": _ROLE.about("The role of which one no ends it."),
         "remind": DURATION.about("How long before the end of the timeout to remind."),
         "message": line().about("What the person is told."),
+        "irreversible": FLAG.about("Whether it cannot be undone: the web inbox wants its button held down to approve."),
     }
 )
 """What an `ask` rule takes besides what every rule does."""
@@ -59,6 +60,7 @@ def read_requirement(entries: Mapping[str, ConfigValue]) -> Requirement:
         veto=found.get("veto"),
         remind=found.get("remind"),
         message=found.get("message", ""),
+        irreversible=found.get("irreversible", False),
     )
 
 

@@ -34,4 +34,5 @@ def _both(one: Requirement, other: Requirement) -> Requirement:
         veto=one.veto or other.veto,
         remind=sooner.remind,
         message=one.message or other.message,
+        irreversible=one.irreversible or other.irreversible,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -77,7 +77,7 @@ class RunView(ApiModel):
     detail: str = Field(description="How it ended: an error, or the beginning of what it said.")
 
 
-class RunPage(ApiModel):
+class RunList(ApiModel):
     """Some runs, the newest first."""
 
     runs: list[RunView]
@@ -127,13 +127,13 @@ class WorkersView(ApiModel):
     workers: list[WorkerView]
 
 
-async def list_runs(visit: Visit[RunQuery, Nothing]) -> RunPage:
+async def list_runs(visit: Visit[RunQuery, Nothing]) -> RunList:
     broker, query = visit.state.broker, visit.query
     await broker.sweep()
     runs = await broker.runs.list(going=query.state == "going", limit=query.limit + 1, before=query.cursor)
     page = runs[: query.limit]
     more = page[-1].run.id if len(runs) > query.limit else None
-    return RunPage(runs=[run_view(one) for one in page], halted=visible(await broker.switch.state()), next=more)
+    return RunList(runs=[run_view(one) for one in page], halted=visible(await broker.switch.state()), next=more)
 
 
 async def start_run(visit: Visit[Nothing, RunBody]) -> RunView:
@@ -168,7 +168,7 @@ async def cancel_run(visit: Visit[Nothing, CancelBody]) -> RunView:
 
 
 async def list_workers(visit: Visit[Nothing, Nothing]) -> WorkersView:
-    known = visit.state.runs.workers() if visit.state.runs is not None else {}
+    known: Mapping[str, str] = visit.state.runs.workers() if visit.state.runs is not None else {}
     workers = [WorkerView(name=visible(name), about=safe_text(about)) for name, about in known.items()]
     return WorkersView(workers=workers)
 
@@ -230,7 +230,7 @@ ENDPOINTS = (
         permission=Permission.READ,
         handle=list_runs,
         query=RunQuery,
-        returns=RunPage,
+        returns=RunList,
         tag="runs",
     ),
     Endpoint(

@@ -26,6 +26,7 @@ from signoff.server import (
 )
 from signoff.server.endpoint import Dispatch, Endpoint, problem_response
 from signoff.server.openapi import ROOT, openapi_endpoint
+from signoff.server.pages import page_routes
 from signoff.server.problem import ProblemRaised
 from signoff.server.sign_in import SignIn
 from signoff.server.state import ServerState
@@ -65,7 +66,8 @@ def application(state: ServerState, sign_in: SignIn | None = None) -> Starlette:
     dispatch = Dispatch(state, origins=_own_origin)
     routes = [] if sign_in is None else sign_in.routes
     return Starlette(
-        routes=[*routes, Mount(ROOT, routes=api_routes(dispatch))], exception_handlers={HTTPException: _not_routed}
+        routes=[*routes, Mount(ROOT, routes=api_routes(dispatch)), *page_routes(dispatch)],
+        exception_handlers={HTTPException: _not_routed},
     )
 
 

@@ -27,7 +27,7 @@ from signoff.core.access import Permission
 from signoff.core.people import Actor, ActorKind
 from signoff.core.visible import visible
 from signoff.errors import SignoffError
-from signoff.ports import Reply, Transaction
+from signoff.ports import KeptReply, Transaction
 from signoff.server.identity import Identity
 from signoff.server.problem import MEDIA_TYPE, ProblemRaised, problem_of
 from signoff.server.state import ServerState
@@ -183,7 +183,7 @@ class Dispatch:
 
             def work(tx: Transaction) -> None:
                 tx.replies.forget(now - REPLIES_KEPT)
-                tx.replies.put(holder, name, Reply(asked, status, body), now)
+                tx.replies.put(holder, name, KeptReply(asked, status, body), now)
 
             await store.write("keep reply", work)
 
@@ -214,7 +214,7 @@ def _kept(endpoint: Endpoint, response: Response) -> str:
     return json.dumps({key: None if key in endpoint.told_once else value for key, value in json.loads(body).items()})
 
 
-def _replayed(endpoint: Endpoint, before: Reply, asked: str, name: str) -> Response:
+def _replayed(endpoint: Endpoint, before: KeptReply, asked: str, name: str) -> Response:
     """What was answered to a write before."""
     if before.asked != asked:
         raise ProblemRaised(422, "key-reused", f"the {KEY_HEADER} {name} was sent with another request before")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import models_json_schema
@@ -26,6 +26,16 @@ _PARAMETERS = {
     "run_id": "The id of a run, or its beginning.",
     "grant_id": "The id of a grant, or its beginning.",
     "token_id": "The id of a key.",
+}
+_EVENT: dict[str, Any] = {
+    "type": "object",
+    "description": "A server-sent event. Without a name it is on the record, and its id is its number there.",
+    "properties": {
+        "id": {"type": "string", "pattern": "^[0-9]+$"},
+        "event": {"enum": ["begin", "reset", "presence", "closed"]},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+    "required": ["data"],
 }
 _Mode = Literal["validation", "serialization"]
 
@@ -132,7 +142,7 @@ def _operation(endpoint: Endpoint, refs: dict[tuple[type[BaseModel], _Mode], dic
     if endpoint.returns is not None:
         answer = _content(endpoint.media_type, refs[endpoint.returns, "serialization"], answer["description"])
     else:
-        answer = _content(endpoint.media_type, {"type": "string"}, answer["description"])
+        answer = _content(endpoint.media_type, _EVENT, answer["description"])
     made: dict[str, Any] = {
         "operationId": endpoint.name,
         "summary": endpoint.about,
@@ -199,4 +209,4 @@ def _schemas(
         if endpoint.returns is not None:
             models[endpoint.returns, "serialization"] = None
     refs, whole = models_json_schema(list(models), ref_template=_REF)
-    return dict(refs), whole.get("$defs", {})
+    return cast("dict[tuple[type[BaseModel], _Mode], dict[str, Any]]", refs), whole.get("$defs", {})

@@ -23,7 +23,7 @@ from signoff.core.request_context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswer
 from signoff.core.request_filter import CHAIN, ListPlace, ListState, RequestFilter, plain_case
 from signoff.core.run import Process, RunState, SavedRun, Segment
 from signoff.errors import Stale, StoreError
-from signoff.ports import AskedBefore, Reply
+from signoff.ports import AskedBefore, KeptReply
 from signoff.store.memory_changes import Changes
 from signoff.store.memory_deliveries import MemoryDeliveries
 from signoff.store.memory_record import EventCount, MemoryChain, MemoryRecord
@@ -430,13 +430,13 @@ class MemoryReplies:
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
-        self._all: dict[tuple[str, str], tuple[Reply, datetime]] = {}
+        self._all: dict[tuple[str, str], tuple[KeptReply, datetime]] = {}
 
-    def get(self, holder: str, name: str) -> Reply | None:
+    def get(self, holder: str, name: str) -> KeptReply | None:
         found = self._all.get((holder, name))
         return found[0] if found is not None else None
 
-    def put(self, holder: str, name: str, reply: Reply, at: datetime) -> None:
+    def put(self, holder: str, name: str, reply: KeptReply, at: datetime) -> None:
         self._changes.set(self._all, (holder, name), (reply, at))
 
     def forget(self, before: datetime) -> None:

@@ -38,7 +38,7 @@ from signoff.core.run import Process, SavedRun, Segment
 from signoff.core.subject import Subject
 from signoff.core.vote import Vote
 from signoff.errors import RecordBroken, Stale, StoreError
-from signoff.ports import AskedBefore, DeliveryChanges, Reply
+from signoff.ports import AskedBefore, DeliveryChanges, KeptReply
 from signoff.store.queries import Queries
 from signoff.store.rows import (
     Row,
@@ -647,14 +647,14 @@ class SqlReplies:
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
 
-    def get(self, holder: str, name: str) -> Reply | None:
+    def get(self, holder: str, name: str) -> KeptReply | None:
         rows = self._sql.rows("reply", kept(holder), kept(name))
         if not rows:
             return None
         asked, status, body = rows[0]
-        return Reply(asked, status, told(body))
+        return KeptReply(asked, status, told(body))
 
-    def put(self, holder: str, name: str, reply: Reply, at: datetime) -> None:
+    def put(self, holder: str, name: str, reply: KeptReply, at: datetime) -> None:
         self._sql.run("put_reply", kept(holder), kept(name), reply.asked, reply.status, kept(reply.body), micros(at))
 
     def forget(self, before: datetime) -> None:

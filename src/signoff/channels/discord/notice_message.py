@@ -16,7 +16,7 @@ from signoff.channels.discord.sheet import DESCRIPTION, FOOTER, Button, MessageS
 from signoff.channels.discord.status_parts import AMBER, GREY, face_of, in_a_word, said, settled, voted_for, waiting
 from signoff.core.call import Veiled
 from signoff.core.canonical import digest
-from signoff.core.card import Card, Choice, card_for, safe_summary
+from signoff.core.card import IRREVERSIBLE, Card, Choice, card_for, safe_summary
 from signoff.core.lifecycle import OPEN
 from signoff.core.notice import Asked, Notice, Together
 from signoff.core.offer import may_be_remembered
@@ -80,7 +80,8 @@ def parts_of(card: Card) -> Iterator[MessagePart]:
         ("**From**", card.toolset), ("**Why**", card.why), ("**Rule**", card.rule), ("**Note**", card.note)
     )
     yield from _facts(("**Earlier**", card.answers))
-    yield from _facts(("**Message**", card.message), ("**Asked again:**", card.changed))
+    careful = IRREVERSIBLE if card.irreversible else ""
+    yield from _facts(("**Message**", card.message), ("**Careful:**", careful), ("**Asked again:**", card.changed))
     yield from _facts(*(("**Not evaluated:**", error) for error in card.errors))
     yield from _facts(*(("**Look twice:**", warning) for warning in card.warnings))
     count = len(card.args)

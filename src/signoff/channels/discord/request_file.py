@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from signoff.channels.discord.sheet import AttachedFile
 from signoff.channels.discord.status_parts import other_args
-from signoff.core.card import Card, card_for
+from signoff.core.card import IRREVERSIBLE, Card, card_for
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.visible import visible
 from signoff.errors import CannotCanonicalise, WrongUse
@@ -47,6 +47,7 @@ def _lines(card: Card) -> Iterator[str]:
         ("earlier", card.answers),
         ("note", card.note),
         ("message", card.message),
+        ("careful", IRREVERSIBLE if card.irreversible else ""),
         ("asked again", card.changed),
         *(("not evaluated", error) for error in card.errors),
         ("needs", card.needs),

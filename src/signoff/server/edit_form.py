@@ -1,0 +1,191 @@
+"""The form in which arguments are edited, made from a tool's JSON Schema. What it cannot tell is edited as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from signoff.core.visible import CLOSE, OPEN, is_clean, visible
+
+DEEPEST = 4
+"""Objects inside objects; below, JSON is edited."""
+MOST_FIELDS = 200
+MASK = re.compile(rf"{OPEN}masked'* \d+: [^{OPEN}{CLOSE}]*{CLOSE}")
+"""What stands for a secret: it may stay as it is."""
+LONG_LINE = 60
+"""Characters from which a text gets a box of several lines."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormField:
+    """One value in the form. Its texts are safe to show; `value` is what an editor begins with, secrets masked."""
+
+    path: str
+    """Where the value goes, as a JSON list of names."""
+    name: str
+    label: str
+    kind: str
+    """`text`, `lines`, `number`, `integer`, `boolean`, `choice`, `list`, `object` or `json`."""
+    value: str = ""
+    """A text, or JSON for `json`, or what is chosen."""
+    about: str = ""
+    required: bool = True
+    given: bool = True
+    """Whether the call gives it; what is optional may be left out."""
+    nullable: bool = False
+    is_null: bool = False
+    hides: bool = False
+    """Whether the value holds characters that an input does not show: it is edited as JSON, with escapes."""
+    choices: tuple[tuple[str, str], ...] = ()
+    """For `choice`: each as JSON, and as it is shown."""
+    item: str = ""
+    """For `list`: what kind its items are."""
+    items: tuple[str, ...] = ()
+    fields: tuple[FormField, ...] = ()
+    """For `object`."""
+    limits: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Attributes of the input: `min`, `max`, `maxlength`."""
+
+
+def form_fields(schema: Mapping[str, Any] | None, args: Mapping[str, Any]) -> tuple[FormField, ...]:
+    """A field for each argument; empty where there is no schema that tells, so that JSON is edited as a whole."""
+    if not isinstance(schema, Mapping):
+        return ()
+    form = _Form(schema)
+    try:
+        fields = form.object_fields(schema, args, ())
+    except RecursionError:
+        return ()
+    return fields if form.made <= MOST_FIELDS else ()
+
+
+@dataclass(slots=True)
+class _Form:
+    """Reads one schema."""
+
+    root: Mapping[str, Any]
+    made: int = 0
+
+    def object_fields(
+        self, schema: Mapping[str, Any], value: Mapping[str, Any], path: tuple[str, ...]
+    ) -> tuple[FormField, ...]:
+        properties = _mapping(schema.get("properties"))
+        required = schema.get("required")
+        needed = set(map(str, cast("list[object]", required))) if isinstance(required, list) else set[str]()
+        names = dict.fromkeys((*properties, *value))
+        found: list[FormField] = []
+        for name in names:
+            if self.made > MOST_FIELDS:
+                break
+            found.append(self._field(_mapping(properties.get(name)), (*path, name), value, required=name in needed))
+        return tuple(found)
+
+    def _field(
+        self, schema: Mapping[str, Any], path: tuple[str, ...], within: Mapping[str, Any], *, required: bool
+    ) -> FormField:
+        self.made += 1
+        name = path[-1]
+        given = name in within
+        schema, nullable = self._plain(schema)
+        value = within[name] if given else schema.get("default")
+        common: dict[str, Any] = {
+            "path": json.dumps(path),
+            "name": name,
+            "label": visible(name),
+            "about": visible(_text(schema.get("description")) or _text(schema.get("title"))),
+            "required": required,
+            "given": given,
+            "nullable": nullable,
+            "is_null": nullable and value is None,
+            "hides": not is_clean(MASK.sub("", json.dumps(value, ensure_ascii=False, default=str))),
+        }
+        shape = _escaped(value) if common["hides"] else self._shape(schema, value, path)
+        return FormField(**common, **shape)
+
+    def _plain(self, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+        """The schema with its reference followed, and whether `null` will do too."""
+        nullable = False
+        for _ in range(DEEPEST):
+            if isinstance(reference := schema.get("$ref"), str):
+                schema = {**self._referred(reference), **{key: one for key, one in schema.items() if key != "$ref"}}
+                continue
+            options = [_mapping(one) for one in _list(schema.get("anyOf") or schema.get("oneOf"))]
+            rest = [one for one in options if one.get("type") != "null"]
+            if len(rest) == 1 and len(rest) < len(options):
+                about = {key: schema[key] for key in ("description", "title", "default") if key in schema}
+                schema, nullable = {**rest[0], **about}, True
+                continue
+            kinds = _list(schema.get("type"))
+            if len(kinds) == 2 and "null" in kinds:
+                schema = {**schema, "type": next(one for one in kinds if one != "null")}
+                nullable = True
+            break
+        return schema, nullable
+
+    def _referred(self, reference: str) -> Mapping[str, Any]:
+        found: object = self.root
+        for part in reference.removeprefix("#/").split("/"):
+            found = _mapping(found).get(part.replace("~1", "/").replace("~0", "~"))
+        return _mapping(found)
+
+    def _shape(self, schema: Mapping[str, Any], value: object, path: tuple[str, ...]) -> dict[str, Any]:
+        kind, options = schema.get("type"), _list(schema.get("enum"))
+        if options:
+            choices = tuple((json.dumps(one), visible(one if isinstance(one, str) else _json(one))) for one in options)
+            shown = json.dumps(value, default=str) if value is not None else choices[0][0]
+            known = shown in {one for one, _ in choices}
+            return {"kind": "choice", "choices": choices, "value": shown} if known else _as_json(value)
+        if kind == "boolean" and isinstance(value, bool | None):
+            return {"kind": "boolean", "value": "true" if value else ""}
+        if kind in ("integer", "number") and (value is None or isinstance(value, int | float)):
+            return {"kind": kind, "value": "" if value is None else _json(value), "limits": _limits(schema)}
+        if kind == "string" and isinstance(value, str | None):
+            text = value or ""
+            lines = "\n" in text or len(text) > LONG_LINE
+            return {"kind": "lines" if lines else "text", "value": text, "limits": _limits(schema)}
+        if kind == "object" and "properties" in schema and isinstance(value, Mapping | None) and len(path) < DEEPEST:
+            inner = cast("Mapping[str, Any]", value) if value is not None else {}
+            return {"kind": "object", "fields": self.object_fields(schema, inner, path)}
+        if kind == "array" and isinstance(value, list | None):
+            item = _text(_mapping(schema.get("items")).get("type"))
+            inside = cast("list[object]", value or [])
+            kinds = {"string": str, "integer": int, "number": (int, float)}
+            if item in kinds and all(isinstance(one, kinds[item]) and not isinstance(one, bool) for one in inside):
+                texts = tuple(one if isinstance(one, str) else _json(one) for one in inside)
+                if not any("\n" in one for one in texts):
+                    return {"kind": "list", "item": "text" if item == "string" else item, "items": texts}
+        return _as_json(value)
+
+
+def _escaped(value: object) -> dict[str, Any]:
+    """As JSON in ASCII: an input would not show what hides in it, or show it in another order."""
+    return {"kind": "json", "value": json.dumps(value, indent=2, default=str)}
+
+
+def _as_json(value: object) -> dict[str, Any]:
+    return {"kind": "json", "value": json.dumps(value, ensure_ascii=False, indent=2, default=str)}
+
+
+def _limits(schema: Mapping[str, Any]) -> dict[str, str]:
+    names = {"minimum": "min", "maximum": "max", "maxLength": "maxlength", "minLength": "minlength"}
+    numbers = {key: schema[key] for key in names if isinstance(schema.get(key), int | float)}
+    return {names[key]: str(number) for key, number in numbers.items()}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> Sequence[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else ()
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,201 @@
+"""What a look back at requests shows: how much was asked, how fast and how it was decided. Pure numbers."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any, cast
+
+from signoff.core.request import ApprovalRequest, State
+
+READING_STARTS = timedelta(seconds=1)
+WORDS_A_MINUTE = 200
+"""Nobody decides with care what they had less time for than a second and this pace take."""
+OFTEN = 5
+"""From so many answers on, something is said to ask often."""
+MOST = 10
+"""Rows of a table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """One day: how many were asked, and how many were decided by people."""
+
+    day: date
+    asked: int = 0
+    approved: int = 0
+    denied: int = 0
+
+    @property
+    def decided(self) -> int:
+        return self.approved + self.denied
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """How people answered what has a name: a tool, a rule, or the answers of one person."""
+
+    name: str
+    asked: int
+    approved: int
+    denied: int
+    edited: int
+    expired: int
+    median: float | None
+    """Seconds from the question to the decision; None where nothing was decided."""
+    too_fast: int = 0
+    last: str = ""
+    """Id of the newest request among them."""
+
+    @property
+    def decided(self) -> int:
+        return self.approved + self.denied
+
+    @property
+    def rate(self) -> float | None:
+        """How much of what was decided was approved."""
+        return self.approved / self.decided if self.decided else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insights:
+    """Everything."""
+
+    days: tuple[Day, ...]
+    asked: int
+    approved: int
+    denied: int
+    expired: int
+    waiting: int
+    median: float | None
+    p90: float | None
+    by_tool: tuple[Share, ...]
+    by_rule: tuple[Share, ...]
+    by_person: tuple[Share, ...]
+    never_denied: tuple[Share, ...]
+    """Tools that ask often, and that nobody ever denied: perhaps a rule should allow them."""
+    too_fast: tuple[ApprovalRequest, ...]
+    """Approved faster than they can be read."""
+
+    @property
+    def decided(self) -> int:
+        return self.approved + self.denied
+
+
+@dataclass(slots=True)
+class _Tally:
+    requests: list[ApprovalRequest] = field(default_factory=list[ApprovalRequest])
+
+    def share(self, name: str) -> Share:
+        answers = [one.answer for one in self.requests]
+        times = [seconds for one in self.requests if (seconds := seconds_of(one)) is not None]
+        newest = max(self.requests, key=lambda one: one.opened_at.timestamp() if one.opened_at else 0)
+        return Share(
+            name=name,
+            asked=len(answers),
+            approved=answers.count("approved") + answers.count("edited"),
+            denied=answers.count("denied"),
+            edited=answers.count("edited"),
+            expired=sum(one.state is State.EXPIRED for one in self.requests),
+            median=quantile(times, 0.5),
+            too_fast=sum(map(is_too_fast, self.requests)),
+            last=newest.id,
+        )
+
+
+def insights(requests: Iterable[ApprovalRequest], *, now: datetime, days: int) -> Insights:
+    """What the requests of the last `days` days show, this one included; days are those of UTC."""
+    since = now.date() - timedelta(days=days - 1)
+    found = [one for one in requests if one.opened_at is not None and one.opened_at.date() >= since]
+    tools, rules, people = (defaultdict[str, _Tally](_Tally) for _ in range(3))
+    for one in found:
+        tools[one.tool_name].requests.append(one)
+        for rule in one.verdict.rules if one.verdict is not None else ():
+            rules[rule].requests.append(one)
+        if one.answer and one.decision is not None and one.decision.by is not None:
+            people[one.decision.by.name].requests.append(one)
+    times = [seconds for one in found if (seconds := seconds_of(one)) is not None]
+    answers = [one.answer for one in found]
+    by_tool = _shares(tools)
+    never = (one for one in by_tool if one.decided >= OFTEN and not one.denied)
+    return Insights(
+        days=_days(found, since, days),
+        asked=len(found),
+        approved=answers.count("approved") + answers.count("edited"),
+        denied=answers.count("denied"),
+        expired=sum(one.state is State.EXPIRED for one in found),
+        waiting=sum(one.state in (State.PENDING, State.UNKNOWN) for one in found),
+        median=quantile(times, 0.5),
+        p90=quantile(times, 0.9),
+        by_tool=by_tool[:MOST],
+        by_rule=_shares(rules)[:MOST],
+        by_person=_shares(people)[:MOST],
+        never_denied=tuple(sorted(never, key=lambda one: -one.decided))[:MOST],
+        too_fast=tuple(one for one in found if is_too_fast(one))[:MOST],
+    )
+
+
+def seconds_of(request: ApprovalRequest) -> float | None:
+    """From the question to the decision of a person; None where there was none."""
+    decision = request.decision
+    if not request.answer or decision is None or decision.at is None or request.opened_at is None:
+        return None
+    return max(0.0, (decision.at - request.opened_at).total_seconds())
+
+
+def reading_time(request: ApprovalRequest) -> timedelta:
+    """How long it takes at least to read what would run, and what it changes."""
+    words = sum(len(text.split()) for text in _texts((request.effective_args, request.metadata)))
+    return READING_STARTS + timedelta(minutes=words / WORDS_A_MINUTE)
+
+
+def is_too_fast(request: ApprovalRequest) -> bool:
+    """Whether it was approved sooner after it was asked than it can be read."""
+    seconds = seconds_of(request)
+    return request.answer == "approved" and seconds is not None and seconds < reading_time(request).total_seconds()
+
+
+def quantile(values: Sequence[float], part: float) -> float | None:
+    """The smallest value that at least this part of all values does not exceed; None where there are none."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(len(ordered) * part) - 1)]
+
+
+def _shares(tallies: Mapping[str, _Tally]) -> tuple[Share, ...]:
+    found = (tally.share(name) for name, tally in tallies.items())
+    return tuple(sorted(found, key=lambda one: (-one.asked, one.name)))
+
+
+def _days(found: Iterable[ApprovalRequest], since: date, count: int) -> tuple[Day, ...]:
+    asked, approved, denied = (defaultdict[date, int](int) for _ in range(3))
+    for one in found:
+        if one.opened_at is not None:
+            asked[one.opened_at.date()] += 1
+        if one.answer and one.decision is not None and one.decision.at is not None:
+            (denied if one.answer == "denied" else approved)[one.decision.at.date()] += 1
+    every = [since + timedelta(days=number) for number in range(count)]
+    return tuple(Day(day=day, asked=asked[day], approved=approved[day], denied=denied[day]) for day in every)
+
+
+def _texts(value: object) -> list[str]:
+    """Every text in a value, names included."""
+    found: list[str] = []
+    rest: list[object] = [value]
+    while rest:
+        one = rest.pop()
+        if isinstance(one, str):
+            found.append(one)
+        elif isinstance(one, Mapping):
+            for name, inner in cast("Mapping[str, Any]", one).items():
+                found.append(name)
+                rest.append(inner)
+        elif isinstance(one, list | tuple):
+            rest.extend(cast("Sequence[object]", one))
+        elif one is not None:
+            found.append("x")
+    return found

@@ -1,0 +1,160 @@
+"""What was: runs with their timelines, and requests that wait for nobody any longer. Every text is safe to show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from signoff.broker import Broker
+from signoff.broker.run_status import RunStatus, run_status
+from signoff.broker.timeline import Moment, run_history
+from signoff.core.moment import in_utc
+from signoff.core.request import ApprovalRequest
+from signoff.core.request_filter import ListPlace, ListState, RequestFilter
+from signoff.core.request_status import status_of
+from signoff.core.run import RunState
+from signoff.core.safe import kept_text, safe_text
+from signoff.core.visible import visible
+from signoff.ports import Transaction
+
+PAGE = 50
+MOST_LOOKED_AT = 2_000
+"""Requests that insights are made of, the newest."""
+MOST_MOMENTS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRow:
+    """A request that was settled."""
+
+    id: str
+    title: str
+    tool: str
+    worker: str
+    run: str
+    state: str
+    status: str
+    by: str
+    note: str
+    opened_at: datetime | None
+    at: datetime | None
+    edited: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastPage:
+    """Some of them, and after which the next ones come; empty where there are none."""
+
+    rows: tuple[PastRow, ...]
+    next: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run in a list."""
+
+    id: str
+    agent: str
+    task: str
+    word: str
+    requester: str
+    waiting: int
+    started_at: datetime | None
+    changed_at: datetime | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPage:
+    """One run, whole."""
+
+    row: RunRow
+    moments: Sequence[Moment]
+    left_out: int
+    """How many moments there are before these."""
+    requests: tuple[PastRow, ...]
+    is_over: bool
+    loosened: tuple[str, ...]
+
+
+async def history_page(broker: Broker, words: str, after: str) -> PastPage:
+    """Settled requests whose title, tool or workers hold these words, the newest first."""
+
+    def work(tx: Transaction) -> PastPage:
+        before = tx.requests.get(after) if after else None
+        place = ListPlace(before.opened_at, before.id) if before is not None and before.opened_at is not None else None
+        chosen = RequestFilter(state=ListState.SETTLED, text=words.strip())
+        items = tx.listings.page(chosen, limit=PAGE + 1, after=place)
+        found = (tx.requests.get(one.id) for one in items[:PAGE])
+        rows = tuple(_past_row(one) for one in found if one is not None)
+        return PastPage(rows=rows, next=items[PAGE - 1].id if len(items) > PAGE else "")
+
+    return await broker.store.read(work)
+
+
+async def past_requests(broker: Broker) -> Sequence[ApprovalRequest]:
+    """The newest requests, settled or not, for insights."""
+
+    def work(tx: Transaction) -> list[ApprovalRequest]:
+        return [*tx.past.recent(limit=MOST_LOOKED_AT), *tx.queue.open(limit=MOST_LOOKED_AT)]
+
+    return await broker.store.read(work)
+
+
+async def run_rows(broker: Broker, before: str = "") -> tuple[RunRow, ...]:
+    """Runs, the newest first."""
+
+    def work(tx: Transaction) -> tuple[RunRow, ...]:
+        found = tx.runs.all(limit=PAGE, before=before)
+        return tuple(_run_row(run_status(tx, broker.ledger, one)) for one in found)
+
+    return await broker.store.read(work)
+
+
+async def run_page(broker: Broker, prefix: str) -> RunPage:
+    """One run with all that is on record of it. Raises `UnknownRun`."""
+    history = await run_history(broker, prefix, in_utc)
+    run = history.status.run
+    requests = await broker.store.read(lambda tx: tx.requests.of(run=run.id))
+    return RunPage(
+        row=_run_row(history.status),
+        moments=history.moments[-MOST_MOMENTS:],
+        left_out=max(0, len(history.moments) - MOST_MOMENTS),
+        requests=tuple(map(_past_row, requests)),
+        is_over=run.state is not RunState.GOING,
+        loosened=tuple(map(safe_text, run.setup.loosened.texts)),
+    )
+
+
+def _run_row(status: RunStatus) -> RunRow:
+    run = status.run
+    return RunRow(
+        id=run.id,
+        agent=visible(run.agent),
+        task=safe_text(" ".join(run.prompt.split())),
+        word=status.word,
+        requester=visible(run.requester),
+        waiting=len(status.waiting),
+        started_at=run.started_at,
+        changed_at=run.changed_at,
+        detail=kept_text(run.detail),
+    )
+
+
+def _past_row(request: ApprovalRequest) -> PastRow:
+    status = status_of(request)
+    return PastRow(
+        id=request.id,
+        title=kept_text(request.title),
+        tool=visible(request.tool_name),
+        worker=visible(" > ".join(request.worker)),
+        run=visible(request.run),
+        state=str(request.state),
+        status=safe_text(status.title, secrets=request.secrets),
+        by=visible(str(status.by)) if status.by is not None else "",
+        note=safe_text(status.note, secrets=request.secrets),
+        opened_at=request.opened_at,
+        at=status.at,
+        edited=status.edited,
+    )

@@ -1,0 +1,310 @@
+"""The pages: the web inbox, drawn here. What changes anything goes through the API, sent by the pages' script."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from signoff.core.access import Permission
+from signoff.core.moment import moment_text, span
+from signoff.core.safe import safe_text
+from signoff.core.visible import visible
+from signoff.errors import SignoffError
+from signoff.server.card_page import CardPage, card_page
+from signoff.server.charts import badge, days_chart, rate_bar
+from signoff.server.endpoint import Dispatch
+from signoff.server.identity import Identity
+from signoff.server.insights import READING_STARTS, WORDS_A_MINUTE, insights, reading_time, seconds_of
+from signoff.server.languages import COOKIE, Language, language_for, languages
+from signoff.server.look_back import PAGE, history_page, past_requests, run_page, run_rows
+from signoff.server.problem import ProblemRaised, problem_of
+from signoff.server.state import ServerState
+from signoff.server.waiting_list import MOST_COUNTED, waiting_list
+
+HERE = Path(__file__).parent
+STATIC = HERE / "static"
+TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
+THEME_COOKIE = "signoff_theme"
+THEMES = ("system", "light", "dark")
+DAYS = (7, 30, 90)
+MOST_SELECTED = 50
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+"""What a page may load: our own files, and nothing else. Nothing in a page itself is run or styles anything."""
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+    "vary": "cookie, accept-language",
+}
+
+Draw: TypeAlias = Callable[["Viewer"], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewer:
+    """Somebody who looks at a page."""
+
+    state: ServerState
+    request: Request
+    identity: Identity
+    language: Language
+
+    @property
+    def base(self) -> str:
+        """Where the pages are below the host: empty, or where an application mounted them."""
+        return str(self.request.scope.get("root_path", "")).rstrip("/")
+
+    def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """A page, or a part of one."""
+        return Response(
+            _templates().get_template(template).render(**self._common(), **values),
+            status,
+            headers=HEADERS,
+            media_type="text/html",
+        )
+
+    def _common(self) -> dict[str, Any]:
+        theme = self.request.cookies.get(THEME_COOKIE, "")
+        now = self.state.broker.clock.now()
+
+        def when(moment: datetime) -> str:
+            return moment_text(moment)
+
+        def aged(moment: datetime) -> str:
+            return span(abs((now - moment).total_seconds()))
+
+        return {
+            "base": self.base,
+            "t": self.language,
+            "title_of_all": visible(self.state.title),
+            "me": visible(self.identity.actor.name),
+            "csrf": self.identity.csrf,
+            "may_answer": Permission.ANSWER in self.identity.permissions,
+            "may_run": Permission.RUN in self.identity.permissions,
+            "theme": theme if theme in THEMES else "system",
+            "themes": THEMES,
+            "languages": languages(),
+            "script_texts": json.dumps(self.language.group("script"), ensure_ascii=False),
+            "asset": _asset,
+            "now": now,
+            "when": when,
+            "aged": aged,
+            "span": span,
+            "iso": lambda moment: moment.astimezone(UTC).isoformat(),  # pyright: ignore[reportUnknownLambdaType]
+            "most_counted": MOST_COUNTED,
+            "path": self.request.url.path.removeprefix(self.base),
+        }
+
+
+async def inbox(viewer: Viewer) -> Response:
+    """The list, and the card of one request: the one that is named, or the first."""
+    state = viewer.state
+    named = str(viewer.request.path_params.get("request_id", ""))
+    listed = await waiting_list(state.broker)
+    card: CardPage | None = None
+    if named:
+        card = await card_page(state, viewer.identity, named)
+    elif rows := listed.rows:
+        card = await card_page(state, viewer.identity, rows[0].id)
+    halted = await state.broker.switch.state()
+    return viewer.page(
+        "inbox.html",
+        listed=listed,
+        card=card,
+        named=bool(named),
+        halted=safe_text(halted),
+        workers=sorted(visible(one) for one in state.runs.workers()) if state.runs is not None else [],
+    )
+
+
+async def list_part(viewer: Viewer) -> Response:
+    """The list alone, or the part of it after a request."""
+    listed = await waiting_list(viewer.state.broker, viewer.request.query_params.get("after", ""))
+    return viewer.page("list.html", listed=listed, selected="", workers=[])
+
+
+async def card_part(viewer: Viewer) -> Response:
+    """One card alone."""
+    card = await card_page(viewer.state, viewer.identity, viewer.request.path_params["request_id"])
+    return viewer.page("card.html", card=card)
+
+
+async def selection(viewer: Viewer) -> Response:
+    """Several cards, to be read before they are answered together."""
+    ids = list(dict.fromkeys(viewer.request.query_params.getlist("id")))[:MOST_SELECTED]
+    cards = [await card_page(viewer.state, viewer.identity, one) for one in ids]
+    return viewer.page("selection.html", cards=cards)
+
+
+async def runs(viewer: Viewer) -> Response:
+    before = viewer.request.query_params.get("before", "")
+    rows = await run_rows(viewer.state.broker, before)
+    workers = viewer.state.runs.workers() if viewer.state.runs is not None else {}
+    return viewer.page(
+        "runs.html", rows=rows, workers={visible(name): visible(about) for name, about in sorted(workers.items())}
+    )
+
+
+async def run(viewer: Viewer) -> Response:
+    found = await run_page(viewer.state.broker, viewer.request.path_params["run_id"])
+    return viewer.page("run.html", run=found, can_resume=viewer.state.runs is not None)
+
+
+async def history(viewer: Viewer) -> Response:
+    query = viewer.request.query_params
+    words, after = query.get("q", "")[:200], query.get("after", "")
+    found = await history_page(viewer.state.broker, words, after)
+    return viewer.page("history.html", found=found, words=words, size=PAGE)
+
+
+async def insights_page(viewer: Viewer) -> Response:
+    wanted = viewer.request.query_params.get("days", "")
+    days = int(wanted) if wanted.isdecimal() and int(wanted) in DAYS else DAYS[1]
+    broker, t = viewer.state.broker, viewer.language
+    requests = await past_requests(broker)
+    found = insights(requests, now=broker.clock.now(), days=days)
+    chart = days_chart(
+        found.days, title=t("insights.over_time"), about=t("insights.chart", asked=found.asked, decided=found.decided)
+    )
+    fast = [
+        (one.id, visible(one.tool_name), seconds_of(one), reading_time(one).total_seconds(), visible(str(by)))
+        for one in found.too_fast
+        if one.decision is not None and (by := one.decision.by) is not None
+    ]
+    return viewer.page(
+        "insights.html",
+        found=found,
+        days=days,
+        all_days=DAYS,
+        chart=chart,
+        rate_bar=rate_bar,
+        fast=fast,
+        visible=visible,
+        looked_at=len(requests),
+        reading=(int(READING_STARTS.total_seconds()), WORDS_A_MINUTE),
+    )
+
+
+async def settings(viewer: Viewer) -> Response:
+    return viewer.page(
+        "settings.html",
+        halted=safe_text(await viewer.state.broker.switch.state()),
+        may_admin=Permission.ADMIN in viewer.identity.permissions,
+    )
+
+
+PAGES: tuple[tuple[str, str, Draw], ...] = (
+    ("/", "inbox", inbox),
+    ("/requests/{request_id}", "request_page", inbox),
+    ("/fragments/list", "list_part", list_part),
+    ("/fragments/requests/{request_id}", "card_part", card_part),
+    ("/fragments/selection", "selection", selection),
+    ("/runs", "runs_page", runs),
+    ("/runs/{run_id}", "run_page", run),
+    ("/history", "history", history),
+    ("/insights", "insights", insights_page),
+    ("/settings", "settings", settings),
+)
+"""Every page: where it is, its name, and what draws it. All of them want the permission to read."""
+
+
+def page_routes(dispatch: Dispatch) -> list[BaseRoute]:
+    """Routes of the pages, and of what they load."""
+
+    def route(path: str, name: str, draw: Draw) -> Route:
+        async def answer(request: Request) -> Response:
+            return await _answered(dispatch, draw, request)
+
+        return Route(path, answer, methods=["GET"], name=name)
+
+    return [
+        *(route(*one) for one in PAGES),
+        Route("/favicon.svg", _favicon, name="favicon"),
+        Route("/static/{name}", _static, name="static"),
+    ]
+
+
+async def _answered(dispatch: Dispatch, draw: Draw, request: Request) -> Response:
+    language = language_for(request.cookies.get(COOKIE, ""), request.headers.get("accept-language", ""))
+    base = str(request.scope.get("root_path", "")).rstrip("/")
+    path = request.url.path.removeprefix(base)
+    try:
+        identity = await dispatch.admitted(request, Permission.READ, writes=False)
+    except ProblemRaised as problem:
+        if problem.status == 401 and not path.startswith("/fragments/"):
+            here = path + (f"?{request.url.query}" if request.url.query else "")
+            return RedirectResponse(f"{base}/sign-in?next={quote(here, safe='/')}", 303, headers=HEADERS)
+        return _problem_page(language, base, problem)
+    viewer = Viewer(state=dispatch.state, request=request, identity=identity, language=language)
+    try:
+        return await draw(viewer)
+    except SignoffError as error:
+        return _problem_page(language, base, problem_of(error))
+
+
+def _problem_page(language: Language, base: str, problem: ProblemRaised) -> Response:
+    text = _templates().get_template("problem.html").render(t=language, base=base, problem=problem, asset=_asset)
+    return Response(text, problem.status, headers={**problem.headers, **HEADERS}, media_type="text/html")
+
+
+async def _favicon(request: Request) -> Response:
+    wanted = request.query_params.get("n", "")
+    count = int(wanted) if wanted.isdecimal() and len(wanted) < 7 else 0
+    headers = {"cache-control": "max-age=86400", "x-content-type-options": "nosniff", "content-security-policy": POLICY}
+    return Response(badge(count), headers=headers, media_type="image/svg+xml")
+
+
+async def _static(request: Request) -> Response:
+    found = _files().get(request.path_params["name"])
+    if found is None:
+        return Response("there is no such file", 404, media_type="text/plain")
+    body, kind, mark = found
+    fresh = request.query_params.get("v") == mark
+    headers = {
+        "cache-control": "max-age=31536000, immutable" if fresh else "no-cache",
+        "etag": f'"{mark}"',
+        "x-content-type-options": "nosniff",
+    }
+    if request.headers.get("if-none-match") == f'"{mark}"':
+        return Response(status_code=304, headers=headers)
+    return Response(body, headers={**headers, "content-type": kind})
+
+
+@lru_cache(maxsize=1)
+def _files() -> Mapping[str, tuple[bytes, str, str]]:
+    """What pages load, by name: only what is known can be asked for."""
+    found = {file.name: (file.read_bytes(), TYPES[file.suffix]) for file in STATIC.iterdir() if file.suffix in TYPES}
+    return {name: (body, kind, sha256(body).hexdigest()[:16]) for name, (body, kind) in found.items()}
+
+
+def _asset(name: str) -> str:
+    """A file's address below the base: another one where the file is another."""
+    return f"/static/{name}?v={_files()[name][2]}"
+
+
+@lru_cache(maxsize=1)
+def _templates() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

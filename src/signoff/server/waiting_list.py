@@ -1,0 +1,141 @@
+"""What waits, for the page's list: grouped by run, a part at a time. Every text in it is safe to show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from signoff.broker import Broker
+from signoff.core.inbox_row import Item
+from signoff.core.request import State
+from signoff.core.request_context import shortened
+from signoff.core.safe import kept_text, safe_text
+from signoff.core.visible import visible
+from signoff.ports import Transaction
+
+PART = 100
+"""Rows that are drawn at once."""
+MOST_COUNTED = 99_999
+"""From here on it is said that there are more."""
+_LONGEST_TASK = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListRow:
+    """One request in the list."""
+
+    id: str
+    title: str
+    tool: str
+    worker: str
+    role: str
+    quorum: int
+    votes: int
+    assigned: str
+    opened_at: datetime
+    deadline: datetime | None
+    escalated: bool
+    is_unknown: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunGroup:
+    """Requests of one run."""
+
+    run: str
+    """Its id; empty for requests of no saved run."""
+    task: str
+    worker: str
+    rows: tuple[ListRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingList:
+    """A part of the list."""
+
+    groups: tuple[RunGroup, ...]
+    count: int
+    """How many wait, counted up to `MOST_COUNTED`."""
+    more: bool
+    """Whether there are more than are counted."""
+    last: str
+    """Id of the last row, where there are rows after it: what the next part comes after."""
+
+    @property
+    def rows(self) -> list[ListRow]:
+        return [row for group in self.groups for row in group.rows]
+
+
+async def waiting_list(broker: Broker, after: str = "", *, part: int = PART) -> WaitingList:
+    """The oldest of what waits, or those after a request."""
+
+    def work(tx: Transaction) -> WaitingList:
+        before = tx.requests.get(after) if after else None
+        start = _place_of(before.id, before.opened_at) if before is not None and before.opened_at is not None else None
+        items = tx.queue.page(limit=part + 1, after=start)
+        shown, count = items[:part], tx.listings.waiting(most=MOST_COUNTED + 1)
+        return WaitingList(
+            groups=tuple(_groups(tx, shown)),
+            count=min(count, MOST_COUNTED),
+            more=count > MOST_COUNTED,
+            last=shown[-1].id if len(items) > len(shown) else "",
+        )
+
+    await broker.sweep()
+    return await broker.store.read(work)
+
+
+def _groups(tx: Transaction, items: Sequence[Item]) -> list[RunGroup]:
+    """Runs in the order of their oldest request; what belongs to no run stays alone, by its workers."""
+    by_run: dict[tuple[str, str], list[Item]] = {}
+    for item in items:
+        by_run.setdefault((item.run, "" if item.run else item.worker), []).append(item)
+    found: list[RunGroup] = []
+    for (run_id, worker), rows in by_run.items():
+        run = tx.runs.get(run_id) if run_id else None
+        task = shortened(" ".join(run.prompt.split()), _LONGEST_TASK) if run is not None else ""
+        found.append(
+            RunGroup(
+                run=visible(run_id),
+                task=safe_text(task),
+                worker=visible(worker or rows[0].worker),
+                rows=tuple(map(_row, rows)),
+            )
+        )
+    return found
+
+
+def _row(item: Item) -> ListRow:
+    return ListRow(
+        id=item.id,
+        title=kept_text(item.title),
+        tool=visible(item.tool),
+        worker=visible(item.worker),
+        role=visible(item.role),
+        quorum=item.quorum,
+        votes=item.votes,
+        assigned=visible(item.assigned),
+        opened_at=item.opened_at,
+        deadline=item.deadline,
+        escalated=item.escalated,
+        is_unknown=item.state is State.UNKNOWN,
+    )
+
+
+def _place_of(request_id: str, opened_at: datetime) -> Item:
+    """An item as far as a page needs it to begin after it."""
+    return Item(
+        id=request_id,
+        state=State.PENDING,
+        title="",
+        tool="",
+        worker="",
+        run="",
+        role="",
+        quorum=1,
+        votes=0,
+        assigned="",
+        opened_at=opened_at,
+        deadline=None,
+    )
