@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from signoff.broker.comments import unanswered
 from signoff.core.access import Permission
 from signoff.core.card import APPROVING, Card, CardArg, Choice
-from signoff.core.comment import Comment
+from signoff.core.comment import Comment, unanswered
 from signoff.core.lifecycle import OPEN
 from signoff.core.people import person_key
 from signoff.core.redact import redact
