@@ -530,7 +530,7 @@ INDICES = [
     ("claimed", "SCAN r USING INDEX requests_claimed"),
     ("drop_results", "SEARCH requests USING INDEX requests_run (run=?)"),
     ("grants_about", "SEARCH grants USING INDEX grants_about (tool=? AND memory_key=?)"),
-    ("runs_going", "SCAN runs USING INDEX runs_going"),
+    ("runs_going", "SEARCH runs USING INDEX runs_going (nr<?)"),
     (
         "delivery",
         "SEARCH deliveries USING INDEX sqlite_autoindex_deliveries_1 (channel=? AND kind=? AND about=?",

@@ -12,7 +12,7 @@ import click
 from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
-    from signoff.cli.approvals import Approvals, GivenAnswer, PreparedAnswer, TypedAnswer
+    from signoff.cli.command_approvals import CommandApprovals, GivenAnswer, PreparedAnswer, TypedAnswer
     from signoff.cli.remember import RememberOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -83,7 +83,7 @@ def approve(
     if arguments is not None and remember is not None:
         raise click.UsageError("--remember is for calls as they are asked; other arguments (--args) hold once")
     wish = _wish(remember, scope, until, uses, budget)
-    from signoff.cli.approvals import TypedAnswer
+    from signoff.cli.command_approvals import TypedAnswer
     from signoff.cli.json_argument import given_args
 
     args = given_args(arguments) if arguments is not None else None
@@ -116,7 +116,7 @@ def deny(
       signoff deny k3f9 q8w2 --note "not on a Friday"
       signoff deny k3f9 --remember exact --for run
     """
-    from signoff.cli.approvals import TypedAnswer
+    from signoff.cli.command_approvals import TypedAnswer
 
     _give(
         TypedAnswer(False, note, None, _wish(remember, scope, until, None, None), yes),
@@ -162,7 +162,7 @@ def _give(
     from signoff.cli.open_approvals import with_approvals
     from signoff.cli.terminal_text import safe
 
-    async def work(approvals: Approvals) -> bool:
+    async def work(approvals: CommandApprovals) -> bool:
         ready = [await approvals.prepared(one, answer) for one in dict.fromkeys(request_ids)]
         if answer.wish is not None and not _confirmed(ready, answer.yes):
             click.echo("Nothing was answered.", err=True)
@@ -269,7 +269,7 @@ def _data(done: Done) -> Mapping[str, Any]:
     }
 
 
-async def _hint(approvals: Approvals, done: Sequence[Done]) -> None:
+async def _hint(approvals: CommandApprovals, done: Sequence[Done]) -> None:
     """Which runs can go on now, if no process is about to notice by itself."""
     from signoff.cli.request_report import going_on
 

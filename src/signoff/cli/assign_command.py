@@ -9,7 +9,7 @@ import click
 from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
-    from signoff.cli.approvals import Approvals, HandedOverRequest
+    from signoff.cli.command_approvals import CommandApprovals, HandedOverRequest
 
 
 @click.command(no_args_is_help=True)
@@ -59,7 +59,7 @@ def _assign(request_id: str, to: str | None, name: str | None, store: str | None
     """To the person who types, where `to` is None; to nobody, where it is empty."""
     from signoff.cli.open_approvals import with_approvals
 
-    async def work(approvals: Approvals) -> str:
+    async def work(approvals: CommandApprovals) -> str:
         return _told(await approvals.hand_over(request_id, to))
 
     click.echo(with_approvals(store, policy, name, work))

@@ -12,7 +12,7 @@ from signoff.core.comment import CommentKind
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.cli.approvals import Approvals
+    from signoff.cli.command_approvals import CommandApprovals
     from signoff.cli.request_report import Sheet
     from signoff.config import Settings
 
@@ -121,7 +121,7 @@ def _say(
     if asks_agent and is_elsewhere(store):
         raise click.UsageError("--agent asks the agent's model from here; with a server, the server does that")
 
-    async def work(approvals: Approvals) -> tuple[Sheet, dict[str, Any]]:
+    async def work(approvals: CommandApprovals) -> tuple[Sheet, dict[str, Any]]:
         return await approvals.say(request_id, text, kind, question)
 
     sheet, said = with_approvals(store, policy, name, work)

@@ -11,7 +11,7 @@ import click
 from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
-    from signoff.cli.approvals import Approvals
+    from signoff.cli.command_approvals import CommandApprovals
 
 GrantSheet = Mapping[str, Any]
 """A grant, as `signoff.reports.grant_report` gives it."""
@@ -40,7 +40,7 @@ def list_grants(everything: bool, as_json: bool, store: str | None, policy: str 
     from signoff.cli.open_broker import say_where
     from signoff.cli.terminal_text import as_json as json_line
 
-    async def work(approvals: Approvals) -> Sequence[GrantSheet]:
+    async def work(approvals: CommandApprovals) -> Sequence[GrantSheet]:
         return await approvals.grants(everything=everything)
 
     found = with_approvals(store, policy, None, work)
@@ -72,7 +72,7 @@ def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, poli
     from signoff.cli.open_approvals import with_approvals
     from signoff.cli.terminal_text import safe
 
-    async def work(approvals: Approvals) -> bool:
+    async def work(approvals: CommandApprovals) -> bool:
         are_all = all([await _revoke(approvals, one) for one in dict.fromkeys(grant_ids)])
         if not are_all:
             click.echo(f"  {safe(approvals.place)}", err=True)
@@ -82,7 +82,7 @@ def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, poli
         sys.exit(FAILED)
 
 
-async def _revoke(approvals: Approvals, given: str) -> bool:
+async def _revoke(approvals: CommandApprovals, given: str) -> bool:
     from signoff.cli.request_report import moment_of
     from signoff.cli.terminal_text import by_wall_clock, local, safe
     from signoff.core.visible import visible
@@ -117,7 +117,7 @@ def explain(grant_id: str, as_json: bool, store: str | None, policy: str | None)
     from signoff.cli.open_approvals import with_approvals
     from signoff.cli.terminal_text import as_json as json_line
 
-    async def work(approvals: Approvals) -> GrantSheet:
+    async def work(approvals: CommandApprovals) -> GrantSheet:
         return await approvals.grant(grant_id)
 
     grant = with_approvals(store, policy, None, work)

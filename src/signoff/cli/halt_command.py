@@ -9,7 +9,7 @@ import click
 from signoff.cli import shared_options
 
 if TYPE_CHECKING:
-    from signoff.cli.approvals import Approvals
+    from signoff.cli.command_approvals import CommandApprovals
     from signoff.store.chosen import ChosenStore
 
 
@@ -29,7 +29,7 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
     from signoff.cli.server_choice import is_elsewhere
     from signoff.cli.terminal_text import by_wall_clock, safe
 
-    async def work(approvals: Approvals) -> str:
+    async def work(approvals: CommandApprovals) -> str:
         return await approvals.halt(note)
 
     is_new = not is_elsewhere(store) and _meant("halt", store, policy).is_missing
@@ -70,7 +70,7 @@ def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -
     from signoff.cli.open_broker import say_where
     from signoff.cli.server_choice import is_elsewhere
 
-    async def work(approvals: Approvals) -> bool:
+    async def work(approvals: CommandApprovals) -> bool:
         return await approvals.unhalt(note)
 
     if not is_elsewhere(store):

@@ -1,4 +1,4 @@
-"""Approvals in a store that this machine can open."""
+"""CommandApprovals in a store that this machine can open."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from signoff.cli.approvals import (
+from signoff.cli.command_approvals import (
     VIA,
     CancelledRun,
     GivenAnswer,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class LocalApprovals:
-    """Implements `Approvals` over a broker."""
+    """Implements `CommandApprovals` over a broker."""
 
     def __init__(self, broker: Broker, settings: Settings, store: str | None, name: str | None) -> None:
         """`name` is who types; None: whoever is logged in."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from signoff.cli.approvals import Approvals
+from signoff.cli.command_approvals import CommandApprovals
 from signoff.cli.server_choice import is_elsewhere
 from signoff.errors import UnknownRequest, UnknownRun
 
@@ -16,7 +16,7 @@ def with_approvals(
     store: str | None,
     policy: str | None,
     name: str | None,
-    work: Callable[[Approvals], Awaitable[T]],
+    work: Callable[[CommandApprovals], Awaitable[T]],
     *,
     make: bool = False,
 ) -> T:
@@ -36,7 +36,7 @@ def with_approvals(
 
 
 async def _remotely(
-    store: str | None, policy: str | None, name: str | None, work: Callable[[Approvals], Awaitable[T]]
+    store: str | None, policy: str | None, name: str | None, work: Callable[[CommandApprovals], Awaitable[T]]
 ) -> T:
     from signoff.cli.remote_approvals import RemoteApprovals
     from signoff.cli.server_client import server_for

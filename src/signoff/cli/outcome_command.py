@@ -9,7 +9,7 @@ import click
 from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
-    from signoff.cli.approvals import Approvals
+    from signoff.cli.command_approvals import CommandApprovals
     from signoff.cli.request_report import Sheet
 
 RISK = "Its process may be stopped rather than gone: if it was inside the tool and goes on, the call may still happen."
@@ -38,7 +38,7 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
     from signoff.cli.open_approvals import with_approvals
     from signoff.cli.request_report import going_on
 
-    async def work(approvals: Approvals) -> str:
+    async def work(approvals: CommandApprovals) -> str:
         if said == "stop-run":
             return await _stop_run(approvals, await approvals.request(request_id), note)
         request = await approvals.tell(request_id, happened=said == "happened", note=note)
@@ -51,7 +51,7 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
     click.echo(with_approvals(store, policy, name, work))
 
 
-async def _stop_run(approvals: Approvals, request: Sheet, note: str) -> str:
+async def _stop_run(approvals: CommandApprovals, request: Sheet, note: str) -> str:
     from signoff.cli.request_report import late_text
     from signoff.cli.terminal_text import safe
     from signoff.errors import RequestError

@@ -11,7 +11,7 @@ from signoff.cli import shared_options
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.cli.approvals import Approvals
+    from signoff.cli.command_approvals import CommandApprovals
     from signoff.config import Settings
 
 
@@ -31,7 +31,7 @@ def people(ctx: click.Context, as_json: bool, store: str | None, policy: str | N
     from signoff.cli.open_approvals import with_approvals
     from signoff.cli.terminal_text import as_json as json_line
 
-    async def work(approvals: Approvals) -> dict[str, Any]:
+    async def work(approvals: CommandApprovals) -> dict[str, Any]:
         return await approvals.people()
 
     found = with_approvals(store, policy, None, work)
@@ -137,7 +137,7 @@ def delegate(absent: str, deputy: str, until: str, name: str | None, store: str 
     since = now()
     end = when(until, since)
 
-    async def work(approvals: Approvals) -> tuple[str, str]:
+    async def work(approvals: CommandApprovals) -> tuple[str, str]:
         return await approvals.delegate(absent, deputy, end, since)
 
     whom, who = with_approvals(store, policy, name, work, make=True)

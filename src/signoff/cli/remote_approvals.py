@@ -1,4 +1,4 @@
-"""Approvals by way of a server: the token says who, and the server's rules say what they may."""
+"""CommandApprovals by way of a server: the token says who, and the server's rules say what they may."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from signoff.cli.approvals import (
+from signoff.cli.command_approvals import (
     CancelledRun,
     GivenAnswer,
     HandedOverRequest,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class RemoteApprovals:
-    """Implements `Approvals` over the HTTP API."""
+    """Implements `CommandApprovals` over the HTTP API."""
 
     def __init__(self, server: ApprovalServer) -> None:
         self._server = server

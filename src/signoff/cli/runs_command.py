@@ -11,7 +11,7 @@ import click
 from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
-    from signoff.cli.approvals import Approvals, CancelledRun
+    from signoff.cli.command_approvals import CommandApprovals, CancelledRun
 
 RunSheet = Mapping[str, Any]
 """A run or several, as `signoff.reports.run_report` gives them."""
@@ -41,7 +41,7 @@ def runs(
     from signoff.cli.open_broker import say_where
     from signoff.cli.terminal_text import as_json as json_line
 
-    async def work(approvals: Approvals) -> RunSheet:
+    async def work(approvals: CommandApprovals) -> RunSheet:
         return await approvals.runs(everything=everything, limit=limit)
 
     found = with_approvals(store, policy, None, work)
@@ -127,7 +127,7 @@ def show(run_id: str, as_json: bool, store: str | None, policy: str | None) -> N
     from signoff.cli.open_approvals import with_approvals
     from signoff.cli.terminal_text import as_json as json_line
 
-    async def work(approvals: Approvals) -> RunSheet:
+    async def work(approvals: CommandApprovals) -> RunSheet:
         return await approvals.run(run_id)
 
     found = with_approvals(store, policy, None, work)
@@ -182,7 +182,7 @@ def cancel(run_id: str, name: str | None, note: str, store: str | None, policy: 
     from signoff.cli.open_approvals import with_approvals
     from signoff.cli.terminal_text import count, safe
 
-    async def work(approvals: Approvals) -> CancelledRun:
+    async def work(approvals: CommandApprovals) -> CancelledRun:
         return await approvals.cancel(run_id, note)
 
     done = with_approvals(store, policy, name, work)

@@ -15,7 +15,7 @@ from signoff.errors import WrongUse
 
 if TYPE_CHECKING:
     from signoff.channels.screen import Screen
-    from signoff.cli.approvals import Approvals
+    from signoff.cli.command_approvals import CommandApprovals
     from signoff.cli.request_report import Sheet
 
 ROWS = 500
@@ -49,7 +49,7 @@ def show(
     """
     from signoff.cli.open_approvals import with_approvals
 
-    async def work(approvals: Approvals) -> Sheet:
+    async def work(approvals: CommandApprovals) -> Sheet:
         return await approvals.request(request_id)
 
     if arg is not None and (as_json or whole):

@@ -46,7 +46,7 @@ Fields: TypeAlias = "list[tuple[str, str]]"
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _SignInForm:
     action: str
     button: str
     fields: Fields
@@ -122,7 +122,7 @@ class SignIn:
         held = seal.open(_FORM, request.cookies.get(cookie_name(request, FORM_COOKIE), ""))
         mark = held or secrets.token_urlsafe(16)
         fields = [("link", secret), ("next", goal), ("token", seal.mark(_FIELD, mark))]
-        form = _Form("/sign-in", f"Sign in as {visible(person.name)}", fields)
+        form = _SignInForm("/sign-in", f"Sign in as {visible(person.name)}", fields)
         lines = ("The link works once.",)
         response = self._show(request, "Sign in", lines=lines, form=form, goal=goal)
         set_cookie(response, request, FORM_COOKIE, seal.close(_FORM, mark), _FORM_LASTS)
@@ -203,7 +203,7 @@ class SignIn:
         identity = await self._keys(request)
         if identity is None or not identity.csrf:
             return RedirectResponse(f"{_base(request)}/sign-in", status_code=303)
-        form = _Form("/sign-out", "Sign out", [("csrf", identity.csrf)])
+        form = _SignInForm("/sign-out", "Sign out", [("csrf", identity.csrf)])
         return self._show(request, "Sign out", lines=(f"You are {visible(identity.actor.name)}.",), form=form)
 
     async def sign_out(self, request: Request) -> Response:
@@ -250,7 +250,7 @@ class SignIn:
         status: int = 200,
         problem: str = "",
         lines: Sequence[str] = (),
-        form: _Form | None = None,
+        form: _SignInForm | None = None,
         goal: str = "",
     ) -> HTMLResponse:
         provider: dict[str, str] | None = None

@@ -79,7 +79,7 @@ class CancelledRun:
     """Whether a process has it in hand, which stops at its next step."""
 
 
-class Approvals(Protocol):
+class CommandApprovals(Protocol):
     """What commands need. Reports are those of `signoff.reports`; errors are the same here and there."""
 
     @property
