@@ -47,7 +47,7 @@ Fields: TypeAlias = "list[tuple[str, str]]"
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _ButtonForm:
     action: str
     button: str
     fields: Fields
@@ -124,7 +124,7 @@ class SignIn:
         held = seal.open(_FORM, request.cookies.get(cookie_name(request, FORM_COOKIE), ""))
         mark = held or secrets.token_urlsafe(16)
         fields = [("link", secret), ("next", goal), ("token", seal.mark(_FIELD, mark))]
-        form = _Form("/sign-in", words("sign_in.as", name=visible(person.name)), fields)
+        form = _ButtonForm("/sign-in", words("sign_in.as", name=visible(person.name)), fields)
         response = self._show(request, "sign_in.title", lines=(words("sign_in.once"),), form=form, goal=goal)
         set_cookie(response, request, FORM_COOKIE, seal.close(_FORM, mark), _FORM_LASTS)
         return response
@@ -205,7 +205,7 @@ class SignIn:
         if identity is None or not identity.csrf:
             return RedirectResponse(f"{_base(request)}/sign-in", status_code=303)
         words = _words(request)
-        form = _Form("/sign-out", words("sign_in.out"), [("csrf", identity.csrf)])
+        form = _ButtonForm("/sign-out", words("sign_in.out"), [("csrf", identity.csrf)])
         lines = (words("sign_in.you", name=visible(identity.actor.name)),)
         return self._show(request, "sign_in.out", lines=lines, form=form)
 
@@ -253,7 +253,7 @@ class SignIn:
         status: int = 200,
         problem: str = "",
         lines: Sequence[str] = (),
-        form: _Form | None = None,
+        form: _ButtonForm | None = None,
         goal: str = "",
     ) -> HTMLResponse:
         words, provider = _words(request), None
