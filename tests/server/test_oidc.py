@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ from joserfc import jwk, jwt
 from tests.server.doors import PUBLIC, Doors, cookies_of
 from tests.server.openid import Claims, Provider, running
 
+from signoff.broker.wall_clock import SystemClock
 from signoff.config import Settings, load_settings
 from signoff.core.access import AccessKind
 from signoff.errors import MissingExtra, WrongFile
 from signoff.server.oidc import OidcProvider
-from signoff.testing import FakeClock
 
 pytestmark = [  # the provider uses what its library no longer likes
     pytest.mark.filterwarnings("ignore:get_jwt_config:DeprecationWarning"),
@@ -38,6 +38,18 @@ server:
     {more}
 policy: [{{ask: "*"}}]
 """
+
+
+class RunningClock(SystemClock):
+    """The time of the provider, which goes on; it can be moved on besides."""
+
+    ahead = timedelta(0)
+
+    def now(self) -> datetime:
+        return super().now() + self.ahead
+
+    def advance(self, by: timedelta) -> None:
+        self.ahead += by
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +81,7 @@ def made(tmp_path: Path, provider: Provider) -> Callable[..., Doors]:
             people=dict(read.people),
             entry=read.server,
             provider=OidcProvider(read.server.oidc, read.server.url),
-            clock=FakeClock(datetime.now(UTC)),
+            clock=RunningClock(),
         )
 
     return make

@@ -50,6 +50,17 @@ async def test_the_page_says_who_signs_in_and_has_nothing_inline(doors: Doors) -
         assert (await browser.get(style)).headers["content-type"].startswith("text/css")
 
 
+async def test_the_page_speaks_the_language_of_the_browser(doors: Doors) -> None:
+    async with doors.browser() as browser:
+        browser.headers["Accept-Language"] = "de-AT,en;q=0.5"
+        page = await browser.get("/sign-in", params={"link": await doors.link("ben")})
+        assert '<html lang="de">' in page.text and "Als ben anmelden" in page.text
+        spent = await browser.post("/sign-in", data={**fields_of(page.text), "link": "sol_made-up"})
+        assert (spent.status_code, "widerrufen" in spent.text) == (403, True)
+        out = await browser.get("/sign-in", headers={"Accept-Language": "fr"})
+        assert '<html lang="en">' in out.text
+
+
 @pytest.mark.parametrize(
     ("url", "name", "flags"),
     [

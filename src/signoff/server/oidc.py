@@ -33,13 +33,15 @@ _log = logging.getLogger("signoff.server")
 
 
 class SignInRefused(Exception):
-    """Somebody is not let in; the text is for them."""
+    """Somebody is not let in. They are told a text of the pages, by its key, with values in it."""
 
-    def __init__(self, text: str, status: int, *, wait: int = 0) -> None:
+    def __init__(self, text: str, status: int, *, wait: int = 0, **values: str) -> None:
         super().__init__(text)
+        self.text = text
         self.status = status
         self.wait = wait
         """Seconds until it may be tried again."""
+        self.values: Mapping[str, object] = {**values, **({"wait": wait} if wait else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +107,10 @@ class OidcProvider:
     async def claims(self, flow: Flow, answer: Mapping[str, str], now: datetime) -> Mapping[str, Any]:
         """What the provider says about whoever it sent back; raises `SignInRefused`."""
         if error := answer.get("error"):
-            raise SignInRefused(f"{self.name} did not let you in: {visible(error)[:100]}", 403)
+            raise SignInRefused("sign_in.denied", 403, provider=self.name, error=visible(error)[:100])
         # RFC 9207: an answer of another provider is none.
         if answer.get("iss", self._entry.issuer) != self._entry.issuer or not answer.get("code"):
-            raise SignInRefused("This is no answer of the provider's. Sign in again.", 403)
+            raise SignInRefused("sign_in.no_answer", 403)
         metadata = await self._known(now)
         try:
             async with self._client(metadata) as client:
@@ -138,7 +140,7 @@ class OidcProvider:
         if self._entry.claim != EMAIL:
             return next((one for one in people.values() if person_key(one.name) == person_key(said)), None)
         if claims.get("email_verified") not in (True, "true"):
-            raise SignInRefused(f"{self.name} has not verified your address, so it does not say who you are.", 403)
+            raise SignInRefused("sign_in.unverified", 403, provider=self.name)
         found = [one for one in people.values() if one.email and email_key(one.email) == email_key(said)]
         return found[0] if len(found) == 1 else None
 
@@ -210,7 +212,7 @@ class OidcProvider:
     def _failed(self, error: Exception) -> SignInRefused:
         """What is told; what is wrong is for whoever reads the log, and holds no secret."""
         _log.warning("sign-in at %s failed: %s: %s", self.name, type(error).__name__, visible(str(error))[:300])
-        return SignInRefused(f"Signing in at {self.name} failed; the server's log says why. Try again.", 502)
+        return SignInRefused("sign_in.failed", 502, provider=self.name)
 
 
 async def _more(client: Any, metadata: Mapping[str, Any], claims: Mapping[str, Any]) -> Mapping[str, Any]:

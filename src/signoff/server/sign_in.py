@@ -24,8 +24,10 @@ from signoff.core.access import AccessKey, AccessKind
 from signoff.core.safe import safe_text
 from signoff.core.visible import visible
 from signoff.errors import WrongUse
+from signoff.server import languages
 from signoff.server.endpoint import CSRF_HEADER
 from signoff.server.key_identity import COOKIE, KeyIdentity, cookie_name, set_cookie
+from signoff.server.languages import Language, language_for
 from signoff.server.oidc import Flow, OidcProvider, SignInRefused
 from signoff.server.rate_limit import RateLimit
 from signoff.server.seal import Seal, is_same
@@ -40,13 +42,12 @@ _FORM_LASTS = timedelta(hours=1)
 _FLOW_LASTS = timedelta(minutes=10)
 _GONE = timedelta(0)
 _FORM, _FIELD, _FLOW = "form", "form field", "oidc"
-_SPENT = "This link was used before, has expired or was revoked. Ask for a new one."
 
 Fields: TypeAlias = "list[tuple[str, str]]"
 
 
 @dataclass(frozen=True, slots=True)
-class _SignInForm:
+class _ButtonForm:
     action: str
     button: str
     fields: Fields
@@ -98,9 +99,10 @@ class SignIn:
             try:
                 return await handle(request)
             except SignInRefused as refused:
-                headers = {"Retry-After": str(refused.wait)} if refused.wait else None
-                response = self._show(request, "Not signed in", status=refused.status, problem=str(refused))
-                response.headers.update(headers or {})
+                problem = _words(request)(refused.text, **refused.values)
+                response = self._show(request, "sign_in.refused", status=refused.status, problem=problem)
+                if refused.wait:
+                    response.headers["Retry-After"] = str(refused.wait)
                 return response
 
         return answer
@@ -109,22 +111,21 @@ class SignIn:
 
     async def look(self, request: Request) -> Response:
         """The page that a link leads to; the way in, where there is no link. Changes nothing."""
-        goal = local_path(request.query_params.get("next", ""))
+        goal, words = local_path(request.query_params.get("next", "")), _words(request)
         secret = request.query_params.get("link", "")
         if not secret:
-            lines = () if self._provider is not None else _WAYS
-            return self._show(request, "Sign in", lines=lines, goal=goal)
+            lines = () if self._provider is not None else (words("sign_in.by_link"), words("sign_in.by_start"))
+            return self._show(request, "sign_in.title", lines=lines, goal=goal)
         link = await self._access.find(AccessKind.LINK, secret)
         person = self._keys.person(link.holder) if link is not None else None
         if person is None:
-            return self._show(request, "Sign in", status=403, problem=_SPENT, goal=goal)
+            return self._show(request, "sign_in.title", status=403, problem=words("sign_in.spent"), goal=goal)
         seal = await self._keys.seal()
         held = seal.open(_FORM, request.cookies.get(cookie_name(request, FORM_COOKIE), ""))
         mark = held or secrets.token_urlsafe(16)
         fields = [("link", secret), ("next", goal), ("token", seal.mark(_FIELD, mark))]
-        form = _SignInForm("/sign-in", f"Sign in as {visible(person.name)}", fields)
-        lines = ("The link works once.",)
-        response = self._show(request, "Sign in", lines=lines, form=form, goal=goal)
+        form = _ButtonForm("/sign-in", words("sign_in.as", name=visible(person.name)), fields)
+        response = self._show(request, "sign_in.title", lines=(words("sign_in.once"),), form=form, goal=goal)
         set_cookie(response, request, FORM_COOKIE, seal.close(_FORM, mark), _FORM_LASTS)
         return response
 
@@ -136,15 +137,15 @@ class SignIn:
         seal = await self._keys.seal()
         mark = seal.open(_FORM, request.cookies.get(cookie_name(request, FORM_COOKIE), ""))
         if mark is None or not is_same(fields.get("token", ""), seal.mark(_FIELD, mark)):
-            raise SignInRefused("This page is out of date, or the browser keeps no cookies. Open the link again.", 403)
+            raise SignInRefused("sign_in.stale_form", 403)
         secret = fields.get("link", "")
         link = await self._access.find(AccessKind.LINK, secret)
         if link is None or self._keys.person(link.holder) is None:
-            raise SignInRefused(_SPENT, 403)
+            raise SignInRefused("sign_in.spent", 403)
         try:
             _, made = await self._access.redeem(secret, lasts=self._lasts, label=_browser(request))
         except WrongUse as error:  # somebody was faster
-            raise SignInRefused(_SPENT, 403) from error
+            raise SignInRefused("sign_in.spent", 403) from error
         response = await self._let_in(request, made, fields.get("next", ""))
         set_cookie(response, request, FORM_COOKIE, "", _GONE)
         return response
@@ -180,7 +181,7 @@ class SignIn:
         claims = await provider.claims(flow, request.query_params, self._clock.now())
         person = provider.person(claims, self._keys.people())
         if person is None or self._keys.person(person.name) is None:
-            raise SignInRefused("You are known there, but nobody here has that address or name.", 403)
+            raise SignInRefused("sign_in.unknown", 403)
         _, made = await self._access.issue(
             AccessKind.SESSION, person.name, by=person.name, lasts=self._lasts, label=_browser(request)
         )
@@ -192,9 +193,9 @@ class SignIn:
         held = seal.open(_FLOW, request.cookies.get(cookie_name(request, FLOW_COOKIE), ""))
         flow = Flow.read(seal, held) if held is not None else None
         if flow is None or flow.until <= self._clock.now():
-            raise SignInRefused("This took too long, or was begun in another browser. Sign in again.", 403)
+            raise SignInRefused("sign_in.late", 403)
         if not is_same(request.query_params.get("state", ""), flow.state):
-            raise SignInRefused("This answer is to another sign-in than yours. Sign in again.", 403)
+            raise SignInRefused("sign_in.other_state", 403)
         return flow
 
     # --- out ---
@@ -203,8 +204,10 @@ class SignIn:
         identity = await self._keys(request)
         if identity is None or not identity.csrf:
             return RedirectResponse(f"{_base(request)}/sign-in", status_code=303)
-        form = _SignInForm("/sign-out", "Sign out", [("csrf", identity.csrf)])
-        return self._show(request, "Sign out", lines=(f"You are {visible(identity.actor.name)}.",), form=form)
+        words = _words(request)
+        form = _ButtonForm("/sign-out", words("sign_in.out"), [("csrf", identity.csrf)])
+        lines = (words("sign_in.you", name=visible(identity.actor.name)),)
+        return self._show(request, "sign_in.out", lines=lines, form=form)
 
     async def sign_out(self, request: Request) -> Response:
         """End the session that the browser holds."""
@@ -214,7 +217,7 @@ class SignIn:
             self._refuse_foreign(request)
             sent = request.headers.get(CSRF_HEADER) or fields.get("csrf", "")
             if not is_same(sent, identity.csrf):
-                raise SignInRefused("This page is out of date: load it again.", 403)
+                raise SignInRefused("sign_in.stale", 403)
             await self._access.revoke(identity.key.id, by=identity.actor.name)
         response = RedirectResponse(f"{_base(request)}/sign-in", status_code=303)
         set_cookie(response, request, COOKIE, "", _GONE)
@@ -233,14 +236,14 @@ class SignIn:
     def _count(self, request: Request) -> None:
         wait = self._limit.wait(request.client.host if request.client is not None else "")
         if wait:
-            raise SignInRefused(f"Too many tries. Wait {wait} seconds.", 429, wait=wait)
+            raise SignInRefused("sign_in.often", 429, wait=wait)
 
     def _refuse_foreign(self, request: Request) -> None:
         """Raise where a page of another site has sent the form. Some browsers say nothing, or `null`: tokens tell."""
         own = f"{request.url.scheme}://{request.headers.get('host', '')}"
         is_foreign = request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
         if is_foreign or request.headers.get("origin", "null") not in ("null", own):
-            raise SignInRefused("This comes from a page of another site.", 403)
+            raise SignInRefused("sign_in.foreign", 403)
 
     def _show(
         self,
@@ -250,30 +253,24 @@ class SignIn:
         status: int = 200,
         problem: str = "",
         lines: Sequence[str] = (),
-        form: _SignInForm | None = None,
+        form: _ButtonForm | None = None,
         goal: str = "",
     ) -> HTMLResponse:
-        provider: dict[str, str] | None = None
+        words, provider = _words(request), None
         if self._provider is not None and (form is None or form.action == "/sign-in"):
             href = "/sign-in/oidc" + (f"?next={quote(goal)}" if goal else "")
-            provider = {"href": href, "text": f"Sign in with {visible(self._provider.name)}"}
+            provider = {"href": href, "text": words("sign_in.at", provider=visible(self._provider.name))}
         text = self._page.render(
-            language="en",
+            language=words.code,
             base=_base(request),
             title=visible(self._title),
-            heading=heading,
+            heading=words(heading),
             problem=safe_text(problem),
             lines=lines,
             form=form,
             provider=provider,
         )
         return HTMLResponse(text, status)
-
-
-_WAYS = (
-    "An admin gives you a personal link: signoff people link NAME.",
-    "On the machine that it runs on, the server prints one when it starts.",
-)
 
 
 def sign_in_path(connection: HTTPConnection) -> str:
@@ -289,6 +286,11 @@ def local_path(path: str) -> str:
     is_plain = path.isascii() and path.isprintable() and not any(char in path for char in " \\")
     is_here = path.startswith("/") and not path.startswith("//") and len(path) <= LONGEST_PATH
     return path if is_plain and is_here else ""
+
+
+def _words(request: Request) -> Language:
+    """The language of whoever reads the page."""
+    return language_for(request.cookies.get(languages.COOKIE, ""), request.headers.get("accept-language", ""))
 
 
 def _base(connection: HTTPConnection) -> str:
@@ -311,12 +313,12 @@ async def _form(request: Request) -> dict[str, str]:
     async for part in request.stream():
         size += len(part)
         if size > LONGEST_FORM:
-            raise SignInRefused("That is too long.", 413)
+            raise SignInRefused("sign_in.long", 413)
         parts.append(part)
     if kind != "application/x-www-form-urlencoded":
         return {}
     try:
         found = parse_qs(b"".join(parts).decode("ascii"), strict_parsing=True, max_num_fields=20, errors="strict")
     except ValueError as error:
-        raise SignInRefused("That is no form of ours.", 400) from error
+        raise SignInRefused("sign_in.no_form", 400) from error
     return {name: values[0] for name, values in found.items()}
