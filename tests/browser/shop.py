@@ -26,6 +26,7 @@ from signoff.server.identity import Identity
 from signoff.server.state import ServerState
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import ScriptedModel
+from signoff.testing.office import soon
 from signoff.wiring.program_inbox import project_inbox
 from signoff.wiring.project import roles_of
 from signoff.wiring.project_rules import ProjectRules
@@ -188,8 +189,10 @@ async def _by_cookie(connection: HTTPConnection) -> Identity | None:
 
 
 async def _until(holds: Any) -> None:
-    while not holds():
-        await asyncio.sleep(0.01)
+    async def held() -> bool:
+        return bool(holds())
+
+    await soon(held, lambda: "the server did not start", patience=30)
 
 
 def _free_port() -> int:

@@ -9,6 +9,7 @@ from tests.discord.house import House
 from tests.discord.service import Service
 
 from signoff.core.request import State
+from signoff.delivery.channel_inbox import StoreInbox
 
 
 async def test_deletions_elsewhere_cost_nothing(
@@ -16,17 +17,17 @@ async def test_deletions_elsewhere_cost_nothing(
 ) -> None:
     other = service.new_channel("chat")
     reads = 0
-    real = house.broker.pending
+    real = StoreInbox.pending
 
-    async def counted(*args: Any, **options: Any) -> Any:
+    async def counted(inbox: StoreInbox) -> Any:
         nonlocal reads
         reads += 1
-        return await real(*args, **options)
+        return await real(inbox)
 
     async with house.running():
         request, message = await house.shown()
         said = [await house.dan.say(other, "x") for _ in range(10)]
-        monkeypatch.setattr(house.broker, "pending", counted)
+        monkeypatch.setattr(StoreInbox, "pending", counted)
         for one in said:
             await house.dan.delete(one)
         await house.dan.delete(message)  # events come in order: once it is back, the others were heard

@@ -25,6 +25,8 @@ BEHIND = {
     "discord": "import discord",
     "postgres": "import psycopg",
     "mcp": "MCPToolset",
+    "web": "from starlette",
+    "oidc": "from authlib",
 }
 """What the code behind an extra says; the others are model providers, which PydanticAI loads by the model's name."""
 

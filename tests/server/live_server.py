@@ -12,15 +12,19 @@ import httpx
 import uvicorn
 from starlette.types import ASGIApp
 
+from signoff.testing.office import soon
+
 PATIENCE = 120.0
 """Seconds in which whatever a test waits for has to happen."""
 
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait until something is so."""
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.005)
+
+    async def holds() -> bool:
+        return condition()
+
+    await soon(holds, lambda: "it never came to that", patience=PATIENCE)
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ import click
 from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
-    from signoff.cli.command_approvals import CommandApprovals, CancelledRun
+    from signoff.cli.command_approvals import CancelledRun, CommandApprovals
 
 RunSheet = Mapping[str, Any]
 """A run or several, as `signoff.reports.run_report` gives them."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from typing import cast
 
 from signoff.broker import Broker
+from signoff.core.event_text import event_body
 from signoff.core.request import State
 from signoff.errors import StoreError
 from signoff.ports import Transaction
@@ -58,7 +59,8 @@ def _settled(tx: Transaction, after: int) -> tuple[Sequence[tuple[str, float]], 
     for entry in entries:
         if entry.kind == "settled" and entry.request:
             request = tx.requests.get(entry.request)
-            word = str(json.loads(entry.body).get("state", ""))
+            body = event_body(entry.body)
+            word = str(cast("dict[str, object]", body).get("state", "")) if isinstance(body, dict) else ""
             opened = request.opened_at if request is not None else None
             at = datetime.fromisoformat(entry.at)
             found.append((word if word in _STATES else "other", _seconds(opened, at)))
