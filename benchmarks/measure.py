@@ -55,6 +55,16 @@ class Effort:
     """Requests that are answered in one sample."""
     kept_grants: int = 1_000_000
     """Remembered decisions in the store."""
+    serve_waiting: int = 200
+    """Requests that wait while a server is under load."""
+    serve_watchers: int = 50
+    """Clients that follow its events."""
+    serve_arriving: int = 500
+    """Requests that arrive meanwhile, and are decided over HTTP."""
+    serve_votes: int = 20
+    """Votes in one sample, beside as many writes of a bare route."""
+    serve_decided: int = 20_000
+    """Requests that are decided while the memory of the server is looked at."""
 
 
 @dataclass(frozen=True, slots=True)

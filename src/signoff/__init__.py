@@ -1,7 +1,8 @@
 """Human sign-off for the tool calls of AI agents.
 
-These names are all that most programs need. What else is documented is in five packages: `signoff.errors`,
-`signoff.channels`, `signoff.toolsets`, `signoff.workers` and `signoff.testing`; everything else is private.
+These names are all that most programs need. What else is documented is in six packages: `signoff.errors`,
+`signoff.channels`, `signoff.server`, `signoff.toolsets`, `signoff.workers` and `signoff.testing`; everything else is
+private.
 Nothing is loaded before it is used: `import signoff` costs next to nothing, and PydanticAI is imported only with the
 parts that run agents.
 """
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from signoff.ports import Approver as Approver
     from signoff.store.grant_stores import ApprovalMemory as ApprovalMemory
     from signoff.store.open import open_store as open_store
+    from signoff.wiring.answered_runs import ResumedRun as ResumedRun
+    from signoff.wiring.answered_runs import resume_answered as resume_answered
     from signoff.wiring.discord import DiscordApprovals as DiscordApprovals
 
     Answerer = Actor
@@ -58,6 +61,7 @@ _HOMES = {
     "CallEvent": "core.event",
     "Effect": "core.verdict",
     "Policy": "policy.engine",
+    "ResumedRun": "wiring.answered_runs",
     "Signoff": "gate.capability",
     "SignoffError": "errors",
     "SuspendedRun": "gate.resume",
@@ -67,6 +71,7 @@ _HOMES = {
     "collect_approvals": "gate.deferred_tools",
     "collect_approvals_sync": "gate.deferred_tools",
     "resume": "gate.resume",
+    "resume_answered": "wiring.answered_runs",
     "run_with_approval": "gate.deferred_tools",
     "run_with_approval_sync": "gate.deferred_tools",
 }

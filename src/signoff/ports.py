@@ -112,7 +112,7 @@ class Listings(Protocol):
     """Requests in lists, page by page: the work is bounded by what waits, or by the page where no filter is rare."""
 
     def page(self, chosen: RequestFilter, *, limit: int, after: ListPlace | None = None) -> Sequence[Item]:
-        """Those that are chosen, in the order that `Listed` says, after a place."""
+        """Those that are chosen, in the order that `ListState` says, after a place."""
         ...
 
     def waiting(self, *, most: int) -> int:

@@ -57,6 +57,12 @@ IN_THE_PROJECT = (
         "policy: []\npeople: {ana: {discord: '112233445566778899'}, ben: {discord: '112233445566778899'}}\n",
         structural=False,
     ),
+    project(
+        "a server's secret in the file",
+        "policy: []\nserver: {url: 'https://a.example.com',"
+        " oidc: {issuer: 'https://id.example.com', client_id: x, client_secret: hunter2}}\n",
+    ),
+    project("a server without TLS", "policy: []\nserver: {url: 'http://a.example.com'}\n", structural=False),
     project("a person's key misspelt", "policy: []\npeople: {ana: {role: ops}}\n"),
     project("a toolset that is only a name", "toolsets: {files: filesystem_rw}\n"),
     project("a toolset made of nothing", "toolsets: {files: {config: {root: .}}}\n"),

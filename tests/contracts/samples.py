@@ -20,7 +20,7 @@ from signoff.core.notice import RunResult
 from signoff.core.people import Actor, ActorKind, Delegation
 from signoff.core.record import START, Checkpoint, Entry, EventDraft, is_link
 from signoff.core.request import ApprovalRequest
-from signoff.core.request_filter import Listed, RequestFilter
+from signoff.core.request_filter import ListState, RequestFilter
 from signoff.core.run import EnteredCall, Process, RunSetup, RunState, SavedRun, Segment
 from signoff.core.subject import Subject, SubjectKind
 from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
@@ -327,7 +327,7 @@ def everything(tx: Transaction) -> dict[str, Any]:
         "before": {one.id: tx.past.before(one.call) for one in requests if one and one.call},
         "open_requests": list(tx.queue.open()),
         "inbox": list(tx.queue.page(limit=1_000)),
-        "lists": [list(tx.listings.page(RequestFilter(state=one), limit=1_000)) for one in Listed],
+        "lists": [list(tx.listings.page(RequestFilter(state=one), limit=1_000)) for one in ListState],
         "recent": [ids_in_order(tx.past.recent(limit=1_000)), list(tx.past.recent(limit=2))],
         "of_run": {run.id: list(tx.requests.of(run=run.id)) for run in runs},
         "of_conversation": list(tx.requests.of(conversation_id="conversation")),

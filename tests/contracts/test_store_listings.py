@@ -10,11 +10,11 @@ from tests.contracts.samples import approved, request
 
 from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.request_filter import Listed, ListPlace, RequestFilter
+from signoff.core.request_filter import ListPlace, ListState, RequestFilter
 from signoff.core.run import RunState, SavedRun
 from signoff.ports import Store
 
-WAITING, SETTLED, ALL = Listed.WAITING, Listed.SETTLED, Listed.ALL
+WAITING, SETTLED, ALL = ListState.WAITING, ListState.SETTLED, ListState.ALL
 
 
 def of(number: int, tool: str, worker: tuple[str, ...] = (), **fields: object) -> ApprovalRequest:
@@ -71,8 +71,8 @@ async def test_what_was_settled_meanwhile_ends_no_list(store: Store) -> None:
     assert [one.id for one in rest] == ["r0005", "r0004"]
 
 
-@pytest.mark.parametrize("state", Listed)
-async def test_every_filter_that_is_given_has_to_fit(store: Store, state: Listed) -> None:
+@pytest.mark.parametrize("state", ListState)
+async def test_every_filter_that_is_given_has_to_fit(store: Store, state: ListState) -> None:
     requests = [
         of(1, "refund", ("triage", "desk"), run="one", assigned="ana"),
         of(2, "refund", ("triage",), run="two"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,6 +24,8 @@ from signoff.cli.main import COMMANDS, program
 from signoff.config.json_schemas import SCHEMA_FILES, schema_of
 from signoff.core import event
 from signoff.core.record import KINDS
+from signoff.server.app import ENDPOINTS
+from signoff.server.openapi import document
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -260,8 +263,14 @@ def images() -> dict[Path, str]:
     return {DOCS / "pictures" / f"{name}.svg": svg for name, svg in made.items()}
 
 
+def openapi_text() -> str:
+    """The description of the HTTP API."""
+    return json.dumps(document(ENDPOINTS), ensure_ascii=False, indent=2) + "\n"
+
+
 def main() -> None:
     made = {page: filled(page.read_text("utf-8")) for page in {page for page, _ in places()}} | images()
+    made[DOCS / "reference" / "openapi.json"] = openapi_text()
     for file, text in made.items():
         if not file.exists() or file.read_text("utf-8") != text:
             print(file.relative_to(ROOT))

@@ -194,6 +194,6 @@ def test_it_has_what_it_takes(name: str) -> None:
 
 def test_the_list_of_examples_is_complete() -> None:
     there = {directory.name for directory in EXAMPLES.iterdir() if directory.is_dir()}
-    assert there == {*OF_WORKERS, "mail", "fastapi"}
+    assert there == {*OF_WORKERS, "mail", "fastapi", "mounted_inbox", "service"}
     linked = re.findall(r"\]\((\w+)/\)", (EXAMPLES / "README.md").read_text("utf-8"))
     assert sorted(linked) == sorted(there)

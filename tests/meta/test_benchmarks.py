@@ -36,6 +36,11 @@ TINY = Effort(
     pending=60,
     answers=5,
     kept_grants=20,
+    serve_waiting=2,
+    serve_watchers=2,
+    serve_arriving=4,
+    serve_votes=1,
+    serve_decided=20,
 )
 
 
@@ -73,7 +78,7 @@ def figures(report: Report) -> list[float]:
     return [n for cell in cells for n in ((cell.median, cell.low, cell.high) if isinstance(cell, Figure) else (cell,))]
 
 
-LONG = set("allow ask durable history delegate settle judge startup start lookup corpora commands".split())
+LONG = set("allow ask durable history delegate settle judge serve startup start lookup corpora commands".split())
 """With several database servers, whole programs, much to read, or many trips; `allow` runs by day without its peers."""
 
 

@@ -194,6 +194,8 @@ class ChannelReport:
     as_json: bool = False
     here: frozenset[str] = frozenset()
     """Channels that ask on this very screen: they say themselves what they ask and what was answered."""
+    tell: Callable[[str, str, str, dict[str, object]], None] | None = None
+    """Who is told instead of standard output: the channel, the event, a line, and what is in it."""
     left: Callable[[], None] | None = None
     """What to do when whoever sits here leaves, where nobody else is asked."""
     _failing: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
@@ -260,7 +262,9 @@ class ChannelReport:
         self._say("", "stopped", "Stopped. What waits stays where it stands, and in signoff inbox.")
 
     def _say(self, channel: str, event: str, line: str, **data: object) -> None:
-        if self.as_json:
+        if self.tell is not None:
+            self.tell(channel, event, line, data)
+        elif self.as_json:
             click.echo(json_line({"at": iso(now()), "event": event, "channel": channel or None, **data}))
         else:
             click.echo(f"{channel}: {line}" if channel else line)

@@ -32,7 +32,8 @@ ANSWERS_HELP = "Answer in advance, in order: approve, deny, deny:NOTE, edit, edi
     type=click.Path(path_type=Path, file_okay=False),
     help="Scratch directory. Default: a new one.",
 )
-def demo(answers: str | None, directory: Path | None) -> None:
+@click.option("--web", is_flag=True, help="Be asked in the web inbox, of a server of its own (needs the extra web).")
+def demo(answers: str | None, directory: Path | None, web: bool) -> None:
     """Watch an agent being allowed, asked about and refused.
 
     A scripted model works on real files in a scratch directory, so nothing is needed: no key, no network. You are asked
@@ -42,7 +43,15 @@ def demo(answers: str | None, directory: Path | None) -> None:
     Examples:
       signoff demo
       signoff demo --answers approve,deny,edit,always
+      signoff demo --web
     """
+    if web:
+        from signoff.cli.demo_web import serve_demo
+
+        if answers is not None:
+            raise click.UsageError("In the web inbox you answer yourself: leave --answers out.")
+        serve_demo(_scratch(directory)[0] if directory is not None else Path(tempfile.mkdtemp(prefix="signoff-demo-")))
+        return
     from rich.console import Console
 
     from signoff.cli.loops import run

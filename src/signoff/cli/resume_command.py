@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.option(
     "--all", "everything", is_flag=True, help="Every run that can go on: answered, or left by a process that died."
 )
+@click.option("--watch", is_flag=True, help="As --all, and stay: each run goes on when it is answered, until Ctrl-C.")
 @shared_options.ui
 @click.option("--suspend", is_flag=True, help="Do what is decided; stop with exit code 3 at the next question.")
 @click.option("--wait", metavar="TIME", help="Wait that long for answers (30s, 15m, 2h), then suspend.")
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 def resume(
     run: str | None,
     everything: bool,
+    watch: bool,
     ui: Literal["terminal", "tui"],
     suspend: bool,
     wait: str | None,
@@ -57,6 +59,7 @@ def resume(
     Example:
       signoff resume 7kq2
       signoff resume --all
+      signoff resume --watch
 
     Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person.
     """
@@ -67,8 +70,10 @@ def resume(
     from signoff.store.chosen import OPTION
     from signoff.wiring import Caller, RunOptions, chosen_store, settings_for
 
-    if (run is None) is not everything:
-        raise click.UsageError("Name one run, or say --all.")
+    if (run is None) is not (everything or watch):
+        raise click.UsageError("Name one run, or say --all or --watch.")
+    if watch and (everything or wait is not None):
+        raise click.UsageError("--watch looks at all runs and waits for answers itself; leave --all and --wait out.")
     if suspend and wait is not None:
         raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")
     chosen = chosen_store(store, settings_for(policy))
@@ -83,15 +88,21 @@ def resume(
         unattended="park",
         ui=ui,
         store=chosen.address,
-        wait=read_wait("0s" if suspend else wait),
+        wait=read_wait("0s" if suspend or watch else wait),
         caller=Caller.here(ask, deny),
         observe=going.progress.observe,
         message=going.progress.message,
         listener=going.listener,
     )
+    if watch:
+        from signoff.cli.resume_watch import watch_runs
+
+        watch_runs(options, lambda status: _resumed(status, options, going, traceback=traceback, alone=False))
+        return
     with telling_where(chosen):
         found = [] if chosen.is_missing else _found(run, options)
-    ours = [status for status in found if run is not None or status.run.agent]
+    agents = settings_for(policy).agents
+    ours = [one for one in found if run is not None or one.run.agent or one.run.name in agents]
     if not ours:
         click.echo("No run can go on now. `signoff runs` lists them.", err=True)
         if found:

@@ -10,6 +10,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from signoff.config import toolset_entries, worker_keys
+from signoff.config.agent_entries import AGENTS, AgentEntry
 from signoff.config.channel_entries import CHANNELS, ChannelEntry, discord_id
 from signoff.config.entries import ToolsetEntry
 from signoff.config.files import own_text, text_of, user_file
@@ -64,6 +65,8 @@ class Settings:
     """Which modules toolsets may be imported from, as patterns."""
     channels: Mapping[str, ChannelEntry] = field(default_factory=dict[str, ChannelEntry])
     """Where people are asked, besides the terminal a command is typed at."""
+    agents: Mapping[str, AgentEntry] = field(default_factory=dict[str, AgentEntry])
+    """Agents of programs whose runs `signoff serve` and `signoff resume` go on with, by their names."""
     server: ServerEntry = field(default_factory=ServerEntry)
     """Where `signoff serve` is reached, and where people sign in."""
     locked: bool = False
@@ -304,6 +307,7 @@ PROJECT = MappingFormat(
         "defaults": DEFAULTS.by(_read_defaults),
         "locked": FLAG.about("Flags and the environment may tighten what stands here, never loosen it."),
         "channels": CHANNELS,
+        "agents": AGENTS,
         "server": SERVER,
     },
     advice=lambda key, known: foreign_hint(key) or did_you_mean(key, known),

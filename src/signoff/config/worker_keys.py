@@ -51,6 +51,7 @@ _NOT_HERE = {
     "store": "store",
     "plugins": "plugins",
     "channels": "channels",
+    "agents": "agents",
 }
 
 

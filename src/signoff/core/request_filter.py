@@ -11,7 +11,7 @@ CHAIN = " > "
 """Between the workers of a chain."""
 
 
-class Listed(StrEnum):
+class ListState(StrEnum):
     """Requests by whether anybody has to do something."""
 
     WAITING = "waiting"
@@ -26,7 +26,7 @@ class Listed(StrEnum):
 class RequestFilter:
     """Each that is given has to fit."""
 
-    state: Listed = Listed.WAITING
+    state: ListState = ListState.WAITING
     tool: str = ""
     worker: str = ""
     """The chain of workers, or one of them."""

@@ -89,6 +89,8 @@ class SavedRun(Changeable):
     conversation_id: str = ""
     agent: str = ""
     """Where the agent is found, as `package.module:agent`; empty where only the program that made it knows."""
+    name: str = ""
+    """What its agent is called, where a program began it with `Agent(name=…)`; a name that was only guessed is none."""
     prompt: str = ""
     setup: RunSetup = PLAIN_SETUP
     entered: EnteredCall | None = None

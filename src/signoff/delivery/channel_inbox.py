@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -41,7 +41,8 @@ class StoreInbox:
     channel: str
     """The name of the channel it is handed to: what was shown where is kept under it."""
     take: Take
-    check: Check
+    check: Check | None = field(default=None, kw_only=True)
+    """None: other arguments are checked when they are answered with, and not before."""
 
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
         """Take an answer; raises as `ports.Inbox.answer` says."""
@@ -56,9 +57,11 @@ class StoreInbox:
 
         Whether whoever asks may answer at all is another question.
         """
-        request = await self.broker.get(request_id)
+        request, check = await self.broker.get(request_id), self.check
+        if check is None:
+            raise RequestError("other arguments cannot be checked here before they are answered with")
         try:
-            await self.check(request, ApprovalDecision(approved=True, edited_args=args))
+            await check(request, ApprovalDecision(approved=True, edited_args=args))
         except EditRefused as refused:
             return [safe_text(one, secrets=request.secrets) for one in refused.problems]
         return []

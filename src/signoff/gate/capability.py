@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_ai import RunContext
-from pydantic_ai.agent import UserPromptNode
+from pydantic_ai.agent import AbstractAgent, UserPromptNode
 from pydantic_ai.capabilities import (
     AbstractCapability,
     AgentNode,
@@ -240,6 +240,15 @@ class Signoff(AbstractCapability[Any]):
     @classmethod
     def get_serialization_name(cls) -> str | None:
         return None
+
+    def for_agent(self, agent: AbstractAgent[Any, Any]) -> Signoff:
+        own: list[AbstractCapability[Any]] = []
+        agent.root_capability.apply(own.append)
+        # While an agent is made, a name that PydanticAI guesses from a variable later is not there yet. For a run that
+        # is given this beside the agent's own capabilities, it may be.
+        if agent.name and any(one is self for one in own):
+            self._gate.names.add(agent.name)
+        return self
 
     async def for_run(self, ctx: RunContext[Any]) -> Signoff:
         await self._gate.prepare()

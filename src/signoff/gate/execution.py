@@ -52,6 +52,7 @@ async def begin(gate: Gate, ctx: RunContext[Any]) -> GatedRun:
         run = SavedRun(
             id=new_id(),
             conversation_id=ctx.conversation_id or "",
+            name=_given_name(gate, ctx),
             prompt=_prompt(ctx),
             requester=str(gate.requester),
             places=dict(places_here()),
@@ -106,6 +107,12 @@ async def _saved_inside(gate: Gate, ctx: RunContext[Any], call: EnclosingCall) -
 
 def _name(ctx: RunContext[Any]) -> str:
     return (ctx.agent.name if ctx.agent is not None else None) or "an agent"
+
+
+def _given_name(gate: Gate, ctx: RunContext[Any]) -> str:
+    """What the agent was named by whoever made it with this gate; empty where its name was guessed or it has none."""
+    name = ctx.agent.name if ctx.agent is not None else None
+    return name if name and name in gate.names else ""
 
 
 def _prompt(ctx: RunContext[Any]) -> str:

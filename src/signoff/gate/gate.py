@@ -97,6 +97,8 @@ class Gate:
     """Whether the rules' tool names were held against an agent's tools."""
     histories: Histories = field(default_factory=Histories)
     """Messages of saved runs that are in the store already."""
+    names: set[str] = field(default_factory=set[str])
+    """What the agents are called that it was made for, as they were named themselves."""
     channels: list[str] = field(default_factory=list[str])
     """Channels in this process that reach people: where no approver is named, their answers are waited for."""
     broker: Broker = field(init=False)

@@ -9,7 +9,7 @@ from pydantic import Field
 from signoff.core.access import Permission
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
-from signoff.core.request_filter import Listed, ListPlace, RequestFilter
+from signoff.core.request_filter import ListPlace, ListState, RequestFilter
 from signoff.core.visible import visible
 from signoff.errors import WrongUse
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
@@ -25,7 +25,9 @@ LONGEST_NAME = 200
 class RequestQuery(ApiModel):
     """Which requests; each that is given has to fit."""
 
-    state: Listed = Field(default=Listed.WAITING, description="Waiting: the oldest first. Otherwise the newest first.")
+    state: ListState = Field(
+        default=ListState.WAITING, description="Waiting: the oldest first. Otherwise the newest first."
+    )
     tool: _Text = ""
     worker: _Text = Field(default="", description="The chain of workers, `triage > desk`, or one of them.")
     run: _Text = ""

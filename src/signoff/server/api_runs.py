@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -168,7 +168,7 @@ async def cancel_run(visit: Visit[Nothing, CancelBody]) -> RunView:
 
 
 async def list_workers(visit: Visit[Nothing, Nothing]) -> WorkersView:
-    known = visit.state.runs.workers() if visit.state.runs is not None else {}
+    known: Mapping[str, str] = visit.state.runs.workers() if visit.state.runs is not None else {}
     workers = [WorkerView(name=visible(name), about=safe_text(about)) for name, about in known.items()]
     return WorkersView(workers=workers)
 

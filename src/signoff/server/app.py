@@ -25,6 +25,7 @@ from signoff.server import (
 )
 from signoff.server.endpoint import Dispatch, Endpoint, problem_response
 from signoff.server.openapi import ROOT, openapi_endpoint
+from signoff.server.operations import operations
 from signoff.server.pages import page_routes
 from signoff.server.problem import ProblemRaised
 from signoff.server.sign_in import SignIn
@@ -62,7 +63,7 @@ def api_routes(dispatch: Dispatch) -> list[BaseRoute]:
 def application(state: ServerState, sign_in: SignIn | None = None) -> Starlette:
     """The server over a store, to be run by any ASGI server. `sign_in` is for keys of ours, not for those of an app."""
     dispatch = Dispatch(state, origins=_own_origin)
-    routes = [] if sign_in is None else sign_in.routes
+    routes = [] if sign_in is None else [*operations(state), *sign_in.routes]
     return Starlette(
         routes=[*routes, Mount(ROOT, routes=api_routes(dispatch)), *page_routes(dispatch)],
         exception_handlers={HTTPException: _not_routed},

@@ -69,7 +69,7 @@ def live_event(entry: Entry) -> LiveEvent:
     return LiveEvent(entry.seq, visible(entry.kind), visible(entry.request), visible(entry.run), entry.at, title)
 
 
-class Listener:
+class EventListener:
     """Somebody who listens, from the event after `after` on."""
 
     def __init__(self, hub: LiveEvents, after: int) -> None:
@@ -124,13 +124,17 @@ class LiveEvents:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._listeners: set[Listener] = set()
-        self._joined: set[Listener] = set()
+        self._listeners: set[EventListener] = set()
+        self._joined: set[EventListener] = set()
         self._seq = 0
         """The last event that was handed over."""
         self._starting = asyncio.Lock()
         self._watching: asyncio.Task[None] | None = None
         self._closed = ""
+
+    def __len__(self) -> int:
+        """How many listen."""
+        return len(self._listeners)
 
     @property
     def is_full(self) -> bool:
@@ -138,9 +142,9 @@ class LiveEvents:
         return len(self._listeners) >= MOST_LISTENERS
 
     @asynccontextmanager
-    async def listening(self, after: int | None = None) -> AsyncGenerator[Listener]:
+    async def listening(self, after: int | None = None) -> AsyncGenerator[EventListener]:
         """Within, somebody listens: after an event, or from now on."""
-        listener = Listener(self, 0)
+        listener = EventListener(self, 0)
         self._listeners.add(listener)
         try:
             async with self._starting:
@@ -159,10 +163,10 @@ class LiveEvents:
                 self._watching.cancel()
                 self._watching = None
 
-    def has_joined(self, listener: Listener) -> bool:
+    def has_joined(self, listener: EventListener) -> bool:
         return listener in self._joined
 
-    def join(self, listener: Listener) -> None:
+    def join(self, listener: EventListener) -> None:
         """Have somebody listen with the others, who has read all that was handed over so far."""
         self._joined.add(listener)
 

@@ -11,7 +11,7 @@ from signoff.broker.run_status import RunStatus, run_status
 from signoff.broker.timeline import Moment, run_history
 from signoff.core.moment import in_utc
 from signoff.core.request import ApprovalRequest
-from signoff.core.request_filter import Listed, ListPlace, RequestFilter
+from signoff.core.request_filter import ListPlace, ListState, RequestFilter
 from signoff.core.request_status import status_of
 from signoff.core.run import RunState
 from signoff.core.safe import kept_text, safe_text
@@ -84,7 +84,7 @@ async def history_page(broker: Broker, words: str, after: str) -> PastPage:
     def work(tx: Transaction) -> PastPage:
         before = tx.requests.get(after) if after else None
         place = ListPlace(before.opened_at, before.id) if before is not None and before.opened_at is not None else None
-        chosen = RequestFilter(state=Listed.SETTLED, text=words.strip())
+        chosen = RequestFilter(state=ListState.SETTLED, text=words.strip())
         items = tx.listings.page(chosen, limit=PAGE + 1, after=place)
         found = (tx.requests.get(one.id) for one in items[:PAGE])
         rows = tuple(_past_row(one) for one in found if one is not None)

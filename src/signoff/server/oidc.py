@@ -193,7 +193,7 @@ class OidcProvider:
         from joserfc.jwk import KeySet
 
         known = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
-        response = await client.get(metadata["jwks_uri"], withhold_token=True)  # pyright: ignore[reportUnknownMemberType]
+        response = await client.request("GET", metadata["jwks_uri"], withhold_token=True)
         response.raise_for_status()
         decoded = jwt.decode(
             token["id_token"],

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import models_json_schema
@@ -199,4 +199,4 @@ def _schemas(
         if endpoint.returns is not None:
             models[endpoint.returns, "serialization"] = None
     refs, whole = models_json_schema(list(models), ref_template=_REF)
-    return dict(refs), whole.get("$defs", {})
+    return cast("dict[tuple[type[BaseModel], _Mode], dict[str, Any]]", refs), whole.get("$defs", {})

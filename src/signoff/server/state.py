@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from signoff.delivery.channel_inbox import StoreInbox
 from signoff.policy.explain import Explanation
 from signoff.server.event_stream import LiveEvents
 from signoff.server.identity import Identify
+from signoff.server.meters import Meters
 from signoff.server.presence import Presence
 
 
@@ -58,6 +60,10 @@ class ServerState:
     """Who is on file now."""
     runs: RunControl | None = None
     rules: Rules | None = None
+    meters: Meters = field(default_factory=Meters)
+    """What is counted for whoever watches over the server."""
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the server is about to end: nothing new is begun."""
     title: str = "signoff"
     """What the pages are about: the project's name."""
     ready: Callable[[], Awaitable[str]] | None = None

@@ -20,7 +20,7 @@ from signoff.core.people import Delegation
 from signoff.core.record import Checkpoint
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
-from signoff.core.request_filter import CHAIN, Listed, ListPlace, RequestFilter, plain_case
+from signoff.core.request_filter import CHAIN, ListPlace, ListState, RequestFilter, plain_case
 from signoff.core.run import Process, RunState, SavedRun, Segment
 from signoff.errors import Stale, StoreError
 from signoff.ports import AskedBefore, Reply
@@ -126,14 +126,14 @@ class MemoryRequests:
     def listed(self, chosen: RequestFilter, after: ListPlace | None) -> Iterator[ApprovalRequest]:
         """See `signoff.ports.Listings.page`."""
         known = self._places.get(after.id) if after is not None else None
-        if chosen.state is Listed.WAITING:
+        if chosen.state is ListState.WAITING:
             place = known or ((after.opened_at, -1, "") if after is not None else None)
             start = bisect_right(self._waiting, place) if place is not None else 0
             requests = (self._all[request_id] for _, _, request_id in self._waiting[start:])
         else:
             earlier = list(self._places)[: known[1] if known is not None else None]
             newest = (self._all[request_id] for request_id in reversed(earlier))
-            requests = (one for one in newest if chosen.state is Listed.ALL or one.state not in _WAITING)
+            requests = (one for one in newest if chosen.state is ListState.ALL or one.state not in _WAITING)
         return (one for one in requests if _is_chosen(chosen, one))
 
     def waiting(self, *, most: int) -> int:

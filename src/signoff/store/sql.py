@@ -33,7 +33,7 @@ from signoff.core.people import Delegation
 from signoff.core.record import Checkpoint, Entry, EventDraft, linked
 from signoff.core.request import ApprovalRequest
 from signoff.core.request_context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
-from signoff.core.request_filter import Listed, ListPlace, RequestFilter
+from signoff.core.request_filter import ListPlace, ListState, RequestFilter
 from signoff.core.run import Process, SavedRun, Segment
 from signoff.core.subject import Subject
 from signoff.core.vote import Vote
@@ -288,7 +288,7 @@ class SqlListings:
 
     def page(self, chosen: RequestFilter, *, limit: int, after: ListPlace | None = None) -> Sequence[Item]:
         values = chosen_values(chosen)
-        if chosen.state is Listed.WAITING:
+        if chosen.state is ListState.WAITING:
             since = opened_column(after.opened_at) if after is not None else opened_column(None) - 1
             rows = self._sql.rows("listed_waiting", *values, since, kept(after.id) if after is not None else "", limit)
             return [item_of(row) for row in rows]

@@ -7,9 +7,9 @@ way to go on, whether a turn is new, was answered, or was left by a process that
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -37,7 +37,7 @@ from signoff.errors import (
 from signoff.ports import Heard, Transaction
 from signoff.wiring.conversation_place import addressed, conversation_of
 from signoff.wiring.job import WORKER, Job, RunOptions, check_name, job_of, setup_of
-from signoff.wiring.resumable_runs import LONGEST, SHORTEST, ResumableRuns, cannot
+from signoff.wiring.resumable_runs import LONGEST, SERVED, SHORTEST, ResumableRuns, cannot
 from signoff.wiring.resume_loop import ResumeLoop
 from signoff.wiring.run_text import answer_text, failure_text, is_cut
 
@@ -46,6 +46,39 @@ if TYPE_CHECKING:
 
 AT_ONCE = 16
 """Runs that go on side by side. A tool that hangs takes a place of these for as long as it does."""
+
+
+def _as_found(found: Sequence[RunStatus], going: Collection[str]) -> Sequence[RunStatus]:
+    return found
+
+
+def _nowhere_else(run: SavedRun) -> Awaitable[str] | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCare:
+    """Which runs are gone on with besides those of some channels, and how."""
+
+    looks_after: Callable[[SavedRun], bool] = lambda run: False
+    """Runs that go on here once they are answered, wherever people were asked."""
+    cannot: Callable[[SavedRun], str] = cannot
+    """Why a run cannot go on here, for people; empty where it can."""
+    apart: Callable[[SavedRun], Awaitable[str] | None] = _nowhere_else
+    """Goes on with a run in another process, and gives why that could not; None: it goes on in this one."""
+    order: Callable[[Sequence[RunStatus], Collection[str]], Sequence[RunStatus]] = _as_found
+    """In which order they are gone on with, given those that go on already."""
+    home: Callable[[str], tuple[Settings, str]] | None = None
+    """The project that a channel belongs to, and its directory; None: there is one project, here."""
+    at_once: int = 0
+    """How many go on side by side; 0: `AT_ONCE`."""
+    marks: bool = False
+    """Whether runs that are gone on with are in this program's care from then on."""
+    begins: Callable[[SavedRun], None] = lambda run: None
+    ended: Callable[[SavedRun, bool], None] = lambda run, is_ok: None
+    """Told of each attempt to go on with a run: when it begins, and whether it came to something."""
+
+
 RECENT = 50
 """Runs to look through for answers that were not told whole."""
 
@@ -74,14 +107,18 @@ class Running:
         *,
         observe: Callable[[str], None] | None = None,
         only: Callable[[SavedRun], bool] = lambda run: True,
+        care: RunCare | None = None,
     ) -> None:
         """`options` say how agents are run here; `observe` is told, in a line each, what begins, ends or fails.
 
-        `only`: which runs are gone on with here, where something else looks after others.
+        `only`: which runs are gone on with here, where something else looks after others. `care`: what else than the
+        runs of these channels is looked after, and how.
         """
+        care = care or RunCare()
         self._telling = telling
         self._broker = broker
         self._settings = settings
+        self._care = care
         self._names = frozenset(channel_names)
         # Nobody sits here: a run puts itself down at its first question, and is taken up when that is answered.
         self._options = replace(options, unattended="park", wait=timedelta(0), requester=None)
@@ -90,7 +127,10 @@ class Running:
         """Runs that could go on, and for which there is no room."""
         self._saying: set[asyncio.Task[None]] = set()
         self._building = asyncio.Lock()
-        self._looking = ResumableRuns(broker, channel_names, only=only)
+        self._drains = False
+        """Whether nothing new is gone on with."""
+        marks = (SERVED,) if care.marks else ()
+        self._looking = ResumableRuns(broker, [*channel_names, *marks], only=only, looks_after=care.looks_after)
         self._loop = ResumeLoop(
             broker, self._looking, found=self._found, failed=self._store_failed, ended=self._task_ended
         )
@@ -103,7 +143,8 @@ class Running:
         One turn at a time in one place, each after the one before. What was heard before begins nothing.
         """
         conversation = conversation_of(heard)
-        entry = self._settings.channels.get(heard.channel)
+        settings, directory = self._care.home(heard.channel) if self._care.home is not None else (self._settings, "")
+        entry = settings.channels.get(heard.channel)
         last = await self._broker.runs.last_turn(conversation)
         whom = addressed(
             heard.text,
@@ -115,7 +156,7 @@ class Running:
         try:
             is_worker = ":" not in whom.worker
             if is_worker:
-                check_name(self._settings, whom.worker)
+                check_name(settings, whom.worker, directory)
             run = await self._broker.runs.begin(
                 SavedRun(
                     id=new_id(),
@@ -123,7 +164,7 @@ class Running:
                     agent=f"{WORKER}{whom.worker}" if is_worker else whom.worker,
                     prompt=whom.text,
                     requester=heard.by.name,
-                    setup=setup_of(replace(self._options, chat=True), self._settings),
+                    setup=setup_of(replace(self._options, chat=True, directory=directory), settings),
                     places={heard.channel: heard.at},
                 ),
                 conversation=conversation,
@@ -142,7 +183,9 @@ class Running:
         before = len({*self._loop.tasks, *self._line})
         self._line.add(run.id)
         self._loop.look_at(run.id)
-        return f"{before} runs are before yours; it begins as soon as one of them ends." if before >= AT_ONCE else ""
+        if before < self._at_once:
+            return ""
+        return f"{before} runs are before yours; it begins as soon as one of them ends."
 
     # --- going on ---
 
@@ -168,11 +211,12 @@ class Running:
             self._saying.add(task := asyncio.create_task(self._ended(run), name=f"end of run {run.id}"))
             task.add_done_callback(self._saying.discard)
         self._line.clear()
-        for status in found:
+        for status in self._care.order(found, self._loop.tasks):
             run = status.run
-            if why := cannot(run):
+            if why := self._care.cannot(run):
                 await self._say_once(run, why, only_if=bool(status.answered) and not status.waiting)
-            elif len(self._loop.tasks) < AT_ONCE:
+            elif len(self._loop.tasks) < self._at_once and not self._drains:
+                self._care.begins(run)
                 self._loop.go_on(status, self._go_on(run))
             else:
                 self._line.add(run.id)
@@ -180,6 +224,24 @@ class Running:
 
     def _store_failed(self, error: StoreError) -> None:
         self._observe(f"cannot look which runs can go on: {redact_text(str(error))}")
+
+    @property
+    def _at_once(self) -> int:
+        return self._care.at_once or AT_ONCE
+
+    def drain(self) -> None:
+        """Go on with nothing new from now on; what goes on already is left alone."""
+        self._drains = True
+
+    @property
+    def in_hand(self) -> int:
+        """How many runs go on here right now."""
+        return len(self._loop.tasks)
+
+    def look_at(self, run_id: str) -> None:
+        """Look soon whether this run can go on, whatever went wrong with it before."""
+        self._looking.went_on(run_id)
+        self._loop.look_at(run_id)
 
     async def idle(self) -> None:
         """Return once nothing goes on here."""
@@ -202,12 +264,17 @@ class Running:
         job: Job | None = None
         try:
             await self._adopt(run)
+            if (apart := self._care.apart(run)) is not None:
+                await self._apart(run, apart)
+                return None
             job = await self._built(run)
             finished = await job.resume(run)
             if finished.paused:
                 await self._paused(run, finished)
+                self._care.ended(run, True)
                 return None
-            self._observe(f"{run.id}  {job.name} is done")
+            self._observe(f"{run.id}  {_called(run)} is done")
+            self._care.ended(run, True)
             return RunState.DONE, answer_text(finished.output, tuple(job.runner.gate.secrets))
         except (RunTaken, RunOver):
             return None  # somebody else did
@@ -223,13 +290,30 @@ class Running:
                 job.close()
         return None
 
+    async def _apart(self, run: SavedRun, apart: Awaitable[str]) -> None:
+        """Have another process go on with a run, which says why it could not. What it came to stands in the store."""
+        why = await apart
+        status = await self._broker.runs.status(run.id)
+        is_over = status.run.state is not RunState.GOING
+        self._care.ended(run, not why and status.run.state is not RunState.FAILED)
+        if is_over:
+            self._observe(f"{run.id}  {_called(run)} is {status.run.state}")
+        elif why:
+            self._observe(f"{run.id}  {_called(run)} could not go on, and is tried again: {why}")
+            self._looking.wait(run.id)
+        elif status.waiting:
+            self._looking.went_on(run.id)
+            self._observe(f"{run.id}  {_called(run)} waits for {_answers(len(status.waiting))}")
+        elif not self._looking.is_news(status):  # nothing is to be waited for, and it did not go on: not at once again
+            self._looking.wait(run.id)
+
     async def _paused(self, run: SavedRun, finished: Finished) -> None:
         """A run is not over. What it waited for may have been answered in the meantime: then it is found again."""
         status = await self._broker.runs.status(run.id)
         if status.waiting or self._looking.is_news(status):
             self._looking.went_on(run.id)
             if status.waiting:
-                name = spoken_name(run.agent)
+                name = _called(run)
                 self._observe(f"{run.id}  {name} waits for {_answers(len(status.waiting))}")
         elif finished.elsewhere:
             await self._rest(run)
@@ -239,7 +323,7 @@ class Running:
     async def _rest(self, run: SavedRun) -> None:
         """Leave a run alone that waits for what a tool began, and something else ends."""
         self._looking.rests(run.id)
-        self._observe(f"{run.id}  {spoken_name(run.agent)} waits for something that is done elsewhere")
+        self._observe(f"{run.id}  {_called(run)} waits for something that is done elsewhere")
         await self._say_once(
             run,
             "It waits for something that is done elsewhere, and goes on once a program hands in what came of it. "
@@ -251,7 +335,7 @@ class Running:
         clock, wait = self._broker.clock, timedelta(0)
         while True:
             try:
-                await self._telling.say(run.id, spoken_name(run.agent), state, text)
+                await self._telling.say(run.id, _called(run), state, text)
             except StoreError as error:
                 self._observe(f"{run.id}  cannot be told yet: {redact_text(str(error))}")
             else:
@@ -261,14 +345,15 @@ class Running:
 
     async def _adopt(self, run: SavedRun) -> None:
         """Note where a run belongs from now on that was begun elsewhere: if this process dies, the next takes it up."""
-        if self._looking.has_place(run):
+        marks = {SERVED: ""} if self._care.marks else {}
+        if self._looking.has_place(run) and marks.keys() <= run.places.keys():
             return
 
         def work(tx: Transaction) -> None:
             stored = tx.runs.get(run.id)
             shown = {one.channel: one.place for one in tx.deliveries.find(trail=run.id) if one.channel in self._names}
-            if stored is not None and stored.state is RunState.GOING and shown:
-                tx.runs.put(replace(stored, places={**stored.places, **shown}))
+            if stored is not None and stored.state is RunState.GOING and (shown or marks):
+                tx.runs.put(replace(stored, places={**stored.places, **shown, **marks}))
 
         await self._broker.store.write("adopt", work)
 
@@ -307,7 +392,7 @@ class Running:
                 job.close()
 
     def _is_cut(self, tx: Transaction, run: SavedRun) -> bool:
-        return not cannot(run) and any(is_cut(tx, name, run) for name in self._names & {*run.places})
+        return not self._care.cannot(run) and any(is_cut(tx, name, run) for name in self._names & {*run.places})
 
     async def _built(self, run: SavedRun) -> Job:
         """The run's job, made in a thread: what it imports may take seconds. One at a time."""
@@ -333,7 +418,8 @@ class Running:
         if job is not None:
             await job.runner.gate.broker.store.flush()
         text = failure_text(error, tuple(job.runner.gate.secrets) if job is not None else ())
-        name = spoken_name(run.agent)
+        name = _called(run)
+        self._care.ended(run, False)
         stands = await self._broker.runs.inside(run.id)
         if stands is None:
             return None
@@ -360,7 +446,7 @@ class Running:
         if not await self._broker.store.read(
             lambda tx: any(tx.deliveries.get(one, subject) is not None for one in names)
         ):
-            await self._telling.say(run.id, spoken_name(run.agent), RunState.GOING, text)
+            await self._telling.say(run.id, _called(run), RunState.GOING, text)
         self._looking.told.add(run.id)
 
     def _task_ended(self, run_id: str, task: asyncio.Task[None]) -> None:
@@ -371,6 +457,11 @@ class Running:
 
 def _nobody(line: str) -> None:
     """Nobody wants to know."""
+
+
+def _called(run: SavedRun) -> str:
+    """What people call its agent."""
+    return spoken_name(run.agent) or run.name
 
 
 def _close(made: asyncio.Future[Job]) -> None:

@@ -21,6 +21,7 @@ from signoff.policy.engine import Policy
 from signoff.wiring.began import in_project, setup_now
 from signoff.wiring.caller import Caller
 from signoff.wiring.project import POLICY_FILE, lock_of, other_policy, requester_of, roles_of, settings_for
+from signoff.wiring.resumable_runs import SERVED
 from signoff.wiring.stores import store_elsewhere, store_for
 
 if TYPE_CHECKING:
@@ -155,7 +156,8 @@ class Job:
         from signoff.broker.conversations import was_said
 
         def ours(run: SavedRun) -> bool:
-            return run.agent == self.agent and run.requester == self.requester and not run.places and was_said(run)
+            is_typed = not run.places.keys() - {SERVED}
+            return run.agent == self.agent and run.requester == self.requester and is_typed and was_said(run)
 
         store = self.runner.gate.broker.store
         return await store.read(lambda tx: next((run for run in tx.runs.all(limit=RECENT) if ours(run)), None))
@@ -196,10 +198,7 @@ def job_for(what: str, options: RunOptions) -> Job:
 def job_of(run: SavedRun, options: RunOptions) -> Job:
     """As it was when the run began: in its directory, with its policy and model. What tightened it then still does."""
     if not run.agent:
-        raise WrongUse(
-            f"run {run.id} was begun by a program of yours, and only that knows its agent.\n"
-            "  Resume it from there: await signoff.resume(agent, run_id)"
-        )
+        return _program_job(run, options)
     setup = setup_now(run.setup)
     directory_of(run)
     options = replace(
@@ -413,6 +412,41 @@ def _agent_job(path: str, options: RunOptions, run: SavedRun | None) -> Job:
         requester=run.requester if run is not None else requester_of(options.requester, settings),
         setup=setup,
         opened=opened,
+    )
+
+
+def _program_job(run: SavedRun, options: RunOptions) -> Job:
+    """The agent of a run that a program began, where the project's file says where that is."""
+    from signoff.channels.approvers import headless_approver
+    from signoff.workers.library_agents import library_agent
+    from signoff.workers.runtime import Runner
+
+    settings = settings_for(options.policy, directory=options.directory or None)
+    entry = settings.agents.get(run.name) if run.name else None
+    if entry is None:
+        where = f"{POLICY_FILE}, under agents: {{{run.name}: package.module:agent}}" if run.name else ""
+        raise WrongUse(
+            f"run {run.id} was begun by a program of yours, and only that knows its agent.\n"
+            "  Resume it from there: await signoff.resume(agent, run_id)"
+            + (f"; or say where its agent is in {where}" if where else "")
+        )
+    found = library_agent(entry, settings.directory)
+    _refuse_second_policy(entry.agent, replace(options, policy=None), resumes=True)
+    # Where nobody sits here it puts itself down at its next question, whatever else its gate would wait for.
+    here = _approver(options, found.gate, settings, can_stop=True)
+    return Job(
+        agent=entry.agent,
+        runner=Runner(
+            agent=found.agent,
+            gate=found.gate,
+            adds_pause=True,
+            approver=headless_approver("park") if options.wait == timedelta(0) else here,
+            listener=options.listener,
+        ),
+        prompt=lambda task: task.text,
+        run_options=lambda task: found.dependencies(run.requester),
+        requester=run.requester,
+        setup=run.setup,
     )
 
 

@@ -62,7 +62,7 @@ def project_inbox(broker: Broker, settings: Settings, channel: str) -> StoreInbo
             decision = await check(request, decision)
         return await broker.answer(request.id, decision, by=by)
 
-    return StoreInbox(broker, channel, take, check)
+    return StoreInbox(broker, channel, take, check=check)
 
 
 def gate_inbox(signoff: Signoff, channel: str) -> StoreInbox:
@@ -85,4 +85,4 @@ def gate_inbox(signoff: Signoff, channel: str) -> StoreInbox:
     async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
         return await signoff.answer(request.id, whole(request, decision), by=by)
 
-    return StoreInbox(signoff.broker, channel, take, check)
+    return StoreInbox(signoff.broker, channel, take, check=check)

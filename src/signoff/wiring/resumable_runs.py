@@ -1,4 +1,4 @@
-"""Which runs can go on now, of those that were begun or asked about on some channels."""
+"""Which runs can go on now, of those that were begun or asked about on some channels, or that are looked after."""
 
 from __future__ import annotations
 
@@ -19,15 +19,28 @@ SHORTEST, LONGEST = timedelta(seconds=1), timedelta(seconds=60)
 """How long to wait until a run is tried again that could not go on."""
 
 
+SERVED = "signoff serve"
+"""Among a run's places, where `signoff serve` began it or went on with it. No channel can be called so."""
+
+
 class ResumableRuns:
     """Looks for runs that can go on: at all of them first, then at those about which something is new."""
 
     def __init__(
-        self, broker: Broker, channel_names: Collection[str], *, only: Callable[[SavedRun], bool] = lambda run: True
+        self,
+        broker: Broker,
+        channel_names: Collection[str],
+        *,
+        only: Callable[[SavedRun], bool] = lambda run: True,
+        looks_after: Callable[[SavedRun], bool] = lambda run: False,
     ) -> None:
-        """`only`: which runs to look for; something else may look after others."""
+        """`only`: which runs to look for; something else may look after others.
+
+        `looks_after`: runs that go on here once they are answered, wherever people were asked.
+        """
         self._broker = broker
         self._only = only
+        self._looks_after = looks_after
         self._names = frozenset(channel_names)
         self._seen: int | None = None
         """The last event that was looked at; None: all runs are to be looked at."""
@@ -138,7 +151,9 @@ class ResumableRuns:
     def _is_ours(self, tx: Transaction, run: SavedRun) -> bool:
         if not self._only(run):
             return False
-        return self.has_place(run) or any(one.channel in self._names for one in tx.deliveries.find(trail=run.id))
+        if self.has_place(run) or self._looks_after(run):
+            return True
+        return any(one.channel in self._names for one in tx.deliveries.find(trail=run.id))
 
     def _can(self, status: RunStatus, now: datetime) -> bool:
         """Whether a run can go on: nobody has it in hand, and there is an answer that it does not know."""
@@ -150,8 +165,8 @@ class ResumableRuns:
         if self.is_news(status):
             return True
         # One that somebody stopped elsewhere is left to them, until there is an answer for it; so is one that the
-        # program which began it put down itself.
-        is_left = not status.run.agent and status.word != "died"
+        # program which began it put down itself, unless a server has it in its care.
+        is_left = not status.run.agent and status.word != "died" and SERVED not in status.run.places
         return not status.waiting and run_id not in self._resting and self.has_place(status.run) and not is_left
 
 

@@ -76,6 +76,8 @@ class Runner:
     approver: ApproverLike
     model: Model | None = None
     may_pause: bool = False
+    adds_pause: bool = False
+    """Whether a run may end with open questions although the agent, which has a gate of its own, does not say so."""
     listener: Listener | None = None
     """Is told what the agent says, and what its calls return."""
 
@@ -136,7 +138,7 @@ class Runner:
         heard = [listening(self.listener, self.model or self.agent.model)] if self.listener is not None else []
         if heard or not own:
             options["capabilities"] = [*heard, *([] if own else [self.gate])]
-        if self.may_pause and not own:
+        if (self.may_pause and not own) or (self.adds_pause and not can_pause(self.agent)):
             options["output_type"] = [self.agent.output_type, DeferredToolRequests]
         return options
 

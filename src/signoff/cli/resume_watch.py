@@ -1,0 +1,114 @@
+"""`signoff resume --watch`: runs go on one after the other as they are answered, where no server looks after them."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from signoff.cli.loops import run as run_loop
+from signoff.cli.main import WAITING
+from signoff.cli.terminal_text import safe
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.broker.run_status import RunStatus
+    from signoff.core.run import SavedRun
+    from signoff.wiring import RunOptions
+    from signoff.wiring.resumable_runs import ResumableRuns
+
+INTERRUPTED = 130
+
+
+def watch_runs(options: RunOptions, resume: Callable[[RunStatus], int]) -> None:
+    """Go on with whatever can, until Ctrl-C or SIGTERM. `resume` gives an exit code, of this run alone."""
+    from signoff.wiring import open_broker
+    from signoff.wiring.resumable_runs import ResumableRuns
+
+    broker, settings = open_broker(options.store, options.policy)
+
+    def is_ours(run: SavedRun) -> bool:
+        return bool(run.agent) or (bool(run.name) and run.name in settings.agents)
+
+    looking = ResumableRuns(broker, (), only=is_ours, looks_after=is_ours)
+    click.echo("Runs go on here as they are answered. Ctrl-C ends it.", err=True)
+    try:
+        with _ended_by_sigterm():
+            found = run_loop(_ready(broker, is_ours))
+            while True:
+                for status in found:
+                    looking.takes_up(status)
+                    _go_on(status, looking, resume)
+                found = run_loop(_next(broker, looking))
+    except KeyboardInterrupt:
+        click.echo("Stopped. What was answered waits for whoever resumes it.", err=True)
+    finally:
+        broker.watch.close()
+        broker.store.close()
+
+
+def _go_on(status: RunStatus, looking: ResumableRuns, resume: Callable[[RunStatus], int]) -> None:
+    """One run. One that could not go on is left alone for a while; Ctrl-C ends all of it."""
+    run_id = status.run.id
+    code = resume(status)
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
+    if code in (0, WAITING):
+        looking.went_on(run_id)
+    else:
+        looking.wait(run_id)
+    looking.at(run_id)
+
+
+async def _ready(broker: Broker, is_ours: Callable[[SavedRun], bool]) -> list[RunStatus]:
+    """What could go on when this began: also what was left by processes that died."""
+    await broker.sweep()
+    runs = await broker.runs.list(going=True)
+    return [one for one in reversed(runs) if one.word in ("ready", "died") and is_ours(one.run)]
+
+
+async def _next(broker: Broker, looking: ResumableRuns) -> list[RunStatus]:
+    """What can go on now; waits until anything can. Time is fed to what waits meanwhile."""
+    from signoff.errors import StoreError
+    from signoff.wiring.resume_loop import EVERY
+
+    loop, changed = asyncio.get_running_loop(), asyncio.Event()
+    stop = broker.store.watch(lambda: loop.call_soon_threadsafe(changed.set))
+    try:
+        while True:
+            changed.clear()
+            try:
+                await broker.sweep()
+                if found := await looking.found(()):
+                    return found
+            except StoreError as error:
+                warnings.warn(f"cannot look which runs can go on: {safe(str(error))}", RuntimeWarning, stacklevel=2)
+                looking.at_all()
+            try:
+                await asyncio.wait_for(changed.wait(), EVERY.total_seconds())
+            except TimeoutError:
+                looking.at_all()  # a process that dies tells nobody
+    finally:
+        stop()
+
+
+@contextmanager
+def _ended_by_sigterm() -> Generator[None]:
+    """Within, SIGTERM ends it as Ctrl-C does."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        sys.stderr.flush()

@@ -1,0 +1,170 @@
+"""`signoff serve`: one process that looks after runs, deadlines and channels, and serves the inbox and the API."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from signoff.wiring.served_projects import ServedProjects
+    from signoff.wiring.service import Service, ServiceOptions
+
+PORT = 8420
+_STORE = "Where approvals are kept: sqlite:FILE or postgresql://… Default: the project's."
+_FILE = click.Path(exists=True, dir_okay=False)
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
+@click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")
+@click.option("--store", metavar="URL", help=_STORE)
+@click.option(
+    "--project",
+    "directories",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    help="A project to look after; repeatable. Default: the one here.",
+)
+@click.option(
+    "--concurrency", default=16, show_default=True, type=click.IntRange(1, 1000), help="Runs that go on at once."
+)
+@click.option("--drain", default="30s", show_default=True, metavar="TIME", help="How long runs may finish at the end.")
+@click.option("--tls-cert", metavar="FILE", type=_FILE, help="Certificate, for https.")
+@click.option("--tls-key", metavar="FILE", type=_FILE, help="The key of the certificate.")
+@click.option(
+    "--log", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Lines for people, or JSON."
+)
+@click.option("--print-systemd", is_flag=True, help="Print a unit for systemd that starts this, and do nothing else.")
+def serve(
+    host: str,
+    port: int,
+    store: str | None,
+    directories: tuple[str, ...],
+    concurrency: int,
+    drain: str,
+    tls_cert: str | None,
+    tls_key: str | None,
+    log: Literal["text", "json"],
+    print_systemd: bool,
+) -> None:
+    """Look after a project, or several: one process that stays, until Ctrl-C or SIGTERM.
+
+    Runs go on when they are answered, deadlines are kept, people are asked in the channels of signoff.yaml, and one
+    port has the inbox as pages and the API. It ends once what runs has finished, or after --drain; a second Ctrl-C
+    hurries. Needs the extra web: pip install 'signoff[web]'
+
+    \b
+    Examples:
+      signoff serve
+      signoff serve --project shop --project billing --store postgresql://…
+      signoff serve --print-systemd > ~/.config/systemd/user/signoff.service
+    """
+    from signoff.cli.durations import read_duration
+
+    if (tls_cert is None) is not (tls_key is None):
+        raise click.UsageError("https needs both: --tls-cert and --tls-key.")
+    patience = read_duration(drain)
+    if print_systemd:
+        from signoff.cli.systemd_unit import unit_text
+
+        words = ["--host", host, "--port", str(port), "--concurrency", str(concurrency), "--drain", drain, "--log", log]
+        for name, file in (("--tls-cert", tls_cert), ("--tls-key", tls_key)):
+            words += [name, os.path.abspath(file)] if file is not None else []
+        places = [os.path.abspath(one) for one in directories or (os.curdir,)]
+        click.echo(unit_text(places, [*words, *_store_words(store)], patience), nl=False)
+        return
+    need_web()
+    from signoff.wiring.served_projects import served_projects
+    from signoff.wiring.service import ServiceOptions
+
+    tls = (os.path.abspath(tls_cert), os.path.abspath(tls_key)) if tls_cert and tls_key else None
+    store, places = _absolute(store), [os.path.realpath(one) for one in directories or (os.curdir,)]
+    os.chdir(places[0])  # code of an agent may go by the working directory
+    projects = served_projects(places, store)
+    options = ServiceOptions(concurrency=concurrency, drain=patience, tls=tls)
+    serve_projects(projects, host, port, options, as_json=log == "json")
+
+
+def _absolute(store: str | None) -> str | None:
+    """The store that was named here, by a name that is good elsewhere."""
+    from signoff.store.chosen import VARIABLE
+    from signoff.store.store_urls import is_file, sqlite_path
+
+    named = store or os.environ.get(VARIABLE)
+    if not named or not is_file(named):
+        return store
+    path = sqlite_path(named)
+    return store if os.path.isabs(path) else f"sqlite:{os.path.abspath(path)}"
+
+
+def _store_words(store: str | None) -> list[str]:
+    """`--store` again, with the whole path; not the address of a database, which may hold a password."""
+    from signoff.store.store_urls import is_file
+
+    if store is None:
+        return []
+    if not is_file(store):
+        raise click.UsageError(
+            "The address of a database may hold a password, and everybody can read a unit: leave --store out, "
+            "and write SIGNOFF_STORE=… into the EnvironmentFile that the unit names."
+        )
+    return ["--store", _absolute(store) or store]
+
+
+def need_web() -> None:
+    """Raise `MissingExtra` where what serves is not installed."""
+    from importlib import import_module
+
+    from signoff.errors import MissingExtra
+
+    try:
+        for name in ("starlette", "uvicorn", "jinja2"):
+            import_module(name)
+    except ImportError as error:
+        raise MissingExtra("The server", "web") from error
+
+
+def serve_projects(
+    projects: ServedProjects,
+    host: str,
+    port: int,
+    options: ServiceOptions,
+    *,
+    as_json: bool,
+    begun: Callable[[Service], Awaitable[None]] | None = None,
+) -> None:
+    """Serve until somebody stops it; `begun` is called once clients are answered."""
+    import asyncio
+    import threading
+    from contextlib import nullcontext
+
+    from signoff.broker import Broker
+    from signoff.cli.channels_run import leave_if_held_up
+    from signoff.cli.safe_output import apart
+    from signoff.cli.serve_program import stay
+    from signoff.cli.service_log import LinePrinter, libraries_told
+    from signoff.server.listener import bound
+    from signoff.server.listening import check_listening
+    from signoff.store.signing_key import Keys
+
+    entry = projects.first.settings.server
+    check_listening(host, has_people=bool(projects.people()), has_tls=options.tls is not None, server=entry)
+    before = frozenset(threading.enumerate())
+    broker = Broker(projects.store.open(), people=projects.roles(), signer=Keys())
+    try:
+        with bound(host, port) as made, apart() if as_json else nullcontext() as out:
+            printer = LinePrinter(as_json=as_json, out=out)
+            with libraries_told(printer), asyncio.Runner() as runner:
+                try:
+                    runner.run(stay(broker, projects, made, options, printer, as_json=as_json, begun=begun))
+                finally:
+                    runner.get_loop().run_until_complete(asyncio.sleep(0))  # threads without work hear of the end
+    finally:
+        broker.watch.close()
+        broker.store.close()
+    leave_if_held_up(before)

@@ -1,0 +1,133 @@
+"""What `signoff serve` does while it stays: signals, what is said at the beginning, and the end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from signoff.cli.terminal_text import count
+from signoff.core.access import AccessKind
+from signoff.core.moment import span
+from signoff.errors import WrongUse
+from signoff.server.listener import url_of
+from signoff.wiring.caller import Caller
+from signoff.wiring.job import RunOptions
+from signoff.wiring.project import whoami
+from signoff.wiring.service import VIA, Service
+
+if TYPE_CHECKING:
+    import socket
+
+    from signoff.broker import Broker
+    from signoff.cli.service_log import LinePrinter
+    from signoff.wiring.served_projects import ServedProjects
+    from signoff.wiring.service import ServiceOptions
+
+LINK_LASTS = timedelta(minutes=15)
+SIGN_IN = "/sign-in"
+
+
+async def stay(
+    broker: Broker,
+    projects: ServedProjects,
+    made: socket.socket,
+    options: ServiceOptions,
+    printer: LinePrinter,
+    *,
+    as_json: bool,
+    begun: Callable[[Service], Awaitable[None]] | None = None,
+) -> None:
+    """Serve until somebody stops it; `begun` is called once clients are answered."""
+    url = url_of(made, tls=options.tls is not None)
+    run_options = RunOptions(store=projects.store.address, unattended="park", caller=Caller.here())
+    service = Service(broker, projects, run_options, options, printer, _me(projects))
+    await service.check()
+    with _stopped_by_signals(service):
+        serving = asyncio.create_task(service.run(made, url))
+        ready = asyncio.create_task(service.begun.wait())
+        try:
+            await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
+            if ready.done() and not serving.done():
+                await _greet(service, url, printer, as_json=as_json)
+                if begun is not None:
+                    await begun(service)
+            await serving
+        finally:
+            ready.cancel()
+            serving.cancel()
+            await asyncio.gather(serving, ready, return_exceptions=True)
+    printer.say("stopped", "Stopped. What waits stays in the store, and goes on when this is started again.")
+
+
+@contextmanager
+def _stopped_by_signals(service: Service) -> Generator[None]:
+    """Within, Ctrl-C and SIGTERM end the service; a second one hurries it."""
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    for one in signals:
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(one, service.stop)
+    try:
+        yield
+    finally:
+        for one in signals:
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(one)
+
+
+async def _greet(service: Service, url: str, printer: LinePrinter, *, as_json: bool) -> None:
+    """Say where it listens, for what, and how to get in."""
+    projects, broker = service.projects, service.broker
+    waiting = len(await broker.inbox(limit=1_001))
+    more = f", {len(projects.all)} projects" if len(projects.all) > 1 else ""
+    printer.say(
+        "listening",
+        f"signoff serves {url}",
+        url=url,
+        projects=[one.directory for one in projects.all],
+        store=projects.store.shown,
+        channels=list(service.channels),
+        concurrency=service.options.concurrency,
+        waiting=waiting,
+    )
+    if as_json:
+        return
+    lines = [f"{projects.store.in_words()}{more}"]
+    lines += [f"also {one.directory}" for one in projects.all[1:]]
+    number = "over 1,000 requests wait" if waiting > 1_000 else count(waiting, "request waits", "requests wait")
+    lines.append(f"{number}; runs go on here once they are answered, {service.options.concurrency} at once")
+    if service.channels:
+        lines.append(f"people are asked in {', '.join(service.channels)}")
+    for line in lines:
+        printer.say("about", line)
+    if projects.people():
+        printer.say("about", "people sign in with a link of their own: signoff people link NAME")
+    else:
+        link = await sign_in_link(service, url)
+        # Not a line of the log: those are kept, and this lets somebody in.
+        click.echo(f"\nSign in, once, within {span(LINK_LASTS.total_seconds())}:\n  {link}\n", file=sys.stderr)
+
+
+async def sign_in_link(service: Service, url: str) -> str:
+    """A link that lets whoever works here in, once."""
+    _, secret = await service.broker.access.issue(
+        AccessKind.LINK, _me(service.projects), by="signoff serve", lasts=LINK_LASTS, label="printed at the start"
+    )
+    return f"{url}{SIGN_IN}?link={secret}"
+
+
+def _me(projects: ServedProjects) -> str:
+    """Who works here; where nobody is on file, the only person there is."""
+    if projects.people():
+        return ""
+    try:
+        return whoami(None, projects.first.settings, via=VIA).name
+    except WrongUse:  # a container may run as a number that nobody has a name for
+        return "owner"

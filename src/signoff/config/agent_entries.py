@@ -1,0 +1,66 @@
+"""`agents:` of the project file: agents in Python whose runs are gone on with where no program of theirs does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from signoff.policy.format import Format, MappingFormat, matching
+from signoff.policy.placed_value import ConfigValue
+
+_PATH = matching(
+    r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*",
+    "where it is found, as package.module:agent",
+    "{} does not say where it is found",
+    "write package.module:agent",
+    name="pythonPath",
+)
+_WHAT = "a mapping such as {shop: app.agents:agent}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentEntry:
+    """An agent that a program of one's own runs."""
+
+    name: str
+    """As the agent itself is named: `Agent(name=…)`."""
+    agent: str
+    """Where it is found: `package.module:agent`."""
+    deps: str = ""
+    """Where the function is found that makes what its runs depend on; empty: they depend on nothing."""
+    spot: ConfigValue
+
+
+AGENT = MappingFormat(
+    {
+        "agent": _PATH.about("Where the agent is found: package.module:agent."),
+        "deps": _PATH.about(
+            "A function that makes what its runs depend on; it is given the name of whoever the run is for."
+        ),
+    },
+    short="agent",
+    required={"agent": ("nothing says where the agent is", "write agent: package.module:agent")},
+    what="where it is found, as package.module:agent, or a mapping with `agent` and `deps`",
+)
+
+
+def read_agents(spot: ConfigValue) -> dict[str, AgentEntry]:
+    """Every agent of the file, in its order."""
+    found = spot.entries(what=_WHAT) if spot.value is not None else {}
+    return {name: _entry(name, one) for name, one in found.items()}
+
+
+def _entry(name: str, spot: ConfigValue) -> AgentEntry:
+    if not name.strip():
+        raise spot.wrong("an agent without a name", "write the name that the agent is given: Agent(…, name='shop')")
+    return AgentEntry(name=name, spot=spot, **AGENT.read(spot))
+
+
+AGENTS = Format(
+    read_agents,
+    {
+        "description": "Agents of your programs, by name: signoff serve goes on with their runs.",
+        "type": "object",
+        "propertyNames": {"pattern": r"\S"},
+        "additionalProperties": AGENT,
+    },
+)

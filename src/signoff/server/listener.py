@@ -1,0 +1,92 @@
+"""The socket that the server listens at, and the loop that answers there."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import http.client
+import json
+import socket
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from signoff.errors import WrongUse
+
+GRACE = 3
+"""Seconds that clients have to take their answers when the server ends."""
+BACKLOG = 512
+
+
+class HttpListener(uvicorn.Server):
+    """A server whose end is decided by whoever runs it, and not by signals."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+def listener_for(app: ASGIApp, *, tls: tuple[str, str] | None = None) -> HttpListener:
+    """What answers with this application. `tls`: files with a certificate and its key."""
+    return HttpListener(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=GRACE,
+            ssl_certfile=tls[0] if tls else None,
+            ssl_keyfile=tls[1] if tls else None,
+        )
+    )
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket at this address, not listening yet. Raises `WrongUse`, which says who is there, where it is taken."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        made = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind((host, port))
+            made.listen(BACKLOG)  # a port that somebody else listens at is refused here at the latest
+        except BaseException:
+            made.close()
+            raise
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise WrongUse(f"{host}:{port} is taken: {_who(host, port)}\n  Choose another port with --port") from error
+        raise WrongUse(f"cannot listen at {host}:{port}: {error.strerror or error}") from error
+    return made
+
+
+def url_of(made: socket.socket, *, tls: bool = False) -> str:
+    """Where it is reached, for people."""
+    host, port = made.getsockname()[:2]
+    return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _who(host: str, port: int) -> str:
+    """Who listens there, as far as they say."""
+    connection = http.client.HTTPConnection(host, port, timeout=1)
+    with suppress(OSError, ValueError, http.client.HTTPException):
+        connection.request("GET", "/healthz")
+        said = json.loads(connection.getresponse().read(10_000))
+        if isinstance(said, dict) and said.get("service") == "signoff":  # pyright: ignore[reportUnknownMemberType]
+            pid, since = said.get("pid"), said.get("since")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            who = f"process {pid}, since {since}" if isinstance(pid, int) and isinstance(since, str) else "a process"
+            return f"a signoff server is there, {who}"
+    connection.close()
+    return "another program listens there"
+
+
+async def stopped(listener: HttpListener, serving: asyncio.Task[None]) -> None:
+    """Have it end: what is being answered is answered first, for a moment."""
+    listener.should_exit = True
+    with suppress(asyncio.CancelledError):
+        await serving

@@ -1,0 +1,104 @@
+"""For whoever looks after the process: whether it lives, whether it is ready, what it counts. All three are open."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC
+from ipaddress import ip_address
+from time import monotonic
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from signoff.core.redact import redact_text
+from signoff.core.request import State
+from signoff.core.visible import visible
+from signoff.errors import SignoffError
+from signoff.ports import Transaction
+from signoff.server.meters import MEDIA_TYPE
+from signoff.server.state import ServerState
+
+PATIENCE = 2.0
+"""Seconds in which the store has to answer."""
+KEPT = 5.0
+"""Seconds for which the number of those that wait is not counted anew."""
+_PAGE = 500
+_OF_OURS = frozenset(State)
+
+
+@dataclass(slots=True)
+class WaitingCount:
+    """How many requests wait, by state; not counted more often than every few seconds."""
+
+    state: ServerState
+    _counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    _at: float | None = None
+
+    async def now(self) -> Mapping[str, int]:
+        if self._at is None or monotonic() - self._at > KEPT:
+            self._counts = await self.state.broker.store.read(_count)
+            self._at = monotonic()
+        return self._counts
+
+
+def _count(tx: Transaction) -> Mapping[str, int]:
+    counts = Counter({str(State.PENDING): 0, str(State.UNKNOWN): 0})
+    last = None
+    while page := tx.queue.page(limit=_PAGE, after=last):
+        counts.update(str(one.state) if one.state in _OF_OURS else "other" for one in page)
+        last = page[-1]
+    return counts
+
+
+def operations(state: ServerState) -> list[Route]:
+    """The routes."""
+    waiting = WaitingCount(state)
+
+    since = state.broker.clock.now().astimezone(UTC).isoformat(timespec="seconds")
+
+    async def healthz(request: Request) -> Response:
+        own = {"pid": os.getpid(), "since": since} if _is_here(request) else {}
+        return JSONResponse({"status": "ok", "service": "signoff", **own})
+
+    async def readyz(request: Request) -> Response:
+        why = await _why_not(state)
+        return JSONResponse({"status": "not ready", "why": why}, 503) if why else JSONResponse({"status": "ready"})
+
+    async def metrics(request: Request) -> Response:
+        try:
+            counts = await asyncio.wait_for(waiting.now(), PATIENCE)
+        except (SignoffError, TimeoutError):
+            state.meters.store_errors += 1
+            counts = {}
+        return Response(state.meters.text(counts), media_type=MEDIA_TYPE)
+
+    handlers = {"/healthz": healthz, "/readyz": readyz, "/metrics": metrics}
+    return [Route(path, handler, methods=["GET"]) for path, handler in handlers.items()]
+
+
+def _is_here(request: Request) -> bool:
+    """Whether it comes from this machine: others need not know which process it is."""
+    try:
+        return request.client is not None and ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False
+
+
+async def _why_not(state: ServerState) -> str:
+    """Why the server should be sent nobody; empty where it may be."""
+    if state.stopping.is_set():
+        return "it is about to end"
+    try:
+        await asyncio.wait_for(state.broker.store.read(lambda tx: tx.record.head()), PATIENCE)
+        return await state.ready() if state.ready is not None else ""
+    except TimeoutError:
+        state.meters.store_errors += 1
+        return "the store does not answer"
+    except SignoffError as error:
+        state.meters.store_errors += 1
+        return f"the store does not work: {visible(redact_text(str(error)))}"

@@ -1,0 +1,72 @@
+"""Follows the record, to count what was decided and how long that took."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+
+from signoff.broker import Broker
+from signoff.core.request import State
+from signoff.errors import StoreError
+from signoff.ports import Transaction
+from signoff.server.meters import Meters
+
+AT_ONCE = 500
+"""Events that are looked at in one go."""
+PAUSE = 1.0
+"""Seconds between two looks, at least."""
+
+
+async def count_decisions(broker: Broker, meters: Meters) -> None:
+    """Count what is settled from now on, by anybody, until cancelled."""
+    loop, news = asyncio.get_running_loop(), asyncio.Event()
+
+    def tick() -> None:
+        with suppress(RuntimeError):  # the loop was closed in the same instant
+            loop.call_soon_threadsafe(news.set)
+
+    stop = broker.store.watch(tick)
+    seen = -1
+    try:
+        while True:
+            news.clear()
+            try:
+                if seen < 0:
+                    seen = await broker.store.read(lambda tx: tx.record.head()[0])
+                more = True
+                while more:
+                    settled, seen, more = await broker.store.read(partial(_settled, after=seen))
+                    for state, seconds in settled:
+                        meters.decided[state] += 1
+                        meters.time_to_decision.add(seconds)
+            except StoreError:
+                meters.store_errors += 1
+            await asyncio.sleep(PAUSE)
+            await news.wait()
+    finally:
+        stop()
+
+
+def _settled(tx: Transaction, after: int) -> tuple[Sequence[tuple[str, float]], int, bool]:
+    """What was settled behind this event: its state, and after how many seconds."""
+    entries = tx.record.entries(after=after, limit=AT_ONCE)
+    found: list[tuple[str, float]] = []
+    for entry in entries:
+        if entry.kind == "settled" and entry.request:
+            request = tx.requests.get(entry.request)
+            word = str(json.loads(entry.body).get("state", ""))
+            opened = request.opened_at if request is not None else None
+            at = datetime.fromisoformat(entry.at)
+            found.append((word if word in _STATES else "other", _seconds(opened, at)))
+    return found, entries[-1].seq if entries else after, len(entries) == AT_ONCE
+
+
+_STATES = frozenset(map(str, State))
+
+
+def _seconds(since: datetime | None, until: datetime) -> float:
+    return max(0.0, (until - since).total_seconds()) if since is not None else 0.0

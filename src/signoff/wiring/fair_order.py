@@ -1,0 +1,38 @@
+"""In which order runs go on where there is not room for all: nobody's wait for ever behind those of others."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+
+from signoff.broker.run_status import RunStatus
+from signoff.core.request_status import status_of
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+def fair_order(
+    found: Iterable[RunStatus], going: Iterable[str], project_of: Callable[[RunStatus], str]
+) -> Sequence[RunStatus]:
+    """Whose project has fewest going on comes first; within a project, whose answer is oldest.
+
+    `going` are the projects of what goes on already, one for each run.
+    """
+    lines: defaultdict[str, deque[RunStatus]] = defaultdict(deque)
+    for status in sorted(found, key=ready_since):
+        lines[project_of(status)].append(status)
+    busy, ordered = Counter(going), list[RunStatus]()
+    while lines:
+        name = min(lines, key=lambda one: (busy[one], ready_since(lines[one][0])))
+        ordered.append(lines[name].popleft())
+        busy[name] += 1
+        if not lines[name]:
+            del lines[name]
+    return ordered
+
+
+def ready_since(status: RunStatus) -> datetime:
+    """When the first of its answers came; for one without any, when it was last heard of."""
+    moments = [moment for one in status.answered if (moment := status_of(one).at) is not None]
+    return min(moments, default=status.run.changed_at or _LONG_AGO)

@@ -1,0 +1,153 @@
+"""The projects that one server looks after: several share one store and one team."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from signoff.config import Person, ServerEntry, Settings
+from signoff.core.run import SavedRun
+from signoff.errors import NotEntitled, WrongUse
+from signoff.policy.phrases import shown
+from signoff.store.chosen import ChosenStore
+from signoff.store.place import id_of
+from signoff.wiring.began import setup_now
+from signoff.wiring.project import settings_for
+from signoff.wiring.project_people import OnFile
+from signoff.wiring.stores import chosen_store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedProject:
+    """One of the projects."""
+
+    directory: str
+    """Its real path; where its runs go on that say nothing else."""
+    settings: Settings
+    on_file: OnFile
+
+    @property
+    def root(self) -> str:
+        """Where its file is; empty where it has none."""
+        return os.path.dirname(os.path.realpath(self.settings.file)) if self.settings.file else ""
+
+    @property
+    def label(self) -> str:
+        """What it is called beside others."""
+        return os.path.basename(self.root or self.directory)
+
+    def began(self, run: SavedRun) -> bool:
+        """Whether a run of a worker, or of an agent that a command named, was begun in it."""
+        setup, root = setup_now(run.setup), self.root
+        if not root:
+            return not setup.project and bool(setup.directory) and _is_same(setup.directory, self.directory)
+        if setup.project == root:
+            return True
+        # It may have moved since: then it carries the id, and what is there now does not.
+        own = setup.project_id
+        return bool(own) and own == id_of(root) and id_of(setup.project) != own
+
+
+@dataclass(frozen=True, slots=True)
+class ServedProjects:
+    """All of them."""
+
+    all: Sequence[ServedProject]
+    store: ChosenStore
+
+    @property
+    def first(self) -> ServedProject:
+        """The one that the process stands in."""
+        return self.all[0]
+
+    @property
+    def title(self) -> str:
+        return ", ".join(dict.fromkeys(one.label for one in self.all))
+
+    def of(self, run: SavedRun) -> ServedProject | None:
+        """The project that a run belongs to; None: none of these."""
+        if not run.agent:
+            return self.of_agent(run.name) if run.name else None
+        return next((one for one in self.all if one.began(run)), None)
+
+    def of_agent(self, name: str) -> ServedProject | None:
+        """The project that knows where the agent of a program is."""
+        return next((one for one in self.all if name in one.settings.agents), None)
+
+    def of_channel(self, name: str) -> ServedProject:
+        return next(one for one in self.all if name in one.settings.channels)
+
+    def people(self) -> Mapping[str, Person]:
+        """Who is on file now."""
+        return self.first.on_file.people()
+
+    def roles(self) -> Mapping[str, frozenset[str]]:
+        """Roles by name, now. Raises `NotEntitled` where that is not known, or the projects do not agree."""
+        found = [one.on_file.roles() for one in self.all]
+        if any(one != found[0] for one in found):
+            raise NotEntitled("no answer is taken from anybody while the projects here name different people")
+        return found[0]
+
+
+def served_projects(directories: Sequence[str], store: str | None) -> ServedProjects:
+    """The projects in these directories. Raises `WrongUse` where one server cannot look after all of them."""
+    found: list[ServedProject] = []
+    for directory in dict.fromkeys(map(os.path.realpath, directories)):
+        if not os.path.isdir(directory):
+            raise WrongUse(f"there is no directory {directory}")
+        settings = settings_for(None, directory=directory)
+        found.append(ServedProject(directory=directory, settings=settings, on_file=OnFile(settings)))
+    stores = {one.directory: chosen_store(store, one.settings) for one in found}
+    _refuse_different(
+        found,
+        lambda one: stores[one.directory].address,
+        "keep their approvals in different stores, and a server has one",
+        "name one for all with --store, or start a server for each",
+    )
+    _refuse_different(
+        found,
+        lambda one: one.settings.people,
+        "name different people, or give them different roles",
+        "one server has one team: write the same `people` in all of them, or start a server for each",
+    )
+    _refuse_different(
+        found,
+        lambda one: _origin(one.settings.server),
+        "say different things under `server`",
+        "one server is reached in one way: write the same in all of them, or start a server for each",
+    )
+    _refuse_twice("channel", {one.directory: [*one.settings.channels] for one in found})
+    _refuse_twice("agent", {one.directory: [*one.settings.agents] for one in found})
+    return ServedProjects(found, stores[found[0].directory])
+
+
+def _origin(server: ServerEntry) -> object:
+    """What a server goes by, without where that is written."""
+    oidc = server.oidc
+    provider = (oidc.issuer, oidc.client_id, oidc.client_secret, oidc.claim) if oidc is not None else None
+    return server.url, server.trusted_proxy, server.session, provider
+
+
+def _refuse_different(
+    found: Sequence[ServedProject], of: Callable[[ServedProject], object], what: str, fix: str
+) -> None:
+    other = next((one for one in found if of(one) != of(found[0])), None)
+    if other is not None:
+        raise WrongUse(f"{found[0].directory} and {other.directory} {what}\n  {fix}")
+
+
+def _refuse_twice(what: str, names: Mapping[str, Sequence[str]]) -> None:
+    """Raise where two projects, by their directories, have something of the same name."""
+    known: dict[str, str] = {}
+    for directory, own in names.items():
+        for name in own:
+            if (other := known.setdefault(name, directory)) != directory:
+                raise WrongUse(f"{other} and {directory} both have the {what} {shown(name)}\n  give one another name")
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False

@@ -1,0 +1,200 @@
+"""Runs as a server looks after them: begun and gone on with for whoever asks, fairly between projects."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+from signoff.broker import Broker, new_id
+from signoff.broker.run_status import RunStatus
+from signoff.config import Settings, load_worker, worker_names
+from signoff.core.run import RunState, SavedRun
+from signoff.errors import RunError, RunOver, RunTaken, SignoffError, WrongUse
+from signoff.policy.phrases import did_you_mean, shown
+from signoff.ports import Transaction
+from signoff.server.meters import Meters
+from signoff.wiring.began import setup_now
+from signoff.wiring.channel_runs import AT_ONCE, RunCare, Running, Telling
+from signoff.wiring.fair_order import fair_order
+from signoff.wiring.job import WORKER, RunOptions, Task, check_name, directory_of, job_for, setup_of
+from signoff.wiring.resumable_runs import SERVED, cannot
+from signoff.wiring.run_process import resumed_apart
+from signoff.wiring.served_projects import ServedProject, ServedProjects
+
+
+class ServedRuns:
+    """Goes on with the runs of some projects, and begins new ones. It implements `server.state.RunControl`."""
+
+    def __init__(
+        self,
+        telling: Telling,
+        broker: Broker,
+        projects: ServedProjects,
+        options: RunOptions,
+        *,
+        channel_names: Collection[str] = (),
+        concurrency: int = AT_ONCE,
+        meters: Meters | None = None,
+        observe: Callable[[str], None] | None = None,
+    ) -> None:
+        """`options` say how agents are run here; `observe` is told, in a line each, what begins, ends or fails."""
+        self._broker = broker
+        self._projects = projects
+        self._options = options
+        self._meters = meters or Meters()
+        self._here = os.getcwd()
+        self._projects_of: dict[str, str] = {}
+        """Of the runs that go on, by id."""
+        self._drains = False
+        self.running = Running(
+            telling,
+            broker,
+            projects.first.settings,
+            channel_names,
+            options,
+            observe=observe,
+            care=RunCare(
+                looks_after=lambda run: projects.of(run) is not None,
+                cannot=self._cannot,
+                apart=self._apart,
+                order=self._order,
+                home=self._home,
+                at_once=concurrency,
+                marks=True,
+                begins=self._begins,
+                ended=self._ended,
+            ),
+        )
+        self._meters.in_hand = lambda: self.running.in_hand
+
+    # --- for the API ---
+
+    async def start(self, worker: str, prompt: str, *, input: Mapping[str, Any] | None, requester: str) -> str:
+        """Begin a run of a worker, and give its id. Raises `WrongUse` for one that is not there, or does not fit."""
+        if self._drains:
+            raise RunError("this server is about to end, and begins nothing new")
+        project, name = self._named(worker)
+        directory = project.directory
+        check_name(project.settings, name, directory)
+        options = replace(self._options, directory=directory)
+        await self._try_out(name, options, Task(text=prompt, input=input))
+        setup = replace(setup_of(options, project.settings), input=input)
+        run = await self._broker.runs.begin(
+            SavedRun(
+                id=new_id(),
+                conversation_id=str(uuid4()),
+                agent=f"{WORKER}{name}",
+                prompt=prompt,
+                requester=requester,
+                setup=setup,
+                places={SERVED: ""},
+            ),
+            put_down=True,
+        )
+        self.running.look_at(run.id)
+        return run.id
+
+    async def resume(self, run_id: str) -> None:
+        """Have a run looked at now: it goes on if it can, and is in this server's care from then on."""
+        status = await self._broker.runs.status((await self._broker.runs.get(run_id)).id)
+        run = status.run
+        if run.state is not RunState.GOING:
+            raise RunOver(f"run {run.id} is {run.state}")
+        if status.alive:
+            raise RunTaken(f"run {run.id} goes on already")
+        if status.word == "waiting":
+            raise RunError(f"run {run.id} waits for an answer")
+        if self._projects.of(run) is None or (why := self._cannot(run)):
+            raise RunError(f"run {run.id} cannot go on here: {why if self._projects.of(run) else cannot(run)}")
+        if self._drains:
+            raise RunError("this server is about to end, and goes on with nothing")
+
+        def work(tx: Transaction) -> None:
+            stored = tx.runs.get(run.id)
+            if stored is not None and stored.state is RunState.GOING:
+                tx.runs.put(replace(stored, places={**stored.places, SERVED: ""}))
+
+        await self._broker.store.write("adopt", work)
+        self.running.look_at(run.id)
+
+    def workers(self) -> Mapping[str, str]:
+        """What can be started, by name, each with what it is for."""
+        found: dict[str, str] = {}
+        for spoken, (project, name) in self._startable().items():
+            found[spoken] = ""
+            with suppress(SignoffError):  # one that is wrong is named, and says so when it is started
+                found[spoken] = load_worker(project.settings, name).description or ""
+        return found
+
+    def drain(self) -> None:
+        """Begin nothing new from now on."""
+        self._drains = True
+        self.running.drain()
+
+    # --- how they go on ---
+
+    def _startable(self) -> dict[str, tuple[ServedProject, str]]:
+        """By the name that they are called by: with that of their project where two would be called the same."""
+        every = [(project, name) for project in self._projects.all for name in worker_names(project.settings)]
+        names = [name for _, name in every]
+        return {
+            name if names.count(name) == 1 else f"{project.label}/{name}": (project, name) for project, name in every
+        }
+
+    def _named(self, worker: str) -> tuple[ServedProject, str]:
+        known = self._startable()
+        if worker not in known:
+            raise WrongUse(f"there is no worker {shown(worker)}\n  {did_you_mean(worker, known)}")
+        return known[worker]
+
+    async def _try_out(self, worker: str, options: RunOptions, task: Task) -> None:
+        """Raise where a worker cannot be made, or does not take what it is given: before anything is written down."""
+
+        def work() -> None:
+            job = job_for(worker, options)
+            try:
+                job.prompt(task)
+            finally:
+                job.close()
+
+        await asyncio.get_running_loop().run_in_executor(None, work)
+
+    def _home(self, channel: str) -> tuple[Settings, str]:
+        project = self._projects.of_channel(channel)
+        return project.settings, project.directory
+
+    def _cannot(self, run: SavedRun) -> str:
+        if self._projects.of(run) is None:
+            return cannot(run)
+        try:
+            if run.agent:
+                directory_of(run)
+        except WrongUse as error:
+            return str(error)
+        return ""
+
+    def _apart(self, run: SavedRun) -> Awaitable[str] | None:
+        project = self._projects.of(run)
+        directory = setup_now(run.setup).directory if run.agent or project is None else project.directory
+        if os.path.realpath(directory) == os.path.realpath(self._here):
+            return None
+        return resumed_apart(run.id, directory, self._projects.store.address)
+
+    def _order(self, found: Sequence[RunStatus], going: Collection[str]) -> Sequence[RunStatus]:
+        self._projects_of = {one: self._projects_of.get(one, "") for one in going}
+        return fair_order(found, self._projects_of.values(), lambda one: self._project(one.run))
+
+    def _project(self, run: SavedRun) -> str:
+        project = self._projects.of(run)
+        return project.directory if project is not None else ""
+
+    def _begins(self, run: SavedRun) -> None:
+        self._projects_of[run.id] = self._project(run)
+
+    def _ended(self, run: SavedRun, is_ok: bool) -> None:
+        self._meters.resumes["ok" if is_ok else "failed"] += 1
