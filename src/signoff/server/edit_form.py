@@ -54,7 +54,7 @@ def form_fields(schema: Mapping[str, Any] | None, args: Mapping[str, Any]) -> tu
     """A field for each argument; empty where there is no schema that tells, so that JSON is edited as a whole."""
     if not isinstance(schema, Mapping):
         return ()
-    form = _Form(schema)
+    form = _SchemaReader(schema)
     try:
         fields = form.object_fields(schema, args, ())
     except RecursionError:
@@ -63,7 +63,7 @@ def form_fields(schema: Mapping[str, Any] | None, args: Mapping[str, Any]) -> tu
 
 
 @dataclass(slots=True)
-class _Form:
+class _SchemaReader:
     """Reads one schema."""
 
     root: Mapping[str, Any]
@@ -131,8 +131,9 @@ class _Form:
             found = _mapping(found).get(part.replace("~1", "/").replace("~0", "~"))
         return _mapping(found)
 
-    def _shape(self, schema: Mapping[str, Any], value: object, path: tuple[str, ...]) -> dict[str, Any]:
+    def _shape(self, schema: Mapping[str, Any], value: Any, path: tuple[str, ...]) -> dict[str, Any]:
         kind, options = schema.get("type"), _list(schema.get("enum"))
+        whole: object = value
         if options:
             choices = tuple((json.dumps(one), visible(one if isinstance(one, str) else _json(one))) for one in options)
             shown = json.dumps(value, default=str) if value is not None else choices[0][0]
@@ -147,7 +148,7 @@ class _Form:
             lines = "\n" in text or len(text) > LONG_LINE
             return {"kind": "lines" if lines else "text", "value": text, "limits": _limits(schema)}
         if kind == "object" and "properties" in schema and isinstance(value, Mapping | None) and len(path) < DEEPEST:
-            return {"kind": "object", "fields": self.object_fields(schema, _mapping(value), path)}
+            return {"kind": "object", "fields": self.object_fields(schema, _mapping(whole), path)}
         if kind == "array" and isinstance(value, list | None):
             item = _text(_mapping(schema.get("items")).get("type"))
             inside = cast("list[object]", value or [])
@@ -156,7 +157,7 @@ class _Form:
                 texts = tuple(one if isinstance(one, str) else _json(one) for one in inside)
                 if not any("\n" in one for one in texts):
                     return {"kind": "list", "item": "text" if item == "string" else item, "items": texts}
-        return _as_json(value)
+        return _as_json(whole)
 
 
 def _escaped(value: object) -> dict[str, Any]:

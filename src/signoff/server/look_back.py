@@ -66,7 +66,7 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunPage:
+class RunAccount:
     """One run, whole."""
 
     row: RunRow
@@ -112,12 +112,12 @@ async def run_rows(broker: Broker, before: str = "") -> tuple[RunRow, ...]:
     return await broker.store.read(work)
 
 
-async def run_page(broker: Broker, prefix: str) -> RunPage:
+async def run_page(broker: Broker, prefix: str) -> RunAccount:
     """One run with all that is on record of it. Raises `UnknownRun`."""
     history = await run_history(broker, prefix, in_utc)
     run = history.status.run
     requests = await broker.store.read(lambda tx: tx.requests.of(run=run.id))
-    return RunPage(
+    return RunAccount(
         row=_run_row(history.status),
         moments=history.moments[-MOST_MOMENTS:],
         left_out=max(0, len(history.moments) - MOST_MOMENTS),
