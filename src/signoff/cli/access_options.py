@@ -16,7 +16,7 @@ HERE = "http://127.0.0.1:8420"
 
 def holder_named(name: str, settings: Settings) -> str:
     """The person a key is for, as the file spells them; where it names nobody, only whoever works here."""
-    from signoff.cli.people_command import named
+    from signoff.cli.known_people import named
     from signoff.core.people import person_key
     from signoff.core.visible import visible
     from signoff.wiring import whoami

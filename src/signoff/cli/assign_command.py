@@ -9,7 +9,7 @@ import click
 from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
-    from signoff.cli.approvals import Approvals, HandedOverRequest
+    from signoff.cli.approval_desk import ApprovalDesk, HandedOverRequest
 
 
 @click.command(no_args_is_help=True)
@@ -57,12 +57,12 @@ def assign(request_id: str, person: str, name: str | None, store: str | None, po
 
 def _assign(request_id: str, to: str | None, name: str | None, store: str | None, policy: str | None) -> None:
     """To the person who types, where `to` is None; to nobody, where it is empty."""
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_desk import with_desk
 
-    async def work(approvals: Approvals) -> str:
-        return _told(await approvals.hand_over(request_id, to))
+    async def work(desk: ApprovalDesk) -> str:
+        return _told(await desk.hand_over(request_id, to))
 
-    click.echo(with_approvals(store, policy, name, work))
+    click.echo(with_desk(store, policy, name, work))
 
 
 def _told(done: HandedOverRequest) -> str:

@@ -12,7 +12,7 @@ from signoff.core.comment import CommentKind
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.cli.approvals import Approvals
+    from signoff.cli.approval_desk import ApprovalDesk
     from signoff.cli.request_report import Sheet
     from signoff.config import Settings
 
@@ -115,16 +115,16 @@ def _say(
     question: str = "",
     asks_agent: bool = False,
 ) -> None:
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_desk import with_desk
     from signoff.cli.server_choice import is_elsewhere
 
     if asks_agent and is_elsewhere(store):
         raise click.UsageError("--agent asks the agent's model from here; with a server, the server does that")
 
-    async def work(approvals: Approvals) -> tuple[Sheet, dict[str, Any]]:
-        return await approvals.say(request_id, text, kind, question)
+    async def work(desk: ApprovalDesk) -> tuple[Sheet, dict[str, Any]]:
+        return await desk.say(request_id, text, kind, question)
 
-    sheet, said = with_approvals(store, policy, name, work)
+    sheet, said = with_desk(store, policy, name, work)
     _tell(sheet, said, as_json=as_json)
     if asks_agent:
         _tell(sheet, _agent_answer(sheet["id"], said["comment"], store, policy), as_json=as_json)

@@ -11,7 +11,7 @@ import click
 from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
-    from signoff.cli.approvals import Approvals
+    from signoff.cli.approval_desk import ApprovalDesk
 
 GrantSheet = Mapping[str, Any]
 """A grant, as `signoff.reports.grant_report` gives it."""
@@ -36,14 +36,14 @@ def list_grants(everything: bool, as_json: bool, store: str | None, policy: str 
     Example:
       signoff grants list
     """
-    from signoff.cli.approvals import with_approvals
     from signoff.cli.open_broker import say_where
+    from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import as_json as json_line
 
-    async def work(approvals: Approvals) -> Sequence[GrantSheet]:
-        return await approvals.grants(everything=everything)
+    async def work(desk: ApprovalDesk) -> Sequence[GrantSheet]:
+        return await desk.grants(everything=everything)
 
-    found = with_approvals(store, policy, None, work)
+    found = with_desk(store, policy, None, work)
     if as_json:
         click.echo(json_line({"grants": [_data(one) for one in found]}))
         return
@@ -68,28 +68,28 @@ def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, poli
     Example:
       signoff grants revoke h4w8
     """
-    from signoff.cli.approvals import with_approvals
     from signoff.cli.main import FAILED
+    from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import safe
 
-    async def work(approvals: Approvals) -> bool:
-        are_all = all([await _revoke(approvals, one) for one in dict.fromkeys(grant_ids)])
+    async def work(desk: ApprovalDesk) -> bool:
+        are_all = all([await _revoke(desk, one) for one in dict.fromkeys(grant_ids)])
         if not are_all:
-            click.echo(f"  {safe(approvals.place)}", err=True)
+            click.echo(f"  {safe(desk.place)}", err=True)
         return are_all
 
-    if not with_approvals(store, policy, name, work):
+    if not with_desk(store, policy, name, work):
         sys.exit(FAILED)
 
 
-async def _revoke(approvals: Approvals, given: str) -> bool:
+async def _revoke(desk: ApprovalDesk, given: str) -> bool:
     from signoff.cli.request_report import moment_of
     from signoff.cli.terminal_text import by_wall_clock, local, safe
     from signoff.core.visible import visible
     from signoff.errors import RequestError
 
     try:
-        grant, done = await approvals.revoke(given)
+        grant, done = await desk.revoke(given)
     except RequestError as error:
         click.echo(f"signoff: {visible(str(error))}", err=True)
         return False
@@ -114,13 +114,13 @@ def explain(grant_id: str, as_json: bool, store: str | None, policy: str | None)
     Example:
       signoff grants explain h4w8
     """
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import as_json as json_line
 
-    async def work(approvals: Approvals) -> GrantSheet:
-        return await approvals.grant(grant_id)
+    async def work(desk: ApprovalDesk) -> GrantSheet:
+        return await desk.grant(grant_id)
 
-    grant = with_approvals(store, policy, None, work)
+    grant = with_desk(store, policy, None, work)
     if as_json:
         click.echo(json_line(_data(grant)))
         return

@@ -9,7 +9,7 @@ import click
 from signoff.cli import shared_options
 
 if TYPE_CHECKING:
-    from signoff.cli.approvals import Approvals
+    from signoff.cli.approval_desk import ApprovalDesk
     from signoff.store.chosen import ChosenStore
 
 
@@ -24,16 +24,16 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
     Example:
       signoff halt --note "wrong prices in the catalogue"
     """
-    from signoff.cli.approvals import with_approvals
     from signoff.cli.open_broker import say_where
+    from signoff.cli.open_desk import with_desk
     from signoff.cli.server_choice import is_elsewhere
     from signoff.cli.terminal_text import by_wall_clock, safe
 
-    async def work(approvals: Approvals) -> str:
-        return await approvals.halt(note)
+    async def work(desk: ApprovalDesk) -> str:
+        return await desk.halt(note)
 
     is_new = not is_elsewhere(store) and _meant("halt", store, policy).is_missing
-    said = with_approvals(store, policy, name, work, make=True)
+    said = with_desk(store, policy, name, work, make=True)
     click.echo(f"Nothing new runs: {safe(by_wall_clock(said))}")
     say_where(store, policy)
     if is_new:
@@ -66,15 +66,15 @@ def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -
     Example:
       signoff unhalt
     """
-    from signoff.cli.approvals import with_approvals
     from signoff.cli.open_broker import say_where
+    from signoff.cli.open_desk import with_desk
     from signoff.cli.server_choice import is_elsewhere
 
-    async def work(approvals: Approvals) -> bool:
-        return await approvals.unhalt(note)
+    async def work(desk: ApprovalDesk) -> bool:
+        return await desk.unhalt(note)
 
     if not is_elsewhere(store):
         _meant("unhalt", store, policy)
-    was = with_approvals(store, policy, name, work)
+    was = with_desk(store, policy, name, work)
     click.echo("Things run again." if was else "Nothing was halted.")
     say_where(store, policy)

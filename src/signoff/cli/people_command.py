@@ -11,7 +11,7 @@ from signoff.cli import shared_options
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.cli.approvals import Approvals
+    from signoff.cli.approval_desk import ApprovalDesk
     from signoff.config import Settings
 
 
@@ -28,13 +28,13 @@ def people(ctx: click.Context, as_json: bool, store: str | None, policy: str | N
     """
     if ctx.invoked_subcommand is not None:
         return
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import as_json as json_line
 
-    async def work(approvals: Approvals) -> dict[str, Any]:
-        return await approvals.people()
+    async def work(desk: ApprovalDesk) -> dict[str, Any]:
+        return await desk.people()
 
-    found = with_approvals(store, policy, None, work)
+    found = with_desk(store, policy, None, work)
     if as_json:
         click.echo(json_line({"people": found["people"], "delegations": found["delegations"]}))
         return
@@ -129,32 +129,15 @@ def delegate(absent: str, deputy: str, until: str, name: str | None, store: str 
     Example:
       signoff delegate ana ben --until monday
     """
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import local, now, when
     from signoff.core.visible import visible
 
     since = now()
     end = when(until, since)
 
-    async def work(approvals: Approvals) -> tuple[str, str]:
-        return await approvals.delegate(absent, deputy, end, since)
+    async def work(desk: ApprovalDesk) -> tuple[str, str]:
+        return await desk.delegate(absent, deputy, end, since)
 
-    whom, who = with_approvals(store, policy, name, work, make=True)
+    whom, who = with_desk(store, policy, name, work, make=True)
     click.echo(f"{visible(who)} stands in for {visible(whom)} until {local(end)}.")
-
-
-def named(name: str, settings: Settings) -> str:
-    """The person as the policy file spells them. Where it names people, it has to be one of them."""
-    from signoff.core.people import person_key
-    from signoff.core.visible import visible
-    from signoff.errors import WrongUse
-    from signoff.policy.phrases import did_you_mean
-
-    if not name.strip():
-        raise WrongUse("a person needs a name")
-    if not settings.people:
-        return name.strip()
-    for one in settings.people:
-        if person_key(one) == person_key(name):
-            return one
-    raise WrongUse(f"{settings.file} knows nobody called {visible(name)}\n  {did_you_mean(name, settings.people)}")

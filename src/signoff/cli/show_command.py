@@ -15,7 +15,7 @@ from signoff.errors import WrongUse
 
 if TYPE_CHECKING:
     from signoff.channels.screen import Screen
-    from signoff.cli.approvals import Approvals
+    from signoff.cli.approval_desk import ApprovalDesk
     from signoff.cli.request_report import Sheet
 
 ROWS = 500
@@ -47,14 +47,14 @@ def show(
       signoff show k3f9
       signoff show k3f9 --arg content > content.txt
     """
-    from signoff.cli.approvals import with_approvals
+    from signoff.cli.open_desk import with_desk
 
-    async def work(approvals: Approvals) -> Sheet:
-        return await approvals.request(request_id)
+    async def work(desk: ApprovalDesk) -> Sheet:
+        return await desk.request(request_id)
 
     if arg is not None and (as_json or whole):
         raise WrongUse(f"--arg prints one argument; leave out {'--json' if as_json else '--whole'}")
-    sheet = with_approvals(store, policy, None, work)
+    sheet = with_desk(store, policy, None, work)
     if arg is not None:
         _print_argument(sheet, arg)
         return

@@ -1,21 +1,17 @@
-"""What commands work on: approvals in a store here, or by way of a server. Each command is written once, for both."""
+"""What commands need of approvals, in a store here or behind a server: each command is written once, for both."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
-from signoff.cli.server_choice import is_elsewhere
 from signoff.core.comment import CommentKind
-from signoff.errors import UnknownRequest, UnknownRun
 
 if TYPE_CHECKING:
     from signoff.cli.remember import RememberOptions
     from signoff.cli.request_report import Sheet
-
-T = TypeVar("T")
 
 VIA = "command"
 """How the record says that an answer was given."""
@@ -81,7 +77,7 @@ class CancelledRun:
     """Whether a process has it in hand, which stops at its next step."""
 
 
-class Approvals(Protocol):
+class ApprovalDesk(Protocol):
     """What commands need. Reports are those of `signoff.reports`; errors are the same here and there."""
 
     @property
@@ -138,39 +134,3 @@ class Approvals(Protocol):
     async def unhalt(self, why: str) -> bool:
         """Let things run again; whether they did not."""
         ...
-
-
-def with_approvals(
-    store: str | None,
-    policy: str | None,
-    name: str | None,
-    work: Callable[[Approvals], Awaitable[T]],
-    *,
-    make: bool = False,
-) -> T:
-    """Do a command's work with what it is about, and let go of it."""
-    from signoff.cli.loops import run
-
-    if is_elsewhere(store):
-        return run(_remotely(store, policy, name, work))
-    from signoff.cli.local_approvals import LocalApprovals
-    from signoff.cli.open_broker import opened
-
-    async def main() -> T:
-        return await work(LocalApprovals(broker, settings, store, name))
-
-    with opened(store, policy, make=make) as (broker, settings):
-        return run(main())
-
-
-async def _remotely(
-    store: str | None, policy: str | None, name: str | None, work: Callable[[Approvals], Awaitable[T]]
-) -> T:
-    from signoff.cli.remote_approvals import RemoteApprovals
-    from signoff.cli.server_client import server_for
-
-    approvals = RemoteApprovals(server_for(store, policy, name))
-    try:
-        return await work(approvals)
-    except (UnknownRequest, UnknownRun) as error:
-        raise type(error)(f"{error}; {approvals.place}") from error

@@ -1,4 +1,4 @@
-"""Approvals by way of a server: the token says who, and the server's rules say what they may."""
+"""ApprovalDesk by way of a server: the token says who, and the server's rules say what they may."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from signoff.cli.approvals import (
+from signoff.cli.approval_desk import (
     CancelledRun,
     GivenAnswer,
     HandedOverRequest,
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from signoff.cli.request_report import Sheet
 
 
-class RemoteApprovals:
-    """Implements `Approvals` over the HTTP API."""
+class RemoteDesk:
+    """Implements `ApprovalDesk` over the HTTP API."""
 
     def __init__(self, server: ApprovalServer) -> None:
         self._server = server

@@ -1,4 +1,4 @@
-"""Approvals in a store that this machine can open."""
+"""ApprovalDesk in a store that this machine can open."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from signoff.cli.approvals import (
+from signoff.cli.approval_desk import (
     VIA,
     CancelledRun,
     GivenAnswer,
@@ -15,7 +15,7 @@ from signoff.cli.approvals import (
     PreparedAnswer,
     TypedAnswer,
 )
-from signoff.cli.people_command import named
+from signoff.cli.known_people import named
 from signoff.cli.terminal_text import iso, now, safe
 from signoff.core.comment import CommentKind
 from signoff.core.decision import ApprovalDecision
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from signoff.config import Settings
 
 
-class LocalApprovals:
-    """Implements `Approvals` over a broker."""
+class LocalDesk:
+    """Implements `ApprovalDesk` over a broker."""
 
     def __init__(self, broker: Broker, settings: Settings, store: str | None, name: str | None) -> None:
         """`name` is who types; None: whoever is logged in."""
