@@ -14,6 +14,28 @@ HERE = "http://127.0.0.1:8420"
 """Where a server is that nobody said anything about."""
 
 
+<<<<<<< HEAD
+=======
+def holder_named(name: str, settings: Settings) -> str:
+    """The person a key is for, as the file spells them; where it names nobody, only whoever works here."""
+    from signoff.cli.known_people import named
+    from signoff.core.people import person_key
+    from signoff.core.visible import visible
+    from signoff.wiring import whoami
+
+    if settings.people:
+        return named(name, settings)
+    here = whoami(None, settings, via="command").name
+    if person_key(name) != person_key(here):
+        where = settings.file or "a signoff.yaml"
+        raise WrongUse(
+            f"a server lets in only {visible(here)} as long as no people are on file\n"
+            f"  Add {visible(name)} to `people` in {where}"
+        )
+    return here
+
+
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 def check_admin(by: Actor, settings: Settings, *, holder: str) -> None:
     """Raise `WrongUse` where somebody else than an admin acts for another, and the file names admins."""
     from signoff.core.people import person_key

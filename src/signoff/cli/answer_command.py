@@ -12,7 +12,11 @@ import click
 from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
+<<<<<<< HEAD
     from signoff.cli.command_approvals import CommandApprovals, GivenAnswer, PreparedAnswer, TypedAnswer
+=======
+    from signoff.cli.approval_desk import ApprovalDesk, GivenAnswer, PreparedAnswer, TypedAnswer
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.remember import RememberOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -83,7 +87,11 @@ def approve(
     if arguments is not None and remember is not None:
         raise click.UsageError("--remember is for calls as they are asked; other arguments (--args) hold once")
     wish = _wish(remember, scope, until, uses, budget)
+<<<<<<< HEAD
     from signoff.cli.command_approvals import TypedAnswer
+=======
+    from signoff.cli.approval_desk import TypedAnswer
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.json_argument import given_args
 
     args = given_args(arguments) if arguments is not None else None
@@ -116,7 +124,11 @@ def deny(
       signoff deny k3f9 q8w2 --note "not on a Friday"
       signoff deny k3f9 --remember exact --for run
     """
+<<<<<<< HEAD
     from signoff.cli.command_approvals import TypedAnswer
+=======
+    from signoff.cli.approval_desk import TypedAnswer
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
     _give(
         TypedAnswer(False, note, None, _wish(remember, scope, until, None, None), yes),
@@ -159,11 +171,19 @@ def _give(
     policy: str | None,
 ) -> None:
     from signoff.cli.main import FAILED
+<<<<<<< HEAD
     from signoff.cli.open_approvals import with_approvals
     from signoff.cli.terminal_text import safe
 
     async def work(approvals: CommandApprovals) -> bool:
         ready = [await approvals.prepared(one, answer) for one in dict.fromkeys(request_ids)]
+=======
+    from signoff.cli.open_desk import with_desk
+    from signoff.cli.terminal_text import safe
+
+    async def work(desk: ApprovalDesk) -> bool:
+        ready = [await desk.prepared(one, answer) for one in dict.fromkeys(request_ids)]
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
         if answer.wish is not None and not _confirmed(ready, answer.yes):
             click.echo("Nothing was answered.", err=True)
             return False
@@ -172,12 +192,12 @@ def _give(
             done.append(await _answered(one))
             _tell(done[-1], answer, as_json)  # at once: if the store fails at the next, this one was answered
         if not as_json:
-            await _hint(approvals, done)
+            await _hint(desk, done)
             if any(one.ready.is_unknown for one in done):
-                click.echo(f"  {safe(approvals.place)}", err=True)
+                click.echo(f"  {safe(desk.place)}", err=True)
         return not any(one.problems for one in done)
 
-    if not with_approvals(store, policy, name, work):
+    if not with_desk(store, policy, name, work):
         sys.exit(FAILED)
 
 
@@ -213,7 +233,7 @@ def _confirmed(ready: Sequence[PreparedAnswer], yes: bool) -> bool:
 
 
 async def _answered(ready: PreparedAnswer) -> Done:
-    from signoff.cli.local_approvals import problems_of
+    from signoff.cli.local_desk import problems_of
     from signoff.errors import RequestError
 
     if ready.give is None:
@@ -269,12 +289,16 @@ def _data(done: Done) -> Mapping[str, Any]:
     }
 
 
+<<<<<<< HEAD
 async def _hint(approvals: CommandApprovals, done: Sequence[Done]) -> None:
+=======
+async def _hint(desk: ApprovalDesk, done: Sequence[Done]) -> None:
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     """Which runs can go on now, if no process is about to notice by itself."""
     from signoff.cli.request_report import going_on
 
     runs = {one.answer.sheet["run"] for one in done if one.answer is not None and one.answer.sheet["run"]}
     for run in sorted(runs):
-        found = await approvals.run_of(run)
+        found = await desk.run_of(run)
         if found is not None and found["state"] in ("ready", "died") and not found["waiting"]:
             click.secho(going_on(found["id"], found["agent"] or ""), dim=True)

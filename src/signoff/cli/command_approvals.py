@@ -1,19 +1,17 @@
-"""What commands work on: approvals in a store here, or by way of a server. Each command is written once, for both."""
+"""What commands need of approvals, in a store here or behind a server: each command is written once, for both."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from signoff.core.comment import CommentKind
 
 if TYPE_CHECKING:
     from signoff.cli.remember import RememberOptions
     from signoff.cli.request_report import Sheet
-
-T = TypeVar("T")
 
 VIA = "command"
 """How the record says that an answer was given."""
@@ -79,7 +77,11 @@ class CancelledRun:
     """Whether a process has it in hand, which stops at its next step."""
 
 
+<<<<<<<< HEAD:src/signoff/cli/command_approvals.py
 class CommandApprovals(Protocol):
+========
+class ApprovalDesk(Protocol):
+>>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e:src/signoff/cli/approval_desk.py
     """What commands need. Reports are those of `signoff.reports`; errors are the same here and there."""
 
     @property

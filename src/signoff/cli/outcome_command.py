@@ -9,7 +9,11 @@ import click
 from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
+<<<<<<< HEAD
     from signoff.cli.command_approvals import CommandApprovals
+=======
+    from signoff.cli.approval_desk import ApprovalDesk
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.request_report import Sheet
 
 RISK = "Its process may be stopped rather than gone: if it was inside the tool and goes on, the call may still happen."
@@ -35,23 +39,34 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
     Example:
       signoff outcome k3f9 happened --note "the payment is on the account"
     """
+<<<<<<< HEAD
     from signoff.cli.open_approvals import with_approvals
     from signoff.cli.request_report import going_on
 
     async def work(approvals: CommandApprovals) -> str:
+=======
+    from signoff.cli.open_desk import with_desk
+    from signoff.cli.request_report import going_on
+
+    async def work(desk: ApprovalDesk) -> str:
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
         if said == "stop-run":
-            return await _stop_run(approvals, await approvals.request(request_id), note)
-        request = await approvals.tell(request_id, happened=said == "happened", note=note)
+            return await _stop_run(desk, await desk.request(request_id), note)
+        request = await desk.tell(request_id, happened=said == "happened", note=note)
         told = "it happened" if said == "happened" else "it did not happen"
         risk = "" if said == "happened" else f"\n{RISK}"
-        run = await approvals.run_of(request["run"]) if request["run"] else None
+        run = await desk.run_of(request["run"]) if request["run"] else None
         go_on = f"\n{going_on(run['id'], run['agent'] or '')}" if run is not None else ""
         return f"on record: {told}  {_named(request)}{risk}{go_on}"
 
-    click.echo(with_approvals(store, policy, name, work))
+    click.echo(with_desk(store, policy, name, work))
 
 
+<<<<<<< HEAD
 async def _stop_run(approvals: CommandApprovals, request: Sheet, note: str) -> str:
+=======
+async def _stop_run(desk: ApprovalDesk, request: Sheet, note: str) -> str:
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.request_report import late_text
     from signoff.cli.terminal_text import safe
     from signoff.errors import RequestError
@@ -61,7 +76,7 @@ async def _stop_run(approvals: CommandApprovals, request: Sheet, note: str) -> s
         raise RequestError(f"{late_text(request)}; its outcome is not in doubt, {hint}")
     if not request["run"]:
         raise RequestError(f"request {request['id']} belongs to no run that is kept; say happened or did-not")
-    run = await approvals.cancel(request["run"], note)
+    run = await desk.cancel(request["run"], note)
     return (
         f"cancelled  run {safe(run.id)}\n"
         f"Request {safe(request['id'])} stays on record as unknown, until somebody says happened or did-not."

@@ -11,7 +11,11 @@ from signoff.cli import shared_options
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
+<<<<<<< HEAD
     from signoff.cli.command_approvals import CommandApprovals
+=======
+    from signoff.cli.approval_desk import ApprovalDesk
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.config import Settings
 
 
@@ -28,13 +32,21 @@ def people(ctx: click.Context, as_json: bool, store: str | None, policy: str | N
     """
     if ctx.invoked_subcommand is not None:
         return
+<<<<<<< HEAD
     from signoff.cli.open_approvals import with_approvals
     from signoff.cli.terminal_text import as_json as json_line
 
     async def work(approvals: CommandApprovals) -> dict[str, Any]:
         return await approvals.people()
+=======
+    from signoff.cli.open_desk import with_desk
+    from signoff.cli.terminal_text import as_json as json_line
 
-    found = with_approvals(store, policy, None, work)
+    async def work(desk: ApprovalDesk) -> dict[str, Any]:
+        return await desk.people()
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
+
+    found = with_desk(store, policy, None, work)
     if as_json:
         click.echo(json_line({"people": found["people"], "delegations": found["delegations"]}))
         return
@@ -130,15 +142,24 @@ def delegate(absent: str, deputy: str, until: str, name: str | None, store: str 
     Example:
       signoff delegate ana ben --until monday
     """
+<<<<<<< HEAD
     from signoff.cli.open_approvals import with_approvals
+=======
+    from signoff.cli.open_desk import with_desk
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.terminal_text import local, now, when
     from signoff.core.visible import visible
 
     since = now()
     end = when(until, since)
 
+<<<<<<< HEAD
     async def work(approvals: CommandApprovals) -> tuple[str, str]:
         return await approvals.delegate(absent, deputy, end, since)
+=======
+    async def work(desk: ApprovalDesk) -> tuple[str, str]:
+        return await desk.delegate(absent, deputy, end, since)
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
-    whom, who = with_approvals(store, policy, name, work, make=True)
+    whom, who = with_desk(store, policy, name, work, make=True)
     click.echo(f"{visible(who)} stands in for {visible(whom)} until {local(end)}.")

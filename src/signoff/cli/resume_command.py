@@ -128,21 +128,21 @@ def resume(
 
 def _resume_elsewhere(run: str | None, store: str | None, *, as_json: bool) -> None:
     """Have a server go on with a run, or with all that can. It says what comes of them in `signoff runs`."""
-    from signoff.cli.remote_approvals import RemoteApprovals
+    from signoff.cli.remote_desk import RemoteDesk
     from signoff.cli.server_client import server_for
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import safe
 
-    approvals = RemoteApprovals(server_for(store))
+    desk = RemoteDesk(server_for(store))
 
     async def work() -> list[str]:
         if run is not None:
-            found = [await approvals.run(run)]
+            found = [await desk.run(run)]
         else:
-            going = (await approvals.runs(everything=False, limit=MOST_ELSEWHERE))["runs"]
+            going = (await desk.runs(everything=False, limit=MOST_ELSEWHERE))["runs"]
             found = [one for one in reversed(going) if one["state"] in ("ready", "died") and one["agent"]]
         for one in found:
-            await approvals.resume(one["id"])
+            await desk.resume(one["id"])
         return [one["id"] for one in found]
 
     import asyncio

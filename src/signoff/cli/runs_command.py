@@ -11,7 +11,11 @@ import click
 from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
+<<<<<<< HEAD
     from signoff.cli.command_approvals import CancelledRun, CommandApprovals
+=======
+    from signoff.cli.approval_desk import ApprovalDesk, CancelledRun
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
 RunSheet = Mapping[str, Any]
 """A run or several, as `signoff.reports.run_report` gives them."""
@@ -37,14 +41,23 @@ def runs(
     """
     if ctx.invoked_subcommand is not None:
         return
+<<<<<<< HEAD
     from signoff.cli.open_approvals import with_approvals
+=======
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.open_broker import say_where
+    from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import as_json as json_line
 
+<<<<<<< HEAD
     async def work(approvals: CommandApprovals) -> RunSheet:
         return await approvals.runs(everything=everything, limit=limit)
+=======
+    async def work(desk: ApprovalDesk) -> RunSheet:
+        return await desk.runs(everything=everything, limit=limit)
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
-    found = with_approvals(store, policy, None, work)
+    found = with_desk(store, policy, None, work)
     if as_json:
         told = {"halted": found["halted"], "runs": [_data(one) for one in found["runs"]], "more": found["more"]}
         click.echo(json_line(told))
@@ -124,13 +137,21 @@ def show(run_id: str, as_json: bool, store: str | None, policy: str | None) -> N
     Example:
       signoff runs show 7kq2
     """
+<<<<<<< HEAD
     from signoff.cli.open_approvals import with_approvals
     from signoff.cli.terminal_text import as_json as json_line
 
     async def work(approvals: CommandApprovals) -> RunSheet:
         return await approvals.run(run_id)
+=======
+    from signoff.cli.open_desk import with_desk
+    from signoff.cli.terminal_text import as_json as json_line
 
-    found = with_approvals(store, policy, None, work)
+    async def work(desk: ApprovalDesk) -> RunSheet:
+        return await desk.run(run_id)
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
+
+    found = with_desk(store, policy, None, work)
     if as_json:
         click.echo(json_line(_data(found)))
         return
@@ -179,13 +200,21 @@ def cancel(run_id: str, name: str | None, note: str, store: str | None, policy: 
     Example:
       signoff cancel 7kq2 --note "wrong customer"
     """
+<<<<<<< HEAD
     from signoff.cli.open_approvals import with_approvals
     from signoff.cli.terminal_text import count, safe
 
     async def work(approvals: CommandApprovals) -> CancelledRun:
         return await approvals.cancel(run_id, note)
+=======
+    from signoff.cli.open_desk import with_desk
+    from signoff.cli.terminal_text import count, safe
 
-    done = with_approvals(store, policy, name, work)
+    async def work(desk: ApprovalDesk) -> CancelledRun:
+        return await desk.cancel(run_id, note)
+>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
+
+    done = with_desk(store, policy, name, work)
     asked = f"; {count(done.withdrawn, 'question')} withdrawn" if done.withdrawn else ""
     still = "; its process stops at its next step" if done.alive else ""
     click.echo(f"cancelled  run {safe(done.id)}{asked}{still}")
