@@ -1,4 +1,4 @@
-"""What commands about keys have in common: who may make them, and where the server is."""
+"""What commands about keys have in common: for whom they are, and who may make them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ HERE = "http://127.0.0.1:8420"
 """Where a server is that nobody said anything about."""
 
 
-<<<<<<< HEAD
-=======
 def holder_named(name: str, settings: Settings) -> str:
     """The person a key is for, as the file spells them; where it names nobody, only whoever works here."""
     from signoff.cli.known_people import named
@@ -35,7 +33,6 @@ def holder_named(name: str, settings: Settings) -> str:
     return here
 
 
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 def check_admin(by: Actor, settings: Settings, *, holder: str) -> None:
     """Raise `WrongUse` where somebody else than an admin acts for another, and the file names admins."""
     from signoff.core.people import person_key

@@ -12,11 +12,7 @@ import click
 from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
-    from signoff.cli.command_approvals import CommandApprovals, GivenAnswer, PreparedAnswer, TypedAnswer
-=======
     from signoff.cli.approval_desk import ApprovalDesk, GivenAnswer, PreparedAnswer, TypedAnswer
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.remember import RememberOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -87,11 +83,7 @@ def approve(
     if arguments is not None and remember is not None:
         raise click.UsageError("--remember is for calls as they are asked; other arguments (--args) hold once")
     wish = _wish(remember, scope, until, uses, budget)
-<<<<<<< HEAD
-    from signoff.cli.command_approvals import TypedAnswer
-=======
     from signoff.cli.approval_desk import TypedAnswer
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.json_argument import given_args
 
     args = given_args(arguments) if arguments is not None else None
@@ -124,11 +116,7 @@ def deny(
       signoff deny k3f9 q8w2 --note "not on a Friday"
       signoff deny k3f9 --remember exact --for run
     """
-<<<<<<< HEAD
-    from signoff.cli.command_approvals import TypedAnswer
-=======
     from signoff.cli.approval_desk import TypedAnswer
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
     _give(
         TypedAnswer(False, note, None, _wish(remember, scope, until, None, None), yes),
@@ -171,19 +159,11 @@ def _give(
     policy: str | None,
 ) -> None:
     from signoff.cli.main import FAILED
-<<<<<<< HEAD
-    from signoff.cli.open_approvals import with_approvals
-    from signoff.cli.terminal_text import safe
-
-    async def work(approvals: CommandApprovals) -> bool:
-        ready = [await approvals.prepared(one, answer) for one in dict.fromkeys(request_ids)]
-=======
     from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import safe
 
     async def work(desk: ApprovalDesk) -> bool:
         ready = [await desk.prepared(one, answer) for one in dict.fromkeys(request_ids)]
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
         if answer.wish is not None and not _confirmed(ready, answer.yes):
             click.echo("Nothing was answered.", err=True)
             return False
@@ -289,11 +269,7 @@ def _data(done: Done) -> Mapping[str, Any]:
     }
 
 
-<<<<<<< HEAD
-async def _hint(approvals: CommandApprovals, done: Sequence[Done]) -> None:
-=======
 async def _hint(desk: ApprovalDesk, done: Sequence[Done]) -> None:
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     """Which runs can go on now, if no process is about to notice by itself."""
     from signoff.cli.request_report import going_on
 

@@ -77,11 +77,7 @@ class CancelledRun:
     """Whether a process has it in hand, which stops at its next step."""
 
 
-<<<<<<<< HEAD:src/signoff/cli/command_approvals.py
-class CommandApprovals(Protocol):
-========
 class ApprovalDesk(Protocol):
->>>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e:src/signoff/cli/approval_desk.py
     """What commands need. Reports are those of `signoff.reports`; errors are the same here and there."""
 
     @property

@@ -9,11 +9,7 @@ import click
 from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
-    from signoff.cli.command_approvals import CommandApprovals, HandedOverRequest
-=======
     from signoff.cli.approval_desk import ApprovalDesk, HandedOverRequest
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
 
 @click.command(no_args_is_help=True)
@@ -61,17 +57,10 @@ def assign(request_id: str, person: str, name: str | None, store: str | None, po
 
 def _assign(request_id: str, to: str | None, name: str | None, store: str | None, policy: str | None) -> None:
     """To the person who types, where `to` is None; to nobody, where it is empty."""
-<<<<<<< HEAD
-    from signoff.cli.open_approvals import with_approvals
-
-    async def work(approvals: CommandApprovals) -> str:
-        return _told(await approvals.hand_over(request_id, to))
-=======
     from signoff.cli.open_desk import with_desk
 
     async def work(desk: ApprovalDesk) -> str:
         return _told(await desk.hand_over(request_id, to))
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
     click.echo(with_desk(store, policy, name, work))
 

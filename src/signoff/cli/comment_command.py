@@ -12,11 +12,7 @@ from signoff.core.comment import CommentKind
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-<<<<<<< HEAD
-    from signoff.cli.command_approvals import CommandApprovals
-=======
     from signoff.cli.approval_desk import ApprovalDesk
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.request_report import Sheet
     from signoff.config import Settings
 
@@ -119,23 +115,14 @@ def _say(
     question: str = "",
     asks_agent: bool = False,
 ) -> None:
-<<<<<<< HEAD
-    from signoff.cli.open_approvals import with_approvals
-=======
     from signoff.cli.open_desk import with_desk
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.server_choice import is_elsewhere
 
     if asks_agent and is_elsewhere(store):
         raise click.UsageError("--agent asks the agent's model from here; with a server, the server does that")
 
-<<<<<<< HEAD
-    async def work(approvals: CommandApprovals) -> tuple[Sheet, dict[str, Any]]:
-        return await approvals.say(request_id, text, kind, question)
-=======
     async def work(desk: ApprovalDesk) -> tuple[Sheet, dict[str, Any]]:
         return await desk.say(request_id, text, kind, question)
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
     sheet, said = with_desk(store, policy, name, work)
     _tell(sheet, said, as_json=as_json)

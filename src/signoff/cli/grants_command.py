@@ -11,11 +11,7 @@ import click
 from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
-    from signoff.cli.command_approvals import CommandApprovals
-=======
     from signoff.cli.approval_desk import ApprovalDesk
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
 GrantSheet = Mapping[str, Any]
 """A grant, as `signoff.reports.grant_report` gives it."""
@@ -40,21 +36,12 @@ def list_grants(everything: bool, as_json: bool, store: str | None, policy: str 
     Example:
       signoff grants list
     """
-<<<<<<< HEAD
-    from signoff.cli.open_approvals import with_approvals
-=======
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.open_broker import say_where
     from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import as_json as json_line
 
-<<<<<<< HEAD
-    async def work(approvals: CommandApprovals) -> Sequence[GrantSheet]:
-        return await approvals.grants(everything=everything)
-=======
     async def work(desk: ApprovalDesk) -> Sequence[GrantSheet]:
         return await desk.grants(everything=everything)
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
     found = with_desk(store, policy, None, work)
     if as_json:
@@ -82,19 +69,11 @@ def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, poli
       signoff grants revoke h4w8
     """
     from signoff.cli.main import FAILED
-<<<<<<< HEAD
-    from signoff.cli.open_approvals import with_approvals
-    from signoff.cli.terminal_text import safe
-
-    async def work(approvals: CommandApprovals) -> bool:
-        are_all = all([await _revoke(approvals, one) for one in dict.fromkeys(grant_ids)])
-=======
     from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import safe
 
     async def work(desk: ApprovalDesk) -> bool:
         are_all = all([await _revoke(desk, one) for one in dict.fromkeys(grant_ids)])
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
         if not are_all:
             click.echo(f"  {safe(desk.place)}", err=True)
         return are_all
@@ -103,11 +82,7 @@ def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, poli
         sys.exit(FAILED)
 
 
-<<<<<<< HEAD
-async def _revoke(approvals: CommandApprovals, given: str) -> bool:
-=======
 async def _revoke(desk: ApprovalDesk, given: str) -> bool:
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.request_report import moment_of
     from signoff.cli.terminal_text import by_wall_clock, local, safe
     from signoff.core.visible import visible
@@ -139,19 +114,11 @@ def explain(grant_id: str, as_json: bool, store: str | None, policy: str | None)
     Example:
       signoff grants explain h4w8
     """
-<<<<<<< HEAD
-    from signoff.cli.open_approvals import with_approvals
-    from signoff.cli.terminal_text import as_json as json_line
-
-    async def work(approvals: CommandApprovals) -> GrantSheet:
-        return await approvals.grant(grant_id)
-=======
     from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import as_json as json_line
 
     async def work(desk: ApprovalDesk) -> GrantSheet:
         return await desk.grant(grant_id)
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
     grant = with_desk(store, policy, None, work)
     if as_json:

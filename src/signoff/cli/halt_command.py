@@ -9,11 +9,7 @@ import click
 from signoff.cli import shared_options
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
-    from signoff.cli.command_approvals import CommandApprovals
-=======
     from signoff.cli.approval_desk import ApprovalDesk
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.store.chosen import ChosenStore
 
 
@@ -28,22 +24,13 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
     Example:
       signoff halt --note "wrong prices in the catalogue"
     """
-<<<<<<< HEAD
-    from signoff.cli.open_approvals import with_approvals
-=======
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.open_broker import say_where
     from signoff.cli.open_desk import with_desk
     from signoff.cli.server_choice import is_elsewhere
     from signoff.cli.terminal_text import by_wall_clock, safe
 
-<<<<<<< HEAD
-    async def work(approvals: CommandApprovals) -> str:
-        return await approvals.halt(note)
-=======
     async def work(desk: ApprovalDesk) -> str:
         return await desk.halt(note)
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
     is_new = not is_elsewhere(store) and _meant("halt", store, policy).is_missing
     said = with_desk(store, policy, name, work, make=True)
@@ -79,21 +66,12 @@ def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -
     Example:
       signoff unhalt
     """
-<<<<<<< HEAD
-    from signoff.cli.open_approvals import with_approvals
-=======
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.open_broker import say_where
     from signoff.cli.open_desk import with_desk
     from signoff.cli.server_choice import is_elsewhere
 
-<<<<<<< HEAD
-    async def work(approvals: CommandApprovals) -> bool:
-        return await approvals.unhalt(note)
-=======
     async def work(desk: ApprovalDesk) -> bool:
         return await desk.unhalt(note)
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
     if not is_elsewhere(store):
         _meant("unhalt", store, policy)

@@ -1,8 +1,4 @@
-<<<<<<< HEAD:src/signoff/cli/local_approvals.py
-"""CommandApprovals in a store that this machine can open."""
-=======
 """ApprovalDesk in a store that this machine can open."""
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e:src/signoff/cli/local_desk.py
 
 from __future__ import annotations
 
@@ -11,11 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-<<<<<<< HEAD:src/signoff/cli/local_approvals.py
-from signoff.cli.command_approvals import (
-=======
 from signoff.cli.approval_desk import (
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e:src/signoff/cli/local_desk.py
     VIA,
     CancelledRun,
     GivenAnswer,
@@ -23,11 +15,7 @@ from signoff.cli.approval_desk import (
     PreparedAnswer,
     TypedAnswer,
 )
-<<<<<<< HEAD:src/signoff/cli/local_approvals.py
-from signoff.cli.person_names import named
-=======
 from signoff.cli.known_people import named
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e:src/signoff/cli/local_desk.py
 from signoff.cli.terminal_text import iso, now, safe
 from signoff.core.comment import CommentKind
 from signoff.core.decision import ApprovalDecision
@@ -48,13 +36,8 @@ if TYPE_CHECKING:
     from signoff.config import Settings
 
 
-<<<<<<< HEAD:src/signoff/cli/local_approvals.py
-class LocalApprovals:
-    """Implements `CommandApprovals` over a broker."""
-=======
 class LocalDesk:
     """Implements `ApprovalDesk` over a broker."""
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e:src/signoff/cli/local_desk.py
 
     def __init__(self, broker: Broker, settings: Settings, store: str | None, name: str | None) -> None:
         """`name` is who types; None: whoever is logged in."""

@@ -9,11 +9,7 @@ import click
 from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
-    from signoff.cli.command_approvals import CommandApprovals
-=======
     from signoff.cli.approval_desk import ApprovalDesk
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.request_report import Sheet
 
 RISK = "Its process may be stopped rather than gone: if it was inside the tool and goes on, the call may still happen."
@@ -39,17 +35,10 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
     Example:
       signoff outcome k3f9 happened --note "the payment is on the account"
     """
-<<<<<<< HEAD
-    from signoff.cli.open_approvals import with_approvals
-    from signoff.cli.request_report import going_on
-
-    async def work(approvals: CommandApprovals) -> str:
-=======
     from signoff.cli.open_desk import with_desk
     from signoff.cli.request_report import going_on
 
     async def work(desk: ApprovalDesk) -> str:
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
         if said == "stop-run":
             return await _stop_run(desk, await desk.request(request_id), note)
         request = await desk.tell(request_id, happened=said == "happened", note=note)
@@ -62,11 +51,7 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
     click.echo(with_desk(store, policy, name, work))
 
 
-<<<<<<< HEAD
-async def _stop_run(approvals: CommandApprovals, request: Sheet, note: str) -> str:
-=======
 async def _stop_run(desk: ApprovalDesk, request: Sheet, note: str) -> str:
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.request_report import late_text
     from signoff.cli.terminal_text import safe
     from signoff.errors import RequestError

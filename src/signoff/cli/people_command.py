@@ -11,11 +11,7 @@ from signoff.cli import shared_options
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-<<<<<<< HEAD
-    from signoff.cli.command_approvals import CommandApprovals
-=======
     from signoff.cli.approval_desk import ApprovalDesk
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.config import Settings
 
 
@@ -32,19 +28,11 @@ def people(ctx: click.Context, as_json: bool, store: str | None, policy: str | N
     """
     if ctx.invoked_subcommand is not None:
         return
-<<<<<<< HEAD
-    from signoff.cli.open_approvals import with_approvals
-    from signoff.cli.terminal_text import as_json as json_line
-
-    async def work(approvals: CommandApprovals) -> dict[str, Any]:
-        return await approvals.people()
-=======
     from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import as_json as json_line
 
     async def work(desk: ApprovalDesk) -> dict[str, Any]:
         return await desk.people()
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
     found = with_desk(store, policy, None, work)
     if as_json:
@@ -97,9 +85,8 @@ def link(
     Example:
       signoff people link ana --as ben
     """
-    from signoff.cli.access_options import check_admin, server_address
+    from signoff.cli.access_options import check_admin, holder_named, server_address
     from signoff.cli.open_broker import with_broker
-    from signoff.cli.person_names import holder_named
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import iso, local, now, when
     from signoff.core.access import AccessKey, AccessKind, link_url
@@ -142,24 +129,15 @@ def delegate(absent: str, deputy: str, until: str, name: str | None, store: str 
     Example:
       signoff delegate ana ben --until monday
     """
-<<<<<<< HEAD
-    from signoff.cli.open_approvals import with_approvals
-=======
     from signoff.cli.open_desk import with_desk
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.terminal_text import local, now, when
     from signoff.core.visible import visible
 
     since = now()
     end = when(until, since)
 
-<<<<<<< HEAD
-    async def work(approvals: CommandApprovals) -> tuple[str, str]:
-        return await approvals.delegate(absent, deputy, end, since)
-=======
     async def work(desk: ApprovalDesk) -> tuple[str, str]:
         return await desk.delegate(absent, deputy, end, since)
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
     whom, who = with_desk(store, policy, name, work, make=True)
     click.echo(f"{visible(who)} stands in for {visible(whom)} until {local(end)}.")

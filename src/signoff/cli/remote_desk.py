@@ -1,8 +1,4 @@
-<<<<<<< HEAD:src/signoff/cli/remote_approvals.py
-"""CommandApprovals by way of a server: the token says who, and the server's rules say what they may."""
-=======
 """ApprovalDesk by way of a server: the token says who, and the server's rules say what they may."""
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e:src/signoff/cli/remote_desk.py
 
 from __future__ import annotations
 
@@ -10,11 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-<<<<<<< HEAD:src/signoff/cli/remote_approvals.py
-from signoff.cli.command_approvals import (
-=======
 from signoff.cli.approval_desk import (
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e:src/signoff/cli/remote_desk.py
     CancelledRun,
     GivenAnswer,
     HandedOverRequest,
@@ -32,13 +24,8 @@ if TYPE_CHECKING:
     from signoff.cli.request_report import Sheet
 
 
-<<<<<<< HEAD:src/signoff/cli/remote_approvals.py
-class RemoteApprovals:
-    """Implements `CommandApprovals` over the HTTP API."""
-=======
 class RemoteDesk:
     """Implements `ApprovalDesk` over the HTTP API."""
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e:src/signoff/cli/remote_desk.py
 
     def __init__(self, server: ApprovalServer) -> None:
         self._server = server

@@ -11,11 +11,7 @@ import click
 from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
-    from signoff.cli.command_approvals import CancelledRun, CommandApprovals
-=======
     from signoff.cli.approval_desk import ApprovalDesk, CancelledRun
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
 RunSheet = Mapping[str, Any]
 """A run or several, as `signoff.reports.run_report` gives them."""
@@ -41,21 +37,12 @@ def runs(
     """
     if ctx.invoked_subcommand is not None:
         return
-<<<<<<< HEAD
-    from signoff.cli.open_approvals import with_approvals
-=======
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.open_broker import say_where
     from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import as_json as json_line
 
-<<<<<<< HEAD
-    async def work(approvals: CommandApprovals) -> RunSheet:
-        return await approvals.runs(everything=everything, limit=limit)
-=======
     async def work(desk: ApprovalDesk) -> RunSheet:
         return await desk.runs(everything=everything, limit=limit)
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
     found = with_desk(store, policy, None, work)
     if as_json:
@@ -137,19 +124,11 @@ def show(run_id: str, as_json: bool, store: str | None, policy: str | None) -> N
     Example:
       signoff runs show 7kq2
     """
-<<<<<<< HEAD
-    from signoff.cli.open_approvals import with_approvals
-    from signoff.cli.terminal_text import as_json as json_line
-
-    async def work(approvals: CommandApprovals) -> RunSheet:
-        return await approvals.run(run_id)
-=======
     from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import as_json as json_line
 
     async def work(desk: ApprovalDesk) -> RunSheet:
         return await desk.run(run_id)
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
     found = with_desk(store, policy, None, work)
     if as_json:
@@ -200,19 +179,11 @@ def cancel(run_id: str, name: str | None, note: str, store: str | None, policy: 
     Example:
       signoff cancel 7kq2 --note "wrong customer"
     """
-<<<<<<< HEAD
-    from signoff.cli.open_approvals import with_approvals
-    from signoff.cli.terminal_text import count, safe
-
-    async def work(approvals: CommandApprovals) -> CancelledRun:
-        return await approvals.cancel(run_id, note)
-=======
     from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import count, safe
 
     async def work(desk: ApprovalDesk) -> CancelledRun:
         return await desk.cancel(run_id, note)
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
     done = with_desk(store, policy, name, work)
     asked = f"; {count(done.withdrawn, 'question')} withdrawn" if done.withdrawn else ""

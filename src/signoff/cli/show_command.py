@@ -15,11 +15,7 @@ from signoff.errors import WrongUse
 
 if TYPE_CHECKING:
     from signoff.channels.screen import Screen
-<<<<<<< HEAD
-    from signoff.cli.command_approvals import CommandApprovals
-=======
     from signoff.cli.approval_desk import ApprovalDesk
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
     from signoff.cli.request_report import Sheet
 
 ROWS = 500
@@ -51,17 +47,10 @@ def show(
       signoff show k3f9
       signoff show k3f9 --arg content > content.txt
     """
-<<<<<<< HEAD
-    from signoff.cli.open_approvals import with_approvals
-
-    async def work(approvals: CommandApprovals) -> Sheet:
-        return await approvals.request(request_id)
-=======
     from signoff.cli.open_desk import with_desk
 
     async def work(desk: ApprovalDesk) -> Sheet:
         return await desk.request(request_id)
->>>>>>> 0fe26c17cd3452284029ecc34ac68c8dbe004a6e
 
     if arg is not None and (as_json or whole):
         raise WrongUse(f"--arg prints one argument; leave out {'--json' if as_json else '--whole'}")

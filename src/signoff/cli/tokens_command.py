@@ -180,7 +180,7 @@ async def _revoke(broker: Broker, known: Sequence[AccessKey], given: str, by: st
 
 
 def _person(name: str, wanted: frozenset[Permission], settings: Settings) -> str:
-    from signoff.cli.person_names import holder_named
+    from signoff.cli.access_options import holder_named
     from signoff.core.visible import visible
     from signoff.errors import WrongUse
 
