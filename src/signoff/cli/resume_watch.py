@@ -7,7 +7,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -80,7 +80,12 @@ async def _next(broker: Broker, looking: ResumableRuns) -> list[RunStatus]:
     from signoff.wiring.resume_loop import EVERY
 
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
-    stop = broker.store.watch(lambda: loop.call_soon_threadsafe(changed.set))
+
+    def tick() -> None:
+        with suppress(RuntimeError):  # the loop was closed in the same instant
+            loop.call_soon_threadsafe(changed.set)
+
+    stop = broker.store.watch(tick)
     try:
         while True:
             changed.clear()

@@ -74,7 +74,7 @@ def operations(state: ServerState) -> list[Route]:
             counts = await asyncio.wait_for(waiting.now(), PATIENCE)
         except (SignoffError, TimeoutError):
             state.meters.store_errors += 1
-            counts = {}
+            counts = dict[str, int]()
         return Response(state.meters.text(counts), media_type=MEDIA_TYPE)
 
     handlers = {"/healthz": healthz, "/readyz": readyz, "/metrics": metrics}

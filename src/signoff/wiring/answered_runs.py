@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from signoff.broker.run_status import RunStatus
 from signoff.core.run import SavedRun
@@ -143,4 +143,4 @@ class _AnsweredRuns(Generic[OutT]):
             self.done.put_nowait(ResumedRun(run=run_id, error=error))
         else:
             self._looking.went_on(run_id)
-            self.done.put_nowait(ResumedRun(run=run_id, result=cast("AgentRunResult[OutT]", result)))
+            self.done.put_nowait(ResumedRun(run=run_id, result=result))

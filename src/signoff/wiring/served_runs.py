@@ -109,8 +109,8 @@ class ServedRuns:
             raise RunTaken(f"run {run.id} goes on already")
         if status.word == "waiting":
             raise RunError(f"run {run.id} waits for an answer")
-        if self._projects.of(run) is None or (why := self._cannot(run)):
-            raise RunError(f"run {run.id} cannot go on here: {why if self._projects.of(run) else cannot(run)}")
+        if why := self._cannot(run) or ("" if self._projects.of(run) is not None else "it belongs to no project here"):
+            raise RunError(f"run {run.id} cannot go on here: {why}")
         if self._drains:
             raise RunError("this server is about to end, and goes on with nothing")
 
