@@ -154,9 +154,9 @@ async def seeded(directory: Path) -> str:
 def test_the_front_door_is_counted() -> None:
     assert signoff.__all__ == sorted(
         """
-        Actor ApprovalDecision ApprovalMemory ApprovalMode ApprovalRequest Approver Call CallEvent Effect Policy Signoff
-        SignoffError SuspendedRun Verdict build_approval_requests call_agent collect_approvals collect_approvals_sync
-        resume run_with_approval run_with_approval_sync
+        Actor ApprovalDecision ApprovalMemory ApprovalMode ApprovalRequest Approver Call CallEvent Effect Policy ResumedRun
+        Signoff SignoffError SuspendedRun Verdict build_approval_requests call_agent collect_approvals
+        collect_approvals_sync resume resume_answered run_with_approval run_with_approval_sync
         """.split()
     )
     for name in signoff.__all__:
