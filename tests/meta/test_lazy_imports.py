@@ -155,8 +155,13 @@ async def seeded(directory: Path) -> str:
 def test_the_front_door_is_counted() -> None:
     assert signoff.__all__ == sorted(
         """
+<<<<<<< HEAD
         Actor ApprovalDecision ApprovalMemory ApprovalMode ApprovalRequest Approver Call CallEvent Effect Policy
         ResumedRun Signoff SignoffError SuspendedRun Verdict build_approval_requests call_agent collect_approvals
+=======
+        Actor ApprovalDecision ApprovalMemory ApprovalMode ApprovalRequest Approver Call CallEvent Effect Policy ResumedRun
+        Signoff SignoffError SuspendedRun Verdict build_approval_requests call_agent collect_approvals
+>>>>>>> 14907ce354120366a86847bfba2c6acb75f334dc
         collect_approvals_sync resume resume_answered run_with_approval run_with_approval_sync
         """.split()
     )

@@ -50,7 +50,8 @@ def bound(host: str, port: int) -> socket.socket:
     """A socket at this address, not listening yet. Raises `WrongUse`, which says who is there, where it is taken."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        made = socket.socket(family, socket.SOCK_STREAM)
+        # By its number: only then asyncio sends what is small at once, instead of 40 ms later.
+        made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.bind((host, port))
