@@ -33,7 +33,8 @@ GIVEN = {
     "request_id": "REQUEST", "request_ids": "REQUEST", "said": "happened", "person": "ana", "absent": "ana",
     "deputy": "ana", "names": "discord", "run": "RUN", "run_id": "RUN", "grant_id": "abc", "grant_ids": "abc",
     "file": "signoff.yaml", "calls": "turns.yaml", "shell": "bash", "worker": "shop:agent", "prompt": "go",
-    "name": "discord", "directory": "new", "text": "why?", "question": "abc", "holder": "ana", "ids": "abc", "key_id": "abc", "key_ids": "abc",
+    "name": "discord", "directory": "new",
+    "text": "why?", "question": "abc", "holder": "ana", "ids": "abc", "key_id": "abc", "key_ids": "abc",
 }  # fmt: skip
 """What each argument is given."""
 NOT_PLAYED = {

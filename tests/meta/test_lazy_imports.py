@@ -30,7 +30,6 @@ HEAVY = (
 ANSWERING = """
 inbox | inbox --json | inbox --mine --as ana | show abc | show abc --json | take abc --as ana | release abc --as ana
 assign abc ana --as ben | people | people --json | delegate ana ben --until 2d --as ana | runs | runs --all --json
-people link ana --as ana | tokens create bot --program --as ana | tokens list | tokens list --json
 halt --as ana | inbox --limit 5 | unhalt --as ana | approve abc --as ana --remember exact --yes
 deny abd --as ana --json | grants list | grants list --json | grants explain GRANT | grants revoke GRANT --as ana
 channels list | channels list --json | cancel run --as ana | outcome died happened --as ana | db check | db upgrade
@@ -155,13 +154,8 @@ async def seeded(directory: Path) -> str:
 def test_the_front_door_is_counted() -> None:
     assert signoff.__all__ == sorted(
         """
-<<<<<<< HEAD
         Actor ApprovalDecision ApprovalMemory ApprovalMode ApprovalRequest Approver Call CallEvent Effect Policy
         ResumedRun Signoff SignoffError SuspendedRun Verdict build_approval_requests call_agent collect_approvals
-=======
-        Actor ApprovalDecision ApprovalMemory ApprovalMode ApprovalRequest Approver Call CallEvent Effect Policy ResumedRun
-        Signoff SignoffError SuspendedRun Verdict build_approval_requests call_agent collect_approvals
->>>>>>> 14907ce354120366a86847bfba2c6acb75f334dc
         collect_approvals_sync resume resume_answered run_with_approval run_with_approval_sync
         """.split()
     )

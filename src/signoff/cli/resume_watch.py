@@ -82,12 +82,8 @@ async def _next(broker: Broker, looking: ResumableRuns) -> list[RunStatus]:
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
     def tick() -> None:
-<<<<<<< HEAD
-        loop.call_soon_threadsafe(changed.set)
-=======
         with suppress(RuntimeError):  # the loop was closed in the same instant
             loop.call_soon_threadsafe(changed.set)
->>>>>>> 14907ce354120366a86847bfba2c6acb75f334dc
 
     stop = broker.store.watch(tick)
     try:

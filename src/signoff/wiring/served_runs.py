@@ -109,15 +109,7 @@ class ServedRuns:
             raise RunTaken(f"run {run.id} goes on already")
         if status.word == "waiting":
             raise RunError(f"run {run.id} waits for an answer")
-<<<<<<< HEAD
-        if (
-            why := self._cannot(run)
-            if self._projects.of(run) is not None
-            else cannot(run) or "it is of no project here"
-        ):
-=======
         if why := self._cannot(run) or ("" if self._projects.of(run) is not None else "it belongs to no project here"):
->>>>>>> 14907ce354120366a86847bfba2c6acb75f334dc
             raise RunError(f"run {run.id} cannot go on here: {why}")
         if self._drains:
             raise RunError("this server is about to end, and goes on with nothing")
