@@ -67,7 +67,7 @@ async def _measured(effort: Effort, bench: Bench, about: str, server: ServeProce
         )
         _check(watchers)
         votes, heard = list(made.votes), list(_heard(made, watchers))
-        pairs = await _beside_bare(effort, made, server.directory)
+        pairs, named = await _beside_bare(effort, made, server.directory)
         memory = [held async for held in _memory(effort, made, server)]
     rows = (
         Row("a vote, ms", _percentiles(votes)),
@@ -78,6 +78,7 @@ async def _measured(effort: Effort, bench: Bench, about: str, server: ServeProce
         ("ms", "times the bare route"),
         (
             Row("signoff", (Figure.of(pairs.values).times(1e3), pairs.ratio)),
+            Row("signoff, with an Idempotency-Key", (Figure.of(named.values).times(1e3), named.ratio)),
             Row("a Starlette route with one write", (Figure.of(pairs.bases).times(1e3), None)),
         ),
     )
@@ -115,30 +116,32 @@ def _percentiles(seconds: Sequence[float]) -> tuple[float, float]:
     return hundredths[49] * 1e3, hundredths[98] * 1e3
 
 
-async def _beside_bare(effort: Effort, made: Office, directory: Path) -> Pairs:
-    """A vote, and a bare route's write right before or after it."""
-    pairs = Pairs()
+async def _beside_bare(effort: Effort, made: Office, directory: Path) -> tuple[Pairs, Pairs]:
+    """A vote, and a bare route's write right before or after it; the same for votes that have a name."""
+    votes, writes, named = list[float](), list[float](), list[float]()
     with _bare(directory) as port:
         ours, bare = HttpClient(made.port, made.token), HttpClient(port, "none")
         await _answers(bare)
-        count = (effort.warm_up + effort.rounds) * effort.serve_votes
+        count = 2 * (effort.warm_up + effort.rounds) * effort.serve_votes
         requests = iter(await made.ask(count))
         for number in range(effort.warm_up + effort.rounds):
-            some = [next(requests) for _ in range(effort.serve_votes)]
+            plain, others = ([next(requests) for _ in range(effort.serve_votes)] for _ in range(2))
             if number % 2:
-                vote, write = await _votes(made, ours, some), await _writes(bare, some)
+                vote, write = await _votes(made, ours, plain, named=False), await _writes(bare, plain)
             else:
-                write, vote = await _writes(bare, some), await _votes(made, ours, some)
+                write, vote = await _writes(bare, plain), await _votes(made, ours, plain, named=False)
+            once = await _votes(made, ours, others, named=True)
             if number >= effort.warm_up:
-                pairs.values.append(vote / len(some))
-                pairs.bases.append(write / len(some))
+                votes.append(vote / effort.serve_votes)
+                writes.append(write / effort.serve_votes)
+                named.append(once / effort.serve_votes)
         ours.close()
         bare.close()
-    return pairs
+    return Pairs(votes, writes), Pairs(named, writes)
 
 
-async def _votes(made: Office, client: HttpClient, requests: Sequence[ApprovalRequest]) -> float:
-    return sum([await made.vote(client, one) for one in requests])
+async def _votes(made: Office, client: HttpClient, requests: Sequence[ApprovalRequest], *, named: bool) -> float:
+    return sum([await made.vote(client, one, named=named) for one in requests])
 
 
 async def _writes(client: HttpClient, requests: Sequence[ApprovalRequest]) -> float:
