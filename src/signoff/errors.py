@@ -11,6 +11,7 @@ Exception
     │   └── MissingExtra         an optional dependency is not installed; names the extra
     ├── LimitReached             a worker's run went as far as its limits let it; names the limit and its place
     ├── ChannelFailed            a channel could not show something; says whether to try again, and when
+    ├── ServerFailed             a server that a command works through cannot be used; says why
     ├── NobodyHere               an approver has nobody to ask now; the request stays open (park)
     ├── ScriptEnded              a scripted model was asked for more turns than its script holds
     ├── CannotCanonicalise       a value has no canonical JSON form, so it cannot be bound to an approval
@@ -71,6 +72,7 @@ __all__ = [
     "SchemaError",
     "ScriptEnded",
     "ScriptError",
+    "ServerFailed",
     "SignoffError",
     "Stale",
     "StoreError",

@@ -33,7 +33,7 @@ GIVEN = {
     "request_id": "REQUEST", "request_ids": "REQUEST", "said": "happened", "person": "ana", "absent": "ana",
     "deputy": "ana", "names": "discord", "run": "RUN", "run_id": "RUN", "grant_id": "abc", "grant_ids": "abc",
     "file": "signoff.yaml", "calls": "turns.yaml", "shell": "bash", "worker": "shop:agent", "prompt": "go",
-    "name": "discord", "directory": "new",
+    "name": "discord", "directory": "new", "text": "why?",
 }  # fmt: skip
 """What each argument is given."""
 NOT_PLAYED = {"demo": "it waits for a person, and has a store of its own in a directory of its own"}
