@@ -28,7 +28,7 @@ class EventText:
 
 def account_of(entry: Entry, zone: Zone = in_utc) -> EventText:
     """An event in words. It says nothing where it cannot be read."""
-    body = _read(entry.body)
+    body = read_body(entry.body)
     if not isinstance(body, dict):
         return EventText("", entry.body)
     said = cast("dict[str, Any]", body)
@@ -41,11 +41,12 @@ def account_of(entry: Entry, zone: Zone = in_utc) -> EventText:
 
 def title_of(entry: Entry) -> str:
     """The title of the request that an event is about, where it says so."""
-    body = _read(entry.body)
+    body = read_body(entry.body)
     return _text(cast("dict[str, Any]", body).get("title")) if isinstance(body, dict) else ""
 
 
-def _read(text: str) -> object:
+def read_body(text: str) -> object:
+    """The body of an event: canonical JSON, which writes integers beyond doubles in its own way. None: unreadable."""
     for spelled in (str, _plainly):
         try:
             return json.loads(spelled(text))

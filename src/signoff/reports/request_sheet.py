@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from signoff.core.card import Card, CardArg, CardComment, Choice, card_for
 from signoff.core.comment import unanswered
 from signoff.core.decision import Keeps
+from signoff.core.event_text import read_body
 from signoff.core.inbox_row import ALREADY, agreed, agreed_text
 from signoff.core.lifecycle import OPEN
 from signoff.core.moment import iso
@@ -146,7 +147,8 @@ def request_data(request: ApprovalRequest, card: Card | None, problem: str, hist
         if request.state in OPEN
         else [],
         "history": [
-            {"seq": entry.seq, "at": entry.at, "kind": entry.kind, "body": json.loads(entry.body)} for entry in history
+            {"seq": entry.seq, "at": entry.at, "kind": entry.kind, "body": read_body(entry.body) or {}}
+            for entry in history
         ],
     }
 
