@@ -72,6 +72,7 @@ __all__ = [
     "SchemaError",
     "ScriptEnded",
     "ScriptError",
+    "ServerFailed",
     "SignoffError",
     "Stale",
     "StoreError",

@@ -14,6 +14,7 @@ from signoff.channels.discord.request_file import whole
 from signoff.channels.discord.sheet import MessageSheet
 from signoff.core.call import Veiled
 from signoff.core.canonical import digest
+from signoff.core.comment import Comment, CommentKind
 from signoff.core.decision import ApprovalDecision
 from signoff.core.lifecycle import SILENCE
 from signoff.core.notice import Asked, Together
@@ -158,3 +159,31 @@ def test_a_long_call_says_where_all_of_it_is() -> None:
         told = drawn(settled(request, state)).text
         assert told.endswith(" characters are left out.** `/signoff show k3f9abcdef` has everything.")
     assert drawn(settled(request, State.UNKNOWN)).text.endswith(" *Show whole* has everything.")
+
+
+# --- what is said ---
+
+
+def comment(text: str, kind: CommentKind = CommentKind.NOTE, *, by: str = "ana", **fields: Any) -> Comment:
+    return Comment(id=text, request="r", by=Actor(name=by), at=AT, text=text, kind=kind, **fields)
+
+
+def test_what_was_said_stands_on_the_message_and_in_the_file() -> None:
+    question = comment("Which invoice?", CommentKind.QUESTION)
+    request = asked().changed_to(comments=(question,), secrets=("s3cr3t-17",))
+    assert "**Said** (not answered yet)" in drawn(request).text
+    assert "ana asks back: Which invoice?" in drawn(request).text
+    answer = comment("4711, s3cr3t-17", CommentKind.ANSWER, by="ben", answers=question.id)
+    request = request.changed_to(comments=(question, answer))
+    assert "not answered yet" not in drawn(request).text
+    for text in (drawn(request).text, whole(request).text):
+        assert "ben answers: 4711, ⟦masked 1: declared secret⟧" in text
+        assert "s3cr3t-17" not in text
+
+
+def test_however_much_is_said_whether_all_of_a_call_is_shown_stays_the_same() -> None:
+    request = asked()
+    said = request.changed_to(comments=tuple(comment(f"{number} {'x' * 3_000}") for number in range(50)))
+    assert shows_whole(said) == shows_whole(request)
+    assert labels(drawn(said)) == labels(drawn(request))
+    assert "42 comments before" in drawn(said).text

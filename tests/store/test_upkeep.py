@@ -87,7 +87,7 @@ def test_an_older_file_is_brought_up_to_date_after_a_backup(path: Path, request:
     assert seen(SqliteStore(path)) == (samples.request(1), 2)
     assert sql(path, "select number, name from schema_version") == [*STEPS, (6, "0006_colour")]
     [copy] = backups(path)
-    assert re.fullmatch(r"signoff\.db\.bak-0004-\d{8}T\d{6}\.\d{6}Z", copy.name)
+    assert re.fullmatch(r"signoff\.db\.bak-0005-\d{8}T\d{6}\.\d{6}Z", copy.name)
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert sql(copy, "select max(number) from schema_version") == [(5,)]
     assert sql(copy, "select id from requests") == [("r0001",)]
