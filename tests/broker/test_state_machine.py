@@ -24,7 +24,7 @@ STEPS_AT_MOST = 80 if NIGHTLY else 40
 @pytest.mark.parametrize("part", range(4) if NIGHTLY else [0])  # so that workers share it
 def test_whatever_happens_in_whatever_order_the_laws_hold(store: str, daily: int, part: int) -> None:
     run_state_machine_as_test(
-        MACHINES[store], settings=examples(1_000, daily, suppress=LARGE, stateful_step_count=STEPS_AT_MOST)
+        MACHINES[store], settings=examples(400, daily, suppress=LARGE, stateful_step_count=STEPS_AT_MOST)
     )
 
 
