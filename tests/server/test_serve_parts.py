@@ -6,7 +6,9 @@ import asyncio
 import os
 import shlex
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import httpx
@@ -23,6 +25,7 @@ from signoff.config import load_settings, no_settings
 from signoff.core.run import RunSetup, SavedRun
 from signoff.errors import SignoffError, StoreError, WrongFile, WrongUse
 from signoff.processes import BEAT, LEASE
+from signoff.server.listener import bound
 from signoff.server.operations import operations
 from signoff.server.state import ServerState
 from signoff.store.memory_store import MemoryStore
@@ -269,3 +272,35 @@ async def test_a_store_that_is_gone_makes_it_unready_and_is_counted_and_no_passw
         assert (await client.get("/readyz")).json() == {"status": "ready"}
         state.stopping.set()
         assert (await client.get("/readyz")).json()["why"] == "it is about to end"
+
+
+@pytest.mark.parametrize(
+    ("answer", "who"),
+    [
+        (
+            b'{"service": "signoff", "pid": 7, "since": "2031-05-24T18:00:00+00:00"}',
+            "7, since 2031-05-24 18:00:00",
+        ),
+        (b'{"service": "signoff", "pid": 7, "since": "\\u001b]0;gotcha\\u0007"}', "another program listens there"),
+        (b'{"service": "signoff"}', "a signoff server is there"),
+        (b"\x1b[2J", "another program listens there"),
+    ],
+)
+def test_whoever_has_the_port_says_nothing_that_steers_the_terminal(answer: bytes, who: str) -> None:
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Answers) as other:
+        thread = Thread(target=other.handle_request)
+        thread.start()
+        with pytest.raises(WrongUse, match="is taken") as told:
+            bound("127.0.0.1", other.server_port)
+        thread.join(30)
+    assert who in str(told.value)
+    assert "\x1b" not in str(told.value)

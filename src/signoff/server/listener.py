@@ -8,11 +8,13 @@ import http.client
 import json
 import socket
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from signoff.core.moment import moment_text
 from signoff.errors import WrongUse
 
 GRACE = 3
@@ -74,15 +76,20 @@ def url_of(made: socket.socket, *, tls: bool = False) -> str:
 
 def _who(host: str, port: int) -> str:
     """Who listens there, as far as they say."""
-    connection = http.client.HTTPConnection(host, port, timeout=1)
-    with suppress(OSError, ValueError, http.client.HTTPException):
+    with (
+        closing(http.client.HTTPConnection(host, port, timeout=1)) as connection,
+        suppress(OSError, ValueError, http.client.HTTPException),
+    ):
         connection.request("GET", "/healthz")
-        said = json.loads(connection.getresponse().read(10_000))
-        if isinstance(said, dict) and said.get("service") == "signoff":  # pyright: ignore[reportUnknownMemberType]
-            pid, since = said.get("pid"), said.get("since")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-            who = f"process {pid}, since {since}" if isinstance(pid, int) and isinstance(since, str) else "a process"
-            return f"a signoff server is there, {who}"
-    connection.close()
+        said: object = json.loads(connection.getresponse().read(10_000))
+        match said:
+            case {"service": "signoff", "pid": int(pid), "since": str(since)}:
+                # Read as a moment: whatever listens there may write anything.
+                return f"a signoff server is there, process {pid}, since {moment_text(datetime.fromisoformat(since))}"
+            case {"service": "signoff"}:
+                return "a signoff server is there"
+            case _:
+                pass
     return "another program listens there"
 
 
