@@ -12,8 +12,6 @@ WRITES = r": (in the transaction|committed)$"
 STEPS = r": committed$|^shown pay|^(pay|hand|pass_on) (began|started|done)"
 HELD = r"^(take|claim|enter|pause|ask|outcome)\b.*: committed$|^shown pay|^hand "
 """Steps around a call that is claimed, and has a run inside it."""
-NESTING = r"^(claim|enter|pause|outcome)\b.*: committed$|^pass_on "
-"""The writes about a call that has a run inside it; of two such calls, what the inner one does."""
 AROUND = r"^(enter|pause)\b.*: committed$|^(outcome|outcome \(2\)): committed$"
 """The writes that are made about no other call, and what is on record when the run inside is over, and the call."""
 ADDED = r"^(enter|pause)\b.*: committed$"
@@ -59,7 +57,7 @@ SHOWN = {
 EVERY_DAY = {
     "2 levels, asked about, goes on, suspended": AROUND,
     "2 levels, asked about, goes on, in place": r"^(ask \(2\)|claim|claim \(2\)): committed$|^hand (began|done)",
-    "2 levels, asked about, ends, suspended": NESTING,
+    "2 levels, asked about, ends, suspended": AROUND,
     "3 levels, asked about, ends, in place": r"^(claim|outcome) \([23]\): committed$",
     "3 levels, allowed, goes on, suspended": r"^pass_on ",
 }

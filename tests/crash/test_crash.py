@@ -12,12 +12,12 @@ import re
 import pytest
 from tests.crash.databases import on_both
 from tests.crash.table import OK, Place, hold_against, text_of, written_of
-from tests.crash.trips import COMMITS_AND_TOOLS, TRIPS
+from tests.crash.trips import DECISIVE, TRIPS
 
 
 @on_both("trip", TRIPS, postgres=["suspended"], at_night=False)
 def test_crash_at_every_point(trip: str, database: str, place: Place) -> None:
-    which = TRIPS[trip].every_day if database == "sqlite" else COMMITS_AND_TOOLS
+    which = TRIPS[trip].every_day if database == "sqlite" else DECISIVE
     rows = place.rows(trip, database, place.points(trip, which))
     print(f"\n{trip}: {TRIPS[trip].title}\n{text_of(rows)}")
     assert [row for row in rows if row.verdict != OK] == []
@@ -35,12 +35,9 @@ def test_crash_at_really_every_point(trip: str, database: str, place: Place) -> 
     hold_against(written_of(trip, database), shown, place, database)
 
 
-DECISIVE = "^(take|ask|vote|claim|outcome).*: committed$"
-
-
 @pytest.mark.parametrize(
     ("database", "first", "points"),
-    [("sqlite", "pay done", "committed$"), ("postgres", "claim: committed", DECISIVE)],
+    [("sqlite", "pay done", "committed$"), ("postgres", "claim: committed", "^(take|vote|outcome).*: committed$")],
 )
 def test_crash_of_the_restart_as_well(first: str, points: str, place: Place) -> None:
     place.crash_again({"trip": "at the terminal", "act": "run", "point": first}, points)

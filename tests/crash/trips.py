@@ -141,6 +141,7 @@ TRIPS = {
             waits=True,
             begun=True,
             shown="",
+            every_day=DECISIVE,
         ),
         Trip(
             name="at the terminal",
@@ -184,7 +185,7 @@ TRIPS = {
                 calls(LOOK, PAY, ("drop", {"what": "orders"}), ("wipe", {}), ("pay", {"amount": 7, "to": "bank"})),
                 SAYS,
             ),
-            every_day=DECISIVE,
+            every_day=r"^(vote|claim|outcome)\b.*: committed$",
         ),
         Trip(
             name="grant",

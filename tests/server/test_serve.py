@@ -186,8 +186,9 @@ def test_a_second_signal_puts_down_what_runs(shop: Shop) -> None:
 
 def test_a_second_server_is_told_who_serves_the_store_and_takes_over_once_it_is_gone(shop: Shop) -> None:
     with shop.serving() as served:
+        address = served.url
         said = shop.signoff("serve", "--port", "0", code=2)
-        assert f"this store is served already, at {served.url}: by process {served.process.pid} on " in said
+        assert f"this store is served already, at {address}: by process {served.process.pid} on " in said
         assert "since 20" in said
         served.process.send_signal(signal.SIGKILL)
         served.process.wait(30)

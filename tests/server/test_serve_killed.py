@@ -15,7 +15,7 @@ ANA = "ana"
 
 @pytest.mark.parametrize(
     ("kills", "waiting", "watchers", "arriving", "runs"),
-    [(2, 5, 3, 16, 2), pytest.param(10, 200, 50, 500, 10, marks=pytest.mark.nightly)],
+    [(1, 4, 3, 10, 1), pytest.param(10, 200, 50, 500, 10, marks=pytest.mark.nightly)],
 )
 async def test_a_server_that_is_killed_under_load_loses_nothing_and_does_nothing_twice(
     tmp_path: Path, kills: int, waiting: int, watchers: int, arriving: int, runs: int
