@@ -37,7 +37,7 @@ def test_crash_at_really_every_point(trip: str, database: str, place: Place) -> 
 
 @pytest.mark.parametrize(
     ("database", "first", "points"),
-    [("sqlite", "pay done", "committed$"), ("postgres", "claim: committed", "^(take|vote|outcome).*: committed$")],
+    [("sqlite", "pay done", "committed$"), ("postgres", "claim: committed", "^(take|ask|vote|outcome).*: committed$")],
 )
 def test_crash_of_the_restart_as_well(first: str, points: str, place: Place) -> None:
     place.crash_again({"trip": "at the terminal", "act": "run", "point": first}, points)

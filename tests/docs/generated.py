@@ -91,7 +91,7 @@ def attributes(cls: type) -> dict[str, str]:
 
 def command_tables() -> str:
     """Every command with its arguments and options, as `--help` has them."""
-    context = click.Context(program, info_name="signoff")
+    context = click.Context(program, info_name="signoff", **program.context_settings)
     found = (_commands(name, program.get_command(context, name), context) for name in COMMANDS)
     return "\n".join(text for texts in found for text in texts)
 

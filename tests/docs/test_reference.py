@@ -69,7 +69,7 @@ def test_every_key_is_documented() -> None:
 
 
 def test_every_command_and_flag_is_documented() -> None:
-    text, context = page("reference/commands.md"), click.Context(program)
+    text, context = page("reference/commands.md"), click.Context(program, **program.context_settings)
     for name in COMMANDS:
         command = program.get_command(context, name)
         assert command is not None
