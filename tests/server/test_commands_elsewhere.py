@@ -287,6 +287,7 @@ def same(said: Said, desk: Desk) -> tuple[int, str, str]:
         for pattern, name in _TIMES:
             text = re.sub(pattern, name, text)
         text = re.sub(r"<ago> +", "<ago> ", text)  # it stands in a column
+        text = re.sub(r"(?m)(<ago> .{40}).*…$", r"\1…", text)  # how much fits behind it depends on its length
         text = re.sub(r"(looked in: .*|looked at: .*)", "<where>", text)
         text = re.sub(r"(?m)^(project .*|server http.*)$", "<where>", text)
         text = re.sub(r"by process \S+|\"process\": \"[^\"]+\"", "<process>", text)
