@@ -229,11 +229,14 @@ class Broker:
 
     # --- running ---
 
-    async def claim(self, request_id: str, *, run: str = "", epoch: int = 0, token: str = "") -> ApprovalRequest:
+    async def claim(
+        self, request_id: str, *, run: str = "", epoch: int = 0, token: str = "", holder: Process | None = None
+    ) -> ApprovalRequest:
         """Take the right to run, once. Raises `AlreadySpent` for everyone but the first, and `Halted` while halted.
 
         `token` tells this attempt from others of the same process. With a saved run, `RunTaken` or `RunOver` where this
-        process no longer executes it.
+        process no longer executes it. `holder` is another process that runs the call: while it lives, an outcome may
+        still come.
         """
         ledger = self.ledger
 
@@ -241,9 +244,12 @@ class Broker:
             check_not_halted(tx)
             if run:
                 check(tx, run, epoch)
-            process = ledger.process.id
+            process = holder.id if holder is not None else ledger.process.id
             claimed = stored.put(tx, stored.found(tx, request_id), Claimed(process, token), now)
-            ledger.enlist(tx, now)
+            if holder is not None:
+                tx.processes.put(seen(holder, now))
+            else:
+                ledger.enlist(tx, now)
             tx.record.append([ledger.journal.about(claimed, "claimed", now, {"process": process})])
             return claimed
 

@@ -33,11 +33,12 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.summary import summary_of
 from signoff.core.terms import Scope
 from signoff.errors import WrongUse
-from signoff.gate.denial import decided_by, decided_why, denial
+from signoff.gate.denial import denial
 from signoff.gate.gated_agents import signoff_of
 from signoff.gate.gated_calls import Frame, asking, enclosing_call, enter, leave, running_call
 from signoff.gate.nesting import is_left_over, ungated
 from signoff.gate.options import check_approver, checked_mode
+from signoff.gate.refusal_words import decided_by, decided_why
 from signoff.gate.tools import schema_hash
 from signoff.ports import ApproverLike, GrantStore
 from signoff.store.grant_stores import ApprovalMemory

@@ -29,10 +29,10 @@ from signoff.core.event import CallStep
 from signoff.core.grant import Grant
 from signoff.core.lifecycle import OPEN
 from signoff.core.offer import LEADS_TO
-from signoff.core.quorum import approvals, who
-from signoff.core.request import ApprovalRequest, Binding, State, digest_of_leads
-from signoff.core.request_status import SILENCE, approval_text, settled_text
-from signoff.core.verdict import Effect, OnTimeout, Requirement, Wanted
+from signoff.core.quorum import who
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.request_status import approval_text, settled_text
+from signoff.core.verdict import Effect, Wanted
 from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise, EditRefused, Halted, RunError, WrongUse
 from signoff.gate.arguments import as_json, validated, with_notice
 from signoff.gate.course import (
@@ -46,7 +46,6 @@ from signoff.gate.course import (
     Lookup,
     OnRecord,
     Pause,
-    Recalled,
     Refusal,
     Refuse,
     Replay,
@@ -57,31 +56,21 @@ from signoff.gate.course import (
     below,
     course,
 )
-from signoff.gate.denial import POLICY, SIGNOFF, TOOL, decided_by, decided_why, denial, refusal
+from signoff.gate.denial import denial, refusal
 from signoff.gate.gate import TOOL_ASKS, Gate
 from signoff.gate.gated_calls import GatedCall, enter, leave, named_approver, never
 from signoff.gate.memo import DoesNotFit
 from signoff.gate.nesting import CallPaused, Level, entry_of, is_left_over, lost_question, pause_in, ungated
 from signoff.gate.questions import REQUEST, Question, Questions, question_about
 from signoff.gate.reading import UNJUDGED, CallJudge
+from signoff.gate.record_facts import ON_RECORD, agreed_to, changed_since, recalled_by
+from signoff.gate.refusal_words import POLICY, SIGNOFF, TOOL, decided_by, decided_why
 from signoff.gate.saving import SavedResult, is_of, replayed, saved_result
 from signoff.gate.tracing import Reporter
 from signoff.policy.strictest import strictest
 from signoff.processes import steady_seconds
 
 _RAN = (State.SUCCEEDED, State.FAILED)
-_STATES: Mapping[State, OnRecord] = {
-    State.PENDING: OnRecord.OPEN,
-    State.UNKNOWN: OnRecord.OPEN,
-    State.APPROVED: OnRecord.APPROVED,
-    State.DENIED: OnRecord.REFUSED,
-    State.EXPIRED: OnRecord.REFUSED,
-    State.CANCELLED: OnRecord.WITHDRAWN,
-    State.CLAIMED: OnRecord.SPENT,
-    State.SUCCEEDED: OnRecord.SPENT,
-    State.FAILED: OnRecord.SPENT,
-}
-"""What the state of a request means for its call."""
 
 
 @dataclass(slots=True)
@@ -220,7 +209,7 @@ class GatedRun:
             return facts._replace(record=OnRecord.NOTHING)
         if request.state not in OPEN:
             self.reporter.settled(request)
-        record, fit = _STATES[request.state], Fit.HOLDS
+        record, fit = ON_RECORD[request.state], Fit.HOLDS
         if record is OnRecord.APPROVED:
             fit = self._fit(gated, request)
         elif request.state in _RAN and self._ran_here(gated, request):
@@ -233,23 +222,11 @@ class GatedRun:
     def _fit(self, gated: GatedCall, request: ApprovalRequest) -> Fit:
         if self._changed(gated, request):
             return Fit.CHANGED
-        return Fit.HOLDS if _agreed(request, gated.verdict.requirement) else Fit.OTHERS
+        return Fit.HOLDS if agreed_to(request, gated.verdict.requirement) else Fit.OTHERS
 
     def _changed(self, gated: GatedCall, request: ApprovalRequest) -> tuple[str, ...]:
         """What is not as it was when the call was approved, in words."""
-        call = gated.call
-        # Nobody has to agree to what policy allows by now: a person's yes under the rules before is good enough.
-        is_allowed = gated.verdict.effect is Effect.ALLOW
-        now = Binding(
-            tool=call.tool,
-            args_digest=call.args_digest,
-            schema_hash=call.schema_hash,
-            policy_revision=request.policy_revision if is_allowed else self.gate.policy.revision,
-            toolset=call.toolset,
-            root=call.start or self.gate.reader.root,
-            leads=digest_of_leads(call.resolved),
-        )
-        return now.changed_since(request.binding) or (("what cannot be shown of it",) if call.unreadable else ())
+        return changed_since(gated.call, gated.verdict, request, self.gate.policy.revision, self.gate.reader.root)
 
     # --- steps ---
 
@@ -287,7 +264,7 @@ class GatedRun:
                 gated.grant = await memory.forbids(call, self.level.run_id)
             case Lookup.MEMORY:
                 gated.grant = await memory.recall(call, self.level.run_id, gated.verdict)
-        return facts._replace(recalled=_recalled(gated.grant))
+        return facts._replace(recalled=recalled_by(gated.grant))
 
     async def _refuse(self, gated: GatedCall, why: Refusal) -> Exception:
         """The refusal, in words."""
@@ -362,7 +339,7 @@ class GatedRun:
                 same_call=ticket.is_for(call),
                 same_arguments=ticket.call.args_digest == call.args_digest,
                 used=ticket.used,
-                agreed=request is not None and _agreed(request, gated.verdict.requirement),
+                agreed=request is not None and agreed_to(request, gated.verdict.requirement),
             )
         match below(facts):
             case Run(why):
@@ -595,22 +572,6 @@ assert course(_ALLOWED) == Run(CallStep.ALLOWED), "what policy allows runs at on
 def _known(gated: GatedCall) -> ApprovalRequest:
     assert gated.on_record is not None, "this step is taken only where a request is on record"
     return gated.on_record
-
-
-def _recalled(grant: Grant | None) -> Recalled:
-    if grant is None:
-        return Recalled.NOTHING
-    return Recalled.ALWAYS if grant.approved else Recalled.NEVER
-
-
-def _agreed(request: ApprovalRequest, requirement: Requirement) -> bool:
-    """Whether those who approved are those whom the verdict of this moment wants."""
-    if decision_of(request).by == SILENCE:
-        return requirement.on_timeout is OnTimeout.ALLOW  # nobody answered, and the rule allows it in words
-    if request.escalated:
-        requirement = requirement.escalated
-    agreed = approvals(requirement, request.votes, request.args_digest, request.parties)
-    return len(agreed) >= requirement.quorum
 
 
 def _ended(error: BaseException) -> Ended:

@@ -26,10 +26,11 @@ from signoff.gate.answers import GateAnswers
 from signoff.gate.approval_memory import OwnMemory, StoreMemory
 from signoff.gate.capability import Signoff
 from signoff.gate.deferred_tools import build_approval_requests, result_of
-from signoff.gate.denial import POLICY, SIGNOFF, denial
+from signoff.gate.denial import denial
 from signoff.gate.gate import TOOL_ASKS
 from signoff.gate.options import rooted
 from signoff.gate.questions import REQUEST, secrets_in
+from signoff.gate.refusal_words import POLICY, SIGNOFF
 from signoff.gate.tools import CallReader
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers

@@ -10,8 +10,9 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved
 
 from signoff.core.request import ApprovalRequest, State
-from signoff.gate.denial import decided_by, decided_why, denial
+from signoff.gate.denial import denial
 from signoff.gate.gated_calls import Places
+from signoff.gate.refusal_words import decided_by, decided_why
 
 
 def results_of(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import marshal
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -19,14 +18,11 @@ from pydantic_core import to_jsonable_python
 from signoff.attached.attached_policies import name_on
 from signoff.attached.checks import attached_labels, checks_of
 from signoff.attached.marks import policies_on
-from signoff.core.call import Call, is_free
+from signoff.core.call import Call
 from signoff.core.canonical import digest
-from signoff.core.terms import COMMAND
 from signoff.gate.arguments import PROCESS_KEY, as_json
+from signoff.gate.likeness import directory_name, read_for_memory, with_likeness
 from signoff.links import followed
-from signoff.policy.engine import LONGEST_PATH
-from signoff.policy.sensitive import sensitive_place
-from signoff.policy.shell.prefixes import prefix_of
 from signoff.toolset_wrappers import Step, steps_of
 
 KIND = "signoff.kind"
@@ -154,7 +150,7 @@ class CallReader:
                 "claimed": claimed,
                 "deps": ctx.deps,
                 "start": origin.start,
-                "directory": _from(self.root, origin.start),
+                "directory": directory_name(self.root, origin.start),
                 "also": self.root if self.several_roots and self.paths_of is not None and not origin.start else "",
                 "resolved": _NOTHING_RESOLVED,
                 "unreadable": unreadable,
@@ -180,29 +176,12 @@ class CallReader:
         return call.changed(resolved=leads) if leads else call
 
     def read_for_memory(self, call: Call) -> Call:
-        """The call with what remembered patterns speak of: where its texts lead that may be paths, and its prefix."""
-        texts = [value for value in call.args.values() if isinstance(value, str) and "/" in value]
-        leads = followed(call.start or self.root, texts)
-        if not call.start and (here := os.path.realpath(os.curdir)) != self.root:
-            # Nobody says where its paths start from, and here they lead elsewhere than where rules look.
-            leads |= {text: os.path.join(here, text) for text in texts if not text.startswith(("/", "~"))}
-        return self.with_likeness(call.changed(resolved={**call.resolved, **leads}))
+        """The call with what remembered patterns speak of."""
+        return read_for_memory(call, self.root)
 
     def with_likeness(self, call: Call) -> Call:
-        """The call with what it has in common with others: the prefix of its command; and what it has not.
-
-        A command has a prefix only where its toolset says in which directory it starts and no name leads elsewhere.
-        """
-        root = call.start or self.root
-        if sensitive := tuple(name for name, value in call.args.items() if _is_sensitive(name, value, root)):
-            call = call.changed(sensitive=sensitive)
-        line, start = call.args.get(COMMAND), call.start
-        if not start or not isinstance(line, str) or (prefix := prefix_of(line)) is None:
-            return call
-        paths = [name.partition("::")[0] for name in prefix.names]
-        leads = followed(start, paths).values()
-        is_below = all(where == start or where.startswith(f"{start}/") for where in leads)
-        return call.changed(prefix=prefix.text) if is_below else call
+        """The call with what it has in common with others."""
+        return with_likeness(call, self.root)
 
     def _labels(
         self, ctx: RunContext[Any], tool_def: ToolDefinition, args: Mapping[str, Any], origin: Origin
@@ -218,20 +197,6 @@ class CallReader:
             return _NO_LABELS
         by_name = (_by_name(given, tool_def.name) for given in self.claims)
         return _declared(origin.claimed_labels, args, ctx).union(*by_name)
-
-
-def _from(root: str, directory: str) -> str:
-    """The name of a directory: from the root where it is inside, so that it stays the same where all of it is moved."""
-    if not directory or not root:
-        return directory
-    return "." if directory == root else directory.removeprefix(f"{root.rstrip('/')}/")
-
-
-def _is_sensitive(name: str, value: object, root: str) -> bool:
-    """Whether no directory may stand for an argument: as a path it is sensitive, or longer than any path."""
-    if not isinstance(value, str) or is_free(name, value):
-        return False
-    return len(value) > LONGEST_PATH or bool(sensitive_place(value, root))
 
 
 def _by_name(labels: Mapping[str, Iterable[str]], tool: str) -> set[str]:

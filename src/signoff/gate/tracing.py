@@ -19,9 +19,9 @@ from signoff.core.call import Call
 from signoff.core.event import CallEvent, CallStep
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Verdict
-from signoff.gate.denial import decided_by, decided_why
 from signoff.gate.gate import Gate
 from signoff.gate.gated_calls import GatedCall
+from signoff.gate.refusal_words import decided_by, decided_why
 
 Attributes = Mapping[str, Any]
 

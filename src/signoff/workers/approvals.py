@@ -17,8 +17,8 @@ from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.people import Actor, ActorKind
 from signoff.core.verdict import Verdict
 from signoff.errors import WrongUse
-from signoff.gate.denial import POLICY, SIGNOFF
 from signoff.gate.gated_calls import GatedCall, running_call
+from signoff.gate.refusal_words import POLICY, SIGNOFF
 from signoff.gate.single_call import call_tool, recall
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import shown

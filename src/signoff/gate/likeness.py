@@ -1,0 +1,53 @@
+"""What a call has in common with others, as remembered answers speak of it: its command, and where its paths lead."""
+
+from __future__ import annotations
+
+import os
+
+from signoff.core.call import Call, is_free
+from signoff.core.terms import COMMAND
+from signoff.links import followed
+from signoff.policy.engine import LONGEST_PATH
+from signoff.policy.sensitive import sensitive_place
+from signoff.policy.shell.prefixes import prefix_of
+
+
+def read_for_memory(call: Call, root: str) -> Call:
+    """The call with what remembered patterns speak of: where its texts lead that may be paths, and its prefix."""
+    texts = [value for value in call.args.values() if isinstance(value, str) and "/" in value]
+    leads = followed(call.start or root, texts)
+    if not call.start and (here := os.path.realpath(os.curdir)) != root:
+        # Nobody says where its paths start from, and here they lead elsewhere than where rules look.
+        leads |= {text: os.path.join(here, text) for text in texts if not text.startswith(("/", "~"))}
+    return with_likeness(call.changed(resolved={**call.resolved, **leads}), root)
+
+
+def with_likeness(call: Call, root: str) -> Call:
+    """The call with what it has in common with others: the prefix of its command; and what it has not.
+
+    A command has a prefix only where its toolset says in which directory it starts and no name leads elsewhere.
+    """
+    base = call.start or root
+    if sensitive := tuple(name for name, value in call.args.items() if _is_sensitive(name, value, base)):
+        call = call.changed(sensitive=sensitive)
+    line, start = call.args.get(COMMAND), call.start
+    if not start or not isinstance(line, str) or (prefix := prefix_of(line)) is None:
+        return call
+    paths = [name.partition("::")[0] for name in prefix.names]
+    leads = followed(start, paths).values()
+    is_below = all(where == start or where.startswith(f"{start}/") for where in leads)
+    return call.changed(prefix=prefix.text) if is_below else call
+
+
+def directory_name(root: str, directory: str) -> str:
+    """The name of a directory: from the root where it is inside, so that it stays the same where all of it is moved."""
+    if not directory or not root:
+        return directory
+    return "." if directory == root else directory.removeprefix(f"{root.rstrip('/')}/")
+
+
+def _is_sensitive(name: str, value: object, root: str) -> bool:
+    """Whether no directory may stand for an argument: as a path it is sensitive, or longer than any path."""
+    if not isinstance(value, str) or is_free(name, value):
+        return False
+    return len(value) > LONGEST_PATH or bool(sensitive_place(value, root))

@@ -1,0 +1,61 @@
+"""What is on record about a call, as facts of its course."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from signoff.core.call import Call
+from signoff.core.grant import Grant
+from signoff.core.quorum import approvals
+from signoff.core.request import ApprovalRequest, Binding, State, digest_of_leads
+from signoff.core.request_status import SILENCE
+from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
+from signoff.gate.course import OnRecord, Recalled
+
+ON_RECORD: Mapping[State, OnRecord] = {
+    State.PENDING: OnRecord.OPEN,
+    State.UNKNOWN: OnRecord.OPEN,
+    State.APPROVED: OnRecord.APPROVED,
+    State.DENIED: OnRecord.REFUSED,
+    State.EXPIRED: OnRecord.REFUSED,
+    State.CANCELLED: OnRecord.WITHDRAWN,
+    State.CLAIMED: OnRecord.SPENT,
+    State.SUCCEEDED: OnRecord.SPENT,
+    State.FAILED: OnRecord.SPENT,
+}
+"""What the state of a request means for its call."""
+
+
+def recalled_by(grant: Grant | None) -> Recalled:
+    """What a remembered answer says."""
+    if grant is None:
+        return Recalled.NOTHING
+    return Recalled.ALWAYS if grant.approved else Recalled.NEVER
+
+
+def agreed_to(request: ApprovalRequest, requirement: Requirement) -> bool:
+    """Whether those who approved are those whom the verdict of this moment wants."""
+    if request.decision is not None and request.decision.by == SILENCE:
+        return requirement.on_timeout is OnTimeout.ALLOW  # nobody answered, and the rule allows it in words
+    if request.escalated:
+        requirement = requirement.escalated
+    agreed = approvals(requirement, request.votes, request.args_digest, request.parties)
+    return len(agreed) >= requirement.quorum
+
+
+def changed_since(
+    call: Call, verdict: Verdict, request: ApprovalRequest, policy_revision: str, root: str
+) -> tuple[str, ...]:
+    """What is not as it was when the call was approved, in words. `root` is where paths start from by default."""
+    # Nobody has to agree to what policy allows by now: a person's yes under the rules before is good enough.
+    is_allowed = verdict.effect is Effect.ALLOW
+    now = Binding(
+        tool=call.tool,
+        args_digest=call.args_digest,
+        schema_hash=call.schema_hash,
+        policy_revision=request.policy_revision if is_allowed else policy_revision,
+        toolset=call.toolset,
+        root=call.start or root,
+        leads=digest_of_leads(call.resolved),
+    )
+    return now.changed_since(request.binding) or (("what cannot be shown of it",) if call.unreadable else ())
