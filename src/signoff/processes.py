@@ -31,6 +31,12 @@ def this_process(name: str, now: datetime) -> Process:
     return Process(id=name, host=_host(), pid=pid, born=_born(pid), seen_at=now)
 
 
+def other_process(pid: int, now: datetime) -> Process:
+    """Another process of this machine, under a name made of what tells it from all others."""
+    host, born = _host(), _born(pid)
+    return Process(id=f"{host}/{pid}/{born}", host=host, pid=pid, born=born, seen_at=now)
+
+
 def seen(process: Process, now: datetime) -> Process:
     return replace(process, seen_at=now)
 

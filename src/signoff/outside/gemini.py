@@ -1,0 +1,58 @@
+"""Gemini CLI's hooks: BeforeTool and AfterTool. A `deny` or an exit code of 2 blocks; anything else goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from signoff.outside.hook_event import Fields, HookEvent, HookReply, Moment, beginning, said
+from signoff.outside.outside_call import OutsideCall
+from signoff.outside.outside_gate import Permission
+
+LABELS: Mapping[str, frozenset[str]] = {
+    "run_shell_command": frozenset({"proc.exec"}),
+    "write_file": frozenset({"fs.write"}),
+    "replace": frozenset({"fs.write"}),
+    "read_file": frozenset({"fs.read"}),
+    "read_many_files": frozenset({"fs.read"}),
+    "list_directory": frozenset({"fs.read"}),
+    "glob": frozenset({"fs.read"}),
+    "search_file_content": frozenset({"fs.read"}),
+    "grep_search": frozenset({"fs.read"}),
+    "web_fetch": frozenset({"net.egress"}),
+    "google_web_search": frozenset({"net.egress"}),
+}
+MOMENTS: Mapping[str, Moment] = {"BeforeTool": Moment.BEFORE, "AfterTool": Moment.AFTER}
+
+
+class Gemini:
+    """Gemini CLI."""
+
+    name = "gemini"
+    title = "Gemini CLI"
+    takes_edits = False
+
+    def read(self, event: Mapping[str, Any]) -> HookEvent:
+        """As `HookHost.read`. It gives calls no ids: the moment and the arguments tell them apart."""
+        fields = Fields(event)
+        name = fields.text("hook_event_name")
+        moment = MOMENTS.get(name, Moment.OTHER)
+        if moment is Moment.OTHER:
+            return HookEvent(moment=moment, name=name)
+        tool, args = fields.text("tool_name"), fields.mapping("tool_input")
+        call = OutsideCall(
+            agents=(self.name,),
+            session=f"{self.name}:{fields.text('session_id')}",
+            call_id=fields.text("tool_use_id", "") or fields.text("timestamp", ""),
+            tool=tool,
+            args=args,
+            directory=fields.text("cwd"),
+            labels=LABELS.get(tool, frozenset()),
+        )
+        return HookEvent(moment=moment, name=name, call=call, preview=beginning(event.get("tool_response", "")))
+
+    def reply(self, event: HookEvent, permission: Permission) -> HookReply:
+        """As `HookHost.reply`."""
+        decision = "allow" if permission.allowed else "deny"
+        return HookReply(out=json.dumps({"decision": decision, "reason": said(permission)}))

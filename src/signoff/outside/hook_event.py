@@ -1,0 +1,112 @@
+"""What a coding agent tells its hooks, and what it is told: the same for all agents, each in its own dialect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from signoff.outside.outside_call import OutsideCall
+from signoff.outside.outside_gate import Permission
+
+
+class Moment(StrEnum):
+    """When the agent calls."""
+
+    BEFORE = "before"
+    """A tool is about to run."""
+    AFTER = "after"
+    """A tool has run."""
+    PROMPT = "prompt"
+    """The agent itself is about to ask its user."""
+    OTHER = "other"
+    """Something that is nobody's business here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookEvent:
+    """One call of a hook."""
+
+    moment: Moment
+    name: str
+    """The event, in the agent's own word."""
+    call: OutsideCall | None = None
+    error: str | None = None
+    """What the tool failed with, after it ran."""
+    preview: str = ""
+    """The beginning of what it gave, after it ran."""
+    mode: str = ""
+    """How much the agent asks its user by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookReply:
+    """What a hook prints, and how it ends."""
+
+    out: str = ""
+    err: str = ""
+    code: int = 0
+
+
+BLOCKED = 2
+"""The exit code by which every agent blocks a call."""
+
+
+class HookHost(Protocol):
+    """A coding agent that runs hooks."""
+
+    name: str
+    """In commands."""
+    title: str
+    """In sentences."""
+    takes_edits: bool
+    """Whether it can run a call with other arguments than its model chose."""
+
+    def read(self, event: Mapping[str, Any]) -> HookEvent:
+        """What it tells. Raises `ValueError` for what it never says."""
+        ...
+
+    def reply(self, event: HookEvent, permission: Permission) -> HookReply:
+        """How it is told whether a call may run."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of an event, each of the kind that it has to be."""
+
+    event: Mapping[str, Any]
+    what: str = "the event"
+    missing: dict[str, str] = field(default_factory=dict[str, str])
+
+    def text(self, name: str, default: str | None = None) -> str:
+        value = self.event.get(name, default)
+        if not isinstance(value, str):
+            raise ValueError(f"{self.what} should have a text {json.dumps(name)}, not {_kind(value)}")
+        return value
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        value = self.event.get(name)
+        if not isinstance(value, dict):
+            raise ValueError(f"{self.what} should have an object {json.dumps(name)}, not {_kind(value)}")
+        return dict(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else type(value).__name__
+
+
+def said(permission: Permission) -> str:
+    """One sentence for the model: who decided, and why."""
+    if permission.allowed:
+        return f"signoff: {permission.reason}" if permission.reason else "signoff: allowed"
+    about = f" (request {permission.request})" if permission.request else ""
+    return f"signoff: refused by {permission.by}: {permission.reason}{about}. Do not try to get around it."
+
+
+def beginning(value: object, longest: int = 500) -> str:
+    """The beginning of what a tool gave."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text[:longest]

@@ -1,0 +1,378 @@
+"""The gate for calls that another program carries out: it is told whether it may, and tells what came of it.
+
+The course of a call is the one of every gated call (`signoff.gate.course`). What differs is who runs it: the approval
+is claimed for that program's process before it is told to go on, so that it is spent once, and while that process lives
+an outcome may still come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from signoff.broker import Broker, new_id
+from signoff.broker.switch import check_not_halted
+from signoff.core.call import Call
+from signoff.core.card import safe_summary
+from signoff.core.decision import ApprovalDecision
+from signoff.core.event import CallStep
+from signoff.core.grant import Grant, places_of
+from signoff.core.lifecycle import OPEN
+from signoff.core.mode import ApprovalMode
+from signoff.core.quorum import who
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.request_context import LONGEST_PROMPT, LONGEST_WORDS, RequestContext, shortened
+from signoff.core.request_status import approval_text, settled_text
+from signoff.core.run import Process
+from signoff.core.summary import summary_of
+from signoff.core.verdict import Effect, Verdict
+from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise
+from signoff.gate.course import (
+    Ask,
+    Because,
+    CallFacts,
+    Fit,
+    Lookup,
+    OnRecord,
+    Pause,
+    Recalled,
+    Refusal,
+    Refuse,
+    Run,
+    course,
+)
+from signoff.gate.course import Step as CourseStep
+from signoff.gate.likeness import read_for_memory, with_likeness
+from signoff.gate.record_facts import ON_RECORD, agreed_to, changed_since, recalled_by
+from signoff.gate.refusal_words import POLICY, SIGNOFF, decided_by, decided_why
+from signoff.outside.outside_call import OutsideCall
+from signoff.policy.index import NOT_MATCHED
+from signoff.policy.layers import Layers
+from signoff.ports import Transaction
+
+TIMEOUT = "timeout"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permission:
+    """What a program is told about a call that it is about to make."""
+
+    allowed: bool
+    args: Mapping[str, Any]
+    """What may run: a person's arguments, where a person changed them."""
+    edited: bool = False
+    by: str = ""
+    """Who decided: `policy`, a person, `timeout`, `signoff`."""
+    reason: str = ""
+    request: str = ""
+    """The id of the request, where somebody was asked."""
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One look at a call: what is known so far."""
+
+    call: Call
+    verdict: Verdict
+    facts: CallFacts
+    on_record: ApprovalRequest | None = None
+    grant: Grant | None = None
+
+
+@dataclass(slots=True)
+class OutsideGate:
+    """Decides about the calls of another program's agent."""
+
+    broker: Broker
+    policy: Layers
+    holder: Process | None = None
+    """The process that carries calls out, where that is known."""
+    mode: ApprovalMode = ApprovalMode.INTERACTIVE
+    requester: str = ""
+    """Who the agent works for, for rules with `not_by: requester`."""
+    secrets: tuple[str, ...] = ()
+    """Values that are masked wherever a call is shown."""
+    takes_edits: bool = True
+    """Whether the program can run a call with other arguments than its model chose."""
+
+    @property
+    def root(self) -> str:
+        return self.policy.root or ""
+
+    async def decide(self, outside: OutsideCall, *, until: datetime | None = None) -> Permission:
+        """Whether a call may be made now. A person is waited for, at most `until` then.
+
+        Raises `Halted` while everything is halted. What has no answer in time is withdrawn.
+        """
+        args: Mapping[str, Any] | None = None
+        while True:
+            seen = await self._look(outside, args)
+            step = await self._step(seen)
+            match step:
+                case Run(CallStep.APPROVED):
+                    if (permission := await self._claim(outside, seen)) is not None:
+                        return permission
+                case Run(why):
+                    self.broker.audit_buffer.add(why, seen.call, seen.verdict, run="", secrets=self.secrets)
+                    self.broker.audit_buffer.flush()
+                    by = seen.grant.by if seen.grant is not None else POLICY
+                    return Permission(allowed=True, args=outside.args, by=by, reason=self._why_run(why, seen))
+                case Refuse(why):
+                    return self._refused(outside, seen, why)
+                case Ask(why):
+                    [request] = await self.broker.open([await self._question(outside, seen, why)], policy=self.policy)
+                    if (settled := await self._waited(request, until)) is None:
+                        return await self._out_of_time(outside, request)
+                    args = _edited(settled)
+                case Pause():
+                    request = _known(seen)
+                    if (settled := await self._waited(request, until)) is None:
+                        return await self._out_of_time(outside, request)
+                    args = _edited(settled)
+                case _:
+                    raise AssertionError(f"no call of another program gets to {step}")
+
+    async def report(
+        self, outside: OutsideCall, *, error: str | None = None, preview: str = ""
+    ) -> ApprovalRequest | None:
+        """Write down what came of a call that ran on an approval; None where there was none, or it was told before."""
+        request = await self._running(outside)
+        if request is None or request.claim is None:
+            return None
+        self.broker.finish(request.id, error=error, preview=preview, token=request.claim.token, secrets=self.secrets)
+        await self.broker.store.flush()
+        return await self.broker.get(request.id)
+
+    async def has_let_through(self, outside: OutsideCall) -> bool:
+        """Whether a call was let through already: policy allows it, or it runs on an approval. Nobody is asked."""
+        call = outside.read(self.policy)
+        verdict = self._verdict(call)
+        return verdict.effect is Effect.ALLOW or (
+            verdict.effect is Effect.ASK and await self._running(outside) is not None
+        )
+
+    async def _running(self, outside: OutsideCall) -> ApprovalRequest | None:
+        """The request on whose approval a call runs. A program that gives calls no ids has it found by what it is."""
+        running = (State.CLAIMED, State.UNKNOWN)
+        request = await self.broker.about(outside.key) if outside.call_id else None
+        if request is not None and request.state in running:
+            return request
+        mine = outside.read(self.policy).args_digest
+        for one in reversed(await self.broker.of_conversation(outside.session)):
+            if one.state in running and one.tool_name == outside.tool and one.args_digest == mine:
+                return one
+        return None
+
+    # --- one look ---
+
+    async def _look(self, outside: OutsideCall, args: Mapping[str, Any] | None) -> _Pass:
+        call = outside.read(self.policy, args)
+        verdict = self._verdict(call)
+        try:
+            call.args_digest  # noqa: B018 - what an approval would be bound to
+            has_json = True
+        except CannotCanonicalise:
+            has_json = False
+        facts = CallFacts(
+            verdict.effect,
+            mode=self.mode,
+            wanted=verdict.requirement.wanted,
+            in_doubt=bool(verdict.errors),
+            has_json=has_json,
+        )
+        return _Pass(call, verdict, facts)
+
+    def _verdict(self, call: Call) -> Verdict:
+        verdict = self.policy.judge(call)
+        if verdict.effect is not Effect.ASK or verdict.rules:
+            return verdict
+        why = self.policy.nearly(call)
+        if not why:
+            return verdict
+        return Verdict(
+            effect=verdict.effect,
+            reason=f"{NOT_MATCHED.reason}: {why}",
+            requirement=verdict.requirement,
+            errors=verdict.errors,
+            exactly=verdict.exactly,
+            yields=verdict.yields,
+        )
+
+    async def _step(self, seen: _Pass) -> CourseStep:
+        """What comes next, after looking up what decides that."""
+        while isinstance(step := course(seen.facts), Lookup):
+            if step is Lookup.RECORD:
+                seen.on_record = await self.broker.store.read(lambda tx: _on_record(tx, seen.call.key))
+                seen.facts = self._with_record(seen)
+            else:
+                remembered = read_for_memory(seen.call, self.root)
+                seen.grant = await self.broker.grants.recall(remembered, places_of(seen.call, ""), seen.verdict)
+                seen.facts = seen.facts._replace(recalled=recalled_by(seen.grant), entered=False)
+        return step
+
+    def _with_record(self, seen: _Pass) -> CallFacts:
+        request = seen.on_record
+        if request is None:
+            return seen.facts._replace(record=OnRecord.NOTHING)
+        record, fit = ON_RECORD[request.state], Fit.HOLDS
+        if record is OnRecord.APPROVED:
+            if self._changed(seen, request):
+                fit = Fit.CHANGED
+            elif not agreed_to(request, seen.verdict.requirement):
+                fit = Fit.OTHERS
+        return seen.facts._replace(record=record, fit=fit, recalled=Recalled.UNREAD)
+
+    def _changed(self, seen: _Pass, request: ApprovalRequest) -> tuple[str, ...]:
+        return changed_since(seen.call, seen.verdict, request, self.policy.revision, self.root)
+
+    # --- asking ---
+
+    async def _question(self, outside: OutsideCall, seen: _Pass, why: Because) -> ApprovalRequest:
+        call = seen.call
+        request = ApprovalRequest(
+            id=new_id(),
+            tool_call_id=outside.call_id,
+            tool_name=call.tool,
+            args=call.args,
+            summary=summary_of(call.tool, call.args, {}),
+            call=with_likeness(call, self.root),
+            verdict=seen.verdict,
+            policy_revision=self.policy.revision,
+            context=RequestContext(
+                prompt=shortened(outside.prompt, LONGEST_PROMPT), words=shortened(outside.words, LONGEST_WORDS)
+            ),
+            changed=await self._why_again(seen, why),
+            requester=self.requester,
+            root=outside.directory,
+            secrets=self.secrets,
+        )
+        return request.changed_to(title=safe_summary(request, secrets=self.secrets))
+
+    async def _why_again(self, seen: _Pass, why: Because) -> tuple[str, ...]:
+        """Why people are asked although there was an answer, in words. An approval that does not fit is withdrawn."""
+        if why is Because.POLICY:
+            return ()
+        request = _known(seen)
+        if why is Because.WITHDRAWN:
+            return (settled_text(request),)
+        void = "that approval no longer counts"
+        if why is Because.CHANGED:
+            what = " and ".join(self._changed(seen, request))
+            reason = f"{what} changed after {approval_text(request)}; {void}"
+        else:
+            reason = f"by now it needs {who(seen.verdict.requirement)}; {approval_text(request)} before; {void}"
+        await self.broker.cancel(request.id, reason)
+        return (reason,)
+
+    async def _waited(self, request: ApprovalRequest, until: datetime | None) -> ApprovalRequest | None:
+        """The request once it is settled; None where that takes too long."""
+        if request.state not in OPEN:
+            return request
+        if until is None:
+            return await self.broker.wait(request.id)
+        answer = asyncio.ensure_future(self.broker.wait(request.id))
+        timer = asyncio.ensure_future(self.broker.clock.sleep_until(until))
+        try:
+            await asyncio.wait([answer, timer], return_when=asyncio.FIRST_COMPLETED)
+            return answer.result() if answer.done() else None
+        finally:
+            answer.cancel()
+            timer.cancel()
+
+    async def _out_of_time(self, outside: OutsideCall, request: ApprovalRequest) -> Permission:
+        """The program waits no longer. An answer in the same instant counts as one that came too late."""
+        reason = "nobody answered before the program that asks gave up"
+        try:
+            await self.broker.cancel(request.id, reason)
+        except AlreadySettled as late:
+            reason = f"{reason}; {late}"
+        return Permission(allowed=False, args=outside.args, by=TIMEOUT, reason=reason, request=request.id)
+
+    # --- the end ---
+
+    async def _claim(self, outside: OutsideCall, seen: _Pass) -> Permission | None:
+        """Spend the approval; None where it was withdrawn in the same instant."""
+        request = _known(seen)
+        edited = _decision(request).edited_args
+        if edited is not None and not self.takes_edits:
+            return await self._told_to_edit(outside, request, outside.own(edited))
+        try:
+            claimed = await self.broker.claim(request.id, token=outside.call_id, holder=self.holder)
+        except AlreadySpent as spent:
+            return Permission(allowed=False, args=outside.args, by=SIGNOFF, reason=str(spent), request=request.id)
+        except AlreadySettled:
+            return None
+        decision = _decision(claimed)
+        return Permission(
+            allowed=True,
+            args=outside.args if edited is None else outside.own(edited),
+            edited=edited is not None,
+            by=decided_by(decision),
+            reason=decision.note or approval_text(claimed),
+            request=claimed.id,
+        )
+
+    async def _told_to_edit(
+        self, outside: OutsideCall, request: ApprovalRequest, args: Mapping[str, Any]
+    ) -> Permission:
+        """A no that says what to send: the program cannot run a call with other arguments."""
+        wanted = json.dumps(args, ensure_ascii=False)
+        by = decided_by(_decision(request))
+        reason = f"{by} wants other arguments, which this agent cannot be given; call {outside.tool} with {wanted}"
+        await self.broker.cancel(request.id, reason)
+        return Permission(allowed=False, args=outside.args, by=by, reason=reason, request=request.id)
+
+    def _why_run(self, why: CallStep, seen: _Pass) -> str:
+        if why is CallStep.REMEMBERED and seen.grant is not None:
+            return f"remembered: {seen.grant.by or 'a person'} said always"
+        return seen.verdict.reason
+
+    def _refused(self, outside: OutsideCall, seen: _Pass, why: Refusal) -> Permission:
+        by, reason, request = SIGNOFF, "", ""
+        match why:
+            case Refusal.POLICY:
+                by, reason = POLICY, seen.verdict.reason
+            case Refusal.NEVER:
+                assert seen.grant is not None, "a no is remembered"
+                by, reason = seen.grant.by or SIGNOFF, seen.grant.note or "a person said never to do this"
+            case Refusal.MODE:
+                by, reason = "mode", "policy would ask, and nobody is asked here"
+            case Refusal.ANSWER:
+                request = _known(seen).id
+                decision = _decision(_known(seen))
+                by, reason = decided_by(decision), decided_why(decision)
+            case Refusal.SPENT:
+                request, reason = _known(seen).id, "its approval was used: a call runs once"
+            case _:
+                reason = "the arguments have no JSON form, so that no approval can be bound to them"
+        if not request:
+            self.broker.audit_buffer.add(
+                CallStep.DENIED, seen.call, seen.verdict, by=by, text=reason, secrets=self.secrets
+            )
+            self.broker.audit_buffer.flush()
+        return Permission(allowed=False, args=outside.args, by=by, reason=reason, request=request)
+
+
+def _on_record(tx: Transaction, key: str) -> ApprovalRequest | None:
+    """What is on record about a call; raises `Halted` while everything is halted."""
+    check_not_halted(tx)
+    return tx.requests.about(key)
+
+
+def _known(seen: _Pass) -> ApprovalRequest:
+    assert seen.on_record is not None, "the course got here because something is on record"
+    return seen.on_record
+
+
+def _decision(request: ApprovalRequest) -> ApprovalDecision:
+    assert request.decision is not None, "it was settled"
+    return request.decision
+
+
+def _edited(request: ApprovalRequest) -> Mapping[str, Any] | None:
+    """The arguments that a person gave instead, if anybody did."""
+    return request.decision.edited_args if request.decision is not None and request.decision.approved else None

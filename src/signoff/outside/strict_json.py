@@ -1,0 +1,38 @@
+"""JSON from programs that nobody here wrote: one object, no doubled keys, no numbers that JSON does not have."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+MOST_BYTES = 1024 * 1024
+
+
+def read_object(text: bytes, *, what: str, most: int = MOST_BYTES) -> dict[str, Any]:
+    """The object in a text. Raises `ValueError`, which says what is wrong with it."""
+    if len(text) > most:
+        raise ValueError(f"{what} is larger than {most} bytes")
+    try:
+        value = json.loads(text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_constant)
+    except RecursionError as error:
+        raise ValueError(f"{what} is nested too deeply") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{what} is not UTF-8: {error.reason} at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{what} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} should be a JSON object")
+    return cast("dict[str, Any]", value)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen = set[str]()
+        doubled = next(name for name, _ in pairs if name in seen or seen.add(name))
+        raise ValueError(f"the key {json.dumps(doubled)} is there twice")
+    return found
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")

@@ -1,0 +1,169 @@
+"""A helper that stays: it answers hooks in milliseconds, as everything is imported, read and opened already.
+
+One for each user, behind a socket that only that user can reach. The first hook that finds none starts it; it ends when
+nobody has asked it for a while. Whatever it cannot answer, the hook works out itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+from signoff.wiring import hook_launcher
+from signoff.wiring.hook_answer import HookDesk, HookOptions
+
+IDLE = 600.0
+"""Seconds without a question after which it ends."""
+MOST_BYTES = 2 * hook_launcher.MOST_BYTES
+
+
+def options_of(given: Mapping[str, Any]) -> HookOptions:
+    """The options as the launcher gives them."""
+    return HookOptions(
+        agent=str(given["agent"]),
+        project=str(given["project"]),
+        store=str(given["store"]) or None,
+        patience=timedelta(seconds=float(given["patience"])),
+        caller=int(given["caller"]),
+    )
+
+
+def start_resident() -> None:
+    """Start the helper, detached from whoever asks. Where that fails, the next hook is answered as this one was."""
+    path = hook_launcher.socket_path()
+    if not path:
+        return
+    with suppress(OSError):
+        subprocess.Popen(
+            [sys.executable, "-I", "-m", "signoff.wiring.hook_resident"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd="/",
+        )
+
+
+class HookResident:
+    """Listens, and answers."""
+
+    def __init__(self, path: str, idle: float = IDLE) -> None:
+        self._path = path
+        self._idle = idle
+        self._desk = HookDesk()
+        self._stamp = hook_launcher.code_stamp()
+        self._environment = hook_launcher.environment()
+        self._busy = 0
+        self._asked = 0
+        self._over = asyncio.Event()
+
+    async def serve(self) -> None:
+        """Until nobody asks any longer, or another one took the place. Ends at once where one is there already."""
+        listening = _bound(self._path)
+        if listening is None:
+            return
+        mine = os.lstat(self._path).st_ino
+        server = await asyncio.start_unix_server(self._asked_by, sock=listening, limit=MOST_BYTES)
+        try:
+            while not self._over.is_set():
+                before = self._asked
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._over.wait(), self._idle)
+                if not self._busy and self._asked == before:
+                    break
+        finally:
+            server.close()
+            with suppress(OSError):
+                if os.lstat(self._path).st_ino == mine:
+                    os.unlink(self._path)
+            self._desk.close()
+
+    async def _asked_by(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._busy, self._asked = self._busy + 1, self._asked + 1
+        try:
+            if _peer(writer) != os.getuid():
+                return
+            head = json.loads(await _part(reader))
+            text = await _part(reader)
+            if head["stamp"] != self._stamp or head["environment"] != self._environment:
+                self._over.set()  # other code, or another place: this one is of no use any more
+                return
+            writer.write(json.dumps(await self._answer(head, text)).encode())
+            await writer.drain()
+        except (OSError, ValueError, KeyError, asyncio.IncompleteReadError):
+            pass  # nothing is answered, and the hook works it out itself
+        finally:
+            self._busy -= 1
+            writer.close()
+
+    async def _answer(self, head: Mapping[str, Any], text: bytes) -> dict[str, Any]:
+        """The reply. What goes wrong is a refusal, said as the launcher says it."""
+        try:
+            reply = await self._desk.answer(text, options_of(head["given"]), head["projects"])
+            return {"out": reply.out, "err": reply.err, "code": reply.code}
+        except Exception as error:
+            return {"out": "", "err": hook_launcher.refusal_text(error), "code": hook_launcher.BLOCKED}
+
+
+async def _part(reader: asyncio.StreamReader) -> bytes:
+    size = int.from_bytes(await reader.readexactly(4), "big")
+    if size > MOST_BYTES:
+        raise ValueError("too much")
+    return await reader.readexactly(size)
+
+
+def _peer(writer: asyncio.StreamWriter) -> int:
+    """Which user asks."""
+    link: socket.socket = writer.get_extra_info("socket")
+    if not hasattr(socket, "SO_PEERCRED"):
+        return os.getuid()  # the permissions of the directory decide
+    _, uid, _ = struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return uid
+
+
+def _bound(path: str) -> socket.socket | None:
+    """A socket that listens there, for this user only; None where another helper does."""
+    directory = os.path.dirname(path)
+    os.makedirs(os.path.dirname(directory), exist_ok=True)
+    with suppress(FileExistsError):
+        os.mkdir(directory, 0o700)
+    above = os.lstat(directory)
+    if above.st_uid != os.getuid() or above.st_mode & 0o077:
+        return None
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as trial:
+            trial.connect(path)
+        link.close()
+        return None
+    except OSError:
+        pass
+    aside = f"{path}.{os.getpid()}"
+    before = os.umask(0o177)
+    try:
+        link.bind(aside)
+    finally:
+        os.umask(before)
+    link.listen(64)
+    os.rename(aside, path)  # two that start at once: the later one is found, the other ends when idle
+    return link
+
+
+def main() -> None:
+    """Serve this user's hooks."""
+    path = hook_launcher.socket_path()
+    if path:
+        asyncio.run(HookResident(path).serve())
+
+
+if __name__ == "__main__":
+    main()
