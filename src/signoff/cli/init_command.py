@@ -18,20 +18,32 @@ SCHEMAS = ".signoff"
 """Where an editor finds the schemas that the files name: in the project, so that no network is needed."""
 
 
+AGENTS = ("claude-code", "codex", "gemini")
+
+
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=".")
+@click.option("--for", "agent", type=click.Choice(AGENTS), help="A policy for this coding agent, and no worker.")
 @shared_options.only_here
-def init(directory: Path) -> None:
+def init(directory: Path, agent: str | None) -> None:
     """Write signoff.yaml, workers/notetaker.yaml and hello.yaml into DIRECTORY (default: here). Nothing is overwritten.
 
     The schemas they name, for editors, go into .signoff; `signoff schema --write .signoff` brings them up to date.
+    With --for, only a signoff.yaml is written, which works for a coding agent from the first day: reading, tests, and
+    edits inside the project run; secrets, and the agent's own rules and settings, are denied; the rest asks.
 
     \b
     Example:
       signoff init
       signoff run notetaker "Note the milk" --model script:hello.yaml
+      signoff init --for claude-code
     """
-    texts = {directory / name: (TEMPLATES / name).read_text(encoding="utf-8") for name in FILES}
+    if agent is not None:
+        from signoff.cli.coding_policy import coding_policy
+
+        texts = {directory / "signoff.yaml": coding_policy(directory)}
+    else:
+        texts = {directory / name: (TEMPLATES / name).read_text(encoding="utf-8") for name in FILES}
     schemas = {directory / SCHEMAS / name: text for name, text in _schemas()}
     wanted = {**texts, **{file: text for file, text in schemas.items() if not _holds(file, text)}}
     there = list(dict.fromkeys(str(one) for file in wanted for one in _in_the_way(file, directory)))
@@ -44,6 +56,10 @@ def init(directory: Path) -> None:
     for file in wanted:
         click.echo(f"wrote {file}")
     step = "" if directory == Path(".") else f"cd {directory} && "
+    if agent is not None:
+        click.echo(f"\nPut it in force:   {step}signoff hook install {agent} --project")
+        click.echo(f"Answer questions:  {step}signoff inbox --watch")
+        return
     click.echo(f'\nTry it:  {step}signoff run notetaker "Note the milk" --model script:hello.yaml')
     click.echo(f"Talk:    {step}signoff run notetaker --chat --model script:hello.yaml")
     click.echo("A real model needs its package and its key, and `signoff doctor` says what is missing:")

@@ -65,3 +65,25 @@ class OutsideCall:
         """The arguments without what was read out of them: what the program itself understands."""
         read = self.reads(args)
         return {name: value for name, value in args.items() if name not in read or name in self.args}
+
+
+def shape_of(args: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema for whoever edits the arguments: of what kind each is. The program itself knows what its tools take."""
+    properties = {name: {"type": _kind(value)} if value is not None else {} for name, value in args.items()}
+    return {"type": "object", "properties": properties, "additionalProperties": True}
+
+
+def _kind(value: object) -> str:
+    match value:
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list() | tuple():
+            return "array"
+        case _:
+            return "object"

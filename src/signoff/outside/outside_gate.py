@@ -49,7 +49,7 @@ from signoff.gate.course import Step as CourseStep
 from signoff.gate.likeness import read_for_memory, with_likeness
 from signoff.gate.record_facts import ON_RECORD, agreed_to, changed_since, recalled_by
 from signoff.gate.refusal_words import POLICY, SIGNOFF, decided_by, decided_why
-from signoff.outside.outside_call import OutsideCall
+from signoff.outside.outside_call import OutsideCall, shape_of
 from signoff.policy.index import NOT_MATCHED
 from signoff.policy.layers import Layers
 from signoff.ports import Transaction
@@ -242,6 +242,7 @@ class OutsideGate:
             call=with_likeness(call, self.root),
             verdict=seen.verdict,
             policy_revision=self.policy.revision,
+            schema=shape_of(call.args),
             context=RequestContext(
                 prompt=shortened(outside.prompt, LONGEST_PROMPT), words=shortened(outside.words, LONGEST_WORDS)
             ),

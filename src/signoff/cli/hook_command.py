@@ -1,0 +1,191 @@
+"""`signoff hook`: the policy and the inbox of a project, for coding agents."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from signoff.cli import shared_options
+from signoff.errors import WrongUse
+
+if TYPE_CHECKING:
+    from signoff.outside.hook_settings import HookPlace
+
+AGENTS = ("claude-code", "codex", "gemini")
+_agent = click.argument("agent", type=click.Choice(AGENTS), metavar="AGENT")
+
+
+@click.group()
+def hook() -> None:
+    """Judge the tool calls of Claude Code, Codex and Gemini CLI by the policy of the project they work in.
+
+    What the policy allows runs, what it denies is refused, and what it asks about waits in the inbox.
+
+    \b
+    Start with:
+      signoff init --for claude-code
+      signoff hook install claude-code --project
+      signoff inbox --watch
+    """
+
+
+@hook.command()
+@_agent
+@click.option("--user", "where", flag_value="user", default=True, help="For everything you do. The default.")
+@click.option("--project", "where", flag_value="project", help="For the project you stand in.")
+@click.option("--wait", default="1h", show_default=True, metavar="TIME", help="How long a call waits for an answer.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask before the file is changed.")
+@shared_options.only_here
+def install(agent: str, where: str, wait: str, dry_run: bool, yes: bool) -> None:
+    """Have AGENT ask before it calls a tool. Its settings are shown as a diff first; other hooks stay as they are."""
+    from signoff.cli.durations import read_duration
+    from signoff.outside.hook_settings import hook_command, installed
+    from signoff.wiring import hook_launcher
+
+    place, patience = _place(agent, where), read_duration(wait)
+    command = hook_command(agent, os.path.abspath(hook_launcher.__file__), patience, project=place.project)
+    before = _text(place)
+    if not _change(place, before, installed(before, place, command, patience), dry_run=dry_run, yes=yes):
+        return
+    if place.needs:
+        click.echo(f"Note: {place.needs}.")
+    _say_policy(place)
+
+
+@hook.command()
+@_agent
+@click.option("--user", "where", flag_value="user", default=True, help="From your own settings. The default.")
+@click.option("--project", "where", flag_value="project", help="From those of the project you stand in.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask before the file is changed.")
+@shared_options.only_here
+def uninstall(agent: str, where: str, dry_run: bool, yes: bool) -> None:
+    """Take the hook out of AGENT's settings again. Other hooks stay as they are."""
+    from signoff.outside.hook_settings import uninstalled
+
+    place = _place(agent, where)
+    before = _text(place)
+    _change(place, before, uninstalled(before, place), dry_run=dry_run, yes=yes)
+
+
+@hook.command()
+@shared_options.as_json
+@shared_options.only_here
+def status(as_json: bool) -> None:
+    """Say for which agents the hook is installed, and what keeps it from working."""
+    from signoff.cli.main import FAILED
+    from signoff.cli.terminal_text import as_json as json_line
+    from signoff.cli.terminal_text import safe
+    from signoff.outside.hook_check import check_hooks
+
+    found = check_hooks(os.path.expanduser("~"), _project())
+    if as_json:
+        click.echo(json_line({"hooks": [one.data() for one in found]}))
+    else:
+        for one in found:
+            click.echo(
+                f"{one.place.agent:12}  {safe(one.place.file)}: {'installed' if one.is_installed else 'no hook'}"
+            )
+            for problem in one.problems:
+                click.echo(f"              ! {safe(problem)}")
+    if any(one.is_installed and one.problems for one in found):
+        sys.exit(FAILED)
+
+
+@hook.command()
+@shared_options.only_here
+def serve() -> None:
+    """Stay, and answer hooks in milliseconds. A hook starts this by itself, and it ends when nobody asks any longer."""
+    from signoff.wiring.hook_resident import main
+
+    main()
+
+
+def _answers(agent: str) -> click.Command:
+    @click.command(agent, hidden=True)
+    @click.option("--limit", type=float, default=3600.0, show_default=True, help="Seconds after which it gives up.")
+    @click.option("--project", default="", metavar="DIR", help="Whose policy counts.")
+    @click.option("--store", metavar="URL", help="Where questions are kept.")
+    def answer(limit: float, project: str, store: str | None) -> None:
+        """Answer one event of the agent from standard input, as the installed hook does."""
+        from signoff.wiring import hook_launcher
+
+        words = [agent, "--limit", f"{limit:g}", "--project", project, "--store", store or ""]
+        sys.exit(hook_launcher.main(words))
+
+    return answer
+
+
+for _name in AGENTS:
+    hook.add_command(_answers(_name))
+
+
+def _place(agent: str, where: str) -> HookPlace:
+    from signoff.outside.hook_settings import project_places, user_places
+
+    if where == "user":
+        return user_places(os.path.expanduser("~"))[agent]
+    return project_places(_project() or os.path.realpath(os.curdir))[agent]
+
+
+def _project() -> str:
+    """The directory of the project that one stands in; empty where there is none."""
+    from signoff.config import find_project
+
+    found = find_project()
+    return os.path.dirname(os.path.realpath(found)) if found is not None else ""
+
+
+def _text(place: HookPlace) -> str:
+    try:
+        return Path(place.file).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        raise WrongUse(f"{place.file} cannot be read: {error}") from error
+
+
+def _change(place: HookPlace, before: str, after: str, *, dry_run: bool, yes: bool) -> bool:
+    """Show what changes, and do it; whether it is done."""
+    from difflib import unified_diff
+
+    from signoff.cli.terminal_text import safe
+    from signoff.config.file_exchange import exchange
+
+    if before == after:
+        click.echo(f"{safe(place.file)} is as it should be; nothing was changed.")
+        return True
+    for line in unified_diff(before.splitlines(), after.splitlines(), place.file, place.file, lineterm="", n=2):
+        click.echo(safe(line))
+    if dry_run:
+        click.echo("Nothing was changed.")
+        return False
+    if not yes and sys.stdin.isatty() and not click.confirm("Change the file?", default=True):
+        click.echo("Nothing was changed.")
+        return False
+    if os.path.lexists(place.file):
+        exchange(place.file, before, after)
+    else:
+        os.makedirs(os.path.dirname(place.file), exist_ok=True)
+        Path(place.file).write_text(after, encoding="utf-8")
+    click.echo(f"wrote {safe(place.file)}")
+    return True
+
+
+def _say_policy(place: HookPlace) -> None:
+    """Which rules will count, and where questions are answered."""
+    from signoff.cli.terminal_text import safe
+    from signoff.config.files import user_file
+
+    rules = _project() or user_file()
+    if rules:
+        click.echo(f"Its calls are judged by {safe(rules)}.")
+    else:
+        click.echo(f"There is no signoff.yaml here: every call will be asked about. `signoff init --for {place.agent}`")
+        click.echo("writes one that works from the first day.")
+    click.echo("Questions wait in the inbox: signoff inbox --watch")

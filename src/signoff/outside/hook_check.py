@@ -1,0 +1,110 @@
+"""Whether the hooks that are installed can do what they are for."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from signoff.errors import WrongUse
+from signoff.outside.hook_settings import HookPlace, commands_in, is_own_command, project_places, user_places
+from signoff.outside.json_edit import read_json
+
+BEFORE = ("PreToolUse", "BeforeTool")
+"""The events at which a call can be refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookFinding:
+    """One file of an agent."""
+
+    place: HookPlace
+    is_installed: bool
+    problems: tuple[str, ...] = ()
+
+    def data(self) -> dict[str, Any]:
+        """The same, for programs."""
+        problems = list(self.problems)
+        return {
+            "agent": self.place.agent,
+            "file": self.place.file,
+            "installed": self.is_installed,
+            "problems": problems,
+        }
+
+
+def check_hooks(home: str, project: str) -> list[HookFinding]:
+    """What there is to say about each agent whose settings are there."""
+    places = [*user_places(home).values(), *(project_places(project).values() if project else ())]
+    return [_finding(place) for place in places if os.path.isdir(os.path.dirname(place.file))]
+
+
+def _finding(place: HookPlace) -> HookFinding:
+    try:
+        text = Path(place.file).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return HookFinding(place=place, is_installed=False)
+    except (OSError, ValueError) as error:
+        return HookFinding(place=place, is_installed=False, problems=(f"it cannot be read: {error}",))
+    try:
+        settings: object = read_json(text, place.file).value
+        hooks = list(commands_in(text, place))
+    except WrongUse as error:
+        return HookFinding(place=place, is_installed=False, problems=(str(error),))
+    own = [one for one in hooks if is_own_command(one[1])]
+    known = cast("Mapping[str, Any]", settings) if isinstance(settings, dict) else dict[str, Any]()
+    problems = (*_loose(known), *(_wrong(place, own, hooks) if own else ()))
+    return HookFinding(place=place, is_installed=bool(own), problems=problems)
+
+
+def _loose(settings: Mapping[str, Any]) -> Iterator[str]:
+    """What in an agent's settings takes the hook's place, or its effect."""
+    if settings.get("disableAllHooks") is True:
+        yield "disableAllHooks is set: no hook runs, so every call goes by the agent's own rules"
+    permissions = settings.get("permissions")
+    mode = cast("Mapping[str, Any]", permissions).get("defaultMode") if isinstance(permissions, dict) else None
+    if mode == "bypassPermissions":
+        yield "permissions.defaultMode is bypassPermissions: where the hook is switched off, every call runs unasked"
+    tools = settings.get("hooksConfig")
+    if isinstance(tools, dict) and cast("Mapping[str, Any]", tools).get("enabled") is False:
+        yield "hooksConfig.enabled is false: no hook runs"
+
+
+def _wrong(place: HookPlace, own: list[tuple[str, str, float]], hooks: list[tuple[str, str, float]]) -> Iterator[str]:
+    events = {event for event, _, _ in own}
+    for event in place.events:
+        if event not in events:
+            yield f"there is no hook for {event}: signoff hook install {place.agent} writes it"
+    for command in dict.fromkeys(command for _, command, _ in own):
+        yield from _broken(command)
+    for event, command, seconds in own:
+        limit = _limit(command)
+        if event in BEFORE and seconds and limit and seconds <= limit:
+            yield f"the agent waits {seconds:g} s and the hook {limit:g} s: a hook that is cut off lets the call run"
+    for event, command, _ in hooks:
+        if event in BEFORE and not is_own_command(command):
+            yield f"another hook answers {event}, too, and may change what runs after it was judged: {command[:80]}"
+
+
+def _broken(command: str) -> Iterator[str]:
+    if not command.rstrip().endswith("|| exit 2"):
+        yield "the command does not end with `|| exit 2`: where it cannot be started, calls would run"
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        yield f"the command cannot be read: {command[:80]}"
+        return
+    for file in words[:1] + words[2:3]:
+        if not os.path.exists(file):
+            yield f"{file} is not there: every call is refused until the hook is installed again"
+
+
+def _limit(command: str) -> float:
+    words = command.split()
+    try:
+        return float(words[words.index("--limit") + 1])
+    except (ValueError, IndexError):
+        return 0.0

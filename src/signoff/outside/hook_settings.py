@@ -1,0 +1,129 @@
+"""Where coding agents keep their hooks, and what has to stand there."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, cast
+
+from signoff.outside.json_edit import read_json, values_at, with_item, without_items
+
+LAUNCHER = "hook_launcher.py"
+"""By which our own hooks are known."""
+MARGIN = timedelta(seconds=60)
+"""How much longer the agent waits for its hook than the hook for people: the hook has to be the first to give up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookPlace:
+    """A file of an agent that names hooks."""
+
+    agent: str
+    file: str
+    events: tuple[str, ...]
+    unit: float = 1.0
+    """How many of the agent's units a second of a timeout has."""
+    project: str = ""
+    """The project's directory, where the file is that of one."""
+    needs: str = ""
+    """What the agent wants besides."""
+
+
+def user_places(home: str) -> Mapping[str, HookPlace]:
+    """The files for everything that a user does, by agent."""
+    return {
+        "claude-code": _place("claude-code", os.path.join(home, ".claude", "settings.json")),
+        "codex": _place("codex", os.path.join(home, ".codex", "hooks.json")),
+        "gemini": _place("gemini", os.path.join(home, ".gemini", "settings.json")),
+    }
+
+
+def project_places(directory: str) -> Mapping[str, HookPlace]:
+    """The files for one project, by agent. Not one that is committed, where the agent has another: it names programs
+    of this machine."""
+    return {
+        "claude-code": _place("claude-code", os.path.join(directory, ".claude", "settings.local.json"), directory),
+        "codex": _place("codex", os.path.join(directory, ".codex", "hooks.json"), directory),
+        "gemini": _place("gemini", os.path.join(directory, ".gemini", "settings.json"), directory),
+    }
+
+
+def _place(agent: str, file: str, project: str = "") -> HookPlace:
+    match agent:
+        case "codex":
+            needs = "Codex trusts a hook by its hash: start it once and confirm this one, or it is skipped silently"
+            events = ("PreToolUse", "PostToolUse", "PermissionRequest")
+            return HookPlace(agent=agent, file=file, events=events, project=project, needs=needs)
+        case "gemini":
+            events = ("BeforeTool", "AfterTool")
+            return HookPlace(agent=agent, file=file, events=events, unit=1000.0, project=project)
+        case _:
+            needs = "sessions that run already keep the hooks they began with: start them again"
+            events = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
+            return HookPlace(agent=agent, file=file, events=events, project=project, needs=needs)
+
+
+def hook_command(agent: str, launcher: str, wait: timedelta, *, project: str = "", store: str = "") -> str:
+    """The line that an agent's shell runs."""
+    words = [sys.executable, "-I", launcher, agent, "--limit", f"{(wait + MARGIN / 2).total_seconds():g}"]
+    words += ["--project", project] if project else []
+    words += ["--store", store] if store else []
+    return f"{shlex.join(words)} || exit 2"
+
+
+def installed(text: str, place: HookPlace, command: str, wait: timedelta) -> str:
+    """The file with our hook for each event, once, and whatever else was there."""
+    text = uninstalled(text, place)
+    timeout = (wait + MARGIN).total_seconds() * place.unit
+    entry = {"matcher": "*", "hooks": [{"type": "command", "command": command, "timeout": int(timeout)}]}
+    for event in place.events:
+        text = with_item(text, place.file, ("hooks", event), entry)
+    return text
+
+
+def uninstalled(text: str, place: HookPlace) -> str:
+    """The file without our hooks."""
+    if not text.strip():
+        return text
+    for event in hook_events(text, place):
+        path = ("hooks", event)
+        found = values_at(text, place.file, path)
+        text = without_items(text, place.file, path, [at for at, one in enumerate(found) if _is_ours(one)])
+    return text
+
+
+def hook_events(text: str, place: HookPlace) -> list[str]:
+    """The events that the file names hooks for."""
+    node = read_json(text, place.file).member("hooks")
+    return [name for name, _, _ in node.members] if node is not None else []
+
+
+def commands_in(text: str, place: HookPlace) -> Iterator[tuple[str, str, float]]:
+    """Each hook: its event, its command, and its timeout in seconds (0: none is given)."""
+    for event in hook_events(text, place) if text.strip() else ():
+        for group in values_at(text, place.file, ("hooks", event)):
+            for one in _hooks_of(group):
+                timeout = one.get("timeout", 0)
+                seconds = timeout / place.unit if isinstance(timeout, int | float) else 0.0
+                yield event, str(one.get("command", "")), seconds
+
+
+def _hooks_of(group: Any) -> list[Mapping[str, Any]]:
+    found = cast("Mapping[str, Any]", group).get("hooks") if isinstance(group, dict) else None
+    hooks = cast("list[Any]", found) if isinstance(found, list) else []
+    return [cast("Mapping[str, Any]", one) for one in hooks if isinstance(one, dict)]
+
+
+def _is_ours(group: Any) -> bool:
+    """Whether a group holds our hook, and nothing of anybody else's."""
+    hooks = _hooks_of(group)
+    return bool(hooks) and all(is_own_command(str(one.get("command", ""))) for one in hooks)
+
+
+def is_own_command(command: str) -> bool:
+    """Whether a hook is ours."""
+    return LAUNCHER in command

@@ -1,0 +1,253 @@
+"""A hook as an agent starts it: a process, an event on its standard input, an answer or a refusal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests import start
+from tests.server.serving import until
+
+from signoff.wiring import hook_launcher
+
+POLICY = """\
+policy:
+  - allow: {label: proc.exec, command: read-only}
+  - deny: {command: sudo}
+    reason: nobody is root here
+  - {ask: {tool: Write}, timeout: 15m}
+"""
+
+
+@dataclass
+class Agent:
+    """Whoever starts hooks: a session in a project."""
+
+    directory: Path
+    home: Path
+    environment: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def env(self) -> dict[str, str]:
+        plain = {"HOME": str(self.home), "PATH": os.environ["PATH"], "SIGNOFF_AS": "ana", "SIGNOFF_HOOK_RESIDENT": "0"}
+        return {**plain, **self.environment}
+
+    def event(self, tool: str, given: dict[str, Any], number: str = "t1", **more: Any) -> dict[str, Any]:
+        return {
+            "session_id": "s1",
+            "cwd": str(self.directory),
+            "hook_event_name": "PreToolUse",
+            "tool_name": tool,
+            "tool_input": given,
+            "tool_use_id": number,
+            "permission_mode": "bypassPermissions",
+            **more,
+        }
+
+    def begin(self, event: object, *words: str, agent: str = "claude-code") -> start.Process:
+        text = event if isinstance(event, bytes) else json.dumps(event).encode()
+        process = start.Process(
+            [sys.executable, hook_launcher.__file__, agent, *words],
+            cwd=self.directory,
+            env=self.env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stdin is not None
+        process.stdin.write(text)
+        process.stdin.close()
+        process.stdin = None
+        return process
+
+    def hook(self, event: object, *words: str, agent: str = "claude-code") -> tuple[int, str, str]:
+        with self.begin(event, *words, agent=agent) as process:
+            out, err = process.communicate(timeout=start.PATIENCE)
+        return process.returncode, out.decode(), err.decode()
+
+    def decides(self, tool: str, given: dict[str, Any], *words: str, **more: Any) -> dict[str, Any]:
+        code, out, err = self.hook(self.event(tool, given, **more), *words)
+        assert code == 0, (code, out, err)
+        return json.loads(out)["hookSpecificOutput"]
+
+    def signoff(self, *words: str) -> str:
+        done = start.run([*start.SIGNOFF, *words], cwd=self.directory, env=self.env, capture_output=True, text=True)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+        return done.stdout
+
+    def waits(self) -> list[dict[str, Any]]:
+        return json.loads(self.signoff("inbox", "--json"))["requests"]
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Agent:
+    made = Agent(tmp_path / "project", tmp_path / "home")
+    made.directory.mkdir()
+    made.home.mkdir()
+    (made.directory / "signoff.yaml").write_text(POLICY)
+    return made
+
+
+def test_allowed_denied_and_what_comes_of_silence(agent: Agent) -> None:
+    assert agent.decides("Bash", {"command": "git log | head"})["permissionDecision"] == "allow"
+    denied = agent.decides("Bash", {"command": "sudo ls"}, number="t2")
+    assert denied["permissionDecision"] == "deny"
+    assert "refused by policy: nobody is root here" in denied["permissionDecisionReason"]
+    late = agent.decides("Bash", {"command": "make"}, "--limit", "8", number="t3")
+    assert late["permissionDecision"] == "deny" and "nobody answered" in late["permissionDecisionReason"]
+    assert agent.waits() == [], "what nobody waits for any longer is withdrawn"
+
+
+@pytest.mark.parametrize(("word", "decision"), [("approve", "allow"), ("deny", "deny")])
+def test_what_is_asked_waits_in_the_inbox_and_the_answer_counts_once(agent: Agent, word: str, decision: str) -> None:
+    event = agent.event("Write", {"file_path": "a.txt", "content": "x"})
+    with agent.begin(event) as process:
+        [request] = until(agent.waits, "the call is asked about")
+        assert request["tool"] == "Write" and request["deadline"]
+        agent.signoff(word, request["id"], "--note", "as agreed")
+        out, _ = process.communicate(timeout=start.PATIENCE)
+    assert json.loads(out)["hookSpecificOutput"]["permissionDecision"] == decision
+    assert ("as agreed" in out.decode()) or decision == "allow"
+    # The same call again, as an agent that was resumed makes it: nobody is asked, and nothing runs twice.
+    assert agent.decides("Write", event["tool_input"])["permissionDecision"] == "deny"
+    other = agent.begin({**event, "tool_input": {"file_path": "b.txt", "content": "x"}}, "--limit", "6")
+    assert other.wait(start.PATIENCE) == 0 and "deny" in other.communicate()[0].decode()
+
+
+def test_changed_arguments_reach_the_agent_and_the_outcome_the_record(agent: Agent) -> None:
+    event = agent.event("Write", {"file_path": "a.txt", "content": "x"})
+    with agent.begin(event) as process:
+        [request] = until(agent.waits, "the call is asked about")
+        agent.signoff("approve", request["id"], "--args", '{"file_path": "a.txt", "content": "better"}')
+        out, _ = process.communicate(timeout=start.PATIENCE)
+    told = json.loads(out)["hookSpecificOutput"]
+    assert told["updatedInput"] == {"file_path": "a.txt", "content": "better"}
+    assert agent.waits() == [], "while the agent lives, nobody has to say what became of the call"
+    after = {**event, "hook_event_name": "PostToolUse", "tool_response": {"ok": True}}
+    assert agent.hook({**after, "tool_input": told["updatedInput"]}) == (0, "", "")
+    record = agent.signoff("audit", "log")
+    assert "claimed" in record and "ran" in record and '{"ok": true}' in record
+
+
+def test_a_failure_is_on_record_too(agent: Agent) -> None:
+    event = agent.event("Write", {"file_path": "a.txt", "content": "x"})
+    with agent.begin(event) as process:
+        [request] = until(agent.waits, "the call is asked about")
+        agent.signoff("approve", request["id"])
+        process.communicate(timeout=start.PATIENCE)
+    failed = {**event, "hook_event_name": "PostToolUseFailure", "error": "disk full"}
+    assert agent.hook(failed)[0] == 0
+    assert "failed" in agent.signoff("show", request["id"]) and "disk full" in agent.signoff("show", request["id"])
+
+
+def test_halted_nothing_runs_not_even_what_is_allowed(agent: Agent) -> None:
+    assert agent.decides("Bash", {"command": "ls"})["permissionDecision"] == "allow"
+    agent.signoff("halt", "--note", "stop")
+    code, out, err = agent.hook(agent.event("Bash", {"command": "ls"}, number="t2"))
+    assert (code, out) == (2, "") and "halted" in err
+
+
+def test_remembered_answers_count(agent: Agent) -> None:
+    given = {"file_path": "a.txt", "content": "x"}
+    with agent.begin(agent.event("Write", given)) as process:
+        [request] = until(agent.waits, "the call is asked about")
+        agent.signoff("approve", request["id"], "--remember", "exact", "--yes")
+        process.communicate(timeout=start.PATIENCE)
+    assert agent.decides("Write", given, number="t2")["permissionDecision"] == "allow"
+
+
+def test_the_agent_does_not_choose_its_policy_by_moving(agent: Agent, tmp_path: Path) -> None:
+    own = tmp_path / "loose"
+    own.mkdir()
+    (own / "signoff.yaml").write_text('policy: [{allow: "*"}]\n')
+    event = agent.event("Bash", {"command": "sudo ls"}, cwd=str(own))
+    for words, environment in (
+        (("--project", str(agent.directory)), {}),
+        ((), {"CLAUDE_PROJECT_DIR": str(agent.directory)}),
+    ):
+        agent.environment = dict(environment)
+        assert json.loads(agent.hook(event, *words)[1])["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+EVENT: dict[str, Any] = {"session_id": "s", "cwd": "/", "hook_event_name": "PreToolUse", "tool_name": "Bash"}
+BROKEN = {
+    "nothing": b"",
+    "no JSON": b"{",
+    "a list": b"[]",
+    "a doubled key": b'{"tool_name": "a", "tool_name": "b"}',
+    "a number that is none": b'{"tool_name": NaN}',
+    "not UTF-8": b'{"a": "\xff"}',
+    "too deep": b'{"a":' * 100_000,
+    "too large": b'{"a": "' + b"x" * hook_launcher.MOST_BYTES + b'"}',
+    "no tool": json.dumps({**EVENT, "tool_name": None}).encode(),
+    "no arguments": json.dumps(EVENT).encode(),
+    "no id": json.dumps({**EVENT, "tool_input": {}}).encode(),
+    "an unknown event about a tool": json.dumps({**EVENT, "hook_event_name": "MidToolUse", "tool_input": {}}).encode(),
+    "a directory that is not there": json.dumps(
+        {**EVENT, "tool_input": {}, "tool_use_id": "t", "cwd": "/dev/null/nope"}
+    ).encode(),
+}
+
+
+def test_whatever_is_wrong_with_an_event_refuses(agent: Agent) -> None:
+    for name, text in BROKEN.items():
+        code, out, err = agent.hook(text)
+        assert (code, out) == (2, ""), (name, code, out)
+        assert err.startswith("signoff: the call is refused, because it could not be judged: "), name
+        assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("break_it", "said"),
+    [
+        (lambda one: (one.directory / "signoff.yaml").write_text("policy: [{alow: x}]\n"), "alow"),
+        (lambda one: (one.directory / "signoff.yaml").write_bytes(b"\xff"), "signoff.yaml"),
+        (lambda one: one.environment.update(SIGNOFF_STORE="sqlite:/dev/null/x.db"), "/dev/null"),
+        (lambda one: one.environment.update(SIGNOFF_STORE="postgresql://nobody@127.0.0.1:1/x"), "postgres"),
+    ],
+    ids=["policy", "policy-bytes", "store", "server"],
+)
+def test_what_is_broken_around_it_refuses_what_would_be_allowed(agent: Agent, break_it: Any, said: str) -> None:
+    break_it(agent)
+    code, out, err = agent.hook(agent.event("Bash", {"command": "ls"}))
+    assert (code, out) == (2, ""), (code, out, err)
+    assert said in err and "Traceback" not in err
+
+
+def installed_line(*words: str) -> list[str]:
+    """As an agent starts it: through its shell."""
+    return ["sh", "-c", f"{' '.join(words)} || exit 2"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_hook_that_is_killed_refuses(agent: Agent, number: int) -> None:
+    code = f"import os; os.kill(os.getpid(), {int(number)}); import time; time.sleep(60)"
+    line = installed_line(sys.executable, "-c", f'"{code}"')
+    assert subprocess.run(line, env=agent.env, timeout=60, stderr=subprocess.DEVNULL).returncode == 2
+
+
+def test_an_interpreter_that_is_gone_refuses(agent: Agent) -> None:
+    done = subprocess.run(
+        installed_line("/dev/null/python", hook_launcher.__file__), stderr=subprocess.DEVNULL, timeout=60
+    )
+    assert done.returncode == 2
+
+
+def test_a_hook_that_hangs_is_ended_by_the_system_before_the_agent_gives_up(agent: Agent) -> None:
+    line = installed_line(sys.executable, hook_launcher.__file__, "claude-code", "--limit", "0.5")
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=agent.env) as process:
+        assert process.wait(60) == 2, "it waits for an event that never comes to its end"
+
+
+def test_the_answer_cannot_be_written(agent: Agent) -> None:
+    event = json.dumps(agent.event("Bash", {"command": "ls"})).encode()
+    line = installed_line(sys.executable, hook_launcher.__file__, "claude-code", ">/dev/full")
+    done = subprocess.run(line, input=event, env=agent.env, cwd=agent.directory, capture_output=True, timeout=60)
+    assert done.returncode == 2
