@@ -33,7 +33,7 @@ def test_every_mutant_still_applies() -> None:
     ("changes", "told"),
     [
         ({"old": "no such line in it"}, "occurs 0 times"),
-        ({"old": "import"}, "times in src/signoff/gate/gated_run.py, not once"),
+        ({"old": "import"}, "times in src/signoff/gate/record_facts.py, not once"),
         ({"file": "src/signoff/gone.py"}, "there is no src/signoff/gone.py any longer"),
         ({"new": "changed = ((("}, "is not Python"),
         ({"tests": ("tests/gate/test_signoff.py::test_that_never_was",)}, "names what is not there"),

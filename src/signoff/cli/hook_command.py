@@ -103,7 +103,10 @@ def serve() -> None:
     """Stay, and answer hooks in milliseconds. A hook starts this by itself, and it ends when nobody asks any longer."""
     from signoff.wiring.hook_resident import main
 
-    main()
+    try:
+        main()
+    except OSError as error:
+        raise WrongUse(f"the helper cannot listen: {error}; hooks work their answers out themselves") from error
 
 
 def _answers(agent: str) -> click.Command:

@@ -10,9 +10,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.outside.hook_event import Fields, HookEvent, HookReply, Moment, beginning, said
+from signoff.outside.hook_event import Fields, HookEvent, HookMoment, HookReply, beginning, said
 from signoff.outside.outside_call import OutsideCall
-from signoff.outside.outside_gate import Permission
+from signoff.outside.outside_gate import CallPermission
 
 LABELS: Mapping[str, frozenset[str]] = {
     "Bash": frozenset({"proc.exec"}),
@@ -29,11 +29,11 @@ LABELS: Mapping[str, frozenset[str]] = {
     "WebSearch": frozenset({"net.egress"}),
 }
 """What its own tools do."""
-MOMENTS: Mapping[str, Moment] = {
-    "PreToolUse": Moment.BEFORE,
-    "PostToolUse": Moment.AFTER,
-    "PostToolUseFailure": Moment.AFTER,
-    "PermissionRequest": Moment.PROMPT,
+MOMENTS: Mapping[str, HookMoment] = {
+    "PreToolUse": HookMoment.BEFORE,
+    "PostToolUse": HookMoment.AFTER,
+    "PostToolUseFailure": HookMoment.AFTER,
+    "PermissionRequest": HookMoment.PROMPT,
 }
 
 
@@ -48,15 +48,15 @@ class ClaudeCode:
         """As `HookHost.read`."""
         fields = Fields(event)
         name = fields.text("hook_event_name")
-        moment = MOMENTS.get(name, Moment.OTHER)
-        if moment is Moment.OTHER:
+        moment = MOMENTS.get(name, HookMoment.OTHER)
+        if moment is HookMoment.OTHER:
             return HookEvent(moment=moment, name=name)
         tool = fields.text("tool_name")
         inner = fields.text("agent_type", "") or fields.text("agent_id", "")
         call = OutsideCall(
             agents=(self.name, inner) if inner else (self.name,),
             session=f"{self.name}:{fields.text('session_id')}",
-            call_id=fields.text("tool_use_id", "" if moment is Moment.PROMPT else None),
+            call_id=fields.text("tool_use_id", "" if moment is HookMoment.PROMPT else None),
             tool=tool,
             args=fields.mapping("tool_input"),
             directory=fields.text("cwd"),
@@ -74,9 +74,9 @@ class ClaudeCode:
             mode=fields.text("permission_mode", ""),
         )
 
-    def reply(self, event: HookEvent, permission: Permission) -> HookReply:
+    def reply(self, event: HookEvent, permission: CallPermission) -> HookReply:
         """As `HookHost.reply`."""
-        if event.moment is Moment.PROMPT:
+        if event.moment is HookMoment.PROMPT:
             decision: dict[str, Any] = {"behavior": "allow" if permission.allowed else "deny"}
             if permission.allowed and permission.edited:
                 decision["updatedInput"] = dict(permission.args)

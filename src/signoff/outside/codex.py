@@ -10,9 +10,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.outside.hook_event import Fields, HookEvent, HookReply, Moment, beginning, said
+from signoff.outside.hook_event import Fields, HookEvent, HookMoment, HookReply, beginning, said
 from signoff.outside.outside_call import OutsideCall, nothing_read
-from signoff.outside.outside_gate import Permission
+from signoff.outside.outside_gate import CallPermission
 from signoff.outside.patch_paths import patch_paths
 
 PATCH = "apply_patch"
@@ -26,10 +26,10 @@ LABELS: Mapping[str, frozenset[str]] = {
     "Write": frozenset({"fs.write"}),
     "web_search": frozenset({"net.egress"}),
 }
-MOMENTS: Mapping[str, Moment] = {
-    "PreToolUse": Moment.BEFORE,
-    "PostToolUse": Moment.AFTER,
-    "PermissionRequest": Moment.PROMPT,
+MOMENTS: Mapping[str, HookMoment] = {
+    "PreToolUse": HookMoment.BEFORE,
+    "PostToolUse": HookMoment.AFTER,
+    "PermissionRequest": HookMoment.PROMPT,
 }
 
 
@@ -44,15 +44,15 @@ class Codex:
         """As `HookHost.read`."""
         fields = Fields(event)
         name = fields.text("hook_event_name")
-        moment = MOMENTS.get(name, Moment.OTHER)
-        if moment is Moment.OTHER:
+        moment = MOMENTS.get(name, HookMoment.OTHER)
+        if moment is HookMoment.OTHER:
             return HookEvent(moment=moment, name=name)
         tool = fields.text("tool_name")
         inner = fields.text("agent_type", "") or fields.text("agent_id", "")
         call = OutsideCall(
             agents=(self.name, inner) if inner else (self.name,),
             session=f"{self.name}:{fields.text('session_id')}",
-            call_id=fields.text("tool_use_id", "" if moment is Moment.PROMPT else None),
+            call_id=fields.text("tool_use_id", "" if moment is HookMoment.PROMPT else None),
             tool=tool,
             args=fields.mapping("tool_input"),
             directory=fields.text("cwd"),
@@ -62,10 +62,10 @@ class Codex:
         mode, preview = fields.text("permission_mode", ""), beginning(event.get("tool_response", ""))
         return HookEvent(moment=moment, name=name, call=call, preview=preview, mode=mode)
 
-    def reply(self, event: HookEvent, permission: Permission) -> HookReply:
+    def reply(self, event: HookEvent, permission: CallPermission) -> HookReply:
         """As `HookHost.reply`."""
         output: dict[str, Any] = {"hookEventName": event.name}
-        if event.moment is Moment.PROMPT:
+        if event.moment is HookMoment.PROMPT:
             decision: dict[str, Any] = {"behavior": "allow" if permission.allowed else "deny"}
             if not permission.allowed:
                 decision["message"] = said(permission)

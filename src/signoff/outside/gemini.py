@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.outside.hook_event import Fields, HookEvent, HookReply, Moment, beginning, said
+from signoff.outside.hook_event import Fields, HookEvent, HookMoment, HookReply, beginning, said
 from signoff.outside.outside_call import OutsideCall
-from signoff.outside.outside_gate import Permission
+from signoff.outside.outside_gate import CallPermission
 
 LABELS: Mapping[str, frozenset[str]] = {
     "run_shell_command": frozenset({"proc.exec"}),
@@ -23,7 +23,7 @@ LABELS: Mapping[str, frozenset[str]] = {
     "web_fetch": frozenset({"net.egress"}),
     "google_web_search": frozenset({"net.egress"}),
 }
-MOMENTS: Mapping[str, Moment] = {"BeforeTool": Moment.BEFORE, "AfterTool": Moment.AFTER}
+MOMENTS: Mapping[str, HookMoment] = {"BeforeTool": HookMoment.BEFORE, "AfterTool": HookMoment.AFTER}
 
 
 class Gemini:
@@ -37,8 +37,8 @@ class Gemini:
         """As `HookHost.read`. It gives calls no ids: the moment and the arguments tell them apart."""
         fields = Fields(event)
         name = fields.text("hook_event_name")
-        moment = MOMENTS.get(name, Moment.OTHER)
-        if moment is Moment.OTHER:
+        moment = MOMENTS.get(name, HookMoment.OTHER)
+        if moment is HookMoment.OTHER:
             return HookEvent(moment=moment, name=name)
         tool, args = fields.text("tool_name"), fields.mapping("tool_input")
         call = OutsideCall(
@@ -52,7 +52,7 @@ class Gemini:
         )
         return HookEvent(moment=moment, name=name, call=call, preview=beginning(event.get("tool_response", "")))
 
-    def reply(self, event: HookEvent, permission: Permission) -> HookReply:
+    def reply(self, event: HookEvent, permission: CallPermission) -> HookReply:
         """As `HookHost.reply`."""
         decision = "allow" if permission.allowed else "deny"
         return HookReply(out=json.dumps({"decision": decision, "reason": said(permission)}))

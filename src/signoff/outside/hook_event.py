@@ -9,10 +9,10 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from signoff.outside.outside_call import OutsideCall
-from signoff.outside.outside_gate import Permission
+from signoff.outside.outside_gate import CallPermission
 
 
-class Moment(StrEnum):
+class HookMoment(StrEnum):
     """When the agent calls."""
 
     BEFORE = "before"
@@ -29,7 +29,7 @@ class Moment(StrEnum):
 class HookEvent:
     """One call of a hook."""
 
-    moment: Moment
+    moment: HookMoment
     name: str
     """The event, in the agent's own word."""
     call: OutsideCall | None = None
@@ -68,7 +68,7 @@ class HookHost(Protocol):
         """What it tells. Raises `ValueError` for what it never says."""
         ...
 
-    def reply(self, event: HookEvent, permission: Permission) -> HookReply:
+    def reply(self, event: HookEvent, permission: CallPermission) -> HookReply:
         """How it is told whether a call may run."""
         ...
 
@@ -98,7 +98,7 @@ def _kind(value: object) -> str:
     return "nothing" if value is None else type(value).__name__
 
 
-def said(permission: Permission) -> str:
+def said(permission: CallPermission) -> str:
     """One sentence for the model: who decided, and why."""
     if permission.allowed:
         return f"signoff: {permission.reason}" if permission.reason else "signoff: allowed"

@@ -58,7 +58,7 @@ TIMEOUT = "timeout"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Permission:
+class CallPermission:
     """What a program is told about a call that it is about to make."""
 
     allowed: bool
@@ -103,7 +103,7 @@ class OutsideGate:
     def root(self) -> str:
         return self.policy.root or ""
 
-    async def decide(self, outside: OutsideCall, *, until: datetime | None = None) -> Permission:
+    async def decide(self, outside: OutsideCall, *, until: datetime | None = None) -> CallPermission:
         """Whether a call may be made now. A person is waited for, at most `until` then.
 
         Raises `Halted` while everything is halted. What has no answer in time is withdrawn.
@@ -120,7 +120,7 @@ class OutsideGate:
                     self.broker.audit_buffer.add(why, seen.call, seen.verdict, run="", secrets=self.secrets)
                     self.broker.audit_buffer.flush()
                     by = seen.grant.by if seen.grant is not None else POLICY
-                    return Permission(allowed=True, args=outside.args, by=by, reason=self._why_run(why, seen))
+                    return CallPermission(allowed=True, args=outside.args, by=by, reason=self._why_run(why, seen))
                 case Refuse(why):
                     return self._refused(outside, seen, why)
                 case Ask(why):
@@ -284,18 +284,18 @@ class OutsideGate:
             answer.cancel()
             timer.cancel()
 
-    async def _out_of_time(self, outside: OutsideCall, request: ApprovalRequest) -> Permission:
+    async def _out_of_time(self, outside: OutsideCall, request: ApprovalRequest) -> CallPermission:
         """The program waits no longer. An answer in the same instant counts as one that came too late."""
         reason = "nobody answered before the program that asks gave up"
         try:
             await self.broker.cancel(request.id, reason)
         except AlreadySettled as late:
             reason = f"{reason}; {late}"
-        return Permission(allowed=False, args=outside.args, by=TIMEOUT, reason=reason, request=request.id)
+        return CallPermission(allowed=False, args=outside.args, by=TIMEOUT, reason=reason, request=request.id)
 
     # --- the end ---
 
-    async def _claim(self, outside: OutsideCall, seen: _Pass) -> Permission | None:
+    async def _claim(self, outside: OutsideCall, seen: _Pass) -> CallPermission | None:
         """Spend the approval; None where it was withdrawn in the same instant."""
         request = _known(seen)
         edited = _decision(request).edited_args
@@ -304,11 +304,11 @@ class OutsideGate:
         try:
             claimed = await self.broker.claim(request.id, token=outside.call_id, holder=self.holder)
         except AlreadySpent as spent:
-            return Permission(allowed=False, args=outside.args, by=SIGNOFF, reason=str(spent), request=request.id)
+            return CallPermission(allowed=False, args=outside.args, by=SIGNOFF, reason=str(spent), request=request.id)
         except AlreadySettled:
             return None
         decision = _decision(claimed)
-        return Permission(
+        return CallPermission(
             allowed=True,
             args=outside.args if edited is None else outside.own(edited),
             edited=edited is not None,
@@ -319,20 +319,20 @@ class OutsideGate:
 
     async def _told_to_edit(
         self, outside: OutsideCall, request: ApprovalRequest, args: Mapping[str, Any]
-    ) -> Permission:
+    ) -> CallPermission:
         """A no that says what to send: the program cannot run a call with other arguments."""
         wanted = json.dumps(args, ensure_ascii=False)
         by = decided_by(_decision(request))
         reason = f"{by} wants other arguments, which this agent cannot be given; call {outside.tool} with {wanted}"
         await self.broker.cancel(request.id, reason)
-        return Permission(allowed=False, args=outside.args, by=by, reason=reason, request=request.id)
+        return CallPermission(allowed=False, args=outside.args, by=by, reason=reason, request=request.id)
 
     def _why_run(self, why: CallStep, seen: _Pass) -> str:
         if why is CallStep.REMEMBERED and seen.grant is not None:
             return f"remembered: {seen.grant.by or 'a person'} said always"
         return seen.verdict.reason
 
-    def _refused(self, outside: OutsideCall, seen: _Pass, why: Refusal) -> Permission:
+    def _refused(self, outside: OutsideCall, seen: _Pass, why: Refusal) -> CallPermission:
         by, reason, request = SIGNOFF, "", ""
         match why:
             case Refusal.POLICY:
@@ -355,7 +355,7 @@ class OutsideGate:
                 CallStep.DENIED, seen.call, seen.verdict, by=by, text=reason, secrets=self.secrets
             )
             self.broker.audit_buffer.flush()
-        return Permission(allowed=False, args=outside.args, by=by, reason=reason, request=request)
+        return CallPermission(allowed=False, args=outside.args, by=by, reason=reason, request=request)
 
 
 def _on_record(tx: Transaction, key: str) -> ApprovalRequest | None:

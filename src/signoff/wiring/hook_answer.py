@@ -10,14 +10,14 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from signoff.errors import WrongUse
 from signoff.outside.agent_process import agent_process
-from signoff.outside.hook_event import HookEvent, HookHost, HookReply, Moment
+from signoff.outside.hook_event import HookEvent, HookHost, HookMoment, HookReply
 from signoff.outside.hook_hosts import HOSTS
 from signoff.outside.outside_call import OutsideCall
-from signoff.outside.outside_gate import OutsideGate, Permission
+from signoff.outside.outside_gate import CallPermission, OutsideGate
 from signoff.outside.strict_json import read_object
 from signoff.policy.layers import Layers
 from signoff.wiring.project import requester_of, roles_of, settings_for
@@ -43,6 +43,17 @@ class HookOptions:
     """How long a person is waited for. It has to be shorter than the agent waits for its hook."""
     caller: int = 0
     """The process that was started as the hook; 0: this one."""
+
+    @classmethod
+    def given(cls, given: Mapping[str, Any]) -> HookOptions:
+        """As the launcher gives them."""
+        return cls(
+            agent=str(given["agent"]),
+            project=str(given["project"]),
+            store=str(given["store"]) or None,
+            patience=timedelta(seconds=float(given["patience"])),
+            caller=int(given["caller"]),
+        )
 
 
 async def answer_hook(text: bytes, options: HookOptions, environment: Mapping[str, str] | None = None) -> HookReply:
@@ -131,13 +142,13 @@ async def _answered(
         takes_edits=host.takes_edits,
     )
     match event.moment:
-        case Moment.AFTER:
+        case HookMoment.AFTER:
             await gate.report(call, error=event.error, preview=event.preview)
             return HookReply()
-        case Moment.PROMPT:
+        case HookMoment.PROMPT:
             if not await gate.has_let_through(call):
                 return HookReply()  # then the agent asks its own user, as it would have done
-            return host.reply(event, Permission(allowed=True, args=call.args, reason="let through before"))
+            return host.reply(event, CallPermission(allowed=True, args=call.args, reason="let through before"))
         case _:
             return host.reply(event, await gate.decide(call, until=now + options.patience))
 

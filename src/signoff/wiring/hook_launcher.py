@@ -46,12 +46,24 @@ def _here(given: "dict[str, str | float]", text: bytes) -> "tuple[str, str, int]
     """The answer, worked out in this process; the next one finds a resident helper, if that can be started."""
     import asyncio
 
-    from signoff.wiring.hook_answer import answer_hook
-    from signoff.wiring.hook_resident import options_of, start_resident
+    from signoff.wiring.hook_answer import HookOptions, answer_hook
 
-    reply = asyncio.run(answer_hook(text, options_of(given)))
+    reply = asyncio.run(answer_hook(text, HookOptions.given(given)))
     start_resident()
     return reply.out, reply.err, reply.code
+
+
+def start_resident() -> None:
+    """Start the helper, detached from whoever asks. Where that fails, the next hook is answered as this one was."""
+    if not socket_path():
+        return
+    import contextlib
+    import subprocess
+
+    nowhere = subprocess.DEVNULL
+    command = [sys.executable, "-I", "-m", "signoff.wiring.hook_resident"]
+    with contextlib.suppress(OSError):
+        subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True, cwd="/")
 
 
 def socket_path() -> str:

@@ -11,11 +11,8 @@ import json
 import os
 import socket
 import struct
-import subprocess
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import timedelta
 from typing import Any
 
 from signoff.wiring import hook_launcher
@@ -24,33 +21,6 @@ from signoff.wiring.hook_answer import HookDesk, HookOptions
 IDLE = 600.0
 """Seconds without a question after which it ends."""
 MOST_BYTES = 2 * hook_launcher.MOST_BYTES
-
-
-def options_of(given: Mapping[str, Any]) -> HookOptions:
-    """The options as the launcher gives them."""
-    return HookOptions(
-        agent=str(given["agent"]),
-        project=str(given["project"]),
-        store=str(given["store"]) or None,
-        patience=timedelta(seconds=float(given["patience"])),
-        caller=int(given["caller"]),
-    )
-
-
-def start_resident() -> None:
-    """Start the helper, detached from whoever asks. Where that fails, the next hook is answered as this one was."""
-    path = hook_launcher.socket_path()
-    if not path:
-        return
-    with suppress(OSError):
-        subprocess.Popen(
-            [sys.executable, "-I", "-m", "signoff.wiring.hook_resident"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            cwd="/",
-        )
 
 
 class HookResident:
@@ -108,7 +78,7 @@ class HookResident:
     async def _answer(self, head: Mapping[str, Any], text: bytes) -> dict[str, Any]:
         """The reply. What goes wrong is a refusal, said as the launcher says it."""
         try:
-            reply = await self._desk.answer(text, options_of(head["given"]), head["projects"])
+            reply = await self._desk.answer(text, HookOptions.given(head["given"]), head["projects"])
             return {"out": reply.out, "err": reply.err, "code": reply.code}
         except Exception as error:
             return {"out": "", "err": hook_launcher.refusal_text(error), "code": hook_launcher.BLOCKED}

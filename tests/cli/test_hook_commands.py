@@ -1,0 +1,122 @@
+"""`signoff hook install`, `status`, `uninstall`, and `signoff init --for`, typed in a project."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.desk import Desk
+
+from signoff.config import load_settings
+from signoff.core.call import Call
+from signoff.policy.layers import Layers
+
+FOREIGN = """{
+  // my own settings
+  "model": "opus",
+  "hooks": {
+    "PreToolUse": [
+      {"matcher": "Bash", "hooks": [{"type": "command", "command": "lint"}]}, // keep
+    ],
+  },
+}
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "user"
+    place.mkdir()
+    monkeypatch.setenv("HOME", str(place))
+    return place
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini"])
+def test_installed_shown_first_and_taken_out_again(desk: Desk, home: Path, agent: str) -> None:
+    name = {"claude-code": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini": ".gemini/settings.json"}
+    file = home / name[agent]
+    file.parent.mkdir()
+    file.write_text(FOREIGN)
+    shown = desk.run("hook", "install", agent, "--dry-run").out
+    assert "+" in shown and "Nothing was changed." in shown and file.read_text() == FOREIGN
+    assert f"wrote {file}" in desk.run("hook", "install", agent, "--yes").out
+    text = file.read_text()
+    assert "// my own settings" in text and '"lint"' in text and "// keep" in text
+    assert text.count("|| exit 2") == (2 if agent == "gemini" else 3)
+    assert ('"timeout": 3660000' if agent == "gemini" else '"timeout": 3660') in text
+    assert "nothing was changed" in desk.run("hook", "install", agent, "--yes").out
+    again = desk.run("hook", "install", agent, "--yes", "--wait", "2h").out
+    assert "--limit 7230" in file.read_text() and "--limit 3630" not in file.read_text(), again
+    desk.run("hook", "uninstall", agent, "--yes")
+    assert file.read_text() == FOREIGN
+
+
+def test_status_says_what_keeps_it_from_working(desk: Desk, home: Path) -> None:
+    file = home / ".claude" / "settings.json"
+    assert desk.run("hook", "status").out == ""
+    desk.run("hook", "install", "claude-code", "--yes")
+    said = desk.run("hook", "status")
+    assert (said.code, "installed" in said.out, "!" in said.out) == (0, True, False)
+    settings = json.loads(file.read_text())
+    settings |= {"disableAllHooks": True, "permissions": {"defaultMode": "bypassPermissions"}}
+    groups = settings["hooks"]["PreToolUse"]
+    groups[0]["hooks"][0] |= {"timeout": 10, "command": groups[0]["hooks"][0]["command"].replace(" || exit 2", "")}
+    groups.append({"matcher": "Bash", "hooks": [{"type": "command", "command": "rewrite-it"}]})
+    del settings["hooks"]["PostToolUse"]
+    file.write_text(json.dumps(settings))
+    said = desk.run("hook", "status")
+    assert said.code == 1
+    for problem in (
+        "disableAllHooks is set",
+        "bypassPermissions",
+        "there is no hook for PostToolUse:",
+        "does not end with `|| exit 2`",
+        "a hook that is cut off lets the call run",
+        "another hook answers PreToolUse",
+    ):
+        assert problem in said.out, problem
+    data = json.loads(desk.run("hook", "status", "--json").out)
+    assert data["hooks"][0]["installed"] and len(data["hooks"][0]["problems"]) == 6
+
+
+def test_a_settings_file_that_is_broken_is_left_alone(desk: Desk, home: Path) -> None:
+    file = home / ".claude" / "settings.json"
+    file.parent.mkdir()
+    file.write_text('{"a": 1')
+    said = desk.run("hook", "install", "claude-code", "--yes")
+    assert said.code == 2
+    assert "settings.json:1: a comma or '}' is missing; nothing was changed" in said.err
+    assert file.read_text() == '{"a": 1'
+
+
+def test_a_first_policy_takes_the_projects_tests_from_its_files(desk: Desk) -> None:
+    (desk.directory / "signoff.yaml").unlink()
+    (desk.directory / "pyproject.toml").touch()
+    (desk.directory / "Cargo.toml").touch()
+    said = desk.run("init", "--for", "claude-code")
+    assert "signoff hook install claude-code --project" in said.out
+    policy = Layers(load_settings(str(desk.directory / "signoff.yaml")).layers)
+
+    def effect(tool: str, label: str, **args: object) -> str:
+        call = Call(tool=tool, args=args, labels=frozenset({label}), start=str(desk.directory))
+        return str(policy.judge(call).effect)
+
+    for command, wanted in {
+        "git status": "allow",
+        "pytest -x tests": "allow",
+        "cargo test": "allow",
+        "go test ./...": "ask",
+        "git push": "ask",
+        "pip install x": "ask",
+        "curl https://example.com": "ask",
+        "cat .env": "ask",
+        "sudo ls": "deny",
+    }.items():
+        assert effect("Bash", "proc.exec", command=command) == wanted, command
+    assert effect("Edit", "fs.write", file_path="src/app.py") == "allow"
+    assert effect("Edit", "fs.write", file_path="signoff.yaml") == "deny"
+    assert effect("Write", "fs.write", file_path=".git/hooks/pre-push") == "deny"
+    assert effect("Write", "fs.write", file_path="/etc/motd") == "ask"
+    assert effect("Read", "fs.read", file_path=".env") == "deny"
+    assert effect("WebFetch", "net.egress", url="https://example.com") == "ask"
