@@ -42,6 +42,7 @@ NOT_PLAYED = {
     "demo": "it waits for a person, and has a store of its own in a directory of its own",
     "serve": "it stays",
     "hook serve": "it stays",
+    "mcp approve-tool": "it stays",
 }
 
 

@@ -248,6 +248,20 @@ def test_whatever_is_wrong_nothing_runs_though_permissions_are_bypassed(sits: Si
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize(("word", "runs"), [("approve", True), ("deny", False)])
+def test_headless_by_the_permission_tool_and_without_a_hook(sits: Sits, word: str, runs: bool) -> None:
+    session = sits(calls(MAKE))
+    session.signoff("hook", "uninstall", "claude-code", "--project", "--yes")
+    server = {"command": sys.executable, "args": ["-c", start.SIGNOFF[-1], "mcp", "approve-tool"]}
+    config = json.dumps({"mcpServers": {"signoff": server}})
+    process = session.begin("--permission-prompt-tool", "mcp__signoff__approve", "--mcp-config", config)
+    [request] = until(session.waits, "the call is asked about", start.PATIENCE)
+    session.signoff(word, request["id"])
+    session.ended(process)
+    assert session.made() is runs
+
+
+@pytest.mark.nightly
 def test_nobody_answers(sits: Sits) -> None:
     session = sits(calls(MAKE), wait="3s")
     [told] = session.run(*BYPASS)

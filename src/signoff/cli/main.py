@@ -55,6 +55,7 @@ GROUPS = {
         "runs": ("signoff.cli.runs_command:runs", "Runs, and what they wait for."),
         "resume": ("signoff.cli.resume_command:resume", "Go on with runs whose questions were answered."),
         "hook": ("signoff.cli.hook_command:hook", "Judge the tool calls of Claude Code, Codex and Gemini."),
+        "mcp": ("signoff.cli.mcp_command:mcp", "Sign-off for programs that speak MCP."),
         "serve": ("signoff.cli.serve_command:serve", "Look after runs, and serve the inbox and the API."),
         "cancel": ("signoff.cli.runs_command:cancel", "End a run and withdraw what it asks."),
         "halt": ("signoff.cli.halt_command:halt", "Stop everything: nothing new runs, what is pending stays."),

@@ -1,0 +1,82 @@
+"""Gates for calls of other programs: by the policy of a project, on its store, with its people."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import TYPE_CHECKING
+
+from signoff.outside.agent_process import agent_process
+from signoff.outside.outside_gate import OutsideGate
+from signoff.policy.layers import Layers
+from signoff.wiring.project import requester_of, roles_of, settings_for
+from signoff.wiring.stores import chosen_store
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.config import Settings
+
+
+class OutsideDesk:
+    """Makes gates, and keeps what it has read and opened. Files are read again where they have changed."""
+
+    def __init__(self) -> None:
+        self._settings: dict[str, tuple[tuple[object, ...], Settings]] = {}
+        """By directory: what the files said, and how they were then."""
+        self._brokers: dict[tuple[str, int], Broker] = {}
+        """By the address of the store, and what the files said: people who wait go on with what it was then."""
+        self._kept: list[Settings] = []
+        """Whatever a broker was made for, so that no other has its number."""
+
+    def gate(self, directory: str, store: str | None, *, caller: int, takes_edits: bool) -> OutsideGate:
+        """The gate of the project in a directory, for an agent that started the process `caller`."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is said about stores would be taken for the answer
+            settings = self._settings_of(directory)
+            broker = self._broker(store, settings)
+        return OutsideGate(
+            broker=broker,
+            policy=Layers(settings.layers),
+            holder=agent_process(caller, broker.clock.now()),
+            requester=requester_of(None, settings),
+            takes_edits=takes_edits,
+        )
+
+    def close(self) -> None:
+        """Write down what is left, and let go of the stores."""
+        for broker in self._brokers.values():
+            broker.watch.close()
+            broker.store.close()
+        self._brokers.clear()
+
+    def _settings_of(self, directory: str) -> Settings:
+        from signoff.config.files import find_project, user_file
+
+        stamps = tuple(_stamp(file) for file in (find_project(directory), user_file()))
+        known = self._settings.get(directory)
+        if known is None or known[0] != stamps:
+            known = self._settings[directory] = (stamps, settings_for(None, directory=directory))
+        return known[1]
+
+    def _broker(self, store: str | None, settings: Settings) -> Broker:
+        from signoff.broker import Broker
+        from signoff.store.signing_key import Keys
+
+        chosen = chosen_store(store, settings)
+        key = (chosen.address, id(settings))
+        broker = self._brokers.get(key)
+        if broker is None:
+            self._kept.append(settings)
+            broker = self._brokers[key] = Broker(chosen.open(), people=roles_of(settings), signer=Keys())
+        return broker
+
+
+def _stamp(file: str | None) -> tuple[object, ...]:
+    """What tells one state of a file from another."""
+    if file is None:
+        return ()
+    try:
+        found = os.stat(file)
+    except OSError:
+        return (file,)
+    return file, found.st_mtime_ns, found.st_size, found.st_ino, found.st_uid

@@ -1,0 +1,80 @@
+"""An MCP server with one tool, `approve`: whom Claude Code asks, in headless use, instead of its user.
+
+`claude -p … --permission-prompt-tool mcp__signoff__approve`. Whatever is not a clear yes is a no.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from signoff.broker import new_id
+from signoff.errors import MissingExtra
+from signoff.outside.claude_code import LABELS
+from signoff.outside.hook_event import said
+from signoff.outside.outside_call import OutsideCall
+from signoff.wiring.outside_desk import OutsideDesk
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
+
+AGENT = "claude-code"
+
+
+@dataclass(slots=True)
+class PromptTool:
+    """Answers the questions of one Claude Code, which started this process."""
+
+    project: str
+    store: str | None = None
+    patience: timedelta = timedelta(hours=1)
+    session: str = field(default_factory=new_id)
+    directory: str = field(default_factory=lambda: os.path.realpath(os.curdir))
+    """Where Claude Code started this process: relative paths start from there."""
+    _desk: OutsideDesk = field(default_factory=OutsideDesk)
+
+    async def approve(self, tool_name: str, input: dict[str, Any], tool_use_id: str = "") -> str:
+        """Whether a tool may run, as JSON in Claude Code's words."""
+        try:
+            gate = self._desk.gate(self.project, self.store, caller=os.getpid(), takes_edits=True)
+            call = OutsideCall(
+                agents=(AGENT,),
+                session=f"{AGENT}:{self.session}",
+                call_id=tool_use_id or new_id(),
+                tool=tool_name,
+                args=input,
+                directory=self.directory,
+                labels=LABELS.get(tool_name, frozenset()),
+            )
+            permission = await gate.decide(call, until=gate.broker.clock.now() + self.patience)
+        except Exception as error:
+            return _no(f"signoff: refused, because it could not be judged: {type(error).__name__}: {error}")
+        if not permission.allowed:
+            return _no(said(permission))
+        return json.dumps({"behavior": "allow", "updatedInput": dict(permission.args)})
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self._desk.close()
+
+
+def _no(message: str) -> str:
+    return json.dumps({"behavior": "deny", "message": message})
+
+
+def prompt_server(tool: PromptTool) -> MCPServer[Any]:
+    """The server, for standard input and output."""
+    try:
+        from mcp.server import MCPServer
+    except ImportError as error:
+        raise MissingExtra("the permission tool", "mcp") from error
+    server: MCPServer[Any] = MCPServer("signoff", log_level="ERROR")
+    server.tool(
+        name="approve",
+        description="Asks the people of this project whether a tool may run.",
+        structured_output=False,
+    )(tool.approve)
+    return server
