@@ -80,6 +80,20 @@ def test_status_says_what_keeps_it_from_working(desk: Desk, home: Path) -> None:
     assert data["hooks"][0]["installed"] and len(data["hooks"][0]["problems"]) == 6
 
 
+def test_doctor_tells_of_hooks_that_cannot_work(desk: Desk, home: Path) -> None:
+    def told() -> list[str]:
+        findings = json.loads(desk.run("doctor", "--json").out)["findings"]
+        return [f"{one['severity']}: {one['what']}" for one in findings if one["check"] == "hook"]
+
+    assert told() == []
+    desk.run("hook", "install", "claude-code", "--yes")
+    assert told() == []
+    file = home / ".claude" / "settings.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "disableAllHooks": True}))
+    [problem] = told()
+    assert problem.startswith("error: disableAllHooks is set: no hook runs")
+
+
 def test_a_settings_file_that_is_broken_is_left_alone(desk: Desk, home: Path) -> None:
     file = home / ".claude" / "settings.json"
     file.parent.mkdir()

@@ -227,6 +227,7 @@ def _findings(
 ) -> Iterator[Finding]:
     from signoff.cli.doctor_files import file_findings
     from signoff.cli.doctor_findings import people_findings, rule_findings, toolset_findings
+    from signoff.cli.doctor_hooks import hook_findings
     from signoff.cli.doctor_store import grant_findings
     from signoff.cli.doctor_workers import worker_findings
 
@@ -234,6 +235,7 @@ def _findings(
     yield from people_findings(files)
     yield from toolset_findings(files)
     yield from file_findings(files)
+    yield from hook_findings(files.settings)
     yield from kept.findings
     broken = {**workers.wrong, **(survey.broken if survey is not None else {})}
     yield from worker_findings(files, broken, survey, kept, whole=whole)

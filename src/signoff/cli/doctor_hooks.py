@@ -1,0 +1,24 @@
+"""What `signoff doctor` says about the hooks of coding agents."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from signoff.cli.doctor_findings import ERROR, WARNING, Finding
+from signoff.outside.hook_check import check_hooks
+
+if TYPE_CHECKING:
+    from signoff.config import Settings
+
+
+def hook_findings(settings: Settings) -> Iterator[Finding]:
+    """What keeps hooks that are installed from working, and settings of such agents that get around them."""
+    found = check_hooks(os.path.expanduser("~"), settings.directory if settings.file else "")
+    hooked = {one.place.agent for one in found if one.is_installed}
+    for one in found:
+        for problem in one.problems if one.place.agent in hooked else ():
+            off = "no hook runs" in problem or "would run" in problem or "lets the call run" in problem
+            fix = f"signoff hook install {one.place.agent} puts its entries right" if one.is_installed else ""
+            yield Finding(severity=ERROR if off else WARNING, check="hook", what=problem, place=one.place.file, fix=fix)
