@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -107,7 +108,8 @@ async def card_page(state: ServerState, identity: Identity, request_id: str) -> 
     comments = await broker.comments.of(request.id)
     has_read = await state.inbox.has_opened(request.id, actor)
     entitled = bool(await state.inbox.entitled(request.id, [actor])) if request.state in OPEN else False
-    return made_page(
+    return await asyncio.to_thread(  # a large call keeps nobody else waiting
+        made_page,
         request,
         comments,
         identity,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -71,14 +72,11 @@ class Viewer:
         """Where the pages are below the host: empty, or where an application mounted them."""
         return str(self.request.scope.get("root_path", "")).rstrip("/")
 
-    def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """A page, or a part of one."""
-        return Response(
-            _templates().get_template(template).render(**self._common(), **values),
-            status,
-            headers=HEADERS,
-            media_type="text/html",
-        )
+    async def page(self, template: str, **values: Any) -> Response:
+        """A page, or a part of one. It is drawn in a thread: a large one keeps nobody else waiting."""
+        common = self._common()
+        text = await asyncio.to_thread(lambda: _templates().get_template(template).render(**common, **values))
+        return Response(text, headers=HEADERS, media_type="text/html")
 
     def _common(self) -> dict[str, Any]:
         theme = self.request.cookies.get(THEME_COOKIE, "")
@@ -124,7 +122,7 @@ async def inbox(viewer: Viewer) -> Response:
     elif rows := listed.rows:
         card = await card_page(state, viewer.identity, rows[0].id)
     halted = await state.broker.switch.state()
-    return viewer.page(
+    return await viewer.page(
         "inbox.html",
         listed=listed,
         card=card,
@@ -137,38 +135,38 @@ async def inbox(viewer: Viewer) -> Response:
 async def list_part(viewer: Viewer) -> Response:
     """The list alone, or the part of it after a request."""
     listed = await waiting_list(viewer.state.broker, viewer.request.query_params.get("after", ""))
-    return viewer.page("list.html", listed=listed, selected="", workers=[])
+    return await viewer.page("list.html", listed=listed, selected="", workers=[])
 
 
 async def card_part(viewer: Viewer) -> Response:
     """One card alone."""
     card = await card_page(viewer.state, viewer.identity, viewer.request.path_params["request_id"])
-    return viewer.page("card.html", card=card)
+    return await viewer.page("card.html", card=card)
 
 
 async def selection(viewer: Viewer) -> Response:
     """Several cards, to be read before they are answered together."""
     ids = list(dict.fromkeys(viewer.request.query_params.getlist("id")))[:MOST_SELECTED]
     cards = [await card_page(viewer.state, viewer.identity, one) for one in ids]
-    return viewer.page("selection.html", cards=cards)
+    return await viewer.page("selection.html", cards=cards)
 
 
 async def runs(viewer: Viewer) -> Response:
     before = viewer.request.query_params.get("before", "")
     rows = await run_rows(viewer.state.broker, before)
-    return viewer.page("runs.html", rows=rows)
+    return await viewer.page("runs.html", rows=rows)
 
 
 async def run(viewer: Viewer) -> Response:
     found = await run_page(viewer.state.broker, viewer.request.path_params["run_id"])
-    return viewer.page("run.html", run=found, can_resume=viewer.state.runs is not None)
+    return await viewer.page("run.html", run=found, can_resume=viewer.state.runs is not None)
 
 
 async def history(viewer: Viewer) -> Response:
     query = viewer.request.query_params
     words, after = query.get("q", "")[:200], query.get("after", "")
     found = await history_page(viewer.state.broker, words, after)
-    return viewer.page("history.html", found=found, words=words, size=PAGE)
+    return await viewer.page("history.html", found=found, words=words, size=PAGE)
 
 
 async def insights_page(viewer: Viewer) -> Response:
@@ -185,7 +183,7 @@ async def insights_page(viewer: Viewer) -> Response:
         for one in found.too_fast
         if one.decision is not None and (by := one.decision.by) is not None
     ]
-    return viewer.page(
+    return await viewer.page(
         "insights.html",
         found=found,
         days=days,
@@ -200,7 +198,7 @@ async def insights_page(viewer: Viewer) -> Response:
 
 
 async def settings(viewer: Viewer) -> Response:
-    return viewer.page(
+    return await viewer.page(
         "settings.html",
         halted=safe_text(await viewer.state.broker.switch.state()),
         may_admin=Permission.ADMIN in viewer.identity.permissions,
