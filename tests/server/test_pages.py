@@ -223,6 +223,15 @@ def test_what_is_not_there_is_said_on_a_page() -> None:
         assert "content-security-policy" in answer.headers
 
 
+def test_a_path_that_nothing_is_at_is_a_page_and_below_the_api_a_problem() -> None:
+    desk = WebDesk()
+    answer = desk.client.get("/no/such", headers={"accept-language": "de"})
+    assert answer.status_code == 404
+    assert "Diese Seite gibt es nicht." in Page(answer.text).words
+    check_safe(Page(answer.text))
+    assert desk.client.get("/api/v1/no/such").json()["type"] == "urn:signoff:not-found"
+
+
 def test_a_long_call_is_locked_until_it_was_read() -> None:
     desk = WebDesk()
     request_id = desk.ask(args={"to": "bo@example.com", "subject": "x " * 500, "copies": 1})
@@ -240,7 +249,10 @@ def test_a_long_call_is_locked_until_it_was_read() -> None:
 @pytest.mark.parametrize(
     ("how", "why"),
     [
-        ({"need": Requirement(role="boss")}, "ana does not have the role boss, and this needs somebody with the role boss"),
+        (
+            {"need": Requirement(role="boss")},
+            "ana does not have the role boss, and this needs somebody with the role boss",
+        ),
         ({"need": Requirement(role="ops", quorum=2)}, ""),
     ],
 )
@@ -371,7 +383,20 @@ def test_every_text_is_used() -> None:
         file.read_text(encoding="utf-8")
         for file in (*here.glob("templates/*.html"), *here.glob("*.py"), *here.glob("static/*.js"))
     )
-    made = ("state.", "outcome.", "lock.", "run_state.", "edit.kind.", "edit.limit.", "run_hint.", "then.", "keys.", "nav.", "settings.theme_", "thread.")
+    made = (
+        "state.",
+        "outcome.",
+        "lock.",
+        "run_state.",
+        "edit.kind.",
+        "edit.limit.",
+        "run_hint.",
+        "then.",
+        "keys.",
+        "nav.",
+        "settings.theme_",
+        "thread.",
+    )
     unused = [
         key
         for key in languages()["en"].texts

@@ -76,7 +76,7 @@ class Viewer:
     @property
     def base(self) -> str:
         """Where the pages are below the host: empty, or where an application mounted them."""
-        return str(self.request.scope.get("root_path", "")).rstrip("/")
+        return root_path(self.request)
 
     async def page(self, template: str, **values: Any) -> Response:
         """A page, or a part of one. It is drawn in a thread: a large one keeps nobody else waiting."""
@@ -268,9 +268,23 @@ def page_routes(dispatch: Dispatch) -> list[BaseRoute]:
     ]
 
 
+def no_such_page(request: Request) -> Response:
+    """What is said of a path that nothing is at."""
+    language = _language(request)
+    return _problem_page(language, root_path(request), ProblemRaised(404, "not-found", language("problem.not_found")))
+
+
+def root_path(request: Request) -> str:
+    """Where the pages are below the host: empty, or where an application mounted them."""
+    return str(request.scope.get("root_path", "")).rstrip("/")
+
+
+def _language(request: Request) -> Language:
+    return language_for(request.cookies.get(COOKIE, ""), request.headers.get("accept-language", ""))
+
+
 async def _answered(dispatch: Dispatch, draw: Draw, request: Request) -> Response:
-    language = language_for(request.cookies.get(COOKIE, ""), request.headers.get("accept-language", ""))
-    base = str(request.scope.get("root_path", "")).rstrip("/")
+    language, base = _language(request), root_path(request)
     path = request.url.path.removeprefix(base)
     try:
         identity = await dispatch.admitted(request, Permission.READ, writes=False)

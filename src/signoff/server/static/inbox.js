@@ -158,7 +158,7 @@ function placeCard(content) {
   dress(place);
 }
 const lock = (button, is) => { if (is) button.setAttribute("aria-disabled", "true"); else button.removeAttribute("aria-disabled"); };
-const keyOf = (node) => (node.nodeType !== 1 ? `${node.nodeType}` : `${node.tagName} ${node.id || node.dataset.key || node.dataset.lock || node.getAttribute("aria-labelledby") || node.dataset.do || ""}`);
+const keyOf = (node) => (node.nodeType !== 1 ? `${node.nodeType}` : `${node.tagName} ${"own" in node.dataset} ${node.id || node.dataset.key || node.dataset.lock || node.getAttribute("aria-labelledby") || node.dataset.do || ""}`);
 const KEPT = new Set(["open", "data-was-read", "data-sent"]);
 function morph(old, fresh) {
   if (old.nodeType !== 1) { if (old.data !== fresh.data) old.data = fresh.data; return; }
