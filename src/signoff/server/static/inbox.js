@@ -151,9 +151,7 @@ function placeCard(content) {
     if (focused && !now.contains(document.activeElement)) { newCard(); $("#card-title")?.focus({ preventScroll: true }); }
   } else {
     place.replaceChildren(content);
-    const draft = drafts[cardId()];
-    for (const [id, text] of Object.entries(draft ?? {})) if ($(`#${id}`)) $(`#${id}`).value = text;
-    drawAnswering();
+    restoreDraft();
   }
   dress(place);
 }
@@ -188,6 +186,10 @@ function keepDraft() {
   const written = WRITTEN.map((one) => [one, document.getElementById(one)?.value ?? ""]).filter(([, text]) => text);
   if (written.length) drafts[id] = Object.fromEntries(written); else delete drafts[id];
   try { sessionStorage.setItem("signoff_drafts", JSON.stringify(drafts)); } catch { /* then they last as long as the page */ }
+}
+function restoreDraft() {
+  for (const [id, text] of Object.entries(drafts[cardId()] ?? {})) if ($(`#${id}`)) $(`#${id}`).value = text;
+  drawAnswering();
 }
 document.addEventListener("input", (event) => { if (WRITTEN.includes(event.target.id)) keepDraft(); });
 function drawAnswering() { // which question the text is an answer to
@@ -1106,6 +1108,7 @@ document.addEventListener("keyup", (event) => { if (event.key === "a" || event.k
 dress(document);
 if (listPlace()) {
   newCard();
+  restoreDraft();
   markCurrent(cardId());
   look();
   if (new URLSearchParams(location.search).get("make") === "rule" && card()) ruleDialog();
