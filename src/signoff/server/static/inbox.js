@@ -179,13 +179,14 @@ function morph(old, fresh) {
 
 // What somebody writes stays with its request, also while they look at another one or sign in again.
 const WRITTEN = ["note", "comment-box", "answers"];
-const drafts = (() => { try { return JSON.parse(sessionStorage.getItem("signoff_drafts")) ?? {}; } catch { return {}; } })();
+const DRAFTS = `signoff_drafts ${document.body.dataset.me}`;
+const drafts = (() => { try { return JSON.parse(sessionStorage.getItem(DRAFTS)) ?? {}; } catch { return {}; } })();
 function keepDraft() {
   const id = cardId();
   if (!id) return;
   const written = WRITTEN.map((one) => [one, document.getElementById(one)?.value ?? ""]).filter(([, text]) => text);
   if (written.length) drafts[id] = Object.fromEntries(written); else delete drafts[id];
-  try { sessionStorage.setItem("signoff_drafts", JSON.stringify(drafts)); } catch { /* then they last as long as the page */ }
+  try { sessionStorage.setItem(DRAFTS, JSON.stringify(drafts)); } catch { /* then they last as long as the page */ }
 }
 function restoreDraft() {
   for (const [id, text] of Object.entries(drafts[cardId()] ?? {})) if ($(`#${id}`)) $(`#${id}`).value = text;
@@ -831,6 +832,7 @@ function tick() {
     const left = (Date.parse(one.dateTime) - now) / 1000;
     const text = left > 0 ? spanText(left, true) : texts.over;
     if (one.textContent !== text) one.textContent = text;
+    one.previousElementSibling.hidden = left <= 0;
     one.classList.toggle("soon", left < 120);
   }
   for (const one of $$("time[data-age]")) {
@@ -983,6 +985,7 @@ const ACTIONS = {
   },
   unhalt: async () => { if (await trying(() => api("DELETE", "/halt")) !== undefined) location.reload(); },
   "sign-out": async () => {
+    sessionStorage.clear();
     await fetch(`${base}/sign-out`, { method: "POST", headers: { "x-signoff-csrf": csrf } }).catch(() => null);
     location.assign(`${base}/`);
   },
@@ -1079,6 +1082,7 @@ const KEYS = {
   "?": ACTIONS.help,
 };
 const NOT_BY_ENTER = 'button.approve, [data-form="edit"] input, [data-form="edit"] select, [data-form="remember"] input';
+const ANYWHERE = new Set(["/", "?"]);
 const STEPS = new Set(["j", "k", "ArrowDown", "ArrowUp"]);
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
@@ -1097,6 +1101,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || $("dialog[open]") || "noKeys" in document.body.dataset) return;
   if ((event.key === "ArrowDown" || event.key === "ArrowUp") && !event.target.closest?.(".list")) return;
   const act = KEYS[event.key];
+  if (!listPlace() && !ANYWHERE.has(event.key)) return;
   if (!act || (event.repeat && !STEPS.has(event.key))) return;
   event.preventDefault();
   if (moving && !"ad".includes(event.key) && !STEPS.has(event.key)) moving.then(act, () => {}); else act();
