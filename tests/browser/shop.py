@@ -38,6 +38,7 @@ POLICY = """\
 people:
   ana: {roles: [ops]}
   ben: {roles: [ops]}
+  cleo: {}
 policy:
   - {ask: send_mail, id: mail, reason: mail leaves the house}
   - {ask: pay, id: money, reason: money leaves the house, timeout: 1h}

@@ -13,9 +13,11 @@ from tests.browser.test_inbox import mail, settled
 from signoff.core.call import Call
 from signoff.core.comment import CommentKind
 from signoff.core.decision import ApprovalDecision
+from signoff.core.lifecycle import Lost, advance
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Verdict
+from signoff.ports import Transaction
 from signoff.server import api_events
 
 ANA, BEN = Actor(name="ana"), Actor(name="ben")
@@ -209,6 +211,52 @@ def test_the_selection_is_opened_by_a_key_and_messages_are_seen_in_the_dialog(sh
     expect(dialog).to_be_hidden()
     expect(page.locator("#said")).to_contain_text("2/2")
     assert {shop.request(one).state for one in (first, second)} == {State.DENIED}
+
+
+def test_whoever_cannot_answer_what_they_are_handed_is_named(shop: Shop, window: Window) -> None:
+    shop.ask({"tool": "deploy", "args": {"version": "2.0"}})
+    page = window()
+    page.keyboard.press("h")
+    page.locator("#assign-to").fill("cleo")
+    page.get_by_role("button", name="Hand over", exact=True).click()
+    expect(page.locator("#said")).to_contain_text("cleo may not answer it")
+    expect(page.locator(".card-head")).to_contain_text("taken by cleo")
+
+
+def test_a_server_that_is_gone_is_said_to_be_and_the_card_stays(shop: Shop, window: Window) -> None:
+    first, _ = shop.ask(mail("one@example.com"), mail("two@example.com"))
+    page = window()
+    page.route("**/fragments/**", lambda route: route.abort())
+    page.keyboard.press("j")
+    expect(page.locator("#said")).to_contain_text("The server does not answer.")
+    expect(page.locator(f'[data-row="{first}"]')).to_have_attribute("aria-current", "true")
+    expect(page.locator("#card")).to_have_attribute("data-id", first)
+
+
+def test_what_waits_again_is_no_longer_crossed_out(shop: Shop, window: Window) -> None:
+    first, _ = shop.ask(mail("one@example.com"), mail("two@example.com"))
+    page = window()
+    approves(shop, first)
+    item = page.locator(f'.item[data-id="{first}"]')
+    expect(item).to_have_class(re.compile("is-gone"))
+
+    async def lose() -> None:
+        broker = shop.broker
+        claimed = await broker.claim(first)
+        lost = advance(claimed, Lost(), broker.clock.now())
+
+        def work(tx: Transaction) -> None:
+            tx.requests.put(lost)
+            tx.record.append([broker.ledger.journal.step(lost, "lost", broker.clock.now())])
+
+        await broker.store.write("lose", work)
+
+    shop.do(lose())
+    expect(item).not_to_have_class(re.compile("is-gone"))
+    expect(item).to_contain_text("outcome unknown")
+    page.get_by_role("button", name="It happened").click()
+    expect(page.locator(".outcome")).to_contain_text("ana says: it happened.")
+    expect(page.locator("#said")).to_contain_text("Noted: it happened.")
 
 
 def test_shortcuts_can_be_switched_off(shop: Shop, window: Window) -> None:

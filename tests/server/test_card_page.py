@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +18,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import SavedRun
 from signoff.core.verdict import OnTimeout, Requirement
 from signoff.server.edit_form import form_fields
+from signoff.server.state import RunControl
 from signoff.testing.office import ANA, BEN
 
 PEOPLE = {
@@ -94,10 +96,9 @@ def test_who_says_what_became_of_a_call_is_named(*, happened: bool, words: str) 
 
     async def lose() -> None:
         await broker.answer(request_id, ApprovalDecision(approved=True, note="fine"), by=ANA)
-        await broker.claim(request_id)
-        await desk.office.store.write(
-            "lose", lambda tx: tx.requests.put(advance(tx.requests.get(request_id), Lost(), desk.office.clock.now()))
-        )
+        claimed = await broker.claim(request_id)
+        lost = advance(claimed, Lost(), desk.office.clock.now())
+        await desk.office.store.write("lose", lambda tx: tx.requests.put(lost))
 
     desk.do(lose())
     page = desk.get(f"/requests/{request_id}")
@@ -189,8 +190,31 @@ def test_a_halt_is_on_the_card_and_leads_to_the_switch() -> None:
     assert "fire" in page.words
 
 
-def test_the_card_says_where_the_run_stands_that_waits_for_it() -> None:
-    desk = WebDesk()
+class Hindered:
+    """What runs agents, and cannot go on with any. See `signoff.server.state.RunControl`."""
+
+    async def start(self, worker: str, prompt: str, *, input: Mapping[str, Any] | None, requester: str) -> str:
+        raise NotImplementedError
+
+    async def resume(self, run_id: str) -> None:
+        raise NotImplementedError
+
+    async def hindrance(self, run_id: str) -> str:
+        return "its \u202edirectory is gone"
+
+    def workers(self) -> Mapping[str, str]:
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [
+        (None, "This server runs no agents."),
+        (Hindered(), "This server cannot resume its run: its ⟦U+202E⟧directory is gone"),
+    ],
+)
+def test_the_card_says_where_the_run_stands_that_waits_for_it(runs: RunControl | None, words: str) -> None:
+    desk = WebDesk(runs=runs)
     broker = desk.office.broker
 
     async def prepare() -> str:
@@ -200,7 +224,7 @@ def test_the_card_says_where_the_run_stands_that_waits_for_it() -> None:
         return asked.id
 
     request_id = desk.do(prepare())
-    assert "This server runs no agents." in desk.get(f"/requests/{request_id}").words
+    assert words in desk.get(f"/requests/{request_id}").words
 
 
 def test_questions_are_marked_in_the_list_and_what_a_model_answers_is_a_claim() -> None:

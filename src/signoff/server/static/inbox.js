@@ -100,6 +100,7 @@ async function trying(work) {
 // --- the card ---
 
 const card = () => $("#card");
+const WAITS = new Set(["pending", "unknown"]); // for a person
 const cardId = () => card()?.dataset.id;
 const at = (id, rest = "") => `/requests/${encodeURIComponent(id)}${rest}`;
 let steadySoon = 0;
@@ -220,7 +221,7 @@ async function refreshCard() {
   placeCard(content);
   if (isOther) {
     say($(".outcome-line", card())?.textContent.replace(/\s+/g, " ").trim() ?? texts.settled);
-    if (card().dataset.state !== "pending") markGone(id, $(".tag.state", card())?.textContent.trim());
+    if (!WAITS.has(card().dataset.state)) markGone(id, $(".tag.state", card())?.textContent.trim());
   }
 }
 function dress(within) {
@@ -296,6 +297,7 @@ async function vote(decision, more = {}) {
     await showCard(id, { push: false });
   }
   const settled = answer.state !== "pending";
+  if (settled && cardId() === id) $(".card-head")?.scrollIntoView();
   if (settled) markGone(id, $(".tag.state")?.textContent.trim());
   say(decision === "deny" ? texts.denied : !settled ? texts.counted : more.args ? texts.edited : texts.approved);
   if (cardId() === id) currentRow()?.focus({ preventScroll: true });
@@ -650,7 +652,12 @@ async function refreshRows(about) {
   for (const id of ids) if (!here.has(id)) { fresh.delete(id); if (rowOf(id) && !gone.has(id)) markGone(id); }
   for (const [id, { item, group }] of here) {
     const row = rowOf(id);
-    if (row) morph($(".row-facts", row), $(".row-facts", item)); else fresh.set(id, { item, group });
+    if (!row) { fresh.set(id, { item, group }); continue; }
+    morph($(".row-facts", row), $(".row-facts", item));
+    if (gone.delete(id)) { // it waits again: nobody knows how its call ended
+      row.closest(".item").classList.remove("is-gone");
+      $("[data-pick]", row.closest(".item")).disabled = false;
+    }
   }
   tick();
   drawFresh();
@@ -863,10 +870,11 @@ function changed(event) {
     if (!everything && !about.size) about.add(""); // it is about none of them
     everything = false;
     concerned.clear();
-    await refreshRows(about);
-    if (!about.size || about.has(cardId()) || about.has(card()?.dataset.run)) await refreshCard();
-    if ($("[data-timeline]")) await refreshRun(about);
-    soon = 0;
+    try {
+      await refreshRows(about);
+      if (!about.size || about.has(cardId()) || about.has(card()?.dataset.run)) await refreshCard();
+      if ($("[data-timeline]")) await refreshRun(about);
+    } finally { soon = 0; }
     if (concerned.size || everything) changed({ data: '{"kind":"more"}' });
   }, 120);
 }
