@@ -15,7 +15,7 @@ LONGEST_COLOURED = 2_000
 """Characters of a line: longer ones are shown without colours of their syntax."""
 MOST_COLOURED = 50_000
 """Characters of a diff: lines after them are shown without colours of their syntax."""
-LONGEST_READ = 20_000
+LONGEST_READ = 8_000
 """Characters of a command or of SQL: longer ones are not looked through again for what decided."""
 _SHELL = frozenset({"command", "cmd"})
 _SQL = frozenset({"sql", "query", "statement"})
@@ -28,14 +28,14 @@ _WORDS = frozenset(
     "type update use var where while with yield".split()
 )
 _SYNTAX = re.compile(
-    r"""(?P<string>"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|'(?:[^'\\]|\\.)*+(?:'|\\?\Z)|`[^`]*+(?:`|\Z))"""
+    r"""(?P<string>"(?:[^"\\]|\\.)*(?:"|\\?\Z)|'(?:[^'\\]|\\.)*(?:'|\\?\Z)|`[^`]*(?:`|\Z))"""
     r"""|(?P<comment>(?:^|(?<=\s))(?:\#|//|--\s).*)"""
     r"""|(?P<number>\b\d[\d_.]*\b)"""
     r"""|(?P<word>\b[A-Za-z_]+\b)""",
     re.DOTALL,
 )
-"""A string that nothing closes goes on to the end of its line: none is looked through twice, so that whoever writes a
-diff cannot make it take long."""
+"""A string that nothing closes goes on to the end of its line, so that every string that begins also ends: none is looked
+through twice, and whoever writes a diff cannot make it take long."""
 
 
 class Piece(NamedTuple):

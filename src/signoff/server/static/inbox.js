@@ -55,6 +55,7 @@ async function fetched(address, how) {
   try { return await fetch(address, how); } catch { throw new Refused({ detail: texts.offline }, 0); }
 }
 function sessionEnded() { // what was written stays on the page, and comes back with whoever signs in again
+  $("#ended a").href = `${location.pathname}${location.search}`; // it sends whoever is not signed in to do so
   $("#ended").hidden = false;
   $("#connection").textContent = "";
   source?.close();
@@ -450,16 +451,22 @@ document.addEventListener("toggle", (event) => {
   }
 }, true);
 
-// Puts JSON into the fields; whether they can hold all of it.
-function fillForm(form, text) {
-  let args;
+// JSON with its numbers as they are written; null where it is none, or where an old browser would change them.
+function parsed(text) {
   try {
-    args = JSON.parse(text, (_, value, context) => {
+    return JSON.parse(text, (_, value, context) => {
       if (typeof value !== "number") return value;
       if (!context && !Number.isSafeInteger(value)) throw new RangeError("this browser would change it");
       return new Raw(context?.source ?? `${value}`);
     });
-  } catch { return false; }
+  } catch { return null; }
+}
+const sorted = (value) => (Array.isArray(value) ? value.map(sorted) : value === null || typeof value !== "object" || value instanceof Raw ? value : Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)).map(([name, one]) => [name, sorted(one)])));
+const isSame = (one, other) => one === other || (parsed(one) !== null && jsonText(sorted(parsed(one))) === jsonText(sorted(parsed(other))));
+
+// Puts JSON into the fields; whether they can hold all of it.
+function fillForm(form, text) {
+  const args = parsed(text);
   const fields = $$("[data-fields] > [data-field]", form);
   if (!fits(fields, args)) return false;
   fill(fields, args);
@@ -517,7 +524,7 @@ async function sendEdit() {
   clearTimeout(checkSoon);
   const args = await checkForm(form);
   if (args === null) return;
-  if (jsonText(args) === form.dataset.begun) { say(texts.unchanged); return; }
+  if (isSame(jsonText(args), form.dataset.begun)) { say(texts.unchanged); return; }
   await vote("approve", { args });
 }
 
@@ -1089,7 +1096,7 @@ const KEYS = {
   "/": () => { const box = $("#q"); if (box) box.focus(); else location.assign(`${base}/history`); },
   "?": ACTIONS.help,
 };
-const NOT_BY_ENTER = 'button.approve, [data-form="edit"] input, [data-form="edit"] select, [data-form="remember"] input';
+const NOT_BY_ENTER = 'button.approve, [data-do="approve-these"], [data-form="edit"] input, [data-form="edit"] select, [data-form="remember"] input';
 const ANYWHERE = new Set(["/", "?"]);
 const STEPS = new Set(["j", "k", "ArrowDown", "ArrowUp"]);
 document.addEventListener("keydown", (event) => {
