@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.server.web_desk import Page, WebDesk
+from tests.server.web_desk import Element, Page, WebDesk
 
 from signoff.config.settings import Person
+from signoff.core.access import Permission
 from signoff.core.comment import CommentKind
 from signoff.core.decision import ApprovalDecision
 from signoff.core.lifecycle import Lost, advance
@@ -299,3 +300,26 @@ def test_expired_with_too_few_votes() -> None:
     desk.get("/")
     assert desk.do(desk.office.broker.get(request_id)).state is State.EXPIRED
     assert "Too few people answered in time." in desk.get(f"/requests/{request_id}").words
+
+
+def hidden_in_due(page: Page) -> list[Element]:
+    hidden = (one for one in page.all("span") if "hidden" in one.attributes)
+    return [one for one in hidden if "due" in one.parents[-1].attributes.get("class", "").split()]
+
+
+def test_what_is_overdue_is_not_due_in_some_time() -> None:
+    desk = WebDesk()
+    request_id = desk.ask(need=Requirement(timeout=timedelta(minutes=1), on_timeout=OnTimeout.PARK))
+    page = desk.get("/")
+    assert "then it goes on waiting." in page.words
+    assert not hidden_in_due(page)
+    desk.office.clock.advance(timedelta(minutes=2))
+    page = desk.get(f"/fragments/requests/{request_id}")  # nobody has looked at the deadlines yet
+    assert "overdue" in page.words
+    assert len(hidden_in_due(page)) == 1  # "time left"
+
+
+def test_who_is_no_admin_is_told_that_they_write_no_rule() -> None:
+    words = "Only an admin may write a rule."
+    assert words in WebDesk(permissions=frozenset({Permission.READ, Permission.ANSWER})).get("/").words
+    assert words not in WebDesk().get("/").words

@@ -34,8 +34,8 @@ _SYNTAX = re.compile(
     r"""|(?P<word>\b[A-Za-z_]+\b)""",
     re.DOTALL,
 )
-"""A string that nothing closes goes on to the end of its line, so that every string that begins also ends: none is looked
-through twice, and whoever writes a diff cannot make it take long."""
+"""A string that nothing closes goes on to the end of its line, so that every string that begins also ends: none is
+looked through twice, and whoever writes a diff cannot make it take long."""
 
 
 class Piece(NamedTuple):
