@@ -186,14 +186,21 @@ def test_second_voter_approves_what_the_first_one_edited(shop: Shop, window: Win
     [request_id] = shop.ask({"tool": "deploy", "args": {"version": "2.0"}})
     ana, ben = window("ana"), window("ben")
     ana.get_by_role("button", name=re.compile("^Edit")).click()
-    ana.get_by_label(re.compile("^version")).fill("2.1")
+    version = "2.1 " + "word " * 200
+    ana.get_by_label(re.compile("^version")).fill(version)
     ana.get_by_role("button", name="Approve with these arguments").click()
     expect(ana.locator("#said")).to_contain_text("Your approval is counted.")
     expect(ben.locator(".votes")).to_contain_text("2.1")
     expect(ben.locator(".card-head")).to_contain_text("0 of 2 approved")
-    ben.get_by_role("button", name="Approve these arguments").click()
+    these = ben.get_by_role("button", name="Approve these arguments")
+    these.press("Enter")
+    expect(ben.locator("#said")).to_contain_text("Enter never approves")
+    these.click()
+    expect(ben.locator("#said")).to_contain_text("Unfold the long parts first")
+    ben.locator(".votes summary").click()
+    these.click()
     expect(ben.locator(".outcome")).to_be_visible()
-    assert shop.request(request_id).effective_args == {"version": "2.1"}
+    assert shop.request(request_id).effective_args == {"version": version}
 
 
 def test_the_selection_is_opened_by_a_key_and_messages_are_seen_in_the_dialog(shop: Shop, window: Window) -> None:

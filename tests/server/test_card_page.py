@@ -64,6 +64,19 @@ def test_votes_for_other_arguments_do_not_count_for_those_on_the_card() -> None:
     assert "asked 1 changed to 3" in page.words
 
 
+def test_long_arguments_that_somebody_else_wrote_are_read_first() -> None:
+    desk = WebDesk(people=PEOPLE)
+    request_id = desk.ask(need=TWO, args=MAIL, schema=SCHEMA)
+    vote(desk, request_id, args={**MAIL, "subject": "word " * 200})
+    desk.actor = BEN
+    page = desk.get(f"/requests/{request_id}")
+    assert [one for one in page.all("details") if "data-must-read" in one.attributes]
+    digest = button(page, "approve-these")["data-digest"]
+    assert vote(desk, request_id, as_voted=digest).json()["type"] == "urn:signoff:not-read"
+    desk.do(desk.state.inbox.opened(request_id, BEN))
+    assert vote(desk, request_id, as_voted=digest).json()["state"] == "approved"
+
+
 def test_only_arguments_that_somebody_approved_are_approved_as_voted() -> None:
     desk = WebDesk(people=PEOPLE)
     request_id = desk.ask(need=TWO, args=MAIL, schema=SCHEMA)

@@ -194,7 +194,8 @@ async def _voted(
         if body.args_digest != args_digest_of(request):
             raise ProblemRaised(409, "args-changed", "the arguments are not those that you were shown: read them again")
         if approved:
-            await _refuse_unread(state, identity, request)
+            decided = ApprovalDecision(approved=True, edited_args=edited) if body.as_voted else None
+            await _refuse_unread(state, identity, request.changed_to(decision=decided))
     decision, remembered = ApprovalDecision(approved=approved, by=by, note=body.note, edited_args=edited), ""
     if body.remember is not None:
         terms = _terms(request, _remember(body.remember))

@@ -305,6 +305,14 @@ async function vote(decision, more = {}) {
   return true;
 }
 
+async function approveThese(button) { // what somebody else approved instead
+  const theirs = button.closest("li");
+  if (unread(theirs).length) { say(`${texts.locked} ${texts.unread}`); return; }
+  const body = { args_digest: card().dataset.digest };
+  if ($("[data-must-read]", theirs) && await trying(() => api("POST", at(cardId(), "/read"), body)) === undefined) return;
+  await vote("approve", { as_voted: button.dataset.digest });
+}
+
 // A button that is held down, by pointer or key, for a second.
 let holding = null;
 function beginHold(button, run) {
@@ -321,7 +329,7 @@ function endHold(done = false) {
   holding = null;
   if (!done) say(texts.hold_on);
 }
-const HELD = { approve: () => vote("approve"), "send-edit": () => sendEdit(), "approve-these": (button) => vote("approve", { as_voted: button.dataset.digest }) };
+const HELD = { approve: () => vote("approve"), "send-edit": () => sendEdit(), "approve-these": approveThese };
 const isHeld = () => card()?.hasAttribute("data-irreversible");
 document.addEventListener("pointerdown", (event) => {
   const button = event.target.closest?.("button.hold");
