@@ -53,7 +53,9 @@ def window(browser: Browser, shop: Shop) -> Iterator[Window]:
     contexts: list[Any] = []
     wrong: list[str] = []
 
-    def open_window(who: str = "ana", path: str = "/", **how: Any) -> Page:
+    def open_window(
+        who: str = "ana", path: str = "/", before: Callable[[Page], None] | None = None, **how: Any
+    ) -> Page:
         context = browser.new_context(viewport=how.pop("viewport", {"width": 1280, "height": 800}), locale="en", **how)
         contexts.append(context)
         context.add_cookies([{"name": "who", "value": who, "url": shop.url}])
@@ -61,6 +63,8 @@ def window(browser: Browser, shop: Shop) -> Iterator[Window]:
         page = context.new_page()
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda told: wrong.append(told.text) if "Content Security Policy" in told.text else None)
+        if before is not None:
+            before(page)
         page.goto(f"{shop.url}{path}")
         page.wait_for_selector("body[data-ready]")
         if path == "/" or path.startswith("/requests/"):

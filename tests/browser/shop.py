@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import uvicorn
+from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests
 from starlette.requests import HTTPConnection
 from tests.ready import ready
@@ -37,12 +38,21 @@ POLICY = """\
 people:
   ana: {roles: [ops]}
   ben: {roles: [ops]}
+  cleo: {}
 policy:
   - {ask: send_mail, id: mail, reason: mail leaves the house}
   - {ask: pay, id: money, reason: money leaves the house, timeout: 1h}
   - {ask: wipe, id: wipe, reason: it removes everything, irreversible: true}
+  - {ask: book, id: table}
   - {ask: deploy, id: four-eyes, by: ops, quorum: 2}
 """
+
+
+class Guest(BaseModel):
+    """Who comes."""
+
+    name: str = ""
+    door: int | None = None
 
 
 class Shop:
@@ -54,6 +64,7 @@ class Shop:
         self.file.write_text(POLICY, encoding="utf-8")
         self.store = ready(directory / "approvals.db")
         self.port = _free_port()
+        self.signed_out: set[str] = set()
         self.mails: list[tuple[str, str, int]] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="shop", daemon=True)
@@ -87,7 +98,7 @@ class Shop:
         state = ServerState(
             broker=broker,
             inbox=project_inbox(broker, settings, "web"),
-            identify=_by_cookie,
+            identify=self._by_cookie,
             people=lambda: settings.people,
             rules=ProjectRules(broker, settings),
             title="teapot shop",
@@ -127,6 +138,12 @@ class Shop:
         self._thread.join(PATIENCE)
         self._loop.close()
 
+    async def _by_cookie(self, connection: HTTPConnection) -> Identity | None:
+        who = connection.cookies.get("who")
+        if who not in ("ana", "ben") or who in self.signed_out:
+            return None
+        return Identity(actor=Actor(name=who, via="web"), permissions=EVERYTHING, csrf=f"csrf-of-{who}")
+
     # --- agents ---
 
     def ask(self, *calls: Mapping[str, Any], say: str = "", prompt: str = "Look after the teapots.") -> list[str]:
@@ -157,6 +174,11 @@ class Shop:
             return f"{disk} is empty"
 
         @agent.tool_plain
+        def book(number: int, rate: float, seats: int | None = None, guest: Guest | None = None) -> str:  # pyright: ignore[reportUnusedFunction]
+            """Book a table."""
+            return f"{number} {rate} {seats} {guest}"
+
+        @agent.tool_plain
         def deploy(version: str) -> str:  # pyright: ignore[reportUnusedFunction]
             """Put a version in production."""
             return f"{version} is out"
@@ -179,13 +201,6 @@ class Shop:
 
     def request(self, request_id: str) -> ApprovalRequest:
         return self.do(self.broker.get(request_id))
-
-
-async def _by_cookie(connection: HTTPConnection) -> Identity | None:
-    who = connection.cookies.get("who")
-    if who not in ("ana", "ben"):
-        return None
-    return Identity(actor=Actor(name=who, via="web"), permissions=EVERYTHING, csrf=f"csrf-of-{who}")
 
 
 async def _until(holds: Any) -> None:

@@ -33,7 +33,7 @@ def test_a_first_decision_and_what_came_of_it(shop: Shop, window: Window) -> Non
         "clerk > send_mail",
         "Ask Bo for lunch. (for rosa)",
         "I think Bo is hungry.",
-        "Its own claim; nobody checked it.",
+        "The model's claim, not checked.",
         "mail leaves the house",
         "It runs once, with exactly these arguments",
         "It does not run. The agent is told so",
@@ -113,7 +113,7 @@ def test_two_people_on_one_card_and_four_eyes(shop: Shop, window: Window) -> Non
         page.wait_for_selector("body[data-live]")
     expect(ana.locator("#card")).to_contain_text("1 more person has to approve")
     ana.get_by_role("button", name=re.compile("^Approve")).first.click()
-    expect(ana.locator("#said")).to_contain_text("others have to agree")
+    expect(ana.locator("#said")).to_contain_text("More people must approve")
     expect(ben.locator("#card")).to_contain_text("1 of 2 approved")
     ben.get_by_role("button", name=re.compile("^Approve")).first.click()
     expect(ana.locator(".outcome")).to_contain_text("Approved")

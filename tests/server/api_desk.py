@@ -80,6 +80,9 @@ class Control:
     async def resume(self, run_id: str) -> None:
         self.looked_at.append(run_id)
 
+    async def hindrance(self, run_id: str) -> str:
+        return ""
+
     def workers(self) -> Mapping[str, str]:
         return {"triage": "sorts what comes in"}
 

@@ -58,6 +58,9 @@ class Runs:
     async def resume(self, run_id: str) -> None:
         self.resumed.append(run_id)
 
+    async def hindrance(self, run_id: str) -> str:
+        return ""
+
     def workers(self) -> Mapping[str, str]:
         return {}
 

@@ -13,6 +13,7 @@ from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.people import Actor, ActorKind
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Verdict
+from signoff.core.vote import Vote
 from signoff.server.charts import badge, days_chart
 from signoff.server.edit_form import form_fields
 from signoff.server.insights import insights, is_too_fast, quantile
@@ -58,13 +59,27 @@ def test_what_was_decided_by_whom_and_how_fast() -> None:
         ("mail", 8, 6, 1.0),
         ("pay", 2, 2, 0.5),
     ]
-    assert [(one.name, one.decided) for one in found.by_person] == [("ana", 6), ("ben", 2)]
+    assert [(one.name, one.answers) for one in found.by_person] == [("ana", 6), ("ben", 2)]
     assert [one.name for one in found.by_rule] == ["mail-rule", "pay-rule"]
     assert [(one.name, one.decided) for one in found.never_denied] == [("mail", 6)]
     assert [(one.asked, one.decided) for one in found.days][-3:] == [(2, 2), (2, 2), (6, 4)]
     chart = str(days_chart(found.days, title="<b>", about='"'))
     assert "<b>" not in chart
     assert chart.count('class="asked"') == sum(one.asked > 0 for one in found.days)
+
+
+def test_every_vote_of_a_person_counts() -> None:
+    one = decided("pay", 120, by="ben")
+    first, last = Actor(name="ana"), Actor(name="ben")
+    edited = ApprovalDecision(approved=True, edited_args={"x": 2})
+    votes = (
+        Vote(by=first, at=NOON + timedelta(seconds=60), decision=edited, args_digest="2"),
+        Vote(by=last, at=NOON + timedelta(seconds=120), decision=edited, args_digest="2"),
+        Vote(by=Actor(name="bot", kind=ActorKind.MODEL), at=NOON, decision=edited, args_digest="2"),
+    )
+    found = insights([one.changed_to(votes=votes), decided("pay", 10, by="Ana")], now=NOON, days=7).by_person
+    told = [(share.name, share.answers, share.approved, share.edited, share.median) for share in found]
+    assert told == [("ana", 2, 2, 1, 10), ("ben", 1, 1, 1, 120)]
 
 
 def test_faster_than_it_can_be_read() -> None:
@@ -128,7 +143,7 @@ def test_a_form_from_a_schema() -> None:
     assert not fields["any"].given
     assert (fields["note"].nullable, fields["note"].is_null) == (True, True)
     assert fields["place"].fields[0].path == '["place", "city"]'
-    assert fields["count"].limits == {"min": "1"}
+    assert fields["count"].limits == {"minimum": "1"}
     assert fields["size"].choices == (('"s"', "s"), ('"m"', "m"))
 
 

@@ -223,6 +223,15 @@ def test_what_is_not_there_is_said_on_a_page() -> None:
         assert "content-security-policy" in answer.headers
 
 
+def test_a_path_that_nothing_is_at_is_a_page_and_below_the_api_a_problem() -> None:
+    desk = WebDesk()
+    answer = desk.client.get("/no/such", headers={"accept-language": "de"})
+    assert answer.status_code == 404
+    assert "Diese Seite gibt es nicht." in Page(answer.text).words
+    check_safe(Page(answer.text))
+    assert desk.client.get("/api/v1/no/such").json()["type"] == "urn:signoff:not-found"
+
+
 def test_a_long_call_is_locked_until_it_was_read() -> None:
     desk = WebDesk()
     request_id = desk.ask(args={"to": "bo@example.com", "subject": "x " * 500, "copies": 1})
@@ -240,7 +249,10 @@ def test_a_long_call_is_locked_until_it_was_read() -> None:
 @pytest.mark.parametrize(
     ("how", "why"),
     [
-        ({"need": Requirement(role="boss")}, "somebody else to answer"),
+        (
+            {"need": Requirement(role="boss")},
+            "ana does not have the role boss, and this needs somebody with the role boss",
+        ),
         ({"need": Requirement(role="ops", quorum=2)}, ""),
     ],
 )
@@ -261,7 +273,7 @@ def test_who_may_only_look_sees_no_way_to_answer() -> None:
     page = desk.get(f"/requests/{request_id}")
     for name in ("approve", "deny"):
         assert page.all("button", data_do=name)[0].attributes["aria-disabled"] == "true"
-    assert "You may look, but not answer here." in page.words
+    assert "You can read this, but you do not have permission to answer." in page.words
     assert not page.all("form", data_form="comment")
 
 
@@ -276,8 +288,9 @@ def test_what_cannot_be_undone_is_held_and_left_out_of_many() -> None:
         "hold" not in desk.get(f"/requests/{other_id}").all("button", data_do="approve")[0].attributes["class"].split()
     )
     several = desk.get(f"/fragments/selection?id={request_id}&id={other_id}")
-    left_out = [one.attributes["data-request"] for one in several.all("li") if "data-left-out" in one.attributes]
+    left_out = [one.attributes["data-request"] for one in several.all("li") if "data-no-approve" in one.attributes]
     assert left_out == [request_id]
+    assert not [one for one in several.all("li") if "data-left-out" in one.attributes]  # it can be denied
 
 
 def test_what_decided_about_a_command_or_sql_is_marked() -> None:
@@ -313,7 +326,7 @@ def test_the_list_is_grouped_by_run_and_drawn_in_parts() -> None:
 
 def test_nothing_waiting_teaches_how_to_begin() -> None:
     page = WebDesk().get("/")
-    assert "Nothing waits for you" in page.words
+    assert "Nothing is waiting" in page.words
     assert "signoff demo" in page.words
     for path, words in (
         ("/runs", "No runs yet"),
@@ -370,7 +383,20 @@ def test_every_text_is_used() -> None:
         file.read_text(encoding="utf-8")
         for file in (*here.glob("templates/*.html"), *here.glob("*.py"), *here.glob("static/*.js"))
     )
-    made = ("state.", "outcome.", "lock.", "run_state.", "edit.kind.", "keys.", "nav.", "settings.theme_", "thread.")
+    made = (
+        "state.",
+        "outcome.",
+        "lock.",
+        "run_state.",
+        "edit.kind.",
+        "edit.limit.",
+        "run_hint.",
+        "then.",
+        "keys.",
+        "nav.",
+        "settings.theme_",
+        "thread.",
+    )
     unused = [
         key
         for key in languages()["en"].texts

@@ -17,7 +17,7 @@ from signoff.core.people import Actor
 from signoff.policy.engine import Policy
 from signoff.server.app import application
 from signoff.server.identity import Identity
-from signoff.server.state import ServerState
+from signoff.server.state import RunControl, ServerState
 from signoff.testing import ANA, Office
 from signoff.wiring.program_inbox import project_inbox
 
@@ -88,6 +88,7 @@ class WebDesk:
     actor: Actor | None = ANA
     permissions: frozenset[Permission] = EVERYTHING
     title: str = "shop"
+    runs: RunControl | None = None
     people: Mapping[str, Person] = field(default_factory=lambda: {"ana": Person(name="ana"), "ben": Person(name="ben")})
 
     def __post_init__(self) -> None:
@@ -102,6 +103,7 @@ class WebDesk:
             identify=identify,
             people=lambda: self.people,
             title=self.title,
+            runs=self.runs,
         )
         self.client = TestClient(application(self.state), base_url="http://127.0.0.1", follow_redirects=False)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from signoff.broker.ledger import Ledger
 from signoff.core.people import Actor, ActorKind, Delegation, person_key
@@ -12,6 +13,17 @@ from signoff.core.quorum import entitled_as, who, why_not_entitled
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import NotEntitled, WrongUse
 from signoff.ports import Transaction
+
+
+class Standing(NamedTuple):
+    """Whether somebody's answer to a request would count. Nothing in it is safe to show yet."""
+
+    approving: str = ""
+    """Why a yes of theirs would not; empty where it would."""
+    denying: str = ""
+    """Why a no of theirs would not."""
+    stands_for: str = ""
+    """In whose place a yes of theirs would; empty: in their own."""
 
 
 class People:
@@ -108,6 +120,34 @@ class People:
         def work(tx: Transaction) -> list[Actor]:
             request = tx.requests.get(request_id)
             return [one for one in people if request is not None and self._may_answer(tx, request, one, now)]
+
+        return await ledger.store.read(work)
+
+    async def standing(self, request_id: str, by: Actor) -> Standing:
+        """Whether somebody's answer to a request would count now, be it yes or no, and why not."""
+        ledger, now = self._ledger, self._ledger.now()
+
+        def work(tx: Transaction) -> Standing:
+            request = tx.requests.get(request_id)
+            if request is None:
+                return Standing()
+            try:
+                known = self.known(by)
+                self.check(request, known)
+            except NotEntitled as refusal:
+                return Standing(str(refusal), str(refusal))
+            found = [
+                entitled_as(
+                    request.requirement,
+                    known,
+                    self.stands_in_for(tx, request, known, now, denies=denies),
+                    request.parties,
+                    denies=denies,
+                )
+                for denies in (False, True)
+            ]
+            (absent, approving), (_, denying) = found
+            return Standing(approving, denying, absent.name if absent is not None else "")
 
         return await ledger.store.read(work)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Literal
@@ -61,6 +62,11 @@ class VoteBody(ApiModel):
     note: str = Field(default="", max_length=4_000, description="For the record and the model.")
     args: dict[str, Any] | None = Field(
         default=None, description="Other arguments to run with, whole; a mask that stays as it was sent is put back."
+    )
+    as_voted: str = Field(
+        default="",
+        max_length=100,
+        description="Run with the other arguments that somebody approved before you: the `args_digest` of their vote.",
     )
     remember: RememberBody | int | None = Field(
         default=None, description="Remember the answer for later calls; a number is that of an offer."
@@ -179,16 +185,18 @@ async def _voted(
 ) -> tuple[ApprovalRequest, str]:
     """Take an answer: the request after it, and what is remembered of it."""
     by, approved = identity.actor, body.decision == "approve"
-    if body.args is not None and not approved:
+    edited = _as_voted(request, body) if body.as_voted else body.args
+    if edited is not None and not approved:
         raise ProblemRaised(422, "invalid", "other arguments are for an approval")
-    if body.args is not None and body.remember is not None:
+    if edited is not None and body.remember is not None:
         raise ProblemRaised(422, "invalid", "other arguments hold once: they are not remembered")
     if request.state is State.PENDING:
         if body.args_digest != args_digest_of(request):
             raise ProblemRaised(409, "args-changed", "the arguments are not those that you were shown: read them again")
         if approved:
-            await _refuse_unread(state, identity, request)
-    decision, remembered = ApprovalDecision(approved=approved, by=by, note=body.note, edited_args=body.args), ""
+            decided = ApprovalDecision(approved=True, edited_args=edited) if body.as_voted else None
+            await _refuse_unread(state, identity, request.changed_to(decision=decided))
+    decision, remembered = ApprovalDecision(approved=approved, by=by, note=body.note, edited_args=edited), ""
     if body.remember is not None:
         terms = _terms(request, _remember(body.remember))
         if terms.until is not None and terms.until <= state.broker.clock.now():
@@ -201,6 +209,16 @@ async def _voted(
                 409, "offer-changed", f"this would be remembered by now, and was not shown: {remembered}"
             )
     return await state.inbox.answer(request.id, decision), remembered
+
+
+def _as_voted(request: ApprovalRequest, body: VoteBody) -> Mapping[str, Any]:
+    """The other arguments that somebody approved before."""
+    if body.args is not None:
+        raise ProblemRaised(422, "invalid", "other arguments are yours, or those of somebody else: not both")
+    for vote in request.votes:
+        if vote.args_digest == body.as_voted and vote.decision.edited_args is not None:
+            return vote.decision.edited_args
+    raise ProblemRaised(409, "args-changed", "nobody has approved these arguments: read the request again")
 
 
 async def _refuse_unread(state: ServerState, identity: Identity, request: ApprovalRequest) -> None:

@@ -27,7 +27,7 @@ from signoff.server import (
 from signoff.server.endpoint import Dispatch, Endpoint, problem_response
 from signoff.server.openapi import ROOT, openapi_endpoint
 from signoff.server.operations import operations
-from signoff.server.pages import page_routes
+from signoff.server.pages import no_such_page, page_routes
 from signoff.server.problem import ProblemRaised
 from signoff.server.sign_in import SignIn
 from signoff.server.state import ServerState
@@ -75,6 +75,8 @@ def application(state: ServerState, sign_in: SignIn | None = None) -> Starlette:
 async def _not_routed(request: Request, error: Exception) -> Response:
     """What is said of a path that is not there, or a method that it does not have."""
     assert isinstance(error, HTTPException), "it is registered for these"
+    if error.status_code == 404 and f"{ROOT}/" not in request.url.path:
+        return no_such_page(request)
     word = {404: "not-found", 405: "no-such-method"}.get(error.status_code, "refused")
     headers = dict(error.headers) if error.headers is not None else None
     return problem_response(ProblemRaised(error.status_code, word, error.detail, headers=headers))

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from signoff.broker.entitlements import Standing
 from signoff.core.access import Permission
-from signoff.core.card import APPROVING, Card, CardArg, Choice
+from signoff.core.card import APPROVING, Card, CardArg, Choice, card_for
 from signoff.core.comment import Comment, unanswered
+from signoff.core.decision import ApprovalDecision
+from signoff.core.inbox_row import has_approved
 from signoff.core.lifecycle import OPEN
 from signoff.core.people import person_key
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import kept_text, safe_text
+from signoff.core.verdict import OnTimeout
 from signoff.core.visible import is_clean, visible
+from signoff.errors import UnknownRun
 from signoff.server.edit_form import MASK, FormField, form_fields
 from signoff.server.request_models import RequestView, card_of, view_of
+from signoff.server.request_outcome import RequestOutcome, outcome_of
 from signoff.server.text_marks import DiffLine, Piece, argument_pieces, diff_lines, marked
 
 if TYPE_CHECKING:
@@ -56,6 +63,58 @@ class ShownComment:
     answers: str
     is_open: bool
     """A question that nobody answered yet."""
+    is_claim: bool
+    """Whether a model says it: nothing checks it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownVote:
+    """One answer."""
+
+    by: str
+    stands_for: str
+    approved: bool
+    note: str
+    changes: tuple[ArgChange, ...]
+    """What it changes of what is on the card."""
+    edited: bool
+    digest: str
+    offered: bool
+    """Whether whoever looks may approve the same other arguments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgChange:
+    """An argument as it was asked for, and as somebody changed it; None: it was not given, or is left out."""
+
+    name: str
+    before: ShownArg | None
+    after: ShownArg | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardLock:
+    """Why something cannot be done."""
+
+    word: str
+    """Below `lock.` in the texts; `unread` goes away by reading, the others do not."""
+    why: str = ""
+    """More about it, as it may be shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Onlooking:
+    """What a page needs to know besides the request, as it stands now."""
+
+    standing: Standing
+    has_read: bool = False
+    remembers: bool = False
+    people: tuple[str, ...] = ()
+    halted: bool = False
+    run_word: str = ""
+    """How the run that waits for it stands; empty where there is none."""
+    hindrance: str = ""
+    """Why that run cannot go on here; not yet safe to show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,33 +124,52 @@ class CardPage:
     id: str
     view: RequestView
     card: Card | None
+    outcome: RequestOutcome
     title: str
     args: tuple[ShownArg, ...]
+    changes: tuple[ArgChange, ...]
+    """What somebody changed, where that is what runs."""
     details: tuple[ShownArg, ...]
     diff: tuple[DiffLine, ...]
     preview: Sequence[Piece]
     """What the tool shows beforehand, where that is no diff."""
     comments: tuple[ShownComment, ...]
+    votes: tuple[ShownVote, ...]
     form: tuple[FormField, ...]
     editable_json: str
     """The arguments as an editor begins with them, secrets masked."""
     people: tuple[str, ...]
     """Whom it can be handed to."""
-    locks: tuple[str, ...]
-    """Why it cannot be approved, a word each: `unread` goes away by reading, the others do not."""
-    denying_locks: tuple[str, ...]
+    locks: tuple[CardLock, ...]
+    """Why it cannot be approved."""
+    denying_locks: tuple[CardLock, ...]
+    taking_locks: tuple[CardLock, ...]
+    """Why whoever looks cannot take it."""
+    telling_locks: tuple[CardLock, ...]
+    """Why whoever looks cannot say what became of the call."""
     is_open: bool
     is_unknown: bool
     is_running: bool
+    is_over: bool
+    """Whether whatever ran has run."""
     mine: bool
     """Whether whoever looks has claimed it."""
+    has_approved: bool
+    """Whether whoever looks has approved it, and it counts."""
     missing: int
     """How many more people have to approve, besides whoever looks."""
+    stands_for: str
+    """In whose place whoever looks would answer."""
+    then: str
+    """What happens once its time is up: below `then.` in the texts; empty: it waits for ever."""
+    then_role: str
     can_edit: bool
     can_remember: bool
+    halted: bool
+    run_word: str
+    hindrance: str
     result: Sequence[Piece]
     error: Sequence[Piece]
-    rule_first: str
     has_read: bool
 
     @property
@@ -105,31 +183,38 @@ async def card_page(state: ServerState, identity: Identity, request_id: str) -> 
     broker, actor = state.broker, identity.actor
     request = await broker.find(request_id)
     comments = await broker.comments.of(request.id)
-    has_read = await state.inbox.has_opened(request.id, actor)
-    entitled = bool(await state.inbox.entitled(request.id, [actor])) if request.state in OPEN else False
-    return made_page(
-        request,
-        comments,
-        identity,
-        has_read=has_read,
-        is_entitled=entitled,
+    run_word, hindrance = await _run_of(state, request)
+    around = Onlooking(
+        has_read=await state.inbox.has_opened(request.id, actor),
+        standing=await broker.people.standing(request.id, actor) if request.state in OPEN else Standing(),
         remembers=broker.remembers,
         people=tuple(sorted(visible(one) for one in state.people())),
+        halted=bool(await broker.switch.state()),
+        run_word=run_word,
+        hindrance=hindrance,
     )
+    # A large call keeps nobody else waiting.
+    return await asyncio.to_thread(made_page, request, comments, identity, around)
 
 
-def made_page(
-    request: ApprovalRequest,
-    comments: Sequence[Comment],
-    identity: Identity,
-    *,
-    has_read: bool,
-    is_entitled: bool,
-    remembers: bool,
-    people: tuple[str, ...] = (),
-) -> CardPage:
+async def _run_of(state: ServerState, request: ApprovalRequest) -> tuple[str, str]:
+    """How the run stands that an approved call belongs to, and why it cannot go on here."""
+    if not request.run or request.state not in RUNNING:
+        return "", ""
+    try:
+        status = await state.broker.runs.status(request.run)
+    except UnknownRun:
+        return "", ""
+    if status.word not in ("ready", "died"):
+        return status.word, ""
+    if state.runs is None:
+        return "elsewhere", ""
+    return status.word, await state.runs.hindrance(request.run)
+
+
+def made_page(request: ApprovalRequest, comments: Sequence[Comment], identity: Identity, around: Onlooking) -> CardPage:
     """The page of a request that was read."""
-    viewer = identity.actor
+    viewer, standing = identity.actor, around.standing
     view = view_of(request, viewer.name)
     card, _ = card_of(request, viewer.name)
     args = tuple(_shown(one, request.effective_args) for one in card.args) if card is not None else ()
@@ -138,62 +223,128 @@ def made_page(
     choices = frozenset(card.choices) if card is not None else frozenset[Choice]()
     permitted = Permission.ANSWER in identity.permissions
     mine = bool(request.assigned) and person_key(request.assigned) == viewer.key
-    locks, denying = _locks(
-        permitted=permitted,
-        entitled=is_entitled,
-        taken=bool(request.assigned) and not mine,
-        showable=bool(choices & APPROVING),
-        read=has_read or not any(one.long for one in (*args, *details)),
+    is_open = request.state is State.PENDING
+    voted = is_open and card is not None and has_approved(request, viewer.name, request.args_digest)
+    common = (
+        *(() if permitted else (CardLock(word="permission"),)),
+        *((CardLock(word="taken", why=visible(request.assigned)),) if request.assigned and not mine else ()),
+    )
+    approving, denying = (
+        (*common, CardLock(word="entitled", why=safe_text(why, secrets=request.secrets)))
+        if why and permitted
+        else common
+        for why in (standing.approving, standing.denying)
+    )
+    locks = (
+        *approving,
+        *((CardLock(word="voted"),) if voted else ()),
+        *(() if choices & APPROVING else (CardLock(word="unshowable"),)),
+        *((CardLock(word="unread"),) if any(one.long for one in (*args, *details)) and not around.has_read else ()),
     )
     editable: Mapping[str, Any] = {} if card is None else redact(request.args, secrets=request.secrets).args
-    is_open = request.state is State.PENDING
     can_edit = is_open and Choice.EDIT in choices
     may_keep = bool(choices & {Choice.SESSION, Choice.ALWAYS, Choice.WIDER})
+    outcome = outcome_of(request)
+    then, then_role = _then(request)
+    may_approve = is_open and not [one for one in locks if one.word not in ("unread", "voted")]
     return CardPage(
         id=request.id,
         view=view,
         card=card,
+        outcome=outcome,
         title=card.title if card is not None else kept_text(request.title),
         args=args,
+        changes=_changes(request, request.decision) if card is not None else (),
         details=details,
         diff=tuple(diff_lines(preview.text)) if preview is not None and preview.kind == "diff" else (),
         preview=marked(preview.text) if preview is not None and preview.kind == "text" else (),
         comments=tuple(_comments(comments, request.secrets)),
+        votes=tuple(_votes(request, viewer.name, may_approve=may_approve)) if card is not None else (),
         form=form_fields(request.schema, editable) if can_edit else (),
         editable_json=_raw(editable) if can_edit else "",
-        people=people,
+        people=around.people,
         locks=locks,
         denying_locks=denying,
+        taking_locks=tuple(one for one in denying if one.word != "taken"),
+        telling_locks=tuple(one for one in approving if one.word != "taken"),
         is_open=is_open,
         is_unknown=request.state is State.UNKNOWN,
         is_running=request.state in RUNNING,
+        is_over=request.state in (State.SUCCEEDED, State.FAILED, State.UNKNOWN, State.CLAIMED),
         mine=mine,
-        missing=max(0, request.requirement.quorum - view.agreed - 1),
+        has_approved=voted,
+        missing=max(0, request.requirement.quorum - view.agreed - (0 if voted else 1)),
+        stands_for=visible(standing.stands_for),
+        then=then,
+        then_role=then_role,
         can_edit=can_edit,
-        can_remember=is_open and remembers and may_keep and not request.requirement.irreversible,
-        result=marked(view.result) if view.result else (),
-        error=marked(view.error) if view.error else (),
-        rule_first=card.rule.partition(", ")[0] if card is not None else "",
-        has_read=has_read,
+        can_remember=is_open and around.remembers and may_keep and not request.requirement.irreversible,
+        halted=around.halted,
+        run_word=around.run_word,
+        hindrance=safe_text(around.hindrance),
+        result=marked(outcome.result) if outcome.result else (),
+        error=marked(outcome.error) if outcome.error else (),
+        has_read=around.has_read,
     )
+
+
+def _then(request: ApprovalRequest) -> tuple[str, str]:
+    """What happens once its time is up, and which role is asked then."""
+    requirement = request.requirement
+    if request.deadline is None:
+        return "", ""
+    if requirement.on_timeout is OnTimeout.ALLOW:
+        return "allow", ""
+    if requirement.on_timeout is OnTimeout.PARK:
+        return "park", ""
+    if requirement.on_timeout is OnTimeout.ESCALATE and requirement.escalate_to and not request.escalated:
+        return "escalate", visible(requirement.escalate_to)
+    return "deny", ""
+
+
+def _changes(request: ApprovalRequest, decision: ApprovalDecision | None) -> tuple[ArgChange, ...]:
+    """What a decision changes of the arguments that were asked for, in the order of what it has run."""
+    if decision is None or decision.edited_args is None:
+        return ()
+    edited = decision.edited_args
+    asked, runs = (
+        {name: _shown(one, {}) for name, one in zip(args, card.args, strict=True)}
+        for args, card in (
+            (request.args, card_for(request.changed_to(decision=None))),
+            (edited, card_for(request.changed_to(decision=decision))),
+        )
+    )
+    names = [name for name in {**edited, **request.args} if _raw_value(request.args, name) != _raw_value(edited, name)]
+    return tuple(ArgChange(name=visible(name), before=asked.get(name), after=runs.get(name)) for name in names)
+
+
+def _raw_value(args: Mapping[str, Any], name: str) -> str:
+    """What tells two values apart as JSON does: 1 is not true."""
+    return json.dumps(args[name], sort_keys=True, default=str) if name in args else ""
+
+
+def _votes(request: ApprovalRequest, viewer: str, *, may_approve: bool) -> Iterator[ShownVote]:
+    offered: set[str] = set()
+    for vote in request.votes:
+        decision, digest = vote.decision, vote.args_digest
+        is_new = decision.edited_args is not None and digest not in offered and digest != request.args_digest
+        offered.add(digest)
+        yield ShownVote(
+            by=visible(str(vote.by)),
+            stands_for=visible(vote.stands_for.name) if vote.stands_for is not None else "",
+            approved=decision.approved,
+            note=safe_text(decision.note, secrets=request.secrets),
+            changes=_changes(request, decision) if request.state is State.PENDING else (),
+            edited=decision.edited_args is not None,
+            digest=digest,
+            offered=may_approve and is_new and not has_approved(request, viewer, digest),
+        )
 
 
 def _raw(args: Mapping[str, Any]) -> str:
     """The arguments as JSON, with escapes where an input would not show what is in them."""
     text = json.dumps(args, ensure_ascii=False, indent=2, default=str)
     return text if is_clean(MASK.sub("", text), lines=True) else json.dumps(args, indent=2, default=str)
-
-
-def _locks(
-    *, permitted: bool, entitled: bool, taken: bool, showable: bool, read: bool
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Why it cannot be approved, and why not denied either."""
-    both = (
-        *(() if permitted else ("permission",)),
-        *(() if entitled or not permitted else ("entitled",)),
-        *(("taken",) if taken else ()),
-    )
-    return (*both, *(() if showable else ("unshowable",)), *(() if read else ("unread",))), both
 
 
 def _shown(arg: CardArg, args: Mapping[str, Any]) -> ShownArg:
@@ -220,6 +371,7 @@ def _comments(comments: Sequence[Comment], secrets: Sequence[str]) -> list[Shown
             pieces=marked(safe_text(one.text, secrets=secrets, lines="\n" in one.text)),
             answers=one.answers,
             is_open=one.id in waiting,
+            is_claim=one.is_claim,
         )
         for one in comments
     ]

@@ -15,8 +15,14 @@ DEEPEST = 4
 MOST_FIELDS = 200
 MASK = re.compile(rf"{OPEN}masked'* \d+: [^{OPEN}{CLOSE}]*{CLOSE}")
 """What stands for a secret: it may stay as it is."""
+_BLANKS = re.compile(r"[ \t\n]+")
+"""What is seen in an input, however much there is of it."""
 LONG_LINE = 60
 """Characters from which a text gets a box of several lines."""
+
+
+LIMITS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "minLength", "maxLength", "pattern", "format")
+"""What is told beside an input: each has a text below `edit.limit.`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +53,7 @@ class FormField:
     fields: tuple[FormField, ...] = ()
     """For `object`."""
     limits: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Attributes of the input: `min`, `max`, `maxlength`."""
+    """What the schema says of the value, in the words of JSON Schema: `minimum`, `maxLength`, `format` …"""
 
 
 def form_fields(schema: Mapping[str, Any] | None, args: Mapping[str, Any]) -> tuple[FormField, ...]:
@@ -100,7 +106,7 @@ class _SchemaReader:
             "given": given,
             "nullable": nullable,
             "is_null": nullable and value is None,
-            "hides": not is_clean(MASK.sub("", json.dumps(value, ensure_ascii=False, default=str))),
+            "hides": _hides(value),
         }
         shape = _escaped(value) if common["hides"] else self._shape(schema, value, path)
         return FormField(**common, **shape)
@@ -141,7 +147,7 @@ class _SchemaReader:
             return {"kind": "choice", "choices": choices, "value": shown} if known else _as_json(value)
         if kind == "boolean" and isinstance(value, bool | None):
             return {"kind": "boolean", "value": "true" if value else ""}
-        if kind in ("integer", "number") and (value is None or isinstance(value, int | float)):
+        if kind in ("integer", "number") and isinstance(value, int | float | None) and not isinstance(value, bool):
             return {"kind": kind, "value": "" if value is None else _json(value), "limits": _limits(schema)}
         if kind == "string" and isinstance(value, str | None):
             text = value or ""
@@ -160,6 +166,15 @@ class _SchemaReader:
         return _as_json(whole)
 
 
+def _hides(value: object) -> bool:
+    """Whether a text in it holds what an input does not show, or would not give back: it makes line breaks of CR."""
+    if isinstance(value, str):
+        return not is_clean(_BLANKS.sub(".", MASK.sub("", value)))
+    if isinstance(value, Mapping):
+        return any(_hides(one) for pair in cast("Mapping[str, object]", value).items() for one in pair)
+    return isinstance(value, list) and any(map(_hides, cast("list[object]", value)))
+
+
 def _escaped(value: object) -> dict[str, Any]:
     """As JSON in ASCII: an input would not show what hides in it, or show it in another order."""
     return {"kind": "json", "value": json.dumps(value, indent=2, default=str)}
@@ -170,9 +185,8 @@ def _as_json(value: object) -> dict[str, Any]:
 
 
 def _limits(schema: Mapping[str, Any]) -> dict[str, str]:
-    names = {"minimum": "min", "maximum": "max", "maxLength": "maxlength", "minLength": "minlength"}
-    numbers = {key: schema[key] for key in names if isinstance(schema.get(key), int | float)}
-    return {names[key]: str(number) for key, number in numbers.items()}
+    found = ((name, schema.get(name)) for name in LIMITS)
+    return {name: visible(str(one)) for name, one in found if isinstance(one, int | float | str) and one != ""}
 
 
 def _json(value: object) -> str:

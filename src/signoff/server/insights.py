@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, cast
 
+from signoff.core.decision import ApprovalDecision
+from signoff.core.people import ActorKind
 from signoff.core.request import ApprovalRequest, State
 
 READING_STARTS = timedelta(seconds=1)
@@ -36,7 +38,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """How people answered what has a name: a tool, a rule, or the answers of one person."""
+    """How people answered what has a name: a tool or a rule."""
 
     name: str
     asked: int
@@ -61,6 +63,27 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PersonShare:
+    """How one person answered, whether or not their answers were the last."""
+
+    name: str
+    approved: int
+    denied: int
+    edited: int
+    """Of those that were approved, how many with other arguments."""
+    median: float | None
+    """Seconds from the question to their answer."""
+
+    @property
+    def answers(self) -> int:
+        return self.approved + self.denied
+
+    @property
+    def rate(self) -> float | None:
+        return self.approved / self.answers if self.answers else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Insights:
     """Everything."""
 
@@ -74,7 +97,7 @@ class Insights:
     p90: float | None
     by_tool: tuple[Share, ...]
     by_rule: tuple[Share, ...]
-    by_person: tuple[Share, ...]
+    by_person: tuple[PersonShare, ...]
     never_denied: tuple[Share, ...]
     """Tools that ask often, and that nobody ever denied: perhaps a rule should allow them."""
     too_fast: tuple[ApprovalRequest, ...]
@@ -110,13 +133,11 @@ def insights(requests: Iterable[ApprovalRequest], *, now: datetime, days: int) -
     """What the requests of the last `days` days show, this one included; days are those of UTC."""
     since = now.date() - timedelta(days=days - 1)
     found = [one for one in requests if one.opened_at is not None and one.opened_at.date() >= since]
-    tools, rules, people = (defaultdict[str, _Tally](_Tally) for _ in range(3))
+    tools, rules = (defaultdict[str, _Tally](_Tally) for _ in range(2))
     for one in found:
         tools[one.tool_name].requests.append(one)
         for rule in one.verdict.rules if one.verdict is not None else ():
             rules[rule].requests.append(one)
-        if one.answer and one.decision is not None and one.decision.by is not None:
-            people[one.decision.by.name].requests.append(one)
     times = [seconds for one in found if (seconds := seconds_of(one)) is not None]
     answers = [one.answer for one in found]
     by_tool = _shares(tools)
@@ -132,7 +153,7 @@ def insights(requests: Iterable[ApprovalRequest], *, now: datetime, days: int) -
         p90=quantile(times, 0.9),
         by_tool=by_tool[:MOST],
         by_rule=_shares(rules)[:MOST],
-        by_person=_shares(people)[:MOST],
+        by_person=_people(found)[:MOST],
         never_denied=tuple(sorted(never, key=lambda one: -one.decided))[:MOST],
         too_fast=tuple(one for one in found if is_too_fast(one))[:MOST],
     )
@@ -169,6 +190,32 @@ def quantile(values: Sequence[float], part: float) -> float | None:
 def _shares(tallies: Mapping[str, _Tally]) -> tuple[Share, ...]:
     found = (tally.share(name) for name, tally in tallies.items())
     return tuple(sorted(found, key=lambda one: (-one.asked, one.name)))
+
+
+def _people(found: Iterable[ApprovalRequest]) -> tuple[PersonShare, ...]:
+    """By how they are spelled in one way or another; each vote counts once."""
+    names: dict[str, str] = {}
+    given: defaultdict[str, list[tuple[ApprovalDecision, float]]] = defaultdict(list)
+    for request in found:
+        answers = [(one.by, one.decision, one.at) for one in request.votes]
+        last = request.decision
+        if not answers and request.answer and last is not None and last.by is not None and last.at is not None:
+            answers = [(last.by, last, last.at)]  # it was answered where no votes are kept
+        for by, decision, at in answers:
+            if by.kind is ActorKind.PERSON and request.opened_at is not None:
+                names.setdefault(by.key, by.name)
+                given[by.key].append((decision, max(0.0, (at - request.opened_at).total_seconds())))
+    shares = (
+        PersonShare(
+            name=names[key],
+            approved=sum(decision.approved for decision, _ in answers),
+            denied=sum(not decision.approved for decision, _ in answers),
+            edited=sum(decision.edited_args is not None for decision, _ in answers),
+            median=quantile([seconds for _, seconds in answers], 0.5),
+        )
+        for key, answers in given.items()
+    )
+    return tuple(sorted(shares, key=lambda one: (-one.answers, one.name)))
 
 
 def _days(found: Iterable[ApprovalRequest], since: date, count: int) -> tuple[Day, ...]:

@@ -17,6 +17,7 @@ from signoff.core.run import RunState
 from signoff.core.safe import kept_text, safe_text
 from signoff.core.visible import visible
 from signoff.ports import Transaction
+from signoff.server.request_outcome import RequestOutcome, outcome_of
 
 PAGE = 50
 MOST_LOOKED_AT = 2_000
@@ -33,10 +34,7 @@ class PastRow:
     tool: str
     worker: str
     run: str
-    state: str
-    status: str
-    by: str
-    note: str
+    outcome: RequestOutcome
     opened_at: datetime | None
     at: datetime | None
     edited: bool
@@ -150,10 +148,7 @@ def _past_row(request: ApprovalRequest) -> PastRow:
         tool=visible(request.tool_name),
         worker=visible(" > ".join(request.worker)),
         run=visible(request.run),
-        state=str(request.state),
-        status=safe_text(status.title, secrets=request.secrets),
-        by=visible(str(status.by)) if status.by is not None else "",
-        note=safe_text(status.note, secrets=request.secrets),
+        outcome=outcome_of(request),
         opened_at=request.opened_at,
         at=status.at,
         edited=status.edited,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -21,7 +23,7 @@ from signoff.core.access import Permission
 from signoff.core.moment import moment_text, span
 from signoff.core.safe import safe_text
 from signoff.core.visible import visible
-from signoff.errors import SignoffError
+from signoff.errors import SignoffError, UnknownRequest
 from signoff.server.card_page import CardPage, card_page
 from signoff.server.charts import badge, days_chart, rate_bar
 from signoff.server.endpoint import Dispatch
@@ -31,7 +33,7 @@ from signoff.server.languages import COOKIE, Language, language_for, languages
 from signoff.server.look_back import PAGE, history_page, past_requests, run_page, run_rows
 from signoff.server.problem import ProblemRaised, problem_of
 from signoff.server.state import ServerState
-from signoff.server.waiting_list import MOST_COUNTED, waiting_list
+from signoff.server.waiting_list import MOST_COUNTED, waiting_list, waiting_rows
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -40,6 +42,11 @@ THEME_COOKIE = "signoff_theme"
 THEMES = ("system", "light", "dark")
 DAYS = (7, 30, 90)
 MOST_SELECTED = 50
+MOST_ROWS = 100
+"""Rows that are drawn anew at once."""
+KEYS_COOKIE = "signoff_keys"
+PARTS = frozenset({"list.html", "card.html", "selection.html"})
+"""Templates of parts of a page."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -69,16 +76,29 @@ class Viewer:
     @property
     def base(self) -> str:
         """Where the pages are below the host: empty, or where an application mounted them."""
-        return str(self.request.scope.get("root_path", "")).rstrip("/")
+        return root_path(self.request)
 
-    def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """A page, or a part of one."""
-        return Response(
-            _templates().get_template(template).render(**self._common(), **values),
-            status,
-            headers=HEADERS,
-            media_type="text/html",
-        )
+    async def page(self, template: str, **values: Any) -> Response:
+        """A page, or a part of one. It is drawn in a thread: a large one keeps nobody else waiting."""
+        common = self._common()
+        if template not in PARTS:
+            common |= await self._waiting()
+        text = await asyncio.to_thread(lambda: _templates().get_template(template).render(**common, **values))
+        return Response(text, headers=HEADERS, media_type="text/html")
+
+    async def _waiting(self) -> dict[str, Any]:
+        """How many wait, for the title and the icon of a whole page."""
+        count = await self.state.broker.store.read(lambda tx: tx.listings.waiting(most=MOST_COUNTED + 1))
+        shown = min(count, MOST_COUNTED)
+        return {"waiting": shown, "waiting_text": f"{shown}+" if count > shown else str(shown)}
+
+    async def head(self) -> int:
+        """The last event on the record: what is read after this shows it, and a page listens from there on."""
+        return (await self.state.broker.store.read(lambda tx: tx.record.head()))[0]
+
+    async def halted(self) -> str:
+        """What the kill switch says, as it may be shown; empty while it is not pulled."""
+        return safe_text(await self.state.broker.switch.state())
 
     def _common(self) -> dict[str, Any]:
         theme = self.request.cookies.get(THEME_COOKIE, "")
@@ -97,6 +117,7 @@ class Viewer:
             "me": visible(self.identity.actor.name),
             "csrf": self.identity.csrf,
             "may_answer": Permission.ANSWER in self.identity.permissions,
+            "may_admin": Permission.ADMIN in self.identity.permissions,
             "may_run": Permission.RUN in self.identity.permissions,
             "theme": theme if theme in THEMES else "system",
             "themes": THEMES,
@@ -108,7 +129,7 @@ class Viewer:
             "aged": aged,
             "span": span,
             "iso": _iso,
-            "most_counted": MOST_COUNTED,
+            "shortcuts": self.request.cookies.get(KEYS_COOKIE) != "off",
             "path": self.request.url.path.removeprefix(self.base),
         }
 
@@ -116,6 +137,7 @@ class Viewer:
 async def inbox(viewer: Viewer) -> Response:
     """The list, and the card of one request: the one that is named, or the first."""
     state = viewer.state
+    head = await viewer.head()
     named = str(viewer.request.path_params.get("request_id", ""))
     listed = await waiting_list(state.broker)
     card: CardPage | None = None
@@ -123,13 +145,13 @@ async def inbox(viewer: Viewer) -> Response:
         card = await card_page(state, viewer.identity, named)
     elif rows := listed.rows:
         card = await card_page(state, viewer.identity, rows[0].id)
-    halted = await state.broker.switch.state()
-    return viewer.page(
+    return await viewer.page(
         "inbox.html",
         listed=listed,
         card=card,
         named=bool(named),
-        halted=safe_text(halted),
+        halted=await viewer.halted(),
+        head=head,
         workers=sorted(visible(one) for one in state.runs.workers()) if state.runs is not None else [],
     )
 
@@ -137,38 +159,49 @@ async def inbox(viewer: Viewer) -> Response:
 async def list_part(viewer: Viewer) -> Response:
     """The list alone, or the part of it after a request."""
     listed = await waiting_list(viewer.state.broker, viewer.request.query_params.get("after", ""))
-    return viewer.page("list.html", listed=listed, selected="", workers=[])
+    return await viewer.page("list.html", listed=listed, selected="", workers=[], halted=await viewer.halted())
+
+
+async def rows_part(viewer: Viewer) -> Response:
+    """The rows of some requests, those that still wait: what to draw anew after something happened to them."""
+    ids = list(dict.fromkeys(viewer.request.query_params.getlist("id")))[:MOST_ROWS]
+    listed = await waiting_rows(viewer.state.broker, ids)
+    return await viewer.page("list.html", listed=listed, selected="", workers=[], halted=await viewer.halted())
 
 
 async def card_part(viewer: Viewer) -> Response:
     """One card alone."""
     card = await card_page(viewer.state, viewer.identity, viewer.request.path_params["request_id"])
-    return viewer.page("card.html", card=card)
+    return await viewer.page("card.html", card=card)
 
 
 async def selection(viewer: Viewer) -> Response:
     """Several cards, to be read before they are answered together."""
-    ids = list(dict.fromkeys(viewer.request.query_params.getlist("id")))[:MOST_SELECTED]
-    cards = [await card_page(viewer.state, viewer.identity, one) for one in ids]
-    return viewer.page("selection.html", cards=cards)
+    ids = list(dict.fromkeys(viewer.request.query_params.getlist("id")))
+    cards: list[CardPage] = []
+    for one in ids[:MOST_SELECTED]:
+        with suppress(UnknownRequest):  # the others can be answered all the same
+            cards.append(await card_page(viewer.state, viewer.identity, one))
+    return await viewer.page("selection.html", cards=cards, selected=len(ids), most=MOST_SELECTED)
 
 
 async def runs(viewer: Viewer) -> Response:
     before = viewer.request.query_params.get("before", "")
     rows = await run_rows(viewer.state.broker, before)
-    return viewer.page("runs.html", rows=rows)
+    return await viewer.page("runs.html", rows=rows)
 
 
 async def run(viewer: Viewer) -> Response:
+    head = await viewer.head()
     found = await run_page(viewer.state.broker, viewer.request.path_params["run_id"])
-    return viewer.page("run.html", run=found, can_resume=viewer.state.runs is not None)
+    return await viewer.page("run.html", run=found, can_resume=viewer.state.runs is not None, head=head)
 
 
 async def history(viewer: Viewer) -> Response:
     query = viewer.request.query_params
     words, after = query.get("q", "")[:200], query.get("after", "")
     found = await history_page(viewer.state.broker, words, after)
-    return viewer.page("history.html", found=found, words=words, size=PAGE)
+    return await viewer.page("history.html", found=found, words=words, size=PAGE)
 
 
 async def insights_page(viewer: Viewer) -> Response:
@@ -185,7 +218,7 @@ async def insights_page(viewer: Viewer) -> Response:
         for one in found.too_fast
         if one.decision is not None and (by := one.decision.by) is not None
     ]
-    return viewer.page(
+    return await viewer.page(
         "insights.html",
         found=found,
         days=days,
@@ -200,17 +233,14 @@ async def insights_page(viewer: Viewer) -> Response:
 
 
 async def settings(viewer: Viewer) -> Response:
-    return viewer.page(
-        "settings.html",
-        halted=safe_text(await viewer.state.broker.switch.state()),
-        may_admin=Permission.ADMIN in viewer.identity.permissions,
-    )
+    return await viewer.page("settings.html", halted=await viewer.halted())
 
 
 PAGES: tuple[tuple[str, str, Draw], ...] = (
     ("/", "inbox", inbox),
     ("/requests/{request_id}", "request_page", inbox),
     ("/fragments/list", "list_part", list_part),
+    ("/fragments/rows", "rows_part", rows_part),
     ("/fragments/requests/{request_id}", "card_part", card_part),
     ("/fragments/selection", "selection", selection),
     ("/runs", "runs_page", runs),
@@ -238,9 +268,23 @@ def page_routes(dispatch: Dispatch) -> list[BaseRoute]:
     ]
 
 
+def no_such_page(request: Request) -> Response:
+    """What is said of a path that nothing is at."""
+    language = _language(request)
+    return _problem_page(language, root_path(request), ProblemRaised(404, "not-found", language("problem.not_found")))
+
+
+def root_path(request: Request) -> str:
+    """Where the pages are below the host: empty, or where an application mounted them."""
+    return str(request.scope.get("root_path", "")).rstrip("/")
+
+
+def _language(request: Request) -> Language:
+    return language_for(request.cookies.get(COOKIE, ""), request.headers.get("accept-language", ""))
+
+
 async def _answered(dispatch: Dispatch, draw: Draw, request: Request) -> Response:
-    language = language_for(request.cookies.get(COOKIE, ""), request.headers.get("accept-language", ""))
-    base = str(request.scope.get("root_path", "")).rstrip("/")
+    language, base = _language(request), root_path(request)
     path = request.url.path.removeprefix(base)
     try:
         identity = await dispatch.admitted(request, Permission.READ, writes=False)

@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import Field
 
 from signoff.core.card import Card, card_for
-from signoff.core.inbox_row import Item, agreed
+from signoff.core.inbox_row import Item
+from signoff.core.quorum import approvers
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import status_of
@@ -53,6 +54,8 @@ class VoteView(ApiModel):
     stands_for: str
     approved: bool
     edited: bool
+    args: dict[str, Any] | None = Field(description="Where other arguments were approved: these, secrets masked.")
+    args_digest: str = Field(description="Of the arguments that it is for.")
     note: str
     at: datetime | None
 
@@ -75,7 +78,7 @@ class RequestView(ApiModel):
     problem: str
     role: str | None
     quorum: int
-    agreed: int
+    agreed: int = Field(description="How many have approved exactly these arguments, and count.")
     status: str
     requester: str
     owners: list[str]
@@ -156,7 +159,7 @@ def view_of(request: ApprovalRequest, viewer: str = "", *, read: bool = False) -
         problem=problem,
         role=visible(request.requirement.role) if request.requirement.role is not None else None,
         quorum=request.requirement.quorum,
-        agreed=agreed(request),
+        agreed=len(approvers(request.requirement, request.votes, args_digest_of(request), request.parties)),
         status=safe_text(status.title, secrets=request.secrets),
         requester=visible(request.requester),
         owners=[visible(one) for one in request.owners],
@@ -170,7 +173,9 @@ def view_of(request: ApprovalRequest, viewer: str = "", *, read: bool = False) -
                 via=visible(vote.by.via),
                 stands_for=visible(vote.stands_for.name) if vote.stands_for is not None else "",
                 approved=vote.decision.approved,
-                edited=vote.decision.edited_args is not None,
+                edited=(edited := vote.decision.edited_args) is not None,
+                args=dict(redact(edited, secrets=request.secrets).args) if edited is not None else None,
+                args_digest=vote.args_digest,
                 note=safe_text(vote.decision.note, secrets=request.secrets),
                 at=vote.at,
             )

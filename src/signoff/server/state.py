@@ -31,6 +31,10 @@ class RunControl(Protocol):
         """Have a run looked at now: it goes on if it can. Raises `RunError` where it cannot."""
         ...
 
+    async def hindrance(self, run_id: str) -> str:
+        """Why a run that could go on cannot go on here; empty where it can. Not yet safe to show."""
+        ...
+
     def workers(self) -> Mapping[str, str]:
         """What can be started, by name, each with what it is for."""
         ...

@@ -13,12 +13,14 @@ from signoff.core.visible import CLOSE, OPEN
 
 LONGEST_COLOURED = 2_000
 """Characters of a line: longer ones are shown without colours of their syntax."""
-LONGEST_READ = 20_000
+MOST_COLOURED = 50_000
+"""Characters of a diff: lines after them are shown without colours of their syntax."""
+LONGEST_READ = 8_000
 """Characters of a command or of SQL: longer ones are not looked through again for what decided."""
 _SHELL = frozenset({"command", "cmd"})
 _SQL = frozenset({"sql", "query", "statement"})
 _KINDS = {"+": "added", "-": "removed", "@": "place", "": "heading", " ": "same"}
-_MARKER = re.compile(rf"{OPEN}(?P<mask>masked'* )?[^{CLOSE}]*{CLOSE}")
+_MARKER = re.compile(rf"{OPEN}(?P<mask>masked'* )?[^{OPEN}{CLOSE}]*{CLOSE}")
 _WORDS = frozenset(
     "and as assert async await break case catch class const continue def default del delete do elif else enum except "
     "export extends false finally fn for from func function if impl import in insert interface is let match mod none "
@@ -26,11 +28,14 @@ _WORDS = frozenset(
     "type update use var where while with yield".split()
 )
 _SYNTAX = re.compile(
-    r"""(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`)"""
+    r"""(?P<string>"(?:[^"\\]|\\.)*(?:"|\\?\Z)|'(?:[^'\\]|\\.)*(?:'|\\?\Z)|`[^`]*(?:`|\Z))"""
     r"""|(?P<comment>(?:^|(?<=\s))(?:\#|//|--\s).*)"""
     r"""|(?P<number>\b\d[\d_.]*\b)"""
-    r"""|(?P<word>\b[A-Za-z_]+\b)"""
+    r"""|(?P<word>\b[A-Za-z_]+\b)""",
+    re.DOTALL,
 )
+"""A string that nothing closes goes on to the end of its line, so that every string that begins also ends: none is
+looked through twice, and whoever writes a diff cannot make it take long."""
 
 
 class Piece(NamedTuple):
@@ -56,10 +61,12 @@ class DiffLine:
 def diff_lines(diff: str) -> list[DiffLine]:
     """A unified diff whose texts are safe already, line by line."""
     found: list[DiffLine] = []
+    left = MOST_COLOURED
     for mark, line in marked_lines(diff):
         changed = mark in ("+", "-", " ")
         text = line[1:] if changed else line
-        pieces = tuple(_coloured(text)) if changed else (Piece(text),)
+        left -= len(text)
+        pieces = tuple(_coloured(text) if left >= 0 else marked(text)) if changed else (Piece(text),)
         found.append(DiffLine(_KINDS[mark], mark if mark in ("+", "-") else " " if changed else "", pieces))
     return found
 

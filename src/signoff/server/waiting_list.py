@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from signoff.broker import Broker
+from signoff.core.comment import unanswered
 from signoff.core.inbox_row import Item
-from signoff.core.request import State
+from signoff.core.lifecycle import OPEN
+from signoff.core.quorum import approvers
+from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_context import shortened
 from signoff.core.safe import kept_text, safe_text
 from signoff.core.visible import visible
@@ -32,11 +35,14 @@ class ListRow:
     role: str
     quorum: int
     votes: int
+    """How many have approved what is on the card, and count."""
     assigned: str
     opened_at: datetime
     deadline: datetime | None
     escalated: bool
     is_unknown: bool
+    questions: int
+    """How many were asked back and not answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +92,24 @@ async def waiting_list(broker: Broker, after: str = "", *, part: int = PART) -> 
     return await broker.store.read(work)
 
 
+async def waiting_rows(broker: Broker, ids: Sequence[str]) -> WaitingList:
+    """Those of some requests that still wait, in the order of the list."""
+
+    def work(tx: Transaction) -> WaitingList:
+        found = (tx.requests.get(one) for one in ids)
+        items = [_item(one) for one in found if one is not None and one.state in OPEN]
+        count = tx.listings.waiting(most=MOST_COUNTED + 1)
+        return WaitingList(
+            groups=tuple(_groups(tx, sorted(items, key=lambda one: (one.opened_at, one.id)))),
+            count=min(count, MOST_COUNTED),
+            more=count > MOST_COUNTED,
+            last="",
+        )
+
+    await broker.sweep()
+    return await broker.store.read(work)
+
+
 def _groups(tx: Transaction, items: Sequence[Item]) -> list[RunGroup]:
     """Runs in the order of their oldest request; what belongs to no run stays alone, by its workers."""
     by_run: dict[tuple[str, str], list[Item]] = {}
@@ -100,13 +124,13 @@ def _groups(tx: Transaction, items: Sequence[Item]) -> list[RunGroup]:
                 run=visible(run_id),
                 task=safe_text(task),
                 worker=visible(worker or rows[0].worker),
-                rows=tuple(map(_row, rows)),
+                rows=tuple(_row(tx, one) for one in rows),
             )
         )
     return found
 
 
-def _row(item: Item) -> ListRow:
+def _row(tx: Transaction, item: Item) -> ListRow:
     return ListRow(
         id=item.id,
         title=kept_text(item.title),
@@ -114,12 +138,39 @@ def _row(item: Item) -> ListRow:
         worker=visible(item.worker),
         role=visible(item.role),
         quorum=item.quorum,
-        votes=item.votes,
+        votes=_agreed(tx, item),
         assigned=visible(item.assigned),
         opened_at=item.opened_at,
         deadline=item.deadline,
         escalated=item.escalated,
         is_unknown=item.state is State.UNKNOWN,
+        questions=len(unanswered(tx.comments.of(item.id))),
+    )
+
+
+def _agreed(tx: Transaction, item: Item) -> int:
+    """Votes that count: some are for other arguments, or for the role that was asked first."""
+    request = tx.requests.get(item.id) if item.votes and item.quorum > 1 else None
+    if request is None:
+        return item.votes
+    return len(approvers(request.requirement, request.votes, request.args_digest, request.parties))
+
+
+def _item(request: ApprovalRequest) -> Item:
+    assert request.opened_at is not None, "a request that is kept was opened"
+    return replace(
+        _place_of(request.id, request.opened_at),
+        state=request.state,
+        title=request.title,
+        tool=request.tool_name,
+        worker=" > ".join(request.worker),
+        run=request.run,
+        role=request.requirement.role or "",
+        quorum=request.requirement.quorum,
+        votes=len(request.votes),
+        assigned=request.assigned,
+        deadline=request.deadline,
+        escalated=request.escalated,
     )
 
 

@@ -109,7 +109,7 @@ class ServedRuns:
             raise RunTaken(f"run {run.id} goes on already")
         if status.word == "waiting":
             raise RunError(f"run {run.id} waits for an answer")
-        if why := self._cannot(run) or ("" if self._projects.of(run) is not None else "it belongs to no project here"):
+        if why := self._hindrance(run):
             raise RunError(f"run {run.id} cannot go on here: {why}")
         if self._drains:
             raise RunError("this server is about to end, and goes on with nothing")
@@ -121,6 +121,10 @@ class ServedRuns:
 
         await self._broker.store.write("adopt", work)
         self.running.look_at(run.id)
+
+    async def hindrance(self, run_id: str) -> str:
+        """Why a run that could go on cannot go on here; empty where it can."""
+        return self._hindrance(await self._broker.runs.get(run_id))
 
     def workers(self) -> Mapping[str, str]:
         """What can be started, by name, each with what it is for."""
@@ -167,6 +171,9 @@ class ServedRuns:
     def _home(self, channel: str) -> tuple[Settings, str]:
         project = self._projects.of_channel(channel)
         return project.settings, project.directory
+
+    def _hindrance(self, run: SavedRun) -> str:
+        return self._cannot(run) or ("" if self._projects.of(run) is not None else "it belongs to no project here")
 
     def _cannot(self, run: SavedRun) -> str:
         if self._projects.of(run) is None:

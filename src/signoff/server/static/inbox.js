@@ -14,11 +14,16 @@ const GRACE = 400; // a card has to be there for so long before a key decides ab
 let saidUntil = 0;
 function say(text) {
   const place = $("#said");
+  ($("dialog[open]") ?? document.body).append(place); // what is behind an open dialog is neither seen nor heard
   place.textContent = "";
   setTimeout(() => { place.textContent = text; }, 30); // the same text twice is said twice
   clearTimeout(saidUntil);
   saidUntil = setTimeout(() => { place.textContent = ""; }, 8000);
 }
+document.addEventListener("close", (event) => { // of a dialog
+  if (event.target.contains($("#said"))) document.body.append($("#said"));
+  refreshCard(); // it was left as it is meanwhile
+}, true);
 const filled = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 const counted = (name, n) => filled(texts[n === 1 ? `${name}_one` : `${name}_other`], { n });
 
@@ -28,8 +33,32 @@ class Refused extends Error {
   constructor(problem, status) {
     super(problem.detail ?? problem.title ?? `${status}`);
     this.status = status;
+    this.word = `${problem.type ?? ""}`.replace("urn:signoff:", "");
     this.problems = problem.problems ?? [];
   }
+}
+
+// A text that is JSON already, and goes out as it is: a number is not turned into one of JavaScript's, which would
+// change what is large or fine.
+class Raw { constructor(text) { this.text = text; } }
+function jsonText(value, indent = "", step = "") {
+  if (value instanceof Raw) return value.text;
+  const inner = indent + step;
+  const around = (open, parts, close) => (parts.length ? `${open}${step ? `\n${inner}` : ""}${parts.join(step ? `,\n${inner}` : ",")}${step ? `\n${indent}` : ""}${close}` : open + close);
+  if (Array.isArray(value)) return around("[", value.map((one) => jsonText(one, inner, step)), "]");
+  if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null";
+  const named = Object.entries(value).filter(([, one]) => one !== undefined);
+  return around("{", named.map(([name, one]) => `${JSON.stringify(name)}:${step ? " " : ""}${jsonText(one, inner, step)}`), "}");
+}
+
+async function fetched(address, how) {
+  try { return await fetch(address, how); } catch { throw new Refused({ detail: texts.offline }, 0); }
+}
+function sessionEnded() { // what was written stays on the page, and comes back with whoever signs in again
+  $("#ended a").href = `${location.pathname}${location.search}`; // it sends whoever is not signed in to do so
+  $("#ended").hidden = false;
+  $("#connection").textContent = "";
+  source?.close();
 }
 
 async function api(method, path, body) {
@@ -39,21 +68,22 @@ async function api(method, path, body) {
   let sent;
   for (let attempt = 0; ; attempt++) { // the same key: what was done already is not done again
     try {
-      sent = await fetch(`${base}/api/v1${path}`, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+      sent = await fetched(`${base}/api/v1${path}`, { method, headers, body: body === undefined ? undefined : jsonText(body) });
       break;
     } catch (error) {
-      if (attempt >= 2) throw new Refused({ detail: texts.offline }, 0);
+      if (attempt >= 2) throw error;
       await new Promise((done) => setTimeout(done, 400 * (attempt + 1)));
     }
   }
   const data = await sent.json().catch(() => ({}));
-  if (sent.status === 401) { location.assign(`${base}/sign-in?next=${encodeURIComponent(location.pathname.slice(base.length))}`); }
+  if (sent.status === 401) sessionEnded();
   if (!sent.ok) throw new Refused(data, sent.status);
   return data;
 }
 
 async function part(path) {
-  const sent = await fetch(`${base}/fragments${path}`, { headers: { accept: "text/html" } });
+  const sent = await fetched(`${base}/fragments${path}`, { headers: { accept: "text/html" } });
+  if (sent.status === 401) sessionEnded();
   if (!sent.ok) throw new Refused({ detail: `${sent.status}` }, sent.status);
   const made = document.createElement("template");
   made.innerHTML = await sent.text(); // made by our own server, which escapes all that others wrote
@@ -71,6 +101,7 @@ async function trying(work) {
 // --- the card ---
 
 const card = () => $("#card");
+const WAITS = new Set(["pending", "unknown"]); // for a person
 const cardId = () => card()?.dataset.id;
 const at = (id, rest = "") => `/requests/${encodeURIComponent(id)}${rest}`;
 let steadySoon = 0;
@@ -95,6 +126,7 @@ async function loadCard(id, { push = true, focus = false } = {}) {
   const wasOn = cardId();
   if (wasOn !== id) { markCurrent(id); delete $("#detail").dataset.steady; }
   const content = await trying(() => part(at(id)));
+  if (!content && wanted === id) { markCurrent(cardId()); if (card()) newCard(); } // it is not there: all stays as it was
   if (!content || wanted !== id) return;
   placeCard(content);
   if (wasOn !== id) { newCard(); $("#detail").scrollTop = 0; }
@@ -102,60 +134,95 @@ async function loadCard(id, { push = true, focus = false } = {}) {
   document.body.classList.add("on-card");
   document.body.classList.remove("on-list");
   markCurrent(id);
+  if (wasOn && wasOn !== id) look(wasOn, false);
   look();
   if (focus) $("#card-title")?.focus({ preventScroll: true });
 }
 
+// The card of the same request is changed where it differs, and only there: what somebody is writing, where they are in
+// it, and what they unfolded stays.
 function placeCard(content) {
   const place = $("#detail");
-  const kept = keepDrafts();
-  place.replaceChildren(content);
-  restoreDrafts(kept);
+  const now = card();
+  const fresh = $("#card", content);
+  if (now && fresh && now.dataset.id === fresh.dataset.id) {
+    const focused = now.contains(document.activeElement);
+    if (fresh.dataset.digest !== now.dataset.digest) endHold();
+    morph(now, fresh);
+    for (const one of $$('[data-do="send-edit"]', now)) lock(one, $('[data-do="approve"]', now)?.getAttribute("aria-disabled") === "true");
+    if (focused && !now.contains(document.activeElement)) { newCard(); $("#card-title")?.focus({ preventScroll: true }); }
+  } else {
+    place.replaceChildren(content);
+    restoreDraft();
+  }
   dress(place);
 }
-
-// What somebody is writing survives that the card is drawn anew.
-function keepDrafts() {
-  const now = card();
-  if (!now) return null;
-  const form = $('[data-form="edit"]', now);
-  return {
-    id: now.dataset.id, digest: now.dataset.digest,
-    note: $("#note", now)?.value ?? "", comment: $("#comment-box", now)?.value ?? "",
-    edit: form && !form.hidden ? form : null,
-    open: $$("details[data-must-read]", now).map((one) => one.open),
-    more: $(".more-actions", now)?.open ?? false,
-    focus: document.activeElement?.id ?? "", scroll: $("#detail").scrollTop,
-  };
-}
-function restoreDrafts(kept) {
-  const now = card();
-  if (!kept || !now || now.dataset.id !== kept.id) return;
-  if ($("#note", now)) $("#note", now).value = kept.note;
-  if ($("#comment-box", now)) $("#comment-box", now).value = kept.comment;
-  if ($(".more-actions", now)) $(".more-actions", now).open = kept.more;
-  if (now.dataset.digest === kept.digest) {
-    $$("details[data-must-read]", now).forEach((one, index) => { one.open = one.open || kept.open[index]; });
-    const form = $('[data-form="edit"]', now);
-    if (kept.edit && form) form.replaceWith(kept.edit);
+const lock = (button, is) => { if (is) button.setAttribute("aria-disabled", "true"); else button.removeAttribute("aria-disabled"); };
+const keyOf = (node) => (node.nodeType !== 1 ? `${node.nodeType}` : `${node.tagName} ${"own" in node.dataset} ${node.id || node.dataset.key || node.dataset.lock || node.getAttribute("aria-labelledby") || node.dataset.do || ""}`);
+const KEPT = new Set(["open", "data-was-read", "data-sent"]);
+function morph(old, fresh) {
+  if (old.nodeType !== 1) { if (old.data !== fresh.data) old.data = fresh.data; return; }
+  if (old.hasAttribute("data-own")) return; // the script's own
+  const kept = (name) => KEPT.has(name) || (name === "class" && old.classList.contains("holding"));
+  for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name) && !kept(name)) old.removeAttribute(name);
+  for (const { name, value } of [...fresh.attributes]) if (old.getAttribute(name) !== value && !(old.hasAttribute(name) && kept(name))) old.setAttribute(name, value);
+  if (old.tagName === "TEXTAREA") return;
+  let at = old.firstChild;
+  for (const child of [...fresh.childNodes]) {
+    let same = at;
+    while (same && keyOf(same) !== keyOf(child)) same = same.contains(document.activeElement) ? null : same.nextSibling;
+    if (!same) { old.insertBefore(child, at); continue; }
+    while (at !== same) { const next = at.nextSibling; at.remove(); at = next; }
+    morph(same, child);
+    at = same.nextSibling;
   }
-  $("#detail").scrollTop = kept.scroll;
-  if (kept.focus) document.getElementById(kept.focus)?.focus({ preventScroll: true });
+  while (at) { const next = at.nextSibling; at.remove(); at = next; }
+}
+
+// What somebody writes stays with its request, also while they look at another one or sign in again.
+const WRITTEN = ["note", "comment-box", "answers"];
+const DRAFTS = `signoff_drafts ${document.body.dataset.me}`;
+const drafts = (() => { try { return JSON.parse(sessionStorage.getItem(DRAFTS)) ?? {}; } catch { return {}; } })();
+function keepDraft() {
+  const id = cardId();
+  if (!id) return;
+  const written = WRITTEN.map((one) => [one, document.getElementById(one)?.value ?? ""]).filter(([, text]) => text);
+  if (written.length) drafts[id] = Object.fromEntries(written); else delete drafts[id];
+  try { sessionStorage.setItem(DRAFTS, JSON.stringify(drafts)); } catch { /* then they last as long as the page */ }
+}
+function restoreDraft() {
+  for (const [id, text] of Object.entries(drafts[cardId()] ?? {})) if ($(`#${id}`)) $(`#${id}`).value = text;
+  drawAnswering();
+}
+document.addEventListener("input", (event) => { if (WRITTEN.includes(event.target.id)) keepDraft(); });
+function drawAnswering() { // which question the text is an answer to
+  const question = $("#answers")?.value;
+  const place = $("#answering");
+  if (!place) return;
+  const text = question && $(".comment-text", document.getElementById(`comment-${question}`) ?? document.createElement("i"))?.textContent.trim();
+  place.hidden = !text;
+  $("[data-question-text]", place).textContent = text || "";
+  $('[data-form="comment"] [value="answer"]').hidden = !text;
+}
+function answerTo(question) {
+  $("#answers").value = question;
+  keepDraft();
+  drawAnswering();
 }
 
 async function refreshCard() {
   const id = cardId();
-  if (!id || $("dialog[open]")) return;
+  if (!id || moving || $("dialog[open]")) return; // once it closes
   const content = await part(at(id)).catch(() => null);
-  const fresh = content && $("#card", content);
+  const made = content && $("#card", content);
   const now = card();
-  if (!fresh || !now || now.dataset.id !== id) return;
-  const changed = fresh.dataset.state !== now.dataset.state;
-  if (fresh.dataset.digest !== now.dataset.digest) newCard();
+  if (!made || !now || now.dataset.id !== id || moving || $("dialog[open]")) return;
+  const isOther = made.dataset.state !== now.dataset.state;
+  if (made.dataset.digest !== now.dataset.digest) newCard();
   placeCard(content);
-  if (changed) {
+  if (isOther) {
     say($(".outcome-line", card())?.textContent.replace(/\s+/g, " ").trim() ?? texts.settled);
-    if (fresh.dataset.state !== "pending") markGone(id, $(".tag.state", card())?.textContent.trim());
+    if (!WAITS.has(card().dataset.state)) markGone(id, $(".tag.state", card())?.textContent.trim());
   }
 }
 function dress(within) {
@@ -171,13 +238,13 @@ function dress(within) {
 const unread = (within) => $$("details[data-must-read]", within).filter((one) => !one.open && !one.dataset.wasRead);
 async function checkRead() {
   const now = card();
-  const lock = now && $('[data-lock="unread"]', now);
-  if (!lock || unread(now).length || lock.dataset.sent) return;
-  lock.dataset.sent = "yes";
-  if ((await trying(() => api("POST", at(now.dataset.id, "/read"), { args_digest: now.dataset.digest }))) === undefined) { delete lock.dataset.sent; return; }
+  const waiting = now && $('#locked [data-lock="unread"]', now);
+  if (!waiting || unread(now).length || waiting.dataset.sent) return;
+  waiting.dataset.sent = "yes";
+  if ((await trying(() => api("POST", at(now.dataset.id, "/read"), { args_digest: now.dataset.digest }))) === undefined) { delete waiting.dataset.sent; return; }
   const bar = $("#locked", now);
-  lock.remove();
-  if (!$("[data-lock]", now)) {
+  $('[data-lock="unread"]', bar)?.remove();
+  if (!$("[data-lock]", bar)) {
     bar.hidden = true;
     for (const one of $$("button.approve", now)) one.removeAttribute("aria-disabled");
     say(texts.unlocked);
@@ -197,36 +264,53 @@ document.addEventListener("toggle", (event) => {
 function lockedBy(button) {
   if (!button) return "";
   if (button.getAttribute("aria-disabled") !== "true") return "";
-  return $("#locked")?.textContent.replace(/\s+/g, " ").trim() || texts.locked;
+  const why = document.getElementById(button.dataset.why ?? "locked");
+  return why?.textContent.replace(/\s+/g, " ").trim() || texts.locked;
 }
 
+let sending = false;
 async function vote(decision, more = {}) {
   const now = card();
-  if (!now || now.dataset.state !== "pending") return false;
-  const button = $(`[data-do="${decision}"]`, now);
+  if (!now || now.dataset.state !== "pending" || sending) return false;
+  const button = more.as_voted ? null : $(`[data-do="${decision}"]`, now);
   const locked = lockedBy(button);
   if (locked) { say(`${texts.locked} ${locked}`); return false; }
   const id = now.dataset.id;
   const body = { decision, args_digest: now.dataset.digest, note: $("#note", now)?.value.trim() ?? "", ...more };
   let answer;
+  sending = true;
   try {
     answer = await api("POST", at(id, "/votes"), body);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     if (error.problems.length && $('[data-form="edit"]', now)) showProblems($('[data-form="edit"]', now), error.problems);
-    say([error.status === 409 ? `${texts.settled}:` : texts.failed, error.message, ...error.problems].join(" "));
+    const begin = error.word === "already-settled" ? `${texts.settled}:` : error.word.endsWith("-changed") ? texts.changed : texts.failed;
+    say([begin, error.message, ...error.problems].join(" "));
     if (error.status === 409) await refreshCard();
     return false;
+  } finally { sending = false; }
+  delete drafts[id]?.note;
+  if (cardId() === id) {
+    if ($("#note")) $("#note").value = "";
+    keepDraft();
+    const form = $('[data-form="edit"]');
+    if (form) form.hidden = true;
+    await showCard(id, { push: false });
   }
-  if ($("#note", now)) $("#note", now).value = "";
-  const form = $('[data-form="edit"]', now);
-  if (form) form.hidden = true;
-  await showCard(id, { push: false });
   const settled = answer.state !== "pending";
+  if (settled && cardId() === id) $(".card-head")?.scrollIntoView();
   if (settled) markGone(id, $(".tag.state")?.textContent.trim());
-  say(!settled ? texts.counted : decision === "deny" ? texts.denied : more.args ? texts.edited : texts.approved);
-  currentRow()?.focus({ preventScroll: true });
+  say(decision === "deny" ? texts.denied : !settled ? texts.counted : more.args ? texts.edited : texts.approved);
+  if (cardId() === id) currentRow()?.focus({ preventScroll: true });
   return true;
+}
+
+async function approveThese(button) { // what somebody else approved instead
+  const theirs = button.closest("li");
+  if (unread(theirs).length) { say(`${texts.locked} ${texts.unread}`); return; }
+  const body = { args_digest: card().dataset.digest };
+  if ($("[data-must-read]", theirs) && await trying(() => api("POST", at(cardId(), "/read"), body)) === undefined) return;
+  await vote("approve", { as_voted: button.dataset.digest });
 }
 
 // A button that is held down, by pointer or key, for a second.
@@ -245,11 +329,11 @@ function endHold(done = false) {
   holding = null;
   if (!done) say(texts.hold_on);
 }
-const HELD = { approve: () => vote("approve"), "send-edit": () => sendEdit() };
+const HELD = { approve: () => vote("approve"), "send-edit": () => sendEdit(), "approve-these": approveThese };
 const isHeld = () => card()?.hasAttribute("data-irreversible");
 document.addEventListener("pointerdown", (event) => {
   const button = event.target.closest?.("button.hold");
-  if (button && event.button === 0) beginHold(button, () => HELD[button.dataset.do]());
+  if (button && event.button === 0) beginHold(button, () => HELD[button.dataset.do](button));
 });
 for (const end of ["pointerup", "pointercancel", "pointerleave", "blur"]) {
   document.addEventListener(end, () => endHold(), true);
@@ -258,24 +342,22 @@ document.addEventListener("contextmenu", (event) => { if (event.target.closest?.
 
 // --- editing ---
 
+const own = (what, field) => $$(what, field).find((one) => one.closest("[data-field]") === field);
+const around = (field) => field.parentElement.closest("[data-field]");
+
 function readField(field, problems) {
   const path = JSON.parse(field.dataset.path);
-  const own = (what) => $$(what, field).find((one) => one.closest("[data-field]") === field);
-  if (own("[data-given]") && !own("[data-given]").checked) return { path, given: false };
-  if (own("[data-null]")?.checked) return { path, given: true, value: null };
-  const input = own("[data-value]");
+  if (own("[data-given]", field) && !own("[data-given]", field).checked) return { path, given: false };
+  if (own("[data-null]", field)?.checked) return { path, given: true, value: null };
+  const input = own("[data-value]", field);
   const fail = (text) => { problems.push({ name: path.join("."), text }); input?.setAttribute("aria-invalid", "true"); };
   input?.removeAttribute("aria-invalid");
-  const number = (text) => {
-    // What is no number is sent as it is written: the server says what is wrong with it.
-    const trimmed = text.trim();
-    if (!/^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(trimmed)) return text;
-    return Number(trimmed);
-  };
+  // A number goes out as it is written. What is none is sent as a text: the server says what is wrong with it.
+  const number = (text) => (/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text.trim()) ? new Raw(text.trim()) : text);
   switch (field.dataset.kind) {
     case "object": {
       const value = {};
-      for (const inner of $$("[data-field]", field).filter((one) => one.parentElement.closest("[data-field]") === field)) {
+      for (const inner of $$("[data-field]", field).filter((one) => around(one) === field)) {
         const found = readField(inner, problems);
         if (found.given) value[found.path.at(-1)] = found.value;
       }
@@ -284,11 +366,11 @@ function readField(field, problems) {
     case "list":
       return { path, given: true, value: $$(".items input", field).map((one) => field.dataset.item === "text" ? one.value : number(one.value)) };
     case "boolean": return { path, given: true, value: input.value === "true" };
-    case "choice": return { path, given: true, value: JSON.parse(input.value) };
+    case "choice": return { path, given: true, value: new Raw(input.value) };
     case "integer": return { path, given: true, value: number(input.value) };
     case "number": return { path, given: true, value: number(input.value) };
     case "json":
-      try { return { path, given: true, value: JSON.parse(input.value) }; } catch (error) {
+      try { JSON.parse(input.value); return { path, given: true, value: new Raw(input.value.trim()) }; } catch (error) {
         fail(`${texts.not_json} ${error.message}`);
         return { path, given: true, value: input.value };
       }
@@ -296,22 +378,25 @@ function readField(field, problems) {
   }
 }
 
-function readForm(form) {
-  const problems = [];
-  const raw = $("[data-raw]", form);
-  if (raw && (raw.hasAttribute("data-only") || raw.closest("details")?.open)) {
-    try {
-      return { args: JSON.parse(raw.value), problems };
-    } catch (error) {
-      return { args: null, problems: [{ name: "", text: `${texts.not_json} ${error.message}` }] };
-    }
-  }
+function readFields(form, problems = []) {
   const args = {};
   for (const field of $$("[data-fields] > [data-field]", form)) {
     const found = readField(field, problems);
     if (found.given) args[found.path[0]] = found.value;
   }
   return { args, problems };
+}
+
+function readForm(form) {
+  const raw = $("[data-raw]", form);
+  if (!(raw && (raw.hasAttribute("data-only") || raw.closest("details")?.open))) return readFields(form);
+  try {
+    const found = JSON.parse(raw.value);
+    if (found === null || typeof found !== "object" || Array.isArray(found)) throw new Error("{ … }");
+    return { args: new Raw(raw.value.trim()), problems: [] };
+  } catch (error) {
+    return { args: null, problems: [{ name: "", text: `${texts.not_json} ${error.message}` }] };
+  }
 }
 
 function showProblems(form, problems) {
@@ -338,37 +423,127 @@ async function checkForm(form) {
   return found.length ? null : args;
 }
 
+// Whoever writes into a field wants it sent: it is not null, and all that is around it is given.
+function touched(field) {
+  for (let one = field; one; one = around(one)) {
+    const [given, none] = [own("[data-given]", one), own("[data-null]", one)];
+    if (given) given.checked = true;
+    if (none) none.checked = false;
+  }
+}
 let checkSoon = 0;
 document.addEventListener("input", (event) => {
   const form = event.target.closest?.('[data-form="edit"]');
   if (!form) return;
   const field = event.target.closest("[data-field]");
-  const given = field && $$("[data-given]", field).find((one) => one.closest("[data-field]") === field);
-  if (given && !event.target.matches("[data-given], [data-null]")) given.checked = true;
+  if (field && !event.target.matches("[data-given], [data-null]")) touched(field);
+  else if (field && event.target.checked) {
+    const given = own("[data-given]", field);
+    if (given) given.checked = true;
+    touched(around(field));
+  }
   clearTimeout(checkSoon);
   checkSoon = setTimeout(() => checkForm(form), 350);
 });
-// The raw text begins with what the fields hold.
+// The JSON begins with what the fields hold, and goes back into them.
 document.addEventListener("toggle", (event) => {
-  const raw = event.target.matches?.("details.raw") && event.target.open && $("[data-raw]", event.target);
-  if (!raw) return;
-  const { args } = readForm({ querySelector: () => null, querySelectorAll: (what) => event.target.closest("form").querySelectorAll(what) });
-  raw.value = JSON.stringify(args, null, 2);
+  if (!event.target.matches?.("details.raw")) return;
+  const form = event.target.closest("form");
+  const raw = $("[data-raw]", form);
+  if (event.target.open) {
+    raw.value = jsonText(readFields(form).args, "", "  ");
+    raw.dataset.begun = raw.value;
+  } else if (raw.value !== raw.dataset.begun && !fillForm(form, raw.value)) {
+    event.target.open = true;
+    say(texts.only_json);
+  }
 }, true);
+
+// JSON with its numbers as they are written; null where it is none, or where an old browser would change them.
+function parsed(text) {
+  try {
+    return JSON.parse(text, (_, value, context) => {
+      if (typeof value !== "number") return value;
+      if (!context && !Number.isSafeInteger(value)) throw new RangeError("this browser would change it");
+      return new Raw(context?.source ?? `${value}`);
+    });
+  } catch { return null; }
+}
+const sorted = (value) => (Array.isArray(value) ? value.map(sorted) : value === null || typeof value !== "object" || value instanceof Raw ? value : Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)).map(([name, one]) => [name, sorted(one)])));
+const isSame = (one, other) => one === other || (parsed(one) !== null && jsonText(sorted(parsed(one))) === jsonText(sorted(parsed(other))));
+
+// Puts JSON into the fields; whether they can hold all of it.
+function fillForm(form, text) {
+  const args = parsed(text);
+  const fields = $$("[data-fields] > [data-field]", form);
+  if (!fits(fields, args)) return false;
+  fill(fields, args);
+  return true;
+}
+const inner = (field) => $$("[data-field]", field).filter((one) => around(one) === field);
+const nameOf = (field) => JSON.parse(field.dataset.path).at(-1);
+function fits(fields, args) {
+  if (args === null || typeof args !== "object" || Array.isArray(args) || args instanceof Raw) return false;
+  const names = new Set(fields.map(nameOf));
+  if (Object.keys(args).some((name) => !names.has(name))) return false;
+  return fields.every((field) => {
+    const value = args[nameOf(field)];
+    if (value === undefined) return Boolean(own("[data-given]", field));
+    if (value === null && own("[data-null]", field)) return true;
+    switch (field.dataset.kind) {
+      case "object": return fits(inner(field), value);
+      case "list": return Array.isArray(value) && value.every((one) => (field.dataset.item === "text" ? typeof one === "string" && !/[\r\n]/.test(one) : one instanceof Raw));
+      case "boolean": return typeof value === "boolean";
+      case "choice": return [...own("[data-value]", field).options].some((one) => one.value === jsonText(value));
+      case "integer": case "number": return value instanceof Raw;
+      case "json": return true;
+      case "lines": return typeof value === "string" && !value.includes("\r");
+      default: return typeof value === "string" && !/[\r\n]/.test(value);
+    }
+  });
+}
+function fill(fields, args) {
+  for (const field of fields) {
+    const value = args[nameOf(field)];
+    const [given, none, input] = [own("[data-given]", field), own("[data-null]", field), own("[data-value]", field)];
+    if (given) given.checked = value !== undefined;
+    if (none) none.checked = value === null;
+    if (value === undefined || (value === null && none)) continue;
+    if (field.dataset.kind === "object") fill(inner(field), value);
+    else if (field.dataset.kind === "list") {
+      $(".items", field).replaceChildren();
+      for (const one of value) addItem($('[data-do="add-item"]', field), one instanceof Raw ? one.text : one);
+    } else input.value = typeof value === "string" && field.dataset.kind !== "json" && field.dataset.kind !== "choice" ? value : jsonText(value, "", field.dataset.kind === "json" ? "  " : "");
+  }
+}
+function addItem(button, text = "") {
+  const item = document.createElement("li");
+  const input = Object.assign(document.createElement("input"), { dir: "auto", value: text });
+  input.setAttribute("aria-label", button.dataset.label);
+  const drop = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: button.dataset.drop });
+  drop.dataset.do = "drop-item";
+  item.append(input, " ", drop);
+  button.previousElementSibling.append(item);
+  return input;
+}
 
 async function sendEdit() {
   const form = $('[data-form="edit"]');
   clearTimeout(checkSoon);
   const args = await checkForm(form);
-  if (args !== null) await vote("approve", { args });
+  if (args === null) return;
+  if (isSame(jsonText(args), form.dataset.begun)) { say(texts.unchanged); return; }
+  await vote("approve", { args });
 }
 
 function openEdit() {
   const form = $('[data-form="edit"]');
   if (!form) return;
+  if (form.hidden) form.dataset.begun ??= jsonText(readForm(form).args);
   form.hidden = false;
   $("input, textarea, select", form)?.focus();
 }
+const isEditing = () => Boolean($('[data-form="edit"]:not([hidden])'));
 
 // --- what is behind "more" ---
 
@@ -413,22 +588,25 @@ async function ruleDialog() {
     const button = Object.assign(document.createElement("button"), { type: "button", textContent: texts.write_rule });
     button.addEventListener("click", async () => {
       const done = await trying(() => api("POST", at(id, "/rules"), { draft: one.number ?? index + 1, digest: one.digest }));
-      if (done !== undefined) { $("#rule-dialog").close(); say(texts.written); }
+      if (done !== undefined) { $("#rule-dialog").close(); say(card()?.dataset.state === "pending" ? done.told : texts.written); }
     });
-    block.append(text, ...warnings, diff, button);
+    block.append(text, ...warnings, diff, ...($("[data-no-admin]") ? [] : [button]));
     return block;
   });
   for (const why of found.refused ?? []) made.push(Object.assign(document.createElement("p"), { className: "hint", textContent: why }));
   if (!drafts.length) made.unshift(Object.assign(document.createElement("p"), { textContent: texts.no_drafts }));
   $("[data-drafts]").replaceChildren(...made);
+  $("[data-rule-waits]").hidden = card()?.dataset.state !== "pending";
   $("#rule-dialog").showModal();
 }
 
 async function claimOrRelease(release) {
+  const locked = release ? "" : lockedBy($('[data-do="claim"]'));
+  if (locked) { say(`${texts.locked} ${locked}`); return; }
   const done = await trying(() => api("POST", at(cardId(), release ? "/release" : "/claim"), {}));
   if (done === undefined) return;
   await refreshCard();
-  say(release ? texts.released : texts.claimed);
+  say([release ? texts.released : texts.claimed, done.warning].join(" ").trim());
 }
 
 // --- the list ---
@@ -463,41 +641,88 @@ function markGone(id, word = texts.gone) {
   drawBulk();
 }
 
-// Rows never move by themselves: what is new is counted on a button, what is settled is marked where it stands.
-let fresh = null;
-async function refreshList() {
+// Rows never move by themselves: what is new is counted on a button, what changes changes where it stands, and what is
+// settled is marked there. What happened to which request, the stream tells.
+const fresh = new Map(); // rows of requests that are new, by id
+const PART = 100;
+async function refreshRows(about) {
   if (!listPlace()) return;
-  const content = await part("/list").catch(() => null);
-  if (!content) return;
+  const all = !about.size; // whatever happened
+  const ids = all ? [...rows().map((one) => one.dataset.row), ...fresh.keys()] : [...about];
+  const here = new Map();
+  let content = null;
+  for (let from = 0; from < Math.max(1, ids.length); from += PART) {
+    content = await part(`/rows?${ids.slice(from, from + PART).map((id) => `id=${encodeURIComponent(id)}`).join("&")}`).catch(() => null);
+    if (!content) return;
+    for (const group of $$(".group", content)) for (const item of $$(".item", group)) here.set(item.dataset.id, { item, group });
+  }
+  if (all && !$('[data-do="more"]', listPlace())) { // those after the last one
+    const last = [...ids].at(-1) ?? "";
+    const rest = await part(`/list?after=${encodeURIComponent(last)}`).catch(() => null);
+    for (const group of rest ? $$(".group", rest) : []) for (const item of $$(".item", group)) here.set(item.dataset.id, { item, group });
+  }
   const groups = $(".groups", content);
   setCount(Number(groups.dataset.count), groups.dataset.more === "yes");
-  const there = new Set($$(".row", groups).map((one) => one.dataset.row));
-  const shown = rows().map((one) => one.dataset.row);
-  const isWhole = !groups.dataset.next; // else a row may wait further down
-  for (const id of shown) if (!there.has(id) && isWhole) { if (!gone.has(id)) markGone(id); }
-  const known = new Set(shown);
-  const news = [...there].filter((id) => !known.has(id));
-  fresh = content;
-  if (news.length && !shown.filter((id) => !gone.has(id)).length) { takeFresh(); say(filled(texts.arrived, { n: news.length })); return; }
+  setHalted(groups.dataset.halted);
+  for (const id of ids) if (!here.has(id)) { fresh.delete(id); if (rowOf(id) && !gone.has(id)) markGone(id); }
+  for (const [id, { item, group }] of here) {
+    const row = rowOf(id);
+    if (!row) { fresh.set(id, { item, group }); continue; }
+    morph($(".row-facts", row), $(".row-facts", item));
+    if (gone.delete(id)) { // it waits again: nobody knows how its call ended
+      row.closest(".item").classList.remove("is-gone");
+      $("[data-pick]", row.closest(".item")).disabled = false;
+    }
+  }
+  tick();
+  drawFresh();
+}
+function drawFresh() {
   const button = $('[data-do="new"]');
   const before = Number(button.dataset.n ?? 0);
-  button.dataset.n = news.length;
-  button.hidden = !news.length;
-  button.textContent = news.length ? counted("new", news.length) : "";
-  if (news.length > before) say(filled(texts.arrived, { n: news.length }));
+  if (fresh.size > before) say(counted("arrived", fresh.size));
+  if (fresh.size && !rows().some((one) => !gone.has(one.dataset.row))) { takeFresh(); return; }
+  button.dataset.n = fresh.size;
+  button.hidden = !fresh.size;
+  button.textContent = fresh.size ? counted("new", fresh.size) : "";
+}
+function setHalted(text) {
+  const place = $("[data-halt]");
+  if ($("bdi", place).textContent === text) return;
+  $("bdi", place).textContent = text;
+  place.hidden = !text;
+  refreshCard(); // it says what happens after a yes
 }
 
+// Puts rows at the end, each with those of its run.
+function append(items) {
+  const groups = $(".groups", listPlace());
+  $(".empty", groups)?.remove();
+  for (const { item, group } of items) {
+    if (rowOf(item.dataset.id)) continue;
+    let same = $$(".group", groups).find((one) => one.dataset.run === group.dataset.run);
+    if (!same) {
+      same = group.cloneNode(true);
+      $(".rows", same).replaceChildren();
+      groups.insertBefore(same, $('[data-do="more"]', groups));
+    }
+    $(".rows", same).append(item);
+    $("[data-pick]", item).checked = picked.has(item.dataset.id);
+  }
+}
 function takeFresh() {
-  if (!fresh) return;
-  const place = listPlace();
+  if (!fresh.size && !gone.size) return;
   const focused = document.activeElement?.dataset?.row;
-  place.replaceChildren(fresh);
-  fresh = null;
+  for (const id of gone.keys()) {
+    const item = rowOf(id)?.closest(".item");
+    const group = item?.closest(".group");
+    item?.remove();
+    if (group && !$(".item", group)) group.remove();
+  }
   gone.clear();
-  const button = $('[data-do="new"]');
-  button.hidden = true;
-  button.dataset.n = 0;
-  for (const box of $$("[data-pick]", place)) box.checked = picked.has(box.dataset.pick);
+  append([...fresh.values()].sort((one, other) => ($("[data-age]", one.item).dateTime < $("[data-age]", other.item).dateTime ? -1 : 1)));
+  fresh.clear();
+  drawFresh();
   markCurrent(cardId());
   tick();
   if (!card() && rows().length) {
@@ -508,18 +733,18 @@ function takeFresh() {
 
 async function moreRows() {
   const groups = $(".groups", listPlace());
-  const content = await part(`/list?after=${encodeURIComponent(groups.dataset.next)}`).catch(() => null);
+  const content = await trying(() => part(`/list?after=${encodeURIComponent(groups.dataset.next)}`));
   if (!content) return;
   const next = $(".groups", content);
   $('[data-do="more"]', groups)?.remove();
   groups.dataset.next = next.dataset.next;
   const last = rows().at(-1);
-  for (const group of $$(".group", next)) {
-    const same = $$(".group", groups).find((one) => one.dataset.run === group.dataset.run);
-    if (same) $(".rows", same).append(...$$(".item", group)); else groups.append(group);
-  }
+  const items = $$(".group", next).flatMap((group) => $$(".item", group).map((item) => ({ item, group })));
+  for (const { item } of items) fresh.delete(item.dataset.id);
+  append(items);
   const button = $('[data-do="more"]', next);
   if (button) groups.append(button);
+  drawFresh();
   markCurrent(cardId());
   tick();
   last?.focus({ preventScroll: true });
@@ -566,42 +791,51 @@ async function bulkDialog() {
   const content = await trying(() => part(`/selection?${[...picked].map((id) => `id=${encodeURIComponent(id)}`).join("&")}`));
   if (!content) return;
   $("[data-bulk-cards]").replaceChildren(content);
-  $("#bulk-dialog").showModal();
+  if (!$("#bulk-dialog").open) $("#bulk-dialog").showModal();
+  dress($("#bulk-dialog"));
   lockBulk();
 }
+const bulkItems = (decision) => $$(".selected > li").filter((one) => !one.hasAttribute("data-left-out") && !one.dataset.done && !(decision === "approve" && one.hasAttribute("data-no-approve")));
 function lockBulk() {
-  const locked = unread($("[data-bulk-cards]")).length > 0;
+  const locked = bulkItems("approve").some((one) => unread(one).length);
   $("[data-bulk-locked]").hidden = !locked;
-  const button = $('[data-do="bulk-approve"]');
-  if (locked) button.setAttribute("aria-disabled", "true"); else button.removeAttribute("aria-disabled");
+  lock($('[data-do="bulk-approve"]'), locked);
 }
 async function bulkVote(decision) {
   const button = $(`[data-do="bulk-${decision}"]`);
   if (button.getAttribute("aria-disabled") === "true") { say(`${texts.locked} ${$("[data-bulk-locked]").textContent}`); return; }
   const note = $("#bulk-note").value.trim();
-  const items = $$(".selected > li").filter((one) => !one.hasAttribute("data-left-out") && !one.dataset.done);
-  if (decision === "approve") {
-    for (const one of items.filter((item) => $("[data-must-read]", item))) await trying(() => api("POST", at(one.dataset.request, "/read"), { args_digest: one.dataset.digest }));
-  }
-  const votes = items.map((one) => ({ request: one.dataset.request, decision, args_digest: one.dataset.digest, note }));
-  if (!votes.length) return;
-  const answer = await trying(() => api("POST", "/votes", { votes }));
-  if (!answer) return;
-  const outcomes = new Map(answer.results.map((one) => [one.request, one]));
-  let done = 0;
-  for (const item of items) {
-    const outcome = outcomes.get(item.dataset.request);
-    const place = $("[data-came]", item);
-    const failed = !outcome?.ok;
-    place.hidden = false;
-    place.textContent = failed ? `${texts.failed} ${outcome?.problem?.detail ?? ""}` : `✓ ${decision === "deny" ? texts.denied : texts.approved}`;
-    if (failed) continue;
-    done += 1;
-    item.dataset.done = "yes";
-    if (outcome.state !== "pending") markGone(item.dataset.request, decision === "deny" ? texts.denied : texts.approved);
-  }
-  say(`${decision === "deny" ? texts.denied : texts.approved} ${done}/${items.length}`);
-  if (done === items.length) $("#bulk-dialog").close();
+  const items = bulkItems(decision);
+  if (!items.length || sending) return;
+  sending = true;
+  try {
+    if (decision === "approve") {
+      for (const one of items.filter((item) => $("[data-must-read]", item))) await trying(() => api("POST", at(one.dataset.request, "/read"), { args_digest: one.dataset.digest }));
+    }
+    const votes = items.map((one) => ({ request: one.dataset.request, decision, args_digest: one.dataset.digest, note }));
+    const answer = await trying(() => api("POST", "/votes", { votes }));
+    if (!answer) return;
+    const outcomes = new Map(answer.results.map((one) => [one.request, one]));
+    let done = 0;
+    for (const item of items) {
+      const outcome = outcomes.get(item.dataset.request);
+      const place = $("[data-came]", item);
+      place.hidden = false;
+      if (!outcome?.ok) { place.textContent = `${texts.failed} ${outcome?.problem?.detail ?? ""}`; continue; }
+      done += 1;
+      item.dataset.done = "yes";
+      picked.delete(item.dataset.request);
+      const counts = outcome.state === "pending";
+      place.textContent = `✓ ${counts ? texts.counted : decision === "deny" ? texts.denied : texts.approved}`;
+      if (!counts) markGone(item.dataset.request, decision === "deny" ? texts.denied : texts.approved);
+    }
+    for (const box of $$("[data-pick]")) box.checked = picked.has(box.dataset.pick);
+    drawBulk();
+    const words = answer.results.some((one) => one.ok && one.state === "pending") ? texts.counted : decision === "deny" ? texts.denied : texts.approved;
+    say(`${words} ${done}/${items.length}`);
+    if (done && done === $$(".selected > li").length && !picked.size) $("#bulk-dialog").close();
+    else if (done === items.length && picked.size && $$(".selected > li").every((one) => one.dataset.done)) await bulkDialog(); // the rest of them
+  } finally { sending = false; }
   refreshCard();
 }
 
@@ -620,6 +854,7 @@ function tick() {
     const left = (Date.parse(one.dateTime) - now) / 1000;
     const text = left > 0 ? spanText(left, true) : texts.over;
     if (one.textContent !== text) one.textContent = text;
+    one.previousElementSibling.hidden = left <= 0;
     one.classList.toggle("soon", left < 120);
   }
   for (const one of $$("time[data-age]")) {
@@ -634,63 +869,81 @@ setInterval(() => { if (!document.hidden) tick(); }, 1000);
 let source = null;
 let wasLost = false;
 let soon = 0;
+let lastSeen = document.body.dataset.head; // the page shows all up to this event
 const concerned = new Set();
+let everything = false;
 function changed(event) {
+  if (event.lastEventId) lastSeen = event.lastEventId;
   try {
     const data = JSON.parse(event.data);
     if (data.request) concerned.add(data.request);
     if (data.run) concerned.add(data.run);
-  } catch { /* whatever it is about, the page is looked at anew */ }
-  if (soon) return;
-  soon = setTimeout(async () => {
-    soon = 0;
-    const about = new Set(concerned);
+    if (!data.request && !data.run && !data.kind) everything = true;
+  } catch { everything = true; }
+  soon ||= setTimeout(async () => {
+    const about = everything ? new Set() : new Set(concerned);
+    if (!everything && !about.size) about.add(""); // it is about none of them
+    everything = false;
     concerned.clear();
-    await refreshList();
-    if (!about.size || about.has(cardId())) await refreshCard();
-    if ($("[data-timeline]")) refreshRun(about);
+    try {
+      await refreshRows(about);
+      if (!about.size || about.has(cardId()) || about.has(card()?.dataset.run)) await refreshCard();
+      if ($("[data-timeline]")) await refreshRun(about);
+    } finally { soon = 0; }
+    if (concerned.size || everything) changed({ data: '{"kind":"more"}' });
   }, 120);
+}
+const changedAll = () => changed({ data: "{}" });
+function connected(is) {
+  const place = $("#connection");
+  const text = is || !$("#ended").hidden ? "" : place.dataset.lost;
+  if (place.textContent !== text) place.textContent = text;
+  if (is) document.body.dataset.live = "yes"; else delete document.body.dataset.live;
 }
 function listen() {
   if (!$("[data-list], [data-timeline]")) return;
-  source = new EventSource(`${base}/api/v1/events`);
+  source = new EventSource(`${base}/api/v1/events${lastSeen ? `?after=${lastSeen}` : ""}`);
   source.addEventListener("open", () => {
-    document.body.dataset.live = "yes";
+    connected(true);
     if (!wasLost) return;
     wasLost = false;
-    $("#connection").hidden = true;
     say(texts.reconnected);
-    changed({ data: "{}" }); // whatever happened meanwhile
+    changedAll(); // whatever happened meanwhile
   });
+  source.addEventListener("begin", (event) => { lastSeen = event.lastEventId || lastSeen; });
   source.addEventListener("message", changed);
-  source.addEventListener("reset", () => changed({ data: "{}" })); // another store: everything may be another
+  source.addEventListener("reset", (event) => { lastSeen = event.lastEventId; changedAll(); }); // another store
   source.addEventListener("presence", presence);
-  source.addEventListener("error", () => {
-    wasLost = true;
-    delete document.body.dataset.live;
-    $("#connection").hidden = false;
-    if (source.readyState === EventSource.CLOSED) { // the browser gave up; we do not
-      source.close();
-      setTimeout(listen, 1500);
-    }
-  });
+  source.addEventListener("closed", lost);
+  source.addEventListener("error", lost);
 }
+async function lost() { // the connection, or the right to listen: the server says which
+  source.close();
+  wasLost = true;
+  connected(false);
+  const me = await fetch(`${base}/api/v1/me`).catch(() => null);
+  if (me?.status === 401) { sessionEnded(); return; }
+  clearTimeout(listenSoon);
+  listenSoon = setTimeout(listen, 1500);
+}
+let listenSoon = 0;
 async function refreshRun(about) {
   const id = location.pathname.split("/").at(-1);
-  if (about.size && ![...about].some((one) => one.startsWith(id) || id.startsWith(one))) return;
+  if (about.size && ![...about].some((one) => one && (one.startsWith(id) || id.startsWith(one)))) return;
   const sent = await fetch(location.href).catch(() => null);
   if (!sent?.ok) return;
   const page = new DOMParser().parseFromString(await sent.text(), "text/html");
-  $("main").replaceChildren(...$("main", page).childNodes);
+  morph($("main"), $("main", page));
   dress(document);
 }
 
 // --- who else is looking ---
 
-function look() {
-  const id = cardId();
-  if (id && !document.hidden && $("[data-list]")) api("POST", at(id, "/presence"), {}).then(drawWatchers, () => {});
+function look(id = cardId(), looking = !document.hidden) {
+  if (!id || !$("[data-list]") || !$("#ended").hidden) return;
+  api("POST", at(id, "/presence"), { looking }).then((data) => { if (looking && id === cardId()) drawWatchers(data); }, () => {});
 }
+document.addEventListener("visibilitychange", () => look());
 function presence(event) {
   try { drawWatchers(JSON.parse(event.data)); } catch { /* nothing to show */ }
 }
@@ -701,7 +954,7 @@ function drawWatchers(data) {
   place.hidden = !others.length;
   place.textContent = others.length ? `👁 ${texts.watching} ${others.join(", ")}` : "";
 }
-setInterval(look, 15000);
+setInterval(() => { if (!document.hidden) look(); }, 15000);
 
 // --- pointer ---
 
@@ -714,6 +967,7 @@ const ACTIONS = {
     remember("signoff_theme", root.dataset.theme);
   },
   approve: (button) => { if (!button.classList.contains("hold")) vote("approve"); },
+  "approve-these": (button) => { if (!button.classList.contains("hold")) HELD["approve-these"](button); },
   "send-edit": (button) => { if (!button.classList.contains("hold")) sendEdit(); },
   deny: () => vote("deny"),
   edit: openEdit,
@@ -730,25 +984,19 @@ const ACTIONS = {
   "bulk-approve": () => bulkVote("approve"),
   "bulk-deny": () => bulkVote("deny"),
   "close-dialog": (button) => button.closest("dialog").close(),
-  answer: (button) => {
-    const form = $('[data-form="comment"]');
-    form.elements.answers.value = button.dataset.question;
-    $('[value="answer"]', form).hidden = false;
-    $("#comment-box").focus();
+  answer: (button) => { answerTo(button.dataset.question); $("#comment-box").focus(); },
+  "not-that": () => { answerTo(""); $("#comment-box").focus(); },
+  "add-item": (button) => { addItem(button).focus(); touched(button.closest("[data-field]")); },
+  "drop-item": (button) => {
+    const [form, field] = [button.closest("form"), button.closest("[data-field]")];
+    const before = button.closest("li").previousElementSibling;
+    button.closest("li").remove();
+    touched(field);
+    ($("input", before ?? document.createElement("i")) ?? $('[data-do="add-item"]', field)).focus();
+    checkForm(form);
   },
-  "add-item": (button) => {
-    const item = document.createElement("li");
-    const input = Object.assign(document.createElement("input"), { dir: "auto" });
-    input.setAttribute("aria-label", button.dataset.label);
-    const drop = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: button.dataset.drop });
-    drop.dataset.do = "drop-item";
-    item.append(input, " ", drop);
-    button.previousElementSibling.append(item);
-    input.focus();
-  },
-  "drop-item": (button) => { const form = button.closest("form"); button.closest("li").remove(); checkForm(form); },
-  happened: () => told(true),
-  "did-not": () => told(false),
+  happened: (button) => told(button, true),
+  "did-not": (button) => told(button, false),
   "run-resume": async (button) => { if (await trying(() => api("POST", `/runs/${runOf(button)}/resume`, {})) !== undefined) say(texts.resumed); },
   "run-cancel": async (button) => {
     const reason = prompt(texts.why_cancel);
@@ -760,17 +1008,20 @@ const ACTIONS = {
   },
   unhalt: async () => { if (await trying(() => api("DELETE", "/halt")) !== undefined) location.reload(); },
   "sign-out": async () => {
+    sessionStorage.clear();
     await fetch(`${base}/sign-out`, { method: "POST", headers: { "x-signoff-csrf": csrf } }).catch(() => null);
     location.assign(`${base}/`);
   },
 };
 const runOf = (button) => encodeURIComponent(button.closest("[data-run]").dataset.run);
-async function told(happened) {
+async function told(button, happened) {
   const id = cardId();
+  const locked = lockedBy(button);
+  if (locked) { say(`${texts.locked} ${locked}`); return; }
   if (await trying(() => api("POST", at(id, "/outcome"), { happened, note: $("#outcome-note").value.trim() })) === undefined) return;
   await showCard(id, { push: false });
   markGone(id);
-  say(texts.happened);
+  say(happened ? texts.happened : texts.did_not);
 }
 function remember(name, value) {
   document.cookie = `${name}=${value}; path=${base || "/"}; max-age=31536000; samesite=lax`;
@@ -804,12 +1055,15 @@ document.addEventListener("submit", async (event) => {
     if (kind === "answer") body.answers = form.elements.answers.value;
     if (await trying(() => api("POST", at(cardId(), "/comments"), body)) === undefined) return;
     form.elements.text.value = "";
+    answerTo("");
     await refreshCard();
     say({ question: texts.asked, answer: texts.answered }[kind] ?? texts.noted);
   } else if (form.dataset.form === "assign") {
-    if (await trying(() => api("POST", at(cardId(), "/assign"), { to: form.elements.to.value.trim() })) === undefined) return;
+    const done = await trying(() => api("POST", at(cardId(), "/assign"), { to: form.elements.to.value.trim() }));
+    if (done === undefined) return;
+    form.elements.to.value = "";
     await refreshCard();
-    say(texts.handed);
+    say([texts.handed, done.warning].join(" ").trim());
   } else if (form.dataset.form === "remember") {
     const chosen = $("input:checked", form);
     $("#remember-dialog").close();
@@ -831,24 +1085,27 @@ function toList(push = true) {
 
 const isTyping = (target) => target.matches?.("input:not([type=checkbox]):not([type=radio]), textarea, select") || target.isContentEditable;
 const tooSoon = () => { if (!isSteady()) say(texts.too_soon); return !isSteady(); };
+const editing = () => { if (isEditing()) say(texts.editing); return isEditing(); };
 const KEYS = {
   j: () => step(1), k: () => step(-1), ArrowDown: () => step(1), ArrowUp: () => step(-1),
   o: () => { const row = document.activeElement?.dataset?.row ?? cardId() ?? rows()[0]?.dataset.row; if (row) showCard(row, { focus: true }); },
-  a: () => { if (!tooSoon()) { if (isHeld()) beginHold($('[data-do="approve"]'), () => vote("approve")); else vote("approve"); } },
-  d: () => { if (!tooSoon()) vote("deny"); },
+  a: () => { if (!tooSoon() && !editing()) { if (isHeld()) beginHold($('[data-do="approve"]'), () => vote("approve")); else vote("approve"); } },
+  d: () => { if (!tooSoon() && !editing()) vote("deny"); },
   e: openEdit,
   n: () => $("#note")?.focus(),
   b: () => $("#comment-box")?.focus(),
-  m: () => { if (!tooSoon() && $('[data-do="remember"]')) rememberDialog(); },
+  m: () => { if (!tooSoon() && !editing() && $('[data-do="remember"]')) rememberDialog(); },
   r: () => { if ($('[data-do="rule"]')) ruleDialog(); },
   c: () => { if (card()?.dataset.state === "pending") claimOrRelease(Boolean($('[data-do="release"]'))); },
   h: () => { const more = $(".more-actions"); if (more) { more.open = true; $("#assign-to").focus(); } },
   x: () => { const id = document.activeElement?.dataset?.row ?? cardId(); if (id && rowOf(id)) pick(id); },
+  v: () => { if (picked.size) bulkDialog(); else say(texts.nothing_picked); },
   ".": takeFresh,
   "/": () => { const box = $("#q"); if (box) box.focus(); else location.assign(`${base}/history`); },
   "?": ACTIONS.help,
 };
-const NOT_BY_ENTER = 'button.approve, [data-form="edit"] input, [data-form="edit"] select, [data-form="remember"] input';
+const NOT_BY_ENTER = 'button.approve, [data-do="approve-these"], [data-form="edit"] input, [data-form="edit"] select, [data-form="remember"] input';
+const ANYWHERE = new Set(["/", "?"]);
 const STEPS = new Set(["j", "k", "ArrowDown", "ArrowUp"]);
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
@@ -861,12 +1118,13 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && event.target.matches?.(NOT_BY_ENTER)) { event.preventDefault(); say(texts.enter); return; }
   if (event.key === " " && event.target.matches?.("button.hold")) {
     event.preventDefault();
-    if (!event.repeat) beginHold(event.target, () => HELD[event.target.dataset.do]());
+    if (!event.repeat) beginHold(event.target, () => HELD[event.target.dataset.do](event.target));
     return;
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || $("dialog[open]")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || $("dialog[open]") || "noKeys" in document.body.dataset) return;
   if ((event.key === "ArrowDown" || event.key === "ArrowUp") && !event.target.closest?.(".list")) return;
   const act = KEYS[event.key];
+  if (!listPlace() && !ANYWHERE.has(event.key)) return;
   if (!act || (event.repeat && !STEPS.has(event.key))) return;
   event.preventDefault();
   if (moving && !"ad".includes(event.key) && !STEPS.has(event.key)) moving.then(act, () => {}); else act();
@@ -878,6 +1136,7 @@ document.addEventListener("keyup", (event) => { if (event.key === "a" || event.k
 dress(document);
 if (listPlace()) {
   newCard();
+  restoreDraft();
   markCurrent(cardId());
   look();
   if (new URLSearchParams(location.search).get("make") === "rule" && card()) ruleDialog();
