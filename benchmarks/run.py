@@ -19,6 +19,7 @@ from benchmarks import (
     delegate,
     durable,
     history,
+    hook,
     inbox,
     judge,
     lookup,
@@ -47,6 +48,7 @@ BENCHMARKS: dict[str, Callable[[Effort, Bench], Report]] = {
     "corpora": corpora.measure,
     "startup": startup.measure,
     "start": start.measure,
+    "hook": hook.measure,
 }
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- results -->\n", "<!-- end of results -->\n"
