@@ -30,7 +30,8 @@ from signoff.store.memory_store import MemoryStore
 from signoff.testing import FakeClock
 from signoff.wiring.program_inbox import project_inbox
 
-HERE = "http://127.0.0.1:8420"
+LOCAL_HOST = "signoff-chance.localhost"
+HERE = f"http://{LOCAL_HOST}:8420"
 PUBLIC = "https://signoff.example.com"
 ANA = Person(name="ana", roles=frozenset({"ops"}), email="ana@example.com", admin=True)
 BEN = Person(name="ben", roles=frozenset({"ops"}), email="Ben@Example.com")
@@ -60,7 +61,9 @@ class Doors:
         )
         sign_in = SignIn(self.keys, lasts=self.entry.session, limit=self.limit, provider=self.provider)
         self.app: Starlette = application(state, sign_in)
-        self.guarded = Guard(self.app, url=self.entry.url, trusted_proxy=self.entry.trusted_proxy)
+        self.guarded = Guard(
+            self.app, url=self.entry.url, local_host=LOCAL_HOST, trusted_proxy=self.entry.trusted_proxy
+        )
 
     def take_off(self, name: str) -> None:
         del self.people[name]

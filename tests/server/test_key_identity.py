@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 from tests.ready import ready
-from tests.server.doors import HERE, PUBLIC, Doors, problem_of
+from tests.server.doors import HERE, LOCAL_HOST, PUBLIC, Doors, problem_of
 
 from signoff.core.access import EVERYTHING, WORKING, AccessKind, Permission
 from signoff.core.decision import ApprovalDecision
@@ -78,7 +78,7 @@ async def test_what_was_not_signed_here_is_refused_without_a_look_into_the_store
             *(secret, f"{secret}.", f".{mark}", f"{secret}.{mark[:-1]}", f"{secret}x.{mark}", f"{value}.{mark}"),
             *("x" * 5_000, foreign, "sos_.", "."),
         ):
-            thief.cookies.set("signoff", wrong, domain="127.0.0.1")
+            thief.cookies.set("signoff", wrong, domain=LOCAL_HOST)
             assert (await thief.get("/api/v1/me")).status_code == 401, wrong
         for wrong in ("sot", "Bearer", secret, "sol_x"):
             thief.cookies.clear()

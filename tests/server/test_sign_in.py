@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import httpx
 import pytest
-from tests.server.doors import HERE, PUBLIC, Doors, cookies_of, fields_of, press
+from tests.server.doors import HERE, LOCAL_HOST, PUBLIC, Doors, cookies_of, fields_of, press
 
 from signoff.core.access import AccessKind
 from signoff.server.rate_limit import RateLimit
@@ -135,7 +135,7 @@ async def test_a_session_that_somebody_planted_is_not_the_one_that_is_used(doors
     attacker = await doors.signed_in("ben")
     planted = attacker.cookies["signoff"]
     async with doors.browser() as victim:
-        victim.cookies.set("signoff", planted, domain="127.0.0.1")
+        victim.cookies.set("signoff", planted, domain=LOCAL_HOST)
         answer = await press(victim, await doors.link("ana"))
         made = cookies_of(answer)["signoff"][0]
         assert made != planted
@@ -152,7 +152,7 @@ async def test_each_sign_in_is_a_session_of_its_own(doors: Doors) -> None:
     again = await press(first, await doors.link())
     assert cookies_of(again)["signoff"][0] not in (before, second.cookies["signoff"])
     async with doors.browser() as thief:
-        thief.cookies.set("signoff", before, domain="127.0.0.1")
+        thief.cookies.set("signoff", before, domain=LOCAL_HOST)
         assert (await thief.get("/api/v1/me")).status_code == 401
     assert (await second.get("/api/v1/me")).status_code == 200, "that one is another browser"
 
@@ -225,7 +225,7 @@ async def test_signing_out_ends_the_session_everywhere(doors: Doors) -> None:
     assert (out.status_code, out.headers["location"]) == (303, "/sign-in")
     assert await sessions(doors) == []
     async with doors.browser() as thief:
-        thief.cookies.set("signoff", held, domain="127.0.0.1")
+        thief.cookies.set("signoff", held, domain=LOCAL_HOST)
         assert (await thief.get("/api/v1/me")).status_code == 401
 
 

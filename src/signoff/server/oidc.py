@@ -87,7 +87,9 @@ class OidcProvider:
         self._oauth: Any = AsyncOAuth2Client  # it has no types of its own
         self._entry = entry
         self._secret = entry.secret()
-        self._redirect = url.rstrip("/") + CALLBACK
+        self.home = url.rstrip("/")
+        """Where people reach this server."""
+        self._redirect = self.home + CALLBACK
         self._metadata: tuple[datetime, Mapping[str, Any]] | None = None
 
     @property

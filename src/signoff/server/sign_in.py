@@ -26,6 +26,7 @@ from signoff.core.visible import visible
 from signoff.errors import WrongUse
 from signoff.server import languages
 from signoff.server.endpoint import CSRF_HEADER
+from signoff.server.guard import PAGES
 from signoff.server.key_identity import COOKIE, KeyIdentity, cookie_name, set_cookie
 from signoff.server.languages import Language, language_for
 from signoff.server.oidc import Flow, OidcProvider, SignInRefused
@@ -114,12 +115,13 @@ class SignIn:
         goal, words = local_path(request.query_params.get("next", "")), _words(request)
         secret = request.query_params.get("link", "")
         if not secret:
-            lines = () if self._provider is not None else (words("sign_in.by_link"), words("sign_in.by_start"))
-            return self._show(request, "sign_in.title", lines=lines, goal=goal)
+            return self._show(request, "sign_in.title", lines=self._ways(request), goal=goal)
         link = await self._access.find(AccessKind.LINK, secret)
         person = self._keys.person(link.holder) if link is not None else None
         if person is None:
             return self._show(request, "sign_in.title", status=403, problem=words("sign_in.spent"), goal=goal)
+        if pages := request.scope.get(PAGES):  # whoever has the link may know where the pages are
+            return RedirectResponse(f"{pages}{_base(request)}/sign-in?{request.url.query}", status_code=303)
         seal = await self._keys.seal()
         held = seal.open(_FORM, request.cookies.get(cookie_name(request, FORM_COOKIE), ""))
         mark = held or secrets.token_urlsafe(16)
@@ -128,6 +130,14 @@ class SignIn:
         response = self._show(request, "sign_in.title", lines=(words("sign_in.once"),), form=form, goal=goal)
         set_cookie(response, request, FORM_COOKIE, seal.close(_FORM, mark), _FORM_LASTS)
         return response
+
+    def _ways(self, request: Request) -> Sequence[str]:
+        """How somebody gets in who has no link."""
+        words = _words(request)
+        if self._provider is not None:
+            return ()
+        way = words("sign_in.by_link" if self._keys.people() else "sign_in.by_start")
+        return (words("sign_in.elsewhere"), way) if PAGES in request.scope else (way,)
 
     async def sign_in(self, request: Request) -> Response:
         """Spend a link for a new session."""
@@ -165,6 +175,8 @@ class SignIn:
         """Send the browser to the provider, with something that ties its answer to this browser."""
         provider = self._provider
         assert provider is not None, "there is no such route without one"
+        if PAGES in request.scope:  # the provider sends people back to where the pages are
+            return RedirectResponse(f"{provider.home}/sign-in/oidc?{request.url.query}", status_code=303)
         self._count(request)
         seal, now = await self._keys.seal(), self._clock.now()
         flow = Flow.begin(seal, now + _FLOW_LASTS, local_path(request.query_params.get("next", "")))
