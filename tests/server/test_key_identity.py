@@ -196,7 +196,7 @@ async def test_the_word_of_a_program_never_counts_as_a_persons(doors: Doors) -> 
             assert (answer.status_code, problem_of(answer)) == (403, "not-entitled")
     assert (await doors.broker.get(both.id)).votes == ()
     async with doors.browser() as program:
-        body = {"decision": "approve", "args_digest": plain.args_digest}
+        body = {"decision": "deny", "args_digest": plain.args_digest}
         answer = await program.post(f"/api/v1/requests/{plain.id}/votes", json=body, headers=header)
         assert answer.json()["decided_by"] == "ben (script)", "the record says what it was"
 

@@ -207,7 +207,8 @@ def _vote(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
     if refusal:
         raise NotEntitled(refusal)
     mine = (event.by.key, stands_for.key if stands_for else event.by.key)
-    if request.assigned and person_key(request.assigned) not in mine:
+    # Whoever has it keeps others from approving it twice over, and nobody from saying no.
+    if decision.approved and request.assigned and person_key(request.assigned) not in mine:
         raise NotEntitled(
             f"{request.assigned} is working on request {request.id}; take it over first: signoff take {request.id}"
         )

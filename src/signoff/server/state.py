@@ -23,8 +23,19 @@ from signoff.server.presence import Presence
 class RunControl(Protocol):
     """Starts and resumes runs; what is above the server implements it."""
 
-    async def start(self, worker: str, prompt: str, *, input: Mapping[str, Any] | None, requester: str) -> str:
-        """Begin a run, and give its id. Raises `WrongUse` for a worker that is not there."""
+    async def start(
+        self,
+        worker: str,
+        prompt: str,
+        *,
+        input: Mapping[str, Any] | None,
+        requester: str,
+        behind: str | None = None,
+    ) -> str:
+        """Begin a run, and give its id. Raises `WrongUse` for a worker that is not there.
+
+        `behind` is who answers for a program that is the requester, as `SavedRun.behind`.
+        """
         ...
 
     async def resume(self, run_id: str) -> None:
