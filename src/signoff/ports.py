@@ -197,6 +197,10 @@ class Delegations(Protocol):
         """Those that hold now."""
         ...
 
+    def end(self, absent: str, deputy: str, now: datetime) -> Sequence[Delegation]:
+        """Have those between these two end now that are not over, also if they have yet to begin; gives them."""
+        ...
+
 
 class DeliveryChanges(NamedTuple):
     """Deliveries that were put."""

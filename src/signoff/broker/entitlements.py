@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from signoff.broker.ledger import Ledger
 from signoff.core.people import Actor, ActorKind, Delegation, person_key
@@ -12,6 +12,9 @@ from signoff.core.quorum import entitled_as, who, why_not_entitled
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import NotEntitled, WrongUse
 from signoff.ports import Transaction
+
+LONGEST = timedelta(days=90)
+"""How long somebody may stand in for somebody else."""
 
 
 class People:
@@ -53,6 +56,8 @@ class People:
             raise WrongUse(f"{delegation.absent} cannot stand in for {delegation.deputy}: that is the same person")
         if delegation.until <= delegation.since:
             raise WrongUse("the delegation would end before it begins")
+        if delegation.until - self._ledger.now() > LONGEST:
+            raise WrongUse(f"somebody stands in for at most {LONGEST.days} days: arrange it anew after that")
 
         ledger, now = self._ledger, self._ledger.now()
 
@@ -61,6 +66,19 @@ class People:
             tx.record.append([ledger.journal.delegated(delegation, now)])
 
         await ledger.store.write("delegate", work)
+
+    async def end_delegation(self, absent: str, deputy: str, *, by: str) -> Delegation:
+        """Have somebody stand in no longer. Raises `WrongUse` where they do not."""
+        ledger, now = self._ledger, self._ledger.now()
+
+        def work(tx: Transaction) -> Sequence[Delegation]:
+            ended = tx.delegations.end(absent, deputy, now)
+            tx.record.append([ledger.journal.delegated(one, now, ended_by=by) for one in ended])
+            return ended
+
+        if not (ended := await ledger.store.write("end delegation", work)):
+            raise WrongUse(f"{deputy} does not stand in for {absent}")
+        return ended[-1]
 
     async def delegations(self) -> Sequence[Delegation]:
         """Who stands in for whom now."""

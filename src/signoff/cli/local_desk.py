@@ -202,6 +202,10 @@ class LocalDesk:
         await self.broker.people.delegate(made)
         return made.absent, made.deputy
 
+    async def end_delegation(self, absent: str, deputy: str) -> tuple[str, str]:
+        ended = await self.broker.people.end_delegation(absent, deputy, by=self.who().name)
+        return ended.absent, ended.deputy
+
     async def halt(self, why: str) -> str:
         # In an emergency nobody is asked whether they are on file; the record says who it was.
         return await self.broker.switch.halt(by=self._name or requester_of(None, self.settings), why=why)

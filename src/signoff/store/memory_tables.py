@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import dropwhile, islice
@@ -336,6 +337,12 @@ class MemoryDelegations:
 
     def current(self, now: datetime) -> Sequence[Delegation]:
         return [one for one in self._all.values() if one.holds(now)]
+
+    def end(self, absent: str, deputy: str, now: datetime) -> Sequence[Delegation]:
+        found = {nr: one for nr, one in self._all.items() if one.until > now and one.is_between(absent, deputy)}
+        for nr, one in found.items():
+            self._changes.set(self._all, nr, replace(one, until=now))
+        return list(found.values())
 
 
 class MemoryCheckpoints:

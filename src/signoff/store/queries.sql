@@ -272,6 +272,12 @@ insert into {s}delegations (since, until, body) values (?, ?, ?)
 -- name: delegations
 select body from {s}delegations where until > ? and since <= ? order by nr
 
+-- name: open_delegations
+select nr, body from {s}delegations where until > ? order by nr
+
+-- name: end_delegation
+update {s}delegations set until = ?, body = ? where nr = ?
+
 -- name: put_delivery
 insert into {s}deliveries (channel, kind, about, occasion, trail, state, place, shown, live, may_stand, hopeless,
                             attempts, since, due, problem, instead, run_state, worker, result, change)

@@ -437,6 +437,13 @@ class SqlDelegations:
     def current(self, now: datetime) -> Sequence[Delegation]:
         return [load_delegation(body) for (body,) in self._sql.rows("delegations", micros(now), micros(now))]
 
+    def end(self, absent: str, deputy: str, now: datetime) -> Sequence[Delegation]:
+        every = [(nr, load_delegation(body)) for nr, body in self._sql.rows("open_delegations", micros(now))]
+        found = [(nr, one) for nr, one in every if one.is_between(absent, deputy)]
+        for nr, one in found:
+            self._sql.run("end_delegation", micros(now), dump_delegation(replace(one, until=now)), nr)
+        return [one for _, one in found]
+
 
 class SqlDeliveries:
     """See `signoff.ports.Deliveries`."""
