@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Any
 
 from pydantic import Field
@@ -178,7 +179,7 @@ async def write_rule(visit: Visit[Nothing, RuleBody]) -> RuleView:
         raise ProblemRaised(409, "draft-changed", "this is not the rule that you were shown: look at it again")
     await asyncio.to_thread(draft.write)
     await visit.state.broker.policies.written(
-        by=by, file=drafts.file, digest=draft.digest, text=draft.text, request=request.id
+        by=by, file=os.path.abspath(drafts.file), digest=draft.digest, text=draft.text, request=request.id
     )
     return RuleView(file=visible(drafts.file), text=draft.text, told=WRITTEN)
 
