@@ -54,7 +54,7 @@ class Doors:
         self.broker = Broker(self.store, self.clock)
         self.broker.people.follow(lambda: {name: person.roles for name, person in self.people.items()})
         self.keys = KeyIdentity(self.broker, lambda: self.people, local=self.local)
-        state = ServerState(
+        self.state = state = ServerState(
             broker=self.broker,
             inbox=project_inbox(self.broker, no_settings(), "web"),
             identify=self.keys,

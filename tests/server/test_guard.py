@@ -217,6 +217,9 @@ async def test_whom_tries_are_counted_for_behind_a_proxy(said: str, counted: str
             seen.append(address)
             return 1
 
+        def failed(self) -> None:
+            """Nothing."""
+
     doors = Doors(entry=BEHIND, limit=Noting())  # type: ignore[arg-type]
     async with doors.browser("http://10.0.0.1:8420", address=PROXY) as browser:
         headers = {**SAID, "X-Forwarded-For": said} if said else {k: v for k, v in SAID.items() if "For" not in k[-3:]}

@@ -239,7 +239,9 @@ async def test_forms_that_are_none(doors: Doors) -> None:
         assert (await browser.post("/sign-in", json={"link": await doors.link()})).status_code == 403
 
 
-async def test_tries_are_counted_for_each_address(doors: Doors) -> None:
+async def test_tries_are_counted_for_each_address() -> None:
+    clock = FakeClock()
+    doors = Doors(limit=RateLimit(seconds=lambda: clock.now().timestamp()))
     async with doors.browser() as busy, doors.browser(PUBLIC, "203.0.113.9") as other:
         codes = [(await busy.post("/sign-in", data={"link": "sol_guess"})).status_code for _ in range(21)]
         assert codes == [*[403] * 20, 429]
@@ -249,23 +251,42 @@ async def test_tries_are_counted_for_each_address(doors: Doors) -> None:
         assert f"Wait {wait} seconds" in refused.text
         assert (await press(other, await doors.link())).status_code == 303, "somebody else"
         assert (await press(busy, secret := await doors.link())).status_code == 429
-        doors.clock.advance(wait)
+        clock.advance(wait)
         assert (await press(busy, secret)).status_code == 303
 
 
-def test_all_addresses_together_have_a_limit_and_few_are_kept_in_mind() -> None:
+async def test_a_clock_that_is_set_back_keeps_nobody_out(doors: Doors) -> None:
+    async with doors.browser() as browser:
+        assert (await press(browser, await doors.link())).status_code == 303
+        doors.clock.advance(-3600)
+        assert (await press(browser, await doors.link())).status_code == 303
+
+
+async def test_what_a_page_of_another_site_sends_is_nobodys_try(doors: Doors) -> None:
+    async with doors.browser() as browser:
+        for _ in range(25):
+            sent = await browser.post("/sign-in", data={}, headers={"Sec-Fetch-Site": "cross-site"})
+            assert sent.status_code == 403
+        assert (await press(browser, await doors.link())).status_code == 303
+
+
+def test_failures_of_all_hold_up_who_tried_before_and_nobody_else() -> None:
     clock = FakeClock()
-    limit = RateLimit(clock, each=2, together=100, addresses=50)
-    waits = [limit.wait(f"198.51.{number // 250}.{number % 250}") for number in range(120)]
-    assert waits[:100] == [0] * 100
-    assert all(waits[100:])
+    limit = RateLimit(seconds=lambda: clock.now().timestamp(), each=20, together=10, addresses=50)
+    assert not any(limit.wait(f"203.0.113.{number}") for number in range(120)), "who is let in holds up nobody"
+    assert limit.wait("192.0.2.9") == 0
+    for number in range(120):
+        assert limit.wait(f"198.51.100.{number}") == 0
+        limit.failed()
+    assert limit.wait("198.51.100.119") > 0
+    assert limit.wait("192.0.2.1") == 0, "for the first time"
     assert len(limit._full) <= 51
-    clock.advance(60)
-    assert limit.wait("192.0.2.1") == 0
+    clock.advance(3600)
+    assert limit.wait("198.51.100.119") == 0
 
 
 def test_one_network_of_ipv6_is_one_address() -> None:
-    limit = RateLimit(FakeClock(), each=2)
+    limit = RateLimit(seconds=lambda: 1.0, each=2)
     assert [limit.wait(f"2001:db8::{number}") for number in range(3)] == [0, 0, 30]
     assert limit.wait("2001:db8:0:1::1") == 0
     assert [limit.wait(one) for one in ("::ffff:192.0.2.1", "192.0.2.1", "192.0.2.1")] == [0, 0, 30]

@@ -178,8 +178,9 @@ async def write_rule(visit: Visit[Nothing, RuleBody]) -> RuleView:
     if draft is None or draft.digest != body.digest:
         raise ProblemRaised(409, "draft-changed", "this is not the rule that you were shown: look at it again")
     await asyncio.to_thread(draft.write)
+    file = await asyncio.to_thread(os.path.abspath, drafts.file)
     await visit.state.broker.policies.written(
-        by=by, file=os.path.abspath(drafts.file), digest=draft.digest, text=draft.text, request=request.id
+        by=by, file=file, digest=draft.digest, text=draft.text, request=request.id
     )
     return RuleView(file=visible(drafts.file), text=draft.text, told=WRITTEN)
 

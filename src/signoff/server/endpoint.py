@@ -155,9 +155,7 @@ class Dispatch:
             return _NOBODY
         identity = await self.state.identify(request)
         if identity is None:
-            raise ProblemRaised(
-                401, "not-signed-in", "sign in first, or send a token", headers={"WWW-Authenticate": "Bearer"}
-            )
+            raise not_signed_in()
         if permission not in identity.permissions:
             raise ProblemRaised(403, "not-permitted", f"this needs the permission `{permission}`")
         if writes and identity.is_session:
@@ -242,6 +240,11 @@ def json_text(model: BaseModel) -> str:
 
 def _plain(value: object) -> object:
     return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def not_signed_in() -> ProblemRaised:
+    """What somebody is told who is not known, or no longer."""
+    return ProblemRaised(401, "not-signed-in", "sign in first, or send a token", headers={"WWW-Authenticate": "Bearer"})
 
 
 def problem_response(problem: ProblemRaised) -> Response:
