@@ -119,6 +119,10 @@ class Listings(Protocol):
         """How many wait for a person, counted up to a number."""
         ...
 
+    def counts(self) -> Mapping[str, int]:
+        """How many wait for a person, by state; a state that none is in is left out."""
+        ...
+
 
 class Results(Protocol):
     """What claimed calls returned, for runs that have to be taken up again."""

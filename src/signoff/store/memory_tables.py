@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -140,6 +140,9 @@ class MemoryRequests:
     def waiting(self, *, most: int) -> int:
         return min(most, len(self._waiting))
 
+    def counts(self) -> Mapping[str, int]:
+        return Counter(self._all[request_id].state.value for _, _, request_id in self._waiting)
+
     def of(self, *, conversation_id: str = "", run: str = "") -> Sequence[ApprovalRequest]:
         ids = (
             self._of_conversation.get(conversation_id, {}).keys()
@@ -196,6 +199,9 @@ class MemoryListings:
 
     def waiting(self, *, most: int) -> int:
         return self._requests.waiting(most=most)
+
+    def counts(self) -> Mapping[str, int]:
+        return self._requests.counts()
 
 
 class MemoryResults:

@@ -166,6 +166,9 @@ limit ?
 -- name: waiting_count
 select count(*) from (select 1 from {s}requests where state in ('pending', 'unknown') limit ?) as found
 
+-- name: waiting_counts
+select state, count(*) from {s}requests where state in ('pending', 'unknown') group by state
+
 -- name: requests_like
 select id from {s}requests where id >= ? and id < ? order by id limit ?
 

@@ -302,6 +302,9 @@ class SqlListings:
     def waiting(self, *, most: int) -> int:
         return self._sql.value("waiting_count", most)
 
+    def counts(self) -> Mapping[str, int]:
+        return {state: number for state, number in self._sql.rows("waiting_counts")}
+
 
 class SqlResults:
     """See `signoff.ports.Results`."""
