@@ -165,7 +165,8 @@ class Dispatch:
     def _refuse_foreign(self, request: Request, identity: Identity) -> None:
         """Raise where another site may have made the browser send this."""
         origin = request.headers.get("origin")
-        if origin is not None and origin not in self.origins(request):
+        is_elsewhere = request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
+        if is_elsewhere or (origin is not None and origin not in self.origins(request)):
             raise ProblemRaised(403, "foreign-origin", "this comes from a page of another site")
         sent = request.headers.get(CSRF_HEADER, "")
         if identity.csrf and not compare_digest(sent.encode(), identity.csrf.encode()):

@@ -204,6 +204,7 @@ async def settings(viewer: Viewer) -> Response:
         "settings.html",
         halted=safe_text(await viewer.state.broker.switch.state()),
         may_admin=Permission.ADMIN in viewer.identity.permissions,
+        may_sign_out=not viewer.state.is_mounted,
     )
 
 
@@ -245,7 +246,11 @@ async def _answered(dispatch: Dispatch, draw: Draw, request: Request) -> Respons
     try:
         identity = await dispatch.admitted(request, Permission.READ, writes=False)
     except ProblemRaised as problem:
-        if problem.status == 401 and not path.startswith("/fragments/"):
+        if problem.status == 401 and dispatch.state.is_mounted:
+            if dispatch.state.sign_in_url and not path.startswith("/fragments/"):
+                return RedirectResponse(dispatch.state.sign_in_url, 303, headers=HEADERS)
+            problem = ProblemRaised(401, problem.word, language("sign_in.by_app"))
+        elif problem.status == 401 and not path.startswith("/fragments/"):
             here = path + (f"?{request.url.query}" if request.url.query else "")
             return RedirectResponse(f"{base}/sign-in?next={quote(here, safe='/')}", 303, headers=HEADERS)
         return _problem_page(language, base, problem)

@@ -75,6 +75,10 @@ class ServerState:
     """What is counted for whoever watches over the server."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is about to end: nothing new is begun."""
+    is_mounted: bool = False
+    """Whether another application is around it, which signs people in and out: there are no keys of ours."""
+    sign_in_url: str = ""
+    """Where that application signs people in; empty: it does not say."""
     title: str = "signoff"
     """What the pages are about: the project's name."""
     ready: Callable[[], Awaitable[str]] | None = None

@@ -303,7 +303,7 @@ class SqlListings:
         return self._sql.value("waiting_count", most)
 
     def counts(self) -> Mapping[str, int]:
-        return {state: number for state, number in self._sql.rows("waiting_counts")}
+        return {str(state): int(number) for state, number in self._sql.rows("waiting_counts")}
 
 
 class SqlResults:
