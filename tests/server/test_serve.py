@@ -57,6 +57,9 @@ def test_each_line_of_the_log_is_one_object_without_a_secret(shop: Shop) -> None
     assert {"method", "status", "ms", "id"} <= asked["/sign-in"].keys()
     assert any("evil" in path and "\u202e" not in path for path in asked)
     assert secret not in served.printed.text
+    assert not re.search(r"sol_|\.localhost", served.printed.text), "what lets somebody in is on standard error"
+    found = re.search(r"http://signoff-[0-9a-f]{16}\.localhost:\d+/sign-in\?link=sol_\S+", served.errors())
+    assert found is not None
     assert "stamp" not in served.printed.text, "no arguments, no tools"
 
 
