@@ -48,9 +48,9 @@ class HttpListener(uvicorn.Server):
         waiting: dict[Any, tuple[object, float]] = {}
         for connection in self.server_state.connections:
             found: Any = connection
-            request = found.cycle  # the last one whose head is there
+            request: Any = found.cycle  # the last one whose head is there
             has_head = request is not None and not request.response_complete
-            if has_head and not request.more_body:
+            if request is not None and has_head and not request.more_body:
                 continue
             before, since = self._waiting.get(found, (request, now))
             waiting[found] = request, (since if before is request else now)
