@@ -352,6 +352,17 @@ async def test_a_token_revokes_itself_and_nothing_else(doors: Doors) -> None:
         assert (await program.delete(f"/api/v1/tokens/{sessions[0]['id']}", headers=admins)).status_code == 200
 
 
+async def test_the_settings_tell_who_is_in_as_somebody(doors: Doors) -> None:
+    ana = await doors.signed_in("ana")
+    await ana.post("/api/v1/tokens", json={"label": "laptop\u202e<b>"})
+    await ana.post("/api/v1/tokens", json={"program": "bot"})
+    await doors.token("ben", label="not hers")
+    page = (await ana.get("/settings", headers={"Accept-Language": "en"})).text
+    assert page.count("signoff tokens revoke ") == 3
+    assert "laptop" in page and "\u202e" not in page and "<b>" not in page
+    assert "of the program" in page and "this one" in page and "not hers" not in page
+
+
 async def test_nobody_makes_more_than_they_have(doors: Doors) -> None:
     ana, ben = await doors.signed_in("ana"), await doors.signed_in("ben")
     assert (await ben.post("/api/v1/tokens", json={"permissions": ["admin"]})).status_code == 403

@@ -18,6 +18,7 @@ from signoff.core.visible import visible
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.server.identity import Identity
 from signoff.server.problem import ProblemRaised
+from signoff.server.state import ServerState
 
 LONGEST = 90 * 24 * 3600
 """Seconds that a token lasts. One for longer is made at the store, with `signoff tokens create`."""
@@ -140,6 +141,13 @@ async def revoke(visit: Visit[Nothing, Nothing]) -> TokenView:
     return _view(await access.revoke(found.id, by=identity.actor.name), visit.state.broker.clock.now())
 
 
+async def own_keys(state: ServerState, identity: Identity) -> list[TokenView]:
+    """Browsers and tokens that let somebody in as whoever asks, and what lets others in who are programs of theirs."""
+    now, every = state.broker.clock.now(), await state.broker.access.list()
+    mine = [one for one in every if _is_held(identity, one) or person_key(one.created_by) == identity.actor.key]
+    return [_view(one, now) for one in mine if one.kind is not AccessKind.LINK and not one.refusal(now)]
+
+
 def _may_revoke(identity: Identity, key: AccessKey) -> bool:
     """Whether a key may be revoked. A token that was stolen ends nothing but itself, unless it is an admin's."""
     is_token = identity.key is not None and identity.key.kind is AccessKind.TOKEN
@@ -152,6 +160,10 @@ def _is_theirs(identity: Identity, key: AccessKey) -> bool:
     """Whether a key may be looked at."""
     if Permission.ADMIN in identity.permissions:
         return True
+    return _is_held(identity, key)
+
+
+def _is_held(identity: Identity, key: AccessKey) -> bool:
     is_program = identity.actor.kind is not ActorKind.PERSON
     return key.is_program is is_program and person_key(key.holder) == identity.actor.key
 

@@ -22,6 +22,7 @@ from signoff.core.moment import moment_text, span
 from signoff.core.safe import safe_text
 from signoff.core.visible import visible
 from signoff.errors import SignoffError
+from signoff.server.api_access import own_keys
 from signoff.server.card_page import CardPage, card_page
 from signoff.server.charts import badge, days_chart, rate_bar
 from signoff.server.endpoint import Dispatch
@@ -205,6 +206,8 @@ async def settings(viewer: Viewer) -> Response:
         halted=safe_text(await viewer.state.broker.switch.state()),
         may_admin=Permission.ADMIN in viewer.identity.permissions,
         may_sign_out=not viewer.state.is_mounted,
+        access=[] if viewer.state.is_mounted else await own_keys(viewer.state, viewer.identity),
+        own_key=viewer.identity.key.id if viewer.identity.key is not None else "",
     )
 
 
