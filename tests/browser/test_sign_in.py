@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
@@ -17,7 +17,7 @@ from signoff.server.listener import bound, listener_for, stopped
 
 
 @contextmanager
-def serving(doors: Doors) -> Iterator[tuple[str, str]]:
+def serving(doors: Doors) -> Generator[tuple[str, str]]:
     """Where the server is reached, as `signoff serve` would listen, and a link for ana."""
     with bound("127.0.0.1", 0) as made:
         loop, ready, end = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
@@ -44,7 +44,7 @@ def serving(doors: Doors) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def another_program() -> Iterator[tuple[int, list[str]]]:
+def another_program() -> Generator[tuple[int, list[str]]]:
     """Somebody else's, at another port: the cookies that browsers send it."""
     heard: list[str] = []
 
