@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -177,7 +178,7 @@ async def insights_page(viewer: Viewer) -> Response:
     days = int(wanted) if wanted.isdecimal() and int(wanted) in DAYS else DAYS[1]
     broker, t = viewer.state.broker, viewer.language
     requests = await past_requests(broker)
-    found = insights(requests, now=broker.clock.now(), days=days)
+    found = await asyncio.to_thread(insights, requests, now=broker.clock.now(), days=days)
     chart = days_chart(
         found.days, title=t("insights.over_time"), about=t("insights.chart", asked=found.asked, decided=found.decided)
     )
