@@ -1,4 +1,4 @@
-"""Signing in with a real browser: it holds what it is given for the inbox alone, whoever else listens on the machine."""
+"""Signing in with a real browser: it holds what it is given for the inbox alone, whoever else listens here."""
 
 from __future__ import annotations
 
