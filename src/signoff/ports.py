@@ -119,6 +119,10 @@ class Listings(Protocol):
         """How many wait for a person, counted up to a number."""
         ...
 
+    def counts(self) -> Mapping[str, int]:
+        """How many wait for a person, by state; a state that none is in is left out."""
+        ...
+
 
 class Results(Protocol):
     """What claimed calls returned, for runs that have to be taken up again."""
@@ -195,6 +199,10 @@ class Delegations(Protocol):
 
     def current(self, now: datetime) -> Sequence[Delegation]:
         """Those that hold now."""
+        ...
+
+    def end(self, absent: str, deputy: str, now: datetime) -> Sequence[Delegation]:
+        """Have those between these two end now that are not over, also if they have yet to begin; gives them."""
         ...
 
 

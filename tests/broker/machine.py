@@ -579,7 +579,9 @@ class AnyOrder(RuleBasedStateMachine):
             self.agree(broker, self.model.unhalt, lambda: broker.switch.unhalt(by="ana"))
         else:
             to, by = one if does == "assign" else "", Actor(name=other)
-            self.agree(broker, lambda: self.model.assign(question, to), lambda: broker.assign(question.id, to, by=by))
+            self.agree(
+                broker, lambda: self.model.assign(question, to, other), lambda: broker.assign(question.id, to, by=by)
+            )
 
     # --- time ---
 

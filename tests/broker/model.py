@@ -258,7 +258,7 @@ class Model:
         principal = self.counts_as(fed, name, kind, yes=yes)
         if fed.state != "pending":
             raise No("AlreadySettled")
-        if not principal or (fed.assigned and fed.assigned not in (name, principal)):
+        if not principal or (yes and fed.assigned and fed.assigned not in (name, principal)):
             reasons.append("NotEntitled")
         if reasons:
             raise No(*reasons)
@@ -300,9 +300,11 @@ class Model:
             return fed, [("reminded", fed.id)]
         return fed, []
 
-    def assign(self, question: Question, to: str) -> list[Happened]:
+    def assign(self, question: Question, to: str, by: str) -> list[Happened]:
         if question.state != "pending":
             raise No("AlreadySettled")
+        if question.assigned != by and not self.counts_as(question, by, "person", yes=True):
+            raise No("NotEntitled")
         question.assigned = to
         return [("assigned", question.id)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -302,10 +303,32 @@ async def test_nobody_else_answers_what_somebody_works_on(broker: Broker, clock:
     assert item.assigned == "ana"
     await votes(broker, request, "Ana")
     assert (await broker.get(request)).assigned == "", "she is done with it"
-    await broker.assign(request, "rita", by=who("eve"))
-    await broker.assign(request, "", by=who("eve"))
+    await broker.assign(request, "rita", by=who("cleo"))
+    await broker.assign(request, "", by=who("rita"))
     assert (await votes(broker, request, "cleo")).state is State.APPROVED
     assert (await kinds(broker)).count("assigned") == 3
+
+
+async def test_a_no_is_taken_whoever_works_on_it(broker: Broker) -> None:
+    request = await ask(broker, need=TWO_OPS)
+    await broker.assign(request, "ana", by=who("ana"))
+    assert (await votes(broker, request, "cleo", decision=NO)).state is State.DENIED
+
+
+async def test_who_may_say_who_works_on_it(broker: Broker) -> None:
+    """People who may approve it, whoever has it, and admins: others would keep those from it who may."""
+    request = await ask(broker, need=TWO_OPS)
+    for actor in (who("eve"), who("zoe"), replace(who("ana"), kind=ActorKind.SCRIPT)):
+        with pytest.raises(NotEntitled, match="may not say who works on it"):
+            await broker.assign(request, "eve", by=actor)
+    assert (await broker.get(request)).assigned == ""
+    await broker.assign(request, "eve", by=who("ana"))
+    with pytest.raises(NotEntitled):
+        await broker.assign(request, "", by=replace(who("eve"), kind=ActorKind.SCRIPT))
+    await broker.assign(request, "", by=who("eve"))
+    await broker.assign(request, "eve", by=who("zoe"), admin=True)
+    await broker.assign(request, "cleo", by=who("cleo"))
+    assert (await broker.get(request)).assigned == "cleo"
 
 
 async def test_a_deputy_takes_over_what_the_absent_worked_on(broker: Broker, clock: FakeClock) -> None:

@@ -157,7 +157,7 @@ def test_nothing_a_call_brings_along_moves_the_cursor(desk: Desk) -> None:
     needs = Requirement(role="ops\x1b[31m\n", message=HOSTILE)
     [one] = desk.open(asks(f"tool{HOSTILE}", {"text": HOSTILE}, needs=needs, summary=HOSTILE, requester=HOSTILE))
     two = desk.start_and_die(asks(summary=HOSTILE))
-    desk.do(lambda broker: broker.assign(one, HOSTILE, by=Actor(name=HOSTILE)))
+    desk.do(lambda broker: broker.assign(one, HOSTILE, by=Actor(name=HOSTILE), admin=True))
     desk.do(lambda broker: broker.switch.halt(by=HOSTILE, why=HOSTILE))
     for command in (["inbox"], ["show", one], ["show", two], ["inbox", "--json"], ["show", one, "--json"]):
         said = desk.run(*command)

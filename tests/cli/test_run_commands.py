@@ -135,9 +135,17 @@ def test_a_halt_can_be_the_first_thing_a_store_holds(desk: Desk) -> None:
 
 def test_who_may_answer(desk: Desk, wording: Wording) -> None:
     assert desk.run("people").out == wording()
-    day = f"{datetime.now(UTC) + timedelta(days=300):%Y-%m-%d}"
+    day = f"{datetime.now(UTC) + timedelta(days=80):%Y-%m-%d}"
     desk.run("delegate", "ANA", "cleo", "--until", day, "--as", "ben")
     assert desk.run("people").out == wording(day=day)
+
+
+def test_a_delegation_ends_before_its_time(desk: Desk, wording: Wording) -> None:
+    desk.run("delegate", "ana", "cleo", "--until", "2d", "--as", "ana")
+    assert desk.run("delegate", "ANA", "cleo", "--end", "--as", "ben").out == wording()
+    assert desk.run("people", "--json").data["delegations"] == []
+    assert "cleo stands in for ana no longer" in desk.run("audit", "log").out
+    assert desk.run("delegate", "ana", "cleo", "--end").code == 2
 
 
 def test_people_for_programs(desk: Desk) -> None:
@@ -166,6 +174,9 @@ def test_nobody_is_on_file(desk: Desk, wording: Wording) -> None:
         ["ana", "cleo", "--until", "99w9"],
         ["ana", "cleo", "--until", "2h", "--as", "zoe"],
         ["ana", "cleo"],
+        ["ana", "cleo", "--until", "91d"],
+        ["ana", "cleo", "--until", "2d", "--end"],
+        ["ana", "cleo", "--end"],
     ],
     ids=" ".join,
 )

@@ -109,6 +109,6 @@ def test_what_is_handed_to_somebody_who_may_not_answer_says_so(desk: Desk) -> No
     [one] = desk.open(asks(needs=Requirement(role="ops")))
     assert "cleo may not answer it" in desk.run("assign", one, "cleo", "--as", "ana").out
     refused = desk.run("approve", one, "--as", "ana")
-    assert f"take it over first: signoff take {one}" in refused.err
+    assert f"take it over first, on its page or with signoff take {one}" in refused.err
     assert "may not" not in desk.run("take", one, "--as", "ana").out
     assert desk.run("approve", one, "--as", "ana").code == 0

@@ -99,8 +99,20 @@ def test_an_admin(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("host", "here"),
     [
-        *((one, True) for one in ("127.0.0.1", "localhost", "LOCALHOST", "::1", "[::1]", "127.9.9.9")),
-        *((one, False) for one in ("", "0.0.0.0", "::", "localhost.example.com", "127.0.0.1.example.com", "128.0.0.1")),
+        *((one, True) for one in ("127.0.0.1", "localhost", "LOCALHOST", "::1", "[::1]", "127.9.9.9", "a.localhost")),
+        *(
+            (one, False)
+            for one in (
+                "",
+                "0.0.0.0",
+                "::",
+                "localhost.example.com",
+                ".localhost",
+                "a..localhost",
+                "127.0.0.1.example.com",
+                "128.0.0.1",
+            )
+        ),
     ],
 )
 def test_what_is_this_machine(host: str, here: bool) -> None:

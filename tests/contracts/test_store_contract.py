@@ -679,6 +679,25 @@ async def test_delegations_are_those_that_hold_now(store: Store) -> None:
     assert held == {0: [ben], 10: [ana, ben], 14: [ana, ben], 15: [ana], 19: [ana], 20: [], 30: [eve], 50: []}
 
 
+async def test_a_delegation_ends_early(store: Store) -> None:
+    past, now, later, other = (
+        samples.delegation("ana", "bén", 0, 9),
+        samples.delegation("ana", "bén", 0, 20),
+        samples.delegation("ana", "bén", 30, 40),
+        samples.delegation("bén", "ana", 0, 50),
+    )
+    await put(store, "delegations.add", past, now, later, other)
+    ended = await store.write("end", lambda tx: list(tx.delegations.end("Ana ", "BÉN", at(12))))
+    assert ended == [now, later]
+    assert await store.write("end", lambda tx: list(tx.delegations.end("ana", "bén", at(12)))) == []
+    assert {n: list(await got(store, "delegations.current", at(n))) for n in (5, 11, 12, 35)} == {
+        5: [past, dataclasses.replace(now, until=at(12)), other],
+        11: [dataclasses.replace(now, until=at(12)), other],
+        12: [other],
+        35: [other],
+    }
+
+
 # --- the record ---
 
 

@@ -54,6 +54,7 @@ async def test_pages_hold_everything_once_in_order(store: Store, limit: int) -> 
     assert await listed(store, limit, state=SETTLED) == ["r0003", "r0001"], "the last first"
     assert await listed(store, limit, state=ALL) == [f"r{number:04}" for number in reversed(range(6))]
     assert await store.read(lambda tx: (tx.listings.waiting(most=10), tx.listings.waiting(most=3))) == (4, 3)
+    assert dict(await store.read(lambda tx: tx.listings.counts())) == {"pending": 4}
 
 
 async def test_what_was_settled_meanwhile_ends_no_list(store: Store) -> None:

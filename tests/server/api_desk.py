@@ -71,10 +71,18 @@ class Control:
     broker: Broker
     looked_at: list[str] = field(default_factory=list[str])
 
-    async def start(self, worker: str, prompt: str, *, input: Mapping[str, Any] | None, requester: str) -> str:
+    async def start(
+        self,
+        worker: str,
+        prompt: str,
+        *,
+        input: Mapping[str, Any] | None,
+        requester: str,
+        behind: str | None = None,
+    ) -> str:
         if worker not in self.workers():
             raise WrongUse(f"there is no worker {worker!r}")
-        run = SavedRun(id=new_id(), agent=f"worker:{worker}", prompt=prompt, requester=requester)
+        run = SavedRun(id=new_id(), agent=f"worker:{worker}", prompt=prompt, requester=requester, behind=behind)
         return (await self.broker.runs.begin(run, put_down=True)).id
 
     async def resume(self, run_id: str) -> None:

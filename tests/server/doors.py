@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from html import unescape
 from typing import Any
@@ -25,12 +25,13 @@ from signoff.server.key_identity import KeyIdentity
 from signoff.server.oidc import OidcProvider
 from signoff.server.rate_limit import RateLimit
 from signoff.server.sign_in import SignIn
-from signoff.server.state import ServerState
+from signoff.server.state import RunControl, ServerState
 from signoff.store.memory_store import MemoryStore
 from signoff.testing import FakeClock
 from signoff.wiring.program_inbox import project_inbox
 
-HERE = "http://127.0.0.1:8420"
+LOCAL_HOST = "signoff-chance.localhost"
+HERE = f"http://{LOCAL_HOST}:8420"
 PUBLIC = "https://signoff.example.com"
 ANA = Person(name="ana", roles=frozenset({"ops"}), email="ana@example.com", admin=True)
 BEN = Person(name="ben", roles=frozenset({"ops"}), email="Ben@Example.com")
@@ -47,20 +48,24 @@ class Doors:
     provider: OidcProvider | None = None
     limit: RateLimit | None = None
     local: str = "otto"
+    runs: Callable[[Broker], RunControl] | None = None
 
     def __post_init__(self) -> None:
         self.broker = Broker(self.store, self.clock)
         self.broker.people.follow(lambda: {name: person.roles for name, person in self.people.items()})
         self.keys = KeyIdentity(self.broker, lambda: self.people, local=self.local)
-        state = ServerState(
+        self.state = state = ServerState(
             broker=self.broker,
             inbox=project_inbox(self.broker, no_settings(), "web"),
             identify=self.keys,
             people=lambda: self.people,
+            runs=self.runs(self.broker) if self.runs is not None else None,
         )
         sign_in = SignIn(self.keys, lasts=self.entry.session, limit=self.limit, provider=self.provider)
         self.app: Starlette = application(state, sign_in)
-        self.guarded = Guard(self.app, url=self.entry.url, trusted_proxy=self.entry.trusted_proxy)
+        self.guarded = Guard(
+            self.app, url=self.entry.url, local_host=LOCAL_HOST, trusted_proxy=self.entry.trusted_proxy
+        )
 
     def take_off(self, name: str) -> None:
         del self.people[name]
@@ -99,13 +104,15 @@ class Doors:
         browser.headers[CSRF_HEADER] = me.json()["csrf"]
         return browser
 
-    async def ask(self, *, need: Requirement | None = None) -> ApprovalRequest:
+    async def ask(self, *, need: Requirement | None = None, **fields: Any) -> ApprovalRequest:
         """A question that waits."""
         self._asked = getattr(self, "_asked", 0) + 1
         args = {"to": "bob", "amount": 5}
         call = Call(tool="pay", args=args, call_id=f"c{self._asked}", run_id="run")
         verdict = Verdict(effect=Effect.ASK, requirement=need or Requirement())
-        request = ApprovalRequest(tool_call_id=call.call_id, tool_name="pay", args=args, call=call, verdict=verdict)
+        request = ApprovalRequest(
+            tool_call_id=call.call_id, tool_name="pay", args=args, call=call, verdict=verdict, **fields
+        )
         [opened] = await self.broker.open([request])
         return opened
 

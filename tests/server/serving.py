@@ -227,6 +227,11 @@ class Served:
         self.printed.rest(PATIENCE)
         return self.process.wait(PATIENCE)
 
+    def errors(self) -> str:
+        """What it printed for people beside the log, once it has ended."""
+        assert self.process.stderr is not None
+        return self.process.stderr.read()
+
     def events(self) -> list[dict[str, Any]]:
         """Everything that was printed so far, each line one object."""
         return [json.loads(line) for line in self.printed.text.splitlines()]

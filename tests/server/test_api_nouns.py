@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -154,7 +155,15 @@ async def test_exactly_the_rule_that_was_shown_is_written(api_desk: ApiDesk) -> 
     api_desk.file.write_text(before + "# somebody was here\n")
     await api_desk.refused(409, "draft-changed", "POST", f"{path}/rules", {"draft": 1, "digest": draft["digest"]})
     api_desk.file.write_text(before)
-    written = await api_desk.post(f"{path}/rules", {"draft": 1, "digest": draft["digest"]}, status=201)
+    wanted = {"draft": 1, "digest": draft["digest"]}
+    await api_desk.refused(403, "not-permitted", "POST", f"{path}/rules", wanted, who="bot")
+    written = await api_desk.post(f"{path}/rules", wanted, status=201)
+    [event] = [
+        one for one in await api_desk.broker.store.read(lambda tx: tx.record.entries()) if one.kind == "rule written"
+    ]
+    told = json.loads(event.body)
+    assert (told["by"], told["via"], told["digest"]) == ("ben", "api", draft["digest"])
+    assert (told["text"], told["file"], event.request) == (draft["text"], str(api_desk.file), path.rpartition("/")[2])
     assert written["text"] == draft["text"]
     added = [line[1:] for line in draft["diff"] if line.startswith("+") and not line.startswith("+++")]
     assert all(line in api_desk.file.read_text() for line in added)

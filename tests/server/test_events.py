@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.contracts.samples import at, request
 from tests.server.api_desk import ApiDesk, no
+from tests.server.doors import Doors
 from tests.server.live_server import reading, serving, until
 
 from signoff.core.record import EventDraft
@@ -144,6 +146,40 @@ async def test_a_poll_answers_as_soon_as_something_happened(api_desk: ApiDesk) -
     assert (await api_desk.get("/events/poll", after=0, wait=0))["next"] == 1, "what was missed comes at once"
     assert await api_desk.get("/events/poll", after=1, wait=0) == {"events": [], "next": 1, "reset": False}
     assert await api_desk.get("/events/poll", after=7, wait=60) == {"events": [], "next": 1, "reset": True}
+
+
+async def test_a_poll_tells_nothing_to_whoever_may_no_longer_listen() -> None:
+    doors = Doors()
+    key, header = await doors.token("ben")
+    async with doors.browser() as client:
+        poll = client.get("/api/v1/events/poll", params={"after": 1, "wait": 60}, headers=header, timeout=90)
+        waiting = asyncio.create_task(poll)
+        await until(lambda: bool(doors.state.live._joined))
+        await doors.broker.access.revoke(key.id, by="ana")
+        assert (await waiting).status_code == 401
+
+
+async def test_one_holder_does_not_take_the_place_of_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("signoff.server.event_stream.MOST_EACH", 3)
+    doors = Doors()
+    headers = {name: (await doors.token(name))[1] for name in ("ana", "ben")}
+    live = doors.state.live
+
+    async def listens(name: str) -> httpx.Response:
+        async with doors.browser() as client:
+            query = {"after": 2, "wait": 60}
+            return await client.get("/api/v1/events/poll", params=query, headers=headers[name], timeout=90)
+
+    many = [asyncio.create_task(listens("ana")) for _ in range(6)]
+    await until(lambda: len(live._joined) == 3 and sum(one.done() for one in many) == 3)
+    refused = await listens("ana")
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "30")
+    other = asyncio.create_task(listens("ben"))
+    await until(lambda: len(live._joined) == 4)
+    live.close("the end")
+    assert (await other).status_code == 200
+    await asyncio.gather(*many)
+    assert not live._held
 
 
 # --- the watcher itself ---

@@ -11,10 +11,11 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
-from tests.server.doors import HERE, PUBLIC, Doors, cookies_of, fields_of, problem_of
+from tests.server.doors import HERE, LOCAL_HOST, PUBLIC, Doors, cookies_of, fields_of, press, problem_of
 
 from signoff.config import ServerEntry
 from signoff.server.guard import POLICY
+from signoff.server.key_identity import KeyIdentity
 from signoff.server.listening import UVICORN
 
 PROXY = "10.0.0.2"
@@ -90,6 +91,53 @@ async def test_names_of_this_machine(doors: Doors, host: str) -> None:
     async with doors.browser() as browser:
         answer = await browser.get("/api/v1/me", headers={**header, "Host": host})
     assert answer.status_code == (421 if ":0" in host else 200)
+
+
+SHARED = ("127.0.0.1", "localhost", "[::1]", "127.0.0.5")
+"""Whatever a browser holds for these is sent to every port of the machine."""
+
+
+@pytest.mark.parametrize("name", SHARED)
+async def test_no_cookie_counts_under_a_name_that_other_programs_share(doors: Doors, name: str) -> None:
+    """Neither is one given: whoever listens at another port would be sent it, and could approve with it."""
+    signed_in = await doors.signed_in()
+    cookie = signed_in.cookies["signoff"]
+    async with doors.browser(f"http://{name}:8420") as browser:
+        held = {"Cookie": f"signoff={cookie}"}
+        assert (await browser.get("/api/v1/me", headers=held)).status_code == 401
+        page = await browser.get("/", headers=held)
+        assert page.headers["location"].startswith("/sign-in?next=")
+        told = await browser.get(page.headers["location"])
+        assert "address of their own" in told.text and LOCAL_HOST not in told.text, "it is told to nobody"
+        link = await doors.link()
+        opened = await browser.get("/sign-in", params={"link": link, "next": "/runs"})
+        assert (opened.status_code, cookies_of(opened)) == (303, {})
+        assert opened.headers["location"] == f"{HERE}/sign-in?link={link}&next=%2Fruns"
+        assert (await browser.get("/sign-in", params={"link": "sol_made-up"})).status_code == 403
+        assert (await browser.post("/sign-in", data={"link": link})).status_code == 403
+        _, header = await doors.token()
+        assert (await browser.get("/api/v1/me", headers=header)).json()["name"] == "ana", "programs go by tokens"
+    assert (await press(doors.browser(), link)).status_code == 303, "it was not spent"
+
+
+@pytest.mark.parametrize("name", ["signoff.localhost", "x.signoff-chance.localhost", "evil.localhost", ".localhost"])
+async def test_another_name_below_localhost_is_not_answered(doors: Doors, name: str) -> None:
+    async with doors.browser() as browser:
+        assert (await browser.get("/sign-in", headers={"Host": f"{name}:8420"})).status_code == 421
+
+
+async def test_a_plain_address_that_the_file_states_is_taken_at_its_word() -> None:
+    doors = Doors(entry=ServerEntry(url="http://localhost:8420"))
+    async with doors.browser("http://localhost:8420") as browser:
+        assert (await press(browser, await doors.link())).status_code == 303
+        assert (await browser.get("/api/v1/me")).status_code == 200
+
+
+async def test_the_name_for_pages_is_the_same_for_a_store_and_no_other(doors: Doors) -> None:
+    name = await doors.keys.local_host()
+    assert re.fullmatch(r"signoff-[0-9a-f]{16}\.localhost", name)
+    assert await KeyIdentity(doors.broker, dict).local_host() == name
+    assert await Doors().keys.local_host() != name
 
 
 async def test_a_name_of_this_machine_is_for_this_machine(doors: Doors) -> None:
@@ -169,6 +217,9 @@ async def test_whom_tries_are_counted_for_behind_a_proxy(said: str, counted: str
             seen.append(address)
             return 1
 
+        def failed(self) -> None:
+            """Nothing."""
+
     doors = Doors(entry=BEHIND, limit=Noting())  # type: ignore[arg-type]
     async with doors.browser("http://10.0.0.1:8420", address=PROXY) as browser:
         headers = {**SAID, "X-Forwarded-For": said} if said else {k: v for k, v in SAID.items() if "For" not in k[-3:]}
@@ -185,6 +236,7 @@ async def test_over_a_real_socket(doors: Doors) -> None:
     task = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=30) as browser:
+            browser.headers["Host"] = f"{LOCAL_HOST}:{port}"
             page = await browser.get("/sign-in", params={"link": await doors.link()}, headers=SAID)
             assert page.status_code == 200
             assert "server" not in page.headers

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 from tests.ready import ready
-from tests.server.doors import HERE, PUBLIC, Doors, problem_of
+from tests.server.doors import HERE, LOCAL_HOST, PUBLIC, Doors, problem_of
 
 from signoff.core.access import EVERYTHING, WORKING, AccessKind, Permission
 from signoff.core.decision import ApprovalDecision
@@ -78,7 +78,7 @@ async def test_what_was_not_signed_here_is_refused_without_a_look_into_the_store
             *(secret, f"{secret}.", f".{mark}", f"{secret}.{mark[:-1]}", f"{secret}x.{mark}", f"{value}.{mark}"),
             *("x" * 5_000, foreign, "sos_.", "."),
         ):
-            thief.cookies.set("signoff", wrong, domain="127.0.0.1")
+            thief.cookies.set("signoff", wrong, domain=LOCAL_HOST)
             assert (await thief.get("/api/v1/me")).status_code == 401, wrong
         for wrong in ("sot", "Bearer", secret, "sol_x"):
             thief.cookies.clear()
@@ -196,7 +196,7 @@ async def test_the_word_of_a_program_never_counts_as_a_persons(doors: Doors) -> 
             assert (answer.status_code, problem_of(answer)) == (403, "not-entitled")
     assert (await doors.broker.get(both.id)).votes == ()
     async with doors.browser() as program:
-        body = {"decision": "approve", "args_digest": plain.args_digest}
+        body = {"decision": "deny", "args_digest": plain.args_digest}
         answer = await program.post(f"/api/v1/requests/{plain.id}/votes", json=body, headers=header)
         assert answer.json()["decided_by"] == "ben (script)", "the record says what it was"
 
@@ -337,12 +337,39 @@ async def test_a_person_makes_looks_at_and_revokes_their_own(doors: Doors) -> No
     assert over["refusal"] == "this token was revoked"
 
 
+async def test_a_token_revokes_itself_and_nothing_else(doors: Doors) -> None:
+    """Or else one that only reads, and was stolen, would sign its holder out everywhere."""
+    browser, (other, _) = await doors.signed_in("ben"), await doors.token("ben")
+    own, header = await doors.token("ben", frozenset({Permission.READ}))
+    sessions = (await browser.get("/api/v1/tokens", params={"kind": "session"})).json()["tokens"]
+    async with doors.browser() as program:
+        for key in (other.id, sessions[0]["id"]):
+            assert (await program.delete(f"/api/v1/tokens/{key}", headers=header)).status_code == 404
+        assert (await program.delete(f"/api/v1/tokens/{own.id}", headers=header)).status_code == 200
+    assert (await browser.delete(f"/api/v1/tokens/{other.id}")).status_code == 200, "a browser ends them all"
+    _, admins = await doors.token("ana")
+    async with doors.browser() as program:
+        assert (await program.delete(f"/api/v1/tokens/{sessions[0]['id']}", headers=admins)).status_code == 200
+
+
+async def test_the_settings_tell_who_is_in_as_somebody(doors: Doors) -> None:
+    ana = await doors.signed_in("ana")
+    await ana.post("/api/v1/tokens", json={"label": "laptop\u202e<b>"})
+    await ana.post("/api/v1/tokens", json={"program": "bot"})
+    await doors.token("ben", label="not hers")
+    page = (await ana.get("/settings", headers={"Accept-Language": "en"})).text
+    assert page.count("signoff tokens revoke ") == 3
+    assert "laptop" in page and "\u202e" not in page and "<b>" not in page
+    assert "of the program" in page and "this one" in page and "not hers" not in page
+
+
 async def test_nobody_makes_more_than_they_have(doors: Doors) -> None:
     ana, ben = await doors.signed_in("ana"), await doors.signed_in("ben")
     assert (await ben.post("/api/v1/tokens", json={"permissions": ["admin"]})).status_code == 403
     assert (await ben.post("/api/v1/tokens", json={"program": "bot"})).status_code == 403
     assert (await ben.post("/api/v1/tokens", json={"permissions": []})).status_code == 422
-    assert (await ben.post("/api/v1/tokens", json={"lasts": 10**12})).status_code == 422
+    for lasts in (10**12, 90 * 86_400 + 1):
+        assert (await ben.post("/api/v1/tokens", json={"lasts": lasts})).status_code == 422, "90 days at most"
     taken = await ana.post("/api/v1/tokens", json={"program": "BEN "})
     assert (taken.status_code, problem_of(taken)) == (422, "name-taken")
     made = await ana.post("/api/v1/tokens", json={"program": "bot", "permissions": ["read", "admin"]})

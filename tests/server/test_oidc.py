@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from joserfc import jwk, jwt
-from tests.server.doors import PUBLIC, Doors, cookies_of
+from tests.server.doors import PUBLIC, Doors, cookies_of, press
 from tests.server.openid import Claims, Provider, running
 
 from signoff.broker.wall_clock import SystemClock
@@ -162,6 +162,18 @@ async def test_another_claim_is_somebodys_name(made: Callable[..., Doors], provi
     assert (await browser.get("/api/v1/me")).json()["name"] == "ben"
     assert (await sign_in(doors, provider, "3"))[1].status_code == 403
     assert (await sign_in(doors, provider, "4"))[1].status_code == 403
+    provider.lies = lambda claims: provider.signed({**claims, "preferred_username": "BEN "})
+    assert (await sign_in(doors, provider, "2"))[1].status_code == 303
+    for other in ("\uff42en", "be\u207f"):  # letters that fold into those of the name, in other people's accounts
+        provider.lies = lambda claims, other=other: provider.signed({**claims, "preferred_username": other})
+        assert (await sign_in(doors, provider, "2"))[1].status_code == 403
+
+
+async def test_a_provider_that_signs_with_nothing_that_is_taken(doors: Doors, provider: Provider) -> None:
+    provider.metadata = {"id_token_signing_alg_values_supported": ["HS256", "none"]}
+    _, answer = await sign_in(doors, provider, "1")
+    assert answer.status_code == 502
+    assert await nobody_is_in(doors)
 
 
 async def test_an_answer_is_for_the_browser_that_asked(doors: Doors, provider: Provider) -> None:
@@ -320,10 +332,19 @@ async def test_a_provider_that_is_away(doors: Doors, provider: Provider, tmp_pat
 
 async def test_tries_are_counted_here_too(doors: Doors) -> None:
     async with doors.browser(PUBLIC) as browser:
-        codes = [(await browser.get("/sign-in/oidc/callback")).status_code for _ in range(21)]
+        for _ in range(25):  # as any page can have a browser do
+            assert (await browser.get("/sign-in/oidc/callback")).status_code == 403
+            started = await browser.get("/sign-in/oidc", headers={"Sec-Fetch-Site": "cross-site"})
+            assert started.status_code == 303
+        state = httpx.URL(await begun(browser)).params["state"]
+        back = {"state": state, "error": "access_denied"}
+        codes = [(await browser.get("/sign-in/oidc/callback", params=back)).status_code for _ in range(21)]
         assert codes == [*[403] * 20, 429]
+        codes = [(await browser.get("/sign-in/oidc")).status_code for _ in range(20)]
+        assert codes == [*[303] * 19, 429]
         refused = await browser.get("/sign-in/oidc")
         assert refused.status_code == 429 and int(refused.headers["retry-after"]) > 0
+        assert (await press(browser, await doors.link("ben"))).status_code == 303, "links work all the same"
 
 
 async def test_without_a_provider_there_is_no_such_page() -> None:

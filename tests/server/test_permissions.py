@@ -49,6 +49,7 @@ ALLOWED: dict[str, Permission | None] = {
     "GET /people": Permission.READ,
     "GET /delegations": Permission.READ,
     "POST /delegations": Permission.ANSWER,
+    "DELETE /delegations/{absent}/{deputy}": Permission.ANSWER,
     "POST /policy/judge": Permission.READ,
     "POST /policy/explain": Permission.READ,
     "GET /halt": Permission.READ,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -50,13 +51,16 @@ def test_each_line_of_the_log_is_one_object_without_a_secret(shop: Shop) -> None
         served.get(f"/sign-in?link={secret}", **{"x-request-id": "mine-1"})
         served.get("/api/v1/requests/%E2%80%AEevil", authorization=f"Bearer {secret}")
         assert served.stop() == 0
-        events = served.events()
+        events, told = served.events(), served.errors()
     assert all(one["at"].endswith("+00:00") for one in events)
     asked = {one["path"]: one for one in events if one["event"] == "request"}
     assert asked["/sign-in"]["id"] == "mine-1"
     assert {"method", "status", "ms", "id"} <= asked["/sign-in"].keys()
     assert any("evil" in path and "\u202e" not in path for path in asked)
     assert secret not in served.printed.text
+    assert not re.search(r"sol_|\.localhost", served.printed.text), "what lets somebody in is on standard error"
+    found = re.search(r"http://signoff-[0-9a-f]{16}\.localhost:\d+/sign-in\?link=sol_\S+", told)
+    assert found is not None
     assert "stamp" not in served.printed.text, "no arguments, no tools"
 
 

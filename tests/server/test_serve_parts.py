@@ -16,6 +16,7 @@ import pytest
 from pydantic_ai import Agent, DeferredToolRequests
 from starlette.applications import Starlette
 from tests.broker.conftest import Opens, another, clock, kill, ram  # noqa: F401 - fixtures
+from tests.server.doors import Doors
 
 from signoff import ApprovalDecision, Signoff, resume_answered
 from signoff.broker import Broker
@@ -272,6 +273,24 @@ async def test_a_store_that_is_gone_makes_it_unready_and_is_counted_and_no_passw
         assert (await client.get("/readyz")).json() == {"status": "ready"}
         state.stopping.set()
         assert (await client.get("/readyz")).json()["why"] == "it is about to end"
+
+
+async def test_what_waits_is_counted_once_for_all_who_ask_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    doors, reads = Doors(), list[str]()
+    await doors.ask()
+    read = doors.store.read
+
+    async def slowly(work: Any, **how: Any) -> Any:
+        reads.append("read")
+        await asyncio.sleep(0)
+        return await read(work, **how)
+
+    monkeypatch.setattr(doors.store, "read", slowly)
+    async with doors.browser() as client:
+        answers = await asyncio.gather(*(client.get("/metrics") for _ in range(8)))
+    assert all('signoff_requests_waiting{state="pending"} 1\n' in one.text for one in answers)
+    assert all('signoff_requests_waiting{state="unknown"} 0\n' in one.text for one in answers)
+    assert reads == ["read"]
 
 
 @pytest.mark.parametrize(

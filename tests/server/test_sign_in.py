@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import httpx
 import pytest
-from tests.server.doors import HERE, PUBLIC, Doors, cookies_of, fields_of, press
+from tests.server.doors import HERE, LOCAL_HOST, PUBLIC, Doors, cookies_of, fields_of, press
 
 from signoff.core.access import AccessKind
 from signoff.server.rate_limit import RateLimit
@@ -135,7 +135,7 @@ async def test_a_session_that_somebody_planted_is_not_the_one_that_is_used(doors
     attacker = await doors.signed_in("ben")
     planted = attacker.cookies["signoff"]
     async with doors.browser() as victim:
-        victim.cookies.set("signoff", planted, domain="127.0.0.1")
+        victim.cookies.set("signoff", planted, domain=LOCAL_HOST)
         answer = await press(victim, await doors.link("ana"))
         made = cookies_of(answer)["signoff"][0]
         assert made != planted
@@ -152,7 +152,7 @@ async def test_each_sign_in_is_a_session_of_its_own(doors: Doors) -> None:
     again = await press(first, await doors.link())
     assert cookies_of(again)["signoff"][0] not in (before, second.cookies["signoff"])
     async with doors.browser() as thief:
-        thief.cookies.set("signoff", before, domain="127.0.0.1")
+        thief.cookies.set("signoff", before, domain=LOCAL_HOST)
         assert (await thief.get("/api/v1/me")).status_code == 401
     assert (await second.get("/api/v1/me")).status_code == 200, "that one is another browser"
 
@@ -225,7 +225,7 @@ async def test_signing_out_ends_the_session_everywhere(doors: Doors) -> None:
     assert (out.status_code, out.headers["location"]) == (303, "/sign-in")
     assert await sessions(doors) == []
     async with doors.browser() as thief:
-        thief.cookies.set("signoff", held, domain="127.0.0.1")
+        thief.cookies.set("signoff", held, domain=LOCAL_HOST)
         assert (await thief.get("/api/v1/me")).status_code == 401
 
 
@@ -239,7 +239,9 @@ async def test_forms_that_are_none(doors: Doors) -> None:
         assert (await browser.post("/sign-in", json={"link": await doors.link()})).status_code == 403
 
 
-async def test_tries_are_counted_for_each_address(doors: Doors) -> None:
+async def test_tries_are_counted_for_each_address() -> None:
+    clock = FakeClock()
+    doors = Doors(limit=RateLimit(seconds=lambda: clock.now().timestamp()))
     async with doors.browser() as busy, doors.browser(PUBLIC, "203.0.113.9") as other:
         codes = [(await busy.post("/sign-in", data={"link": "sol_guess"})).status_code for _ in range(21)]
         assert codes == [*[403] * 20, 429]
@@ -249,23 +251,42 @@ async def test_tries_are_counted_for_each_address(doors: Doors) -> None:
         assert f"Wait {wait} seconds" in refused.text
         assert (await press(other, await doors.link())).status_code == 303, "somebody else"
         assert (await press(busy, secret := await doors.link())).status_code == 429
-        doors.clock.advance(wait)
+        clock.advance(wait)
         assert (await press(busy, secret)).status_code == 303
 
 
-def test_all_addresses_together_have_a_limit_and_few_are_kept_in_mind() -> None:
+async def test_a_clock_that_is_set_back_keeps_nobody_out(doors: Doors) -> None:
+    async with doors.browser() as browser:
+        assert (await press(browser, await doors.link())).status_code == 303
+        doors.clock.advance(-3600)
+        assert (await press(browser, await doors.link())).status_code == 303
+
+
+async def test_what_a_page_of_another_site_sends_is_nobodys_try(doors: Doors) -> None:
+    async with doors.browser() as browser:
+        for _ in range(25):
+            sent = await browser.post("/sign-in", data={}, headers={"Sec-Fetch-Site": "cross-site"})
+            assert sent.status_code == 403
+        assert (await press(browser, await doors.link())).status_code == 303
+
+
+def test_failures_of_all_hold_up_who_tried_before_and_nobody_else() -> None:
     clock = FakeClock()
-    limit = RateLimit(clock, each=2, together=100, addresses=50)
-    waits = [limit.wait(f"198.51.{number // 250}.{number % 250}") for number in range(120)]
-    assert waits[:100] == [0] * 100
-    assert all(waits[100:])
+    limit = RateLimit(seconds=lambda: clock.now().timestamp(), each=20, together=10, addresses=50)
+    assert not any(limit.wait(f"203.0.113.{number}") for number in range(120)), "who is let in holds up nobody"
+    assert limit.wait("192.0.2.9") == 0
+    for number in range(120):
+        assert limit.wait(f"198.51.100.{number}") == 0
+        limit.failed()
+    assert limit.wait("198.51.100.119") > 0
+    assert limit.wait("192.0.2.1") == 0, "for the first time"
     assert len(limit._full) <= 51
-    clock.advance(60)
-    assert limit.wait("192.0.2.1") == 0
+    clock.advance(3600)
+    assert limit.wait("198.51.100.119") == 0
 
 
 def test_one_network_of_ipv6_is_one_address() -> None:
-    limit = RateLimit(FakeClock(), each=2)
+    limit = RateLimit(seconds=lambda: 1.0, each=2)
     assert [limit.wait(f"2001:db8::{number}") for number in range(3)] == [0, 0, 30]
     assert limit.wait("2001:db8:0:1::1") == 0
     assert [limit.wait(one) for one in ("::ffff:192.0.2.1", "192.0.2.1", "192.0.2.1")] == [0, 0, 30]

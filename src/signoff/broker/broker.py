@@ -31,7 +31,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import NOWHERE
 from signoff.core.inbox_row import Item
 from signoff.core.lifecycle import OPEN, AskedAgain, Assigned, Cancelled, Claimed, Event, OutcomeReported, Voted
-from signoff.core.people import Actor
+from signoff.core.people import Actor, ActorKind, person_key
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_filter import ListPlace, RequestFilter
 from signoff.core.run import Process
@@ -184,7 +184,7 @@ class Broker:
                 # What a deadline parks or escalates is still open, to those who are asked from then on.
                 request = feed(tx, ledger, request_id, now) or request
             if request.state is State.PENDING:  # whoever comes late is told that, and nothing else
-                self.people.check(request, by)
+                self.people.check(tx, request, by)
                 check_terms(request, decision)
                 check_role(request, decision, by)
                 if refuse is not None:
@@ -201,11 +201,19 @@ class Broker:
 
         return await ledger.write("vote", work)
 
-    async def assign(self, request_id: str, to: str, *, by: Actor) -> ApprovalRequest:
-        """Say who works on a request, so that nobody else starts; an empty name frees it."""
+    async def assign(self, request_id: str, to: str, *, by: Actor, admin: bool = False) -> ApprovalRequest:
+        """Say who works on a request, so that nobody else approves it meanwhile; an empty name frees it.
+
+        Raises `NotEntitled` for anybody but people who may approve it, whoever has it, and an admin.
+        """
+        people = self.people
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
-            request = stored.put(tx, stored.found(tx, request_id), Assigned(to), now)
+            request = stored.found(tx, request_id)
+            has_it = by.kind is ActorKind.PERSON and request.assigned and person_key(request.assigned) == by.key
+            if request.state is State.PENDING and not admin and not has_it:
+                people.check_assigns(tx, request, by, now)
+            request = stored.put(tx, request, Assigned(to), now)
             tx.record.append([self.ledger.journal.step(request, "assigned", now, to=to, by=by.name)])
             return request
 
@@ -218,7 +226,7 @@ class Broker:
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
             request = stored.found(tx, request_id)
             if request.state is State.UNKNOWN:
-                people.check(request, by)
+                people.check(tx, request, by)
             absent = people.stands_in_for(tx, request, by, now, denies=False)
             told = stored.put(tx, request, OutcomeReported(by, happened, note, absent), now)
             place = people.in_whose_place(request, by, absent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from signoff.broker.ledger import Ledger
@@ -13,6 +13,9 @@ from signoff.core.quorum import entitled_as, who, why_not_entitled
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import NotEntitled, WrongUse
 from signoff.ports import Transaction
+
+LONGEST = timedelta(days=90)
+"""How long somebody may stand in for somebody else."""
 
 
 class Standing(NamedTuple):
@@ -41,8 +44,13 @@ class People:
 
         Where anybody is or was on file, nobody else may answer, whatever a rule says: who is taken off it is out.
         """
-        self._is_closed = bool(self._people)
+        self._is_closed = bool(self._people) or bool(roles())
         self._roles, self._is_followed = roles, True
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody but the people on file may answer, whatever a rule says."""
+        return self._is_closed
 
     @property
     def _people(self) -> Mapping[str, tuple[str, frozenset[str]]]:
@@ -60,6 +68,8 @@ class People:
             raise WrongUse(f"{delegation.absent} cannot stand in for {delegation.deputy}: that is the same person")
         if delegation.until <= delegation.since:
             raise WrongUse("the delegation would end before it begins")
+        if delegation.until - self._ledger.now() > LONGEST:
+            raise WrongUse(f"somebody stands in for at most {LONGEST.days} days: arrange it anew after that")
 
         ledger, now = self._ledger, self._ledger.now()
 
@@ -68,6 +78,19 @@ class People:
             tx.record.append([ledger.journal.delegated(delegation, now)])
 
         await ledger.store.write("delegate", work)
+
+    async def end_delegation(self, absent: str, deputy: str, *, by: str) -> Delegation:
+        """Have somebody stand in no longer. Raises `WrongUse` where they do not."""
+        ledger, now = self._ledger, self._ledger.now()
+
+        def work(tx: Transaction) -> Sequence[Delegation]:
+            ended = tx.delegations.end(absent, deputy, now)
+            tx.record.append([ledger.journal.delegated(one, now, ended_by=by) for one in ended])
+            return ended
+
+        if not (ended := await ledger.store.write("end delegation", work)):
+            raise WrongUse(f"{deputy} does not stand in for {absent}")
+        return ended[-1]
 
     async def delegations(self) -> Sequence[Delegation]:
         """Who stands in for whom now."""
@@ -104,14 +127,34 @@ class People:
         _, roles = people.get(person_key(name), ("", frozenset[str]()))
         return role in roles
 
-    def check(self, request: ApprovalRequest, by: Actor) -> None:
-        """Raise `NotEntitled` where particular people are asked, and nobody on file is called so."""
+    def check(self, tx: Transaction, request: ApprovalRequest, by: Actor) -> None:
+        """Raise `NotEntitled` where particular people are asked, and nobody on file is called so.
+
+        Also where the requester may not answer, and is a program of theirs.
+        """
         people = self._people
         made_up = by.kind is ActorKind.PERSON and by.key not in people
         if made_up and self._is_closed:
             raise NotEntitled(f"{by.name} is not on file, or no longer, and only people on file may answer here")
         if made_up and people and request.requirement.is_strict:
             raise NotEntitled(f"nobody on file is called {by.name!r}, and this needs {who(request.requirement)}")
+        behind = self._behind(tx, request)
+        if behind == "":
+            raise NotEntitled(
+                f"{request.requester} is a program, and it is not known who made its key, so nobody can be told apart "
+                "from the requester"
+            )
+        if behind is not None and person_key(behind) == by.key:
+            raise NotEntitled(
+                f"{by.name} made the key of {request.requester}, which is the requester, and may not answer this"
+            )
+
+    def _behind(self, tx: Transaction, request: ApprovalRequest) -> str | None:
+        """Who is behind a requester that is a program, where the rule excludes the requester; see `SavedRun.behind`."""
+        if "requester" not in request.requirement.not_by or not request.run:
+            return None
+        run = tx.runs.get(request.run)
+        return run.behind if run is not None else None
 
     async def entitled(self, request_id: str, people: Sequence[Actor]) -> Sequence[Actor]:
         """Those of these people who may answer a request now, be it with a no only, or in the place of another."""
@@ -119,7 +162,10 @@ class People:
 
         def work(tx: Transaction) -> list[Actor]:
             request = tx.requests.get(request_id)
-            return [one for one in people if request is not None and self._may_answer(tx, request, one, now)]
+            if request is None:
+                return []
+            denies = request.state is State.PENDING  # a veto says nothing about what became of a call
+            return [one for one in people if self.may_answer(tx, request, one, now, denies=denies)]
 
         return await ledger.store.read(work)
 
@@ -133,7 +179,7 @@ class People:
                 return Standing()
             try:
                 known = self.known(by)
-                self.check(request, known)
+                self.check(tx, request, known)
             except NotEntitled as refusal:
                 return Standing(str(refusal), str(refusal))
             found = [
@@ -151,16 +197,24 @@ class People:
 
         return await ledger.store.read(work)
 
-    def _may_answer(self, tx: Transaction, request: ApprovalRequest, by: Actor, now: datetime) -> bool:
+    def may_answer(self, tx: Transaction, request: ApprovalRequest, by: Actor, now: datetime, *, denies: bool) -> bool:
+        """Whether somebody may approve a request now, or with `denies` at least deny it."""
         try:
             by = self.known(by)
-            self.check(request, by)
+            self.check(tx, request, by)
         except NotEntitled:
             return False
-        denies = request.state is State.PENDING  # a veto says nothing about what became of a call
         absent = self.stands_in_for(tx, request, by, now, denies=denies)
         _, refusal = entitled_as(request.requirement, by, absent, request.parties, denies=denies)
         return not refusal
+
+    def check_assigns(self, tx: Transaction, request: ApprovalRequest, by: Actor, now: datetime) -> None:
+        """Raise `NotEntitled` where somebody may not say who works on a request: they could not approve it."""
+        if by.kind is not ActorKind.PERSON or not self.may_answer(tx, request, by, now, denies=False):
+            raise NotEntitled(
+                f"{by.name} may not approve request {request.id}, and so may not say who works on it; "
+                f"this needs {who(request.requirement)}, whoever has it, or an admin"
+            )
 
     def stands_in_for(
         self, tx: Transaction, request: ApprovalRequest, by: Actor, now: datetime, *, denies: bool
@@ -170,11 +224,12 @@ class People:
             request.requirement, by, request.parties, denies=denies
         ):
             return ()
-        people = self._people
+        people, behind = self._people, self._behind(tx, request) or ""
         absent = [
             one.absent
             for one in tx.delegations.current(now)
             if person_key(one.deputy) == by.key and (not self._is_closed or person_key(one.absent) in people)
+            if person_key(one.absent) != person_key(behind)
         ]
         return tuple(self.known(Actor(name=name)) for name in absent)
 

@@ -125,8 +125,11 @@ class Journal:
             kind=kind, at=at, body={"grant": grant.id, "text": safe_grant_text(grant, secrets=self.secrets), "by": by}
         )
 
-    def delegated(self, delegation: Delegation, at: datetime) -> EventDraft:
-        body = {"absent": delegation.absent, "deputy": delegation.deputy, "by": delegation.by}
+    def delegated(self, delegation: Delegation, at: datetime, *, ended_by: str = "") -> EventDraft:
+        """That somebody stands in, or with `ended_by` no longer does."""
+        body = {"absent": delegation.absent, "deputy": delegation.deputy, "by": ended_by or delegation.by}
+        if ended_by:
+            return EventDraft(kind="delegation ended", at=at, body=body)
         span = {"since": delegation.since.isoformat(), "until": delegation.until.isoformat()}
         return EventDraft(kind="delegated", at=at, body={**body, **span})
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from signoff.broker.ledger import Ledger
+from signoff.core.people import Actor
+from signoff.core.record import EventDraft
 from signoff.core.request import ApprovalRequest
 from signoff.errors import PolicyError
 from signoff.ports import Transaction
@@ -35,6 +38,15 @@ class BrokerPolicies:
             tx.policies.put(revision, text)
         else:  # what stands there was committed
             self._kept.add(revision)
+
+    async def written(self, *, by: Actor, file: str, digest: str, text: str, request: str) -> None:
+        """Have it on record that somebody had a rule written to a file, about the call of a request."""
+        body = {"by": by.name, "via": by.via, "file": file, "digest": digest, "text": self._ledger.journal.text(text)}
+
+        def work(tx: Transaction, now: datetime) -> None:
+            tx.record.append([EventDraft(kind="rule written", at=now, request=request, body=body)])
+
+        await self._ledger.write("rule written", work)
 
     async def of(self, request: ApprovalRequest, *, beside: Policy | Layers) -> Policy | Layers | None:
         """The policy a question was asked under, if it is on record and `beside` is still part of it.

@@ -127,6 +127,10 @@ class ApprovalDesk(Protocol):
         """Have somebody stand in; both as they are spelled on file."""
         ...
 
+    async def end_delegation(self, absent: str, deputy: str) -> tuple[str, str]:
+        """Have somebody stand in no longer; both as they were spelled."""
+        ...
+
     async def halt(self, why: str) -> str:
         """Pull the switch: what it says, by UTC."""
         ...

@@ -78,5 +78,6 @@ def _told(done: HandedOverRequest) -> str:
     told = f"{who}{was}  {safe(sheet['id'])}  {safe(sheet['title'])}"
     if done.may_answer:
         return told
-    # Nobody else can answer it, as long as they have it.
-    return f"{told}\n{visible(has_it)} may not answer it, and nobody else can now: signoff release {sheet['id']}"
+    # Nobody else can approve it, as long as they have it.
+    why = f"{visible(has_it)} may not answer it, and nobody else can approve it now"
+    return f"{told}\n{why}: signoff release {sheet['id']}"

@@ -20,7 +20,7 @@ from signoff.cli.terminal_text import iso, now, safe
 from signoff.core.comment import CommentKind
 from signoff.core.decision import ApprovalDecision
 from signoff.core.inbox_row import has_approved
-from signoff.core.people import Actor, Delegation
+from signoff.core.people import Actor, Delegation, person_key
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import spelled_out
 from signoff.errors import AlreadySettled, EditRefused, RequestError, UnknownRequest
@@ -116,7 +116,8 @@ class LocalDesk:
         person = by.name if to is None else named(to, self.settings) if to else ""
         await broker.sweep()
         before = await broker.find(prefix)
-        after = await broker.assign(before.id, person, by=by)
+        admin = any(one.admin and person_key(one.name) == by.key for one in self.settings.people.values())
+        after = await broker.assign(before.id, person, by=by, admin=admin)
         may = not after.assigned or bool(await broker.people.entitled(after.id, [Actor(name=after.assigned)]))
         return HandedOverRequest(sheet=sheet_of(after, ()), before=before.assigned, may_answer=may)
 
@@ -200,6 +201,10 @@ class LocalDesk:
         )
         await self.broker.people.delegate(made)
         return made.absent, made.deputy
+
+    async def end_delegation(self, absent: str, deputy: str) -> tuple[str, str]:
+        ended = await self.broker.people.end_delegation(absent, deputy, by=self.who().name)
+        return ended.absent, ended.deputy
 
     async def halt(self, why: str) -> str:
         # In an emergency nobody is asked whether they are on file; the record says who it was.

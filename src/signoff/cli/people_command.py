@@ -119,25 +119,34 @@ def link(
 @click.command(no_args_is_help=True)
 @click.argument("absent")
 @click.argument("deputy")
-@click.option("--until", required=True, metavar="WHEN", help="Until when: 2h, 3d, monday, 2031-05-24.")
+@click.option("--until", metavar="WHEN", help="Until when, within 90 days: 2h, 3d, monday, 2031-05-24.")
+@click.option("--end", is_flag=True, help="DEPUTY stands in no longer, from now on.")
 @shared_options.who
 @shared_options.anywhere
-def delegate(absent: str, deputy: str, until: str, name: str | None, store: str | None, policy: str | None) -> None:
+def delegate(
+    absent: str, deputy: str, until: str | None, end: bool, name: str | None, store: str | None, policy: str | None
+) -> None:
     """Have DEPUTY answer in the place of ABSENT for a while; the record names both.
 
     \b
-    Example:
+    Examples:
       signoff delegate ana ben --until monday
+      signoff delegate ana ben --end
     """
     from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import local, now, when
     from signoff.core.visible import visible
 
+    if end is (until is not None):
+        raise click.UsageError("Say one of two: until when (--until), or that it ends now (--end).")
     since = now()
-    end = when(until, since)
+    last = when(until, since) if until is not None else None
 
     async def work(desk: ApprovalDesk) -> tuple[str, str]:
-        return await desk.delegate(absent, deputy, end, since)
+        if last is None:
+            return await desk.end_delegation(absent, deputy)
+        return await desk.delegate(absent, deputy, last, since)
 
-    whom, who = with_desk(store, policy, name, work, make=True)
-    click.echo(f"{visible(who)} stands in for {visible(whom)} until {local(end)}.")
+    whom, who = with_desk(store, policy, name, work, make=last is not None)
+    told = f"until {local(last)}" if last is not None else "no longer"
+    click.echo(f"{visible(who)} stands in for {visible(whom)} {told}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from signoff.cli.approval_desk import (
     CancelledRun,
@@ -215,14 +216,16 @@ class RemoteDesk:
         made = self._server.post("/delegations", body)
         return made["absent"], made["deputy"]
 
+    async def end_delegation(self, absent: str, deputy: str) -> tuple[str, str]:
+        ended = self._server.delete(f"/delegations/{named(absent)}/{named(deputy)}")
+        return ended["absent"], ended["deputy"]
+
     async def halt(self, why: str) -> str:
         return self._server.post("/halt", {"why": why})["text"]
 
     async def unhalt(self, why: str) -> bool:
-        if why:
-            raise WrongUse("--note is not for a server: it keeps no reason for letting things run again")
         was: bool = self._server.get("/halt")["halted"]
-        self._server.delete("/halt")
+        self._server.delete(f"/halt?{urlencode({'why': why})}" if why else "/halt")
         return was
 
 

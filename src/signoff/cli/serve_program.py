@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli.terminal_text import count
-from signoff.core.access import AccessKind
+from signoff.core.access import AccessKind, link_url
 from signoff.core.moment import span
 from signoff.errors import WrongUse
 from signoff.server.listener import url_of
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from signoff.wiring.service import ServiceOptions
 
 LINK_LASTS = timedelta(minutes=15)
-SIGN_IN = "/sign-in"
 
 
 async def stay(
@@ -97,8 +96,22 @@ async def _greet(service: Service, url: str, printer: LinePrinter, *, as_json: b
         concurrency=service.options.concurrency,
         waiting=waiting,
     )
-    if as_json:
-        return
+    if not as_json:
+        _tell_more(service, waiting, more, printer)
+    oidc = projects.first.settings.server.oidc
+    if not projects.people():
+        link = await sign_in_link(service)
+        # Not a line of the log: those are kept, and this lets somebody in.
+        told = f"Sign in, once, within {span(LINK_LASTS.total_seconds())}:\n  {link}"
+    elif oidc is not None:
+        told = f"People sign in at {service.pages}, with {oidc.issuer}"
+    else:
+        told = "People sign in with a link of their own: signoff people link NAME"
+    click.echo(f"\n{told}\n", file=sys.stderr)
+
+
+def _tell_more(service: Service, waiting: int, more: str, printer: LinePrinter) -> None:
+    projects = service.projects
     lines = [f"{projects.store.in_words()}{more}"]
     lines += [f"also {one.directory}" for one in projects.all[1:]]
     number = "over 1,000 requests wait" if waiting > 1_000 else count(waiting, "request waits", "requests wait")
@@ -107,20 +120,14 @@ async def _greet(service: Service, url: str, printer: LinePrinter, *, as_json: b
         lines.append(f"people are asked in {', '.join(service.channels)}")
     for line in lines:
         printer.say("about", line)
-    if projects.people():
-        printer.say("about", "people sign in with a link of their own: signoff people link NAME")
-    else:
-        link = await sign_in_link(service, url)
-        # Not a line of the log: those are kept, and this lets somebody in.
-        click.echo(f"\nSign in, once, within {span(LINK_LASTS.total_seconds())}:\n  {link}\n", file=sys.stderr)
 
 
-async def sign_in_link(service: Service, url: str) -> str:
+async def sign_in_link(service: Service) -> str:
     """A link that lets whoever works here in, once."""
     _, secret = await service.broker.access.issue(
         AccessKind.LINK, _me(service.projects), by="signoff serve", lasts=LINK_LASTS, label="printed at the start"
     )
-    return f"{url}{SIGN_IN}?link={secret}"
+    return link_url(service.pages, secret)
 
 
 def _me(projects: ServedProjects) -> str:

@@ -15,6 +15,7 @@ from uuid import uuid4
 import click
 
 from signoff.cli.server_choice import OPTION, server_meant, server_options
+from signoff.config.server_entry import is_local_name, is_loopback
 from signoff.core.safe import kept_text
 from signoff.core.visible import visible
 from signoff.errors import EditRefused, RequestError, ServerFailed, SignoffError, UnknownRequest, WrongUse
@@ -26,7 +27,6 @@ PATIENCE = 30.0
 """Seconds that a server has for an answer, from the connection to its last byte."""
 LARGEST = 64 * 1024 * 1024
 """Bytes of an answer."""
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def server_for(store: str | None = None, policy: str | None = None, name: str | None = None) -> ApprovalServer:
@@ -146,6 +146,8 @@ class ApprovalServer:
 
     def _connection(self) -> HTTPConnection:
         host, port = self._parts.hostname or "", self._parts.port
+        if is_local_name(host):  # not every system knows these names, which browsers do
+            host = "127.0.0.1"
         if self._parts.scheme == "http":
             return HTTPConnection(host, port, timeout=PATIENCE)
         import ssl
@@ -221,7 +223,7 @@ def _address(url: str) -> SplitResult:
         raise WrongUse(
             f"{visible(_without_login(url))} is no address of a server\n  write it as in {OPTION} https://approvals.example"
         )
-    if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise WrongUse(
             f"{visible(url)} is not encrypted: whoever listens would have your token\n"
             "  Use https; http is for this machine"

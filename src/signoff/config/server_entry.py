@@ -70,7 +70,13 @@ def is_loopback(host: str) -> bool:
     try:
         return ip_address(host.strip("[]").partition("%")[0]).is_loopback
     except ValueError:
-        return host.lower() == "localhost"
+        return is_local_name(host) or host.lower() == "localhost"
+
+
+def is_local_name(host: str) -> bool:
+    """Whether it is a name below `localhost`: browsers take it for this machine, and for a host of its own."""
+    name, dot, top = host.lower().rpartition(".")
+    return bool(dot) and top == "localhost" and all(name.split("."))
 
 
 def origin_of(url: str) -> str:

@@ -91,7 +91,8 @@ def _answer(said: Mapping[str, Any], zone: Zone) -> Iterator[str]:
     if "to" in said:
         yield f"to {_text(said['to']) or 'nobody'}"
     if absent := _text(said.get("absent")):
-        yield f"{_text(said.get('deputy'))} stands in for {absent} until {_moment(said.get('until'), zone)}"
+        until = f"until {_moment(said['until'], zone)}" if "until" in said else "no longer"
+        yield f"{_text(said.get('deputy'))} stands in for {absent} {until}"
 
 
 def _rest(said: Mapping[str, Any], kind: str) -> str:

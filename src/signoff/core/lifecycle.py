@@ -207,9 +207,11 @@ def _vote(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
     if refusal:
         raise NotEntitled(refusal)
     mine = (event.by.key, stands_for.key if stands_for else event.by.key)
-    if request.assigned and person_key(request.assigned) not in mine:
+    # Whoever has it keeps others from approving it twice over, and nobody from saying no.
+    if decision.approved and request.assigned and person_key(request.assigned) not in mine:
         raise NotEntitled(
-            f"{request.assigned} is working on request {request.id}; take it over first: signoff take {request.id}"
+            f"{request.assigned} is working on request {request.id}; take it over first, on its page or with "
+            f"signoff take {request.id}"
         )
     approved_args = request.args_digest if decision.edited_args is None else digest(decision.edited_args)
     vote = Vote(by=event.by, at=now, decision=decision, args_digest=approved_args, stands_for=stands_for)

@@ -84,6 +84,10 @@ class Delegation:
     def holds(self, now: datetime) -> bool:
         return self.since <= now < self.until
 
+    def is_between(self, absent: str, deputy: str) -> bool:
+        """Whether these two are meant, whatever the spelling."""
+        return person_key(self.absent) == person_key(absent) and person_key(self.deputy) == person_key(deputy)
+
 
 _find = lazy_names(__name__, {}, {"Answerer": ("core.people:Actor", "signoff.Actor")})
 

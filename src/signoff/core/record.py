@@ -50,11 +50,13 @@ KINDS: Mapping[str, str] = {
     "grant used": "a remembered answer with a limit was used",
     "revoked": "a remembered answer was revoked",
     "delegated": "somebody answers for somebody absent",
+    "delegation ended": "somebody answers no longer for somebody who was absent",
     "run started": "a run began",
     "run resumed": "a process goes on with a run",
     "run ended": "a run is done, failed or was cancelled",
     "access given": "a link, a session or a token was made for somebody",
     "access revoked": "a link, a session or a token was revoked",
+    "rule written": "a rule was written to the policy file by the server: who had it written, and what it says",
     "halted": "somebody pulled the kill switch",
     "unhalted": "somebody let things run again",
 }

@@ -98,6 +98,9 @@ class SavedRun(Changeable):
     places: Mapping[str, str] = field(default_factory=dict[str, str])
     """Where it began: an address, by the channel that can read it."""
     requester: str = ""
+    behind: str | None = None
+    """Where a program began it with a key: who made that key, and so is a requester, too; empty: nobody who is known.
+    None where a person began it."""
     state: RunState = RunState.GOING
     epoch: int = 1
     holder: str = ""

@@ -18,10 +18,10 @@ from signoff.core.visible import visible
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.server.identity import Identity
 from signoff.server.problem import ProblemRaised
+from signoff.server.state import ServerState
 
-LONGEST = 10 * 366 * 24 * 3600
-"""Seconds that a token lasts."""
-USUAL = 90 * 24 * 3600
+LONGEST = 90 * 24 * 3600
+"""Seconds that a token lasts. One for longer is made at the store, with `signoff tokens create`."""
 
 
 class MeView(ApiModel):
@@ -72,7 +72,7 @@ class TokenBody(ApiModel):
     program: str = Field(default="", max_length=100, description="The program it is for; empty: yourself.")
     label: str = Field(default="", max_length=200)
     permissions: list[Permission] = Field(default=[Permission.READ], min_length=1)
-    lasts: int = Field(default=USUAL, ge=60, le=LONGEST, description="Seconds.")
+    lasts: int = Field(default=LONGEST, ge=60, le=LONGEST, description="Seconds.")
 
 
 class TokenMade(ApiModel):
@@ -136,15 +136,34 @@ async def make(visit: Visit[Nothing, TokenBody]) -> TokenMade:
 async def revoke(visit: Visit[Nothing, Nothing]) -> TokenView:
     access, identity = visit.state.broker.access, visit.identity
     found = await access.get(visit.path["token_id"])
-    if found is None or not _is_theirs(identity, found):
-        raise ProblemRaised(404, "unknown-token", "there is no such key, or it is not yours")
+    if found is None or not _may_revoke(identity, found):
+        raise ProblemRaised(404, "unknown-token", "there is no such key, or it is not yours to revoke")
     return _view(await access.revoke(found.id, by=identity.actor.name), visit.state.broker.clock.now())
 
 
+async def own_keys(state: ServerState, identity: Identity) -> list[TokenView]:
+    """Browsers and tokens that let somebody in as whoever asks, and what lets others in who are programs of theirs."""
+    now, every = state.broker.clock.now(), await state.broker.access.list()
+    mine = [one for one in every if _is_held(identity, one) or person_key(one.created_by) == identity.actor.key]
+    return [_view(one, now) for one in mine if one.kind is not AccessKind.LINK and not one.refusal(now)]
+
+
+def _may_revoke(identity: Identity, key: AccessKey) -> bool:
+    """Whether a key may be revoked. A token that was stolen ends nothing but itself, unless it is an admin's."""
+    is_token = identity.key is not None and identity.key.kind is AccessKind.TOKEN
+    if is_token and Permission.ADMIN not in identity.permissions:
+        return identity.key is not None and identity.key.id == key.id
+    return _is_theirs(identity, key)
+
+
 def _is_theirs(identity: Identity, key: AccessKey) -> bool:
-    """Whether a key may be looked at and revoked."""
+    """Whether a key may be looked at."""
     if Permission.ADMIN in identity.permissions:
         return True
+    return _is_held(identity, key)
+
+
+def _is_held(identity: Identity, key: AccessKey) -> bool:
     is_program = identity.actor.kind is not ActorKind.PERSON
     return key.is_program is is_program and person_key(key.holder) == identity.actor.key
 
@@ -205,7 +224,8 @@ ENDPOINTS: Sequence[Endpoint] = (
         method="DELETE",
         path="/tokens/{token_id}",
         name="revoke_token",
-        about="Let a key let nobody in any longer, from now on; also a session.",
+        about="Let a key let nobody in any longer, from now on; also a session. A token revokes itself only, unless it "
+        "is an admin's.",
         permission=Permission.READ,
         handle=revoke,
         returns=TokenView,

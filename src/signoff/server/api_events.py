@@ -18,11 +18,10 @@ from starlette.types import Receive, Scope, Send
 from signoff.core.access import Permission
 from signoff.core.visible import visible
 from signoff.errors import StoreError
-from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
-from signoff.server.event_stream import LiveEvent, LiveEvents, Told, frame, named_frame
-from signoff.server.identity import Identity
+from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit, not_signed_in
+from signoff.server.event_stream import CROWDED, LiveEvent, LiveEvents, Told, frame, named_frame
+from signoff.server.identity import is_still_admitted
 from signoff.server.problem import ProblemRaised
-from signoff.server.state import ServerState
 
 LONGEST_POLL = 60.0
 """Seconds that a poll waits at most."""
@@ -81,27 +80,30 @@ class PollView(ApiModel):
 async def stream_events(visit: Visit[EventQuery, Nothing]) -> Response:
     if visit.request.method == "HEAD":
         return Response(media_type="text/event-stream")
-    _refuse_crowd(visit.state)
-    return EventStream(visit.state.live, _resumed(visit.request, visit.query.after), allowed_check(visit))
+    _refuse_crowd(visit)
+    after, holder = _resumed(visit.request, visit.query.after), visit.identity.holder
+    return EventStream(visit.state.live, after, allowed_check(visit), holder=holder)
 
 
 async def poll_events(visit: Visit[PollQuery, Nothing]) -> PollView:
-    _refuse_crowd(visit.state)
+    _refuse_crowd(visit)
     query, until = visit.query, monotonic() + visit.query.wait
-    async with visit.state.live.listening(query.after) as listener:
+    async with visit.state.live.listening(query.after, visit.identity.holder) as listener:
         events: list[LiveEvent] = []
         while query.after is not None and not listener.is_reset and not events and not listener.ended:
             told = await listener.read(max(0.0, until - monotonic()))
             events = [one for one in told if isinstance(one, LiveEvent)]
             if monotonic() >= until:
                 break
+        if not await allowed_check(visit)():  # it may have waited for a minute
+            raise not_signed_in()
         views = [LiveEventView(**one.data) for one in events]
         return PollView(events=views, next=listener.after, reset=listener.is_reset)
 
 
-def _refuse_crowd(state: ServerState) -> None:
-    if state.live.is_full:
-        raise ProblemRaised(429, "too-many", "too many clients listen already", headers={"Retry-After": "30"})
+def _refuse_crowd(visit: Visit[Any, Any]) -> None:
+    if visit.state.live.is_full(visit.identity.holder):
+        raise ProblemRaised(429, "too-many", CROWDED, headers={"Retry-After": "30"})
 
 
 def _resumed(request: Request, after: int | None) -> int | None:
@@ -116,14 +118,7 @@ def _resumed(request: Request, after: int | None) -> int | None:
 
 def allowed_check(visit: Visit[Any, Any]) -> Callable[[], Awaitable[bool]]:
     """Says whether whoever listens still may: a key that was revoked lets nobody listen on."""
-    state: ServerState = visit.state
-    identity: Identity = visit.identity
-
-    async def still_allowed() -> bool:
-        now = await state.identify(visit.request)
-        return now is not None and now.actor.key == identity.actor.key and Permission.READ in now.permissions
-
-    return still_allowed
+    return lambda: is_still_admitted(visit.state.identify, visit.request, visit.identity, Permission.READ)
 
 
 class EventStream(Response):
@@ -137,11 +132,14 @@ class EventStream(Response):
         after: int | None,
         still_allowed: Callable[[], Awaitable[bool]],
         times: StreamTimes | None = None,
+        *,
+        holder: str = "",
     ) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._live = live
         self._after = after
+        self._holder = holder
         self._still_allowed = still_allowed
         self._times = times or TIMES
 
@@ -172,7 +170,7 @@ class EventStream(Response):
     async def _tell(self, say: Callable[[str], Awaitable[None]]) -> str:
         """Tell what happens; why that ends."""
         checked = said = monotonic()
-        async with self._live.listening(self._after) as listener:
+        async with self._live.listening(self._after, self._holder) as listener:
             name = "reset" if listener.is_reset else "begin"
             await say("retry: 2000\n\n" + named_frame(name, {"seq": listener.after}, seq=listener.after))
             while True:

@@ -9,6 +9,7 @@ from pydantic import Field
 from signoff.broker import Broker
 from signoff.core.access import Permission
 from signoff.core.grant import Grant
+from signoff.core.people import ActorKind, person_key
 from signoff.core.safe import grant_line, kept_text, safe_text
 from signoff.core.terms import Scope
 from signoff.core.visible import visible
@@ -83,7 +84,20 @@ async def revoke_grant(visit: Visit[Nothing, Nothing]) -> GrantView:
         grant = await broker.grants.get(visit.path["grant_id"])
     except UnknownRequest as error:
         raise ProblemRaised(404, "unknown-grant", safe_text(str(error))) from error
+    if not grant.approved and not _may_lift(visit, grant):
+        needed = f", somebody with the role {visible(grant.role)}" if grant.role else ""
+        raise ProblemRaised(
+            403, "not-entitled", f"this is a no: only {visible(grant.by)}{needed} or an admin may revoke it"
+        )
     return _view(broker, await broker.grants.revoke(grant.id, by=visit.identity.actor.name))
+
+
+def _may_lift(visit: Visit[Nothing, Nothing], grant: Grant) -> bool:
+    """Whether somebody may revoke a no: that loosens, and a program never does it."""
+    identity, by = visit.identity, visit.state.broker.people.known(visit.identity.actor)
+    if by.kind is not ActorKind.PERSON:
+        return False
+    return by.key == person_key(grant.by) or bool(grant.role and grant.role in by.roles) or identity.is_admin
 
 
 def _view(broker: Broker, grant: Grant) -> GrantView:
@@ -129,7 +143,8 @@ ENDPOINTS = (
         method="POST",
         path="/grants/{grant_id}/revoke",
         name="revoke_grant",
-        about="Revoke a grant: what it covered is asked about again. The id may be its beginning.",
+        about="Revoke a grant: what it covered is asked about again. A no is revoked by whoever gave it, somebody with "
+        "its role, or an admin. The id may be its beginning.",
         permission=Permission.ANSWER,
         handle=revoke_grant,
         returns=GrantView,

@@ -15,6 +15,12 @@ class HaltBody(ApiModel):
     why: str = Field(default="", max_length=4_000)
 
 
+class UnhaltQuery(ApiModel):
+    """Why things run again."""
+
+    why: str = Field(default="", max_length=4_000)
+
+
 class HaltView(ApiModel):
     """What the switch says."""
 
@@ -30,8 +36,8 @@ async def halt(visit: Visit[Nothing, HaltBody]) -> HaltView:
     return _view(await visit.state.broker.switch.halt(by=visit.identity.actor.name, why=visit.body.why))
 
 
-async def unhalt(visit: Visit[Nothing, Nothing]) -> HaltView:
-    await visit.state.broker.switch.unhalt(by=visit.identity.actor.name)
+async def unhalt(visit: Visit[UnhaltQuery, Nothing]) -> HaltView:
+    await visit.state.broker.switch.unhalt(by=visit.identity.actor.name, why=visit.query.why)
     return _view("")
 
 
@@ -68,6 +74,7 @@ ENDPOINTS = (
         about="Let things run again.",
         permission=Permission.ADMIN,
         handle=unhalt,
+        query=UnhaltQuery,
         returns=HaltView,
         tag="halt",
     ),

@@ -7,10 +7,11 @@ from datetime import datetime
 from pydantic import AwareDatetime, Field
 
 from signoff.core.access import Permission
-from signoff.core.people import Delegation, person_key
+from signoff.core.people import ActorKind, Delegation, person_key
 from signoff.core.visible import visible
 from signoff.server.api_requests import LONGEST_NAME
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
+from signoff.server.identity import Identity
 from signoff.server.problem import ProblemRaised
 
 
@@ -49,7 +50,7 @@ class DelegationBody(ApiModel):
 
     absent: str = Field(default="", max_length=LONGEST_NAME, description="Empty: you. Others need `admin`.")
     deputy: str = Field(min_length=1, max_length=LONGEST_NAME)
-    until: AwareDatetime
+    until: AwareDatetime = Field(description="At most 90 days from now.")
 
 
 async def list_people(visit: Visit[Nothing, Nothing]) -> PeopleView:
@@ -72,8 +73,9 @@ async def delegate(visit: Visit[Nothing, DelegationBody]) -> DelegationView:
     people, by, body = visit.state.broker.people, visit.identity.actor, visit.body
     absent = body.absent.strip() or by.name
     # Whose permission is not in the table: everybody may be represented, and only an admin may arrange it for others.
-    if person_key(absent) != by.key and Permission.ADMIN not in visit.identity.permissions:
+    if person_key(absent) != by.key and not visit.identity.is_admin:
         raise ProblemRaised(403, "not-permitted", "to have somebody stand in for others needs the permission `admin`")
+    _refuse_program(visit.identity)
     delegation = Delegation(
         absent=people.named(absent),
         deputy=people.named(body.deputy),
@@ -83,6 +85,20 @@ async def delegate(visit: Visit[Nothing, DelegationBody]) -> DelegationView:
     )
     await people.delegate(delegation)
     return _view(delegation)
+
+
+async def end_delegation(visit: Visit[Nothing, Nothing]) -> DelegationView:
+    people, by = visit.state.broker.people, visit.identity.actor
+    absent, deputy = visit.path["absent"], visit.path["deputy"]
+    _refuse_program(visit.identity)
+    if by.key not in (person_key(absent), person_key(deputy)) and not visit.identity.is_admin:
+        raise ProblemRaised(403, "not-permitted", "to end what is between others needs the permission `admin`")
+    return _view(await people.end_delegation(absent, deputy, by=by.name))
+
+
+def _refuse_program(identity: Identity) -> None:
+    if identity.actor.kind is not ActorKind.PERSON:
+        raise ProblemRaised(403, "not-permitted", "a program does not say who stands in for whom")
 
 
 def _view(one: Delegation) -> DelegationView:
@@ -124,5 +140,15 @@ ENDPOINTS = (
         status=201,
         tag="people",
         once=True,
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/delegations/{absent}/{deputy}",
+        name="end_delegation",
+        about="Have somebody stand in no longer: for one of the two, or an admin. Answers with what it was.",
+        permission=Permission.ANSWER,
+        handle=end_delegation,
+        returns=DelegationView,
+        tag="people",
     ),
 )

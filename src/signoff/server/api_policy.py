@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Any
 
 from pydantic import Field
@@ -10,6 +11,7 @@ from pydantic import Field
 from signoff.channels.rule_drafts import WRITTEN
 from signoff.core.access import Permission
 from signoff.core.call import LABELS, Call
+from signoff.core.people import ActorKind
 from signoff.core.quorum import who
 from signoff.core.safe import safe_text
 from signoff.core.verdict import Effect
@@ -167,12 +169,19 @@ async def list_drafts(visit: Visit[Nothing, Nothing]) -> RuleDraftsView:
 
 
 async def write_rule(visit: Visit[Nothing, RuleBody]) -> RuleView:
-    body = visit.body
-    drafts = await _rules(visit.state).drafts(await found(visit))
+    body, by = visit.body, visit.identity.actor
+    if by.kind is not ActorKind.PERSON:
+        raise ProblemRaised(403, "not-permitted", "a program writes no rules: a person who is an admin does")
+    request = await found(visit)
+    drafts = await _rules(visit.state).drafts(request)
     draft = drafts.drafts[body.draft - 1] if body.draft <= len(drafts.drafts) else None
     if draft is None or draft.digest != body.digest:
         raise ProblemRaised(409, "draft-changed", "this is not the rule that you were shown: look at it again")
     await asyncio.to_thread(draft.write)
+    file = await asyncio.to_thread(os.path.abspath, drafts.file)
+    await visit.state.broker.policies.written(
+        by=by, file=file, digest=draft.digest, text=draft.text, request=request.id
+    )
     return RuleView(file=visible(drafts.file), text=draft.text, told=WRITTEN)
 
 

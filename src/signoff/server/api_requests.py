@@ -47,7 +47,7 @@ class AssignedView(ApiModel):
     """A request, and who works on it now."""
 
     request: RequestView
-    warning: str = Field(description="Where whoever has it may not answer it: nobody else can now. Otherwise empty.")
+    warning: str = Field(description="Where whoever has it may not answer it, so that nobody can. Otherwise empty.")
 
 
 class OutcomeBody(ApiModel):
@@ -131,9 +131,9 @@ async def assign_request(visit: Visit[Nothing, AssignBody]) -> AssignedView:
 async def _assigned(visit: Visit[Any, Any], to: str) -> AssignedView:
     broker = visit.state.broker
     await broker.sweep()
-    request = await broker.assign((await found(visit)).id, to, by=visit.identity.actor)
+    request = await broker.assign((await found(visit)).id, to, by=visit.identity.actor, admin=visit.identity.is_admin)
     may = not to or await broker.people.entitled(request.id, [Actor(name=to)])
-    warning = "" if may else f"{visible(to)} may not answer it, and nobody else can now: release it"
+    warning = "" if may else f"{visible(to)} may not answer it, and nobody else can approve it now: release it"
     return AssignedView(request=await seen(visit, request), warning=warning)
 
 

@@ -12,10 +12,13 @@ from signoff.broker.run_status import RunStatus
 from signoff.broker.timeline import ModelUsage, Moment, run_history
 from signoff.core.access import Permission
 from signoff.core.moment import in_utc
+from signoff.core.people import ActorKind
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import kept_text, safe_text
 from signoff.core.visible import visible
+from signoff.errors import WrongUse
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
+from signoff.server.identity import Identity
 from signoff.server.problem import ProblemRaised
 from signoff.server.state import RunControl, ServerState
 
@@ -138,8 +141,25 @@ async def list_runs(visit: Visit[RunQuery, Nothing]) -> RunList:
 
 async def start_run(visit: Visit[Nothing, RunBody]) -> RunView:
     control, body = _control(visit.state), visit.body
-    by = visit.identity.actor.name
-    return await _shown(visit.state, await control.start(body.worker, body.prompt, input=body.input, requester=by))
+    run_id = await control.start(
+        body.worker,
+        body.prompt,
+        input=body.input,
+        requester=visit.identity.actor.name,
+        behind=_behind(visit.state, visit.identity),
+    )
+    return await _shown(visit.state, run_id)
+
+
+def _behind(state: ServerState, identity: Identity) -> str | None:
+    """Who answers for a program: whoever made its key, if that is somebody who is known."""
+    if identity.actor.kind is ActorKind.PERSON:
+        return None
+    maker = identity.key.created_by if identity.key is not None else ""
+    try:
+        return state.broker.people.named(maker)
+    except WrongUse:
+        return ""
 
 
 async def show_run(visit: Visit[TimelineQuery, Nothing]) -> RunHistoryView:

@@ -14,6 +14,7 @@ from signoff.core.access import Permission
 from signoff.core.decision import ApprovalDecision
 from signoff.core.inbox_row import agreed, has_approved
 from signoff.core.offer import Offer, offer_called, offers
+from signoff.core.people import Actor, ActorKind, person_key
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe import safe_text, spelled_out
 from signoff.core.terms import Budget, Scope, Terms
@@ -196,6 +197,7 @@ async def _voted(
         if approved:
             decided = ApprovalDecision(approved=True, edited_args=edited) if body.as_voted else None
             await _refuse_unread(state, identity, request.changed_to(decision=decided))
+        _refuse_program(state, by, request, approved=approved, remembers=body.remember is not None)
     decision, remembered = ApprovalDecision(approved=approved, by=by, note=body.note, edited_args=edited), ""
     if body.remember is not None:
         terms = _terms(request, _remember(body.remember))
@@ -219,6 +221,20 @@ def _as_voted(request: ApprovalRequest, body: VoteBody) -> Mapping[str, Any]:
         if vote.args_digest == body.as_voted and vote.decision.edited_args is not None:
             return vote.decision.edited_args
     raise ProblemRaised(409, "args-changed", "nobody has approved these arguments: read the request again")
+
+
+def _refuse_program(
+    state: ServerState, by: Actor, request: ApprovalRequest, *, approved: bool, remembers: bool
+) -> None:
+    """Raise where a program's word would stand for a person's: it denies, and approves only where there is nobody."""
+    if by.kind is ActorKind.PERSON or not (approved or remembers):
+        return
+    name = visible(by.name)
+    if state.people() or state.broker.people.is_closed:
+        what = f"{name} is a program: it may deny and comment; people approve, and have answers remembered"
+        raise ProblemRaised(403, "not-entitled", what)
+    if approved and request.requester and person_key(request.requester) == by.key:
+        raise ProblemRaised(403, "not-entitled", f"{name} is a program, and approves nothing of its own run")
 
 
 async def _refuse_unread(state: ServerState, identity: Identity, request: ApprovalRequest) -> None:

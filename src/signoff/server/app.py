@@ -59,7 +59,8 @@ def api_routes(dispatch: Dispatch) -> list[BaseRoute]:
 
         return Route(endpoint.path, answer, methods=[endpoint.method], name=endpoint.name)
 
-    return [route(one) for one in ENDPOINTS]
+    # An application around ours has keys of its own, and nobody would ask for ours.
+    return [route(one) for one in ENDPOINTS if not (dispatch.state.is_mounted and one.path.startswith("/tokens"))]
 
 
 def application(state: ServerState, sign_in: SignIn | None = None) -> Starlette:

@@ -155,9 +155,7 @@ class Dispatch:
             return _NOBODY
         identity = await self.state.identify(request)
         if identity is None:
-            raise ProblemRaised(
-                401, "not-signed-in", "sign in first, or send a token", headers={"WWW-Authenticate": "Bearer"}
-            )
+            raise not_signed_in()
         if permission not in identity.permissions:
             raise ProblemRaised(403, "not-permitted", f"this needs the permission `{permission}`")
         if writes and identity.is_session:
@@ -167,7 +165,8 @@ class Dispatch:
     def _refuse_foreign(self, request: Request, identity: Identity) -> None:
         """Raise where another site may have made the browser send this."""
         origin = request.headers.get("origin")
-        if origin is not None and origin not in self.origins(request):
+        is_elsewhere = request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
+        if is_elsewhere or (origin is not None and origin not in self.origins(request)):
             raise ProblemRaised(403, "foreign-origin", "this comes from a page of another site")
         sent = request.headers.get(CSRF_HEADER, "")
         if identity.csrf and not compare_digest(sent.encode(), identity.csrf.encode()):
@@ -242,6 +241,11 @@ def json_text(model: BaseModel) -> str:
 
 def _plain(value: object) -> object:
     return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def not_signed_in() -> ProblemRaised:
+    """What somebody is told who is not known, or no longer."""
+    return ProblemRaised(401, "not-signed-in", "sign in first, or send a token", headers={"WWW-Authenticate": "Bearer"})
 
 
 def problem_response(problem: ProblemRaised) -> Response:

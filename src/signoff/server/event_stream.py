@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -25,6 +25,9 @@ from signoff.ports import Store, Transaction
 LONGEST_QUEUE = 512
 """Events that wait for a client. One that is slower is sent away, and comes back for the rest."""
 MOST_LISTENERS = 1_000
+MOST_EACH = 64
+"""Listeners of one holder: nobody takes the place of all others."""
+CROWDED = "too many clients listen already"
 PAGE = 500
 """Events that are read at once."""
 AGAIN = 1.0
@@ -126,6 +129,8 @@ class LiveEvents:
         self._store = store
         self._listeners: set[EventListener] = set()
         self._joined: set[EventListener] = set()
+        self._held: Counter[str] = Counter()
+        """How many listen for each holder."""
         self._seq = 0
         """The last event that was handed over."""
         self._starting = asyncio.Lock()
@@ -136,16 +141,19 @@ class LiveEvents:
         """How many listen."""
         return len(self._listeners)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether nobody else may listen."""
-        return len(self._listeners) >= MOST_LISTENERS
+    def is_full(self, holder: str = "") -> bool:
+        """Whether nobody else may listen, or no other client of this holder."""
+        return len(self._listeners) >= MOST_LISTENERS or self._held[holder] >= MOST_EACH
 
     @asynccontextmanager
-    async def listening(self, after: int | None = None) -> AsyncGenerator[EventListener]:
-        """Within, somebody listens: after an event, or from now on."""
+    async def listening(self, after: int | None = None, holder: str = "") -> AsyncGenerator[EventListener]:
+        """Within, somebody listens: after an event, or from now on. Where too many do, nothing comes."""
         listener = EventListener(self, 0)
+        if holder and self.is_full(holder):
+            listener.end(CROWDED)
         self._listeners.add(listener)
+        if holder:
+            self._held[holder] += 1
         try:
             async with self._starting:
                 if self._watching is None:
@@ -159,6 +167,7 @@ class LiveEvents:
         finally:
             self._listeners.discard(listener)
             self._joined.discard(listener)
+            self._held -= Counter([holder] if holder else [])
             if not self._listeners and self._watching is not None:
                 self._watching.cancel()
                 self._watching = None

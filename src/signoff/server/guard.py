@@ -2,6 +2,10 @@
 
 A page of another site can have a browser send requests to this machine under a name of its own (DNS rebinding): only
 the names that are meant are answered.
+
+A browser sends the cookies of `127.0.0.1` and `localhost` to every port of the machine, whoever listens there. So no
+cookie counts under those names, and none is given: pages have a name of their own below `localhost`, which is nobody
+else's to know. Tokens work under all names.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from ipaddress import ip_address
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from signoff.config.server_entry import Network, is_loopback
+from signoff.config.server_entry import Network, is_local_name, is_loopback
 from signoff.core.visible import visible
 from signoff.server.endpoint import problem_response
 from signoff.server.problem import ProblemRaised
@@ -44,6 +48,9 @@ HSTS = "max-age=31536000"
 PROBES = frozenset({"/healthz", "/readyz"})
 """Asked by whoever keeps the process alive, under any name; nothing secret is told there."""
 
+PAGES = "signoff.pages"
+"""In the scope of a request under a name without cookies: where the pages are instead."""
+
 _PORTS = {"http": "80", "ws": "80", "https": "443", "wss": "443"}
 _FORWARDED = (b"forwarded", b"x-forwarded-", b"x-real-ip")
 
@@ -56,16 +63,19 @@ class Guard:
         app: ASGIApp,
         *,
         url: str = "",
+        local_host: str = "",
         trusted_proxy: Sequence[Network] = (),
         checks_host: bool = True,
         probes: Collection[str] = PROBES,
     ) -> None:
         """`url`: where people reach it, as `origin_of` spells it; on this machine it answers to loopback names besides.
+        `local_host`: the one of these under which a browser may hold something.
 
         Without `checks_host` another application is around it, whose matter names are.
         """
         self._app = app
         self._url = url
+        self._local_host = local_host
         self._trusted = tuple(trusted_proxy)
         self._checks_host = checks_host
         self._probes = probes
@@ -75,12 +85,15 @@ class Guard:
             await self._app(scope, receive, send)
             return
         if self._checks_host:
-            scope = self._seen(scope)
+            scope = self._without_cookies(self._seen(scope))
         has_tls = scope["scheme"] in ("https", "wss")
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _add_headers(MutableHeaders(scope=message), has_tls)
+                headers = MutableHeaders(scope=message)
+                _add_headers(headers, has_tls)
+                if PAGES in scope:
+                    del headers["set-cookie"]
             await send(message)
 
         if self._checks_host and scope["path"] not in self._probes and (why := self._refusal(scope)):
@@ -106,6 +119,16 @@ class Guard:
         if client := self._client(said.getlist("x-forwarded-for")):
             seen["client"] = (client, 0)
         return seen
+
+    def _without_cookies(self, scope: Scope) -> Scope:
+        """The request without its cookies, where whoever listens at another port of this machine is sent them too."""
+        host = Headers(scope=scope).get("host", "").lower()
+        name, port = _split(host)
+        is_shared = scope["scheme"] in ("http", "ws") and is_loopback(name) and name != self._local_host
+        if not is_shared or f"http://{host}" == self._url:
+            return scope
+        kept = [(name, value) for name, value in scope["headers"] if name.lower() != b"cookie"]
+        return {**scope, "headers": kept, PAGES: f"http://{self._local_host}:{port}" if self._local_host else ""}
 
     def _client(self, said: Iterable[str]) -> str:
         """Who is at the other end: what the proxies added, from the last, up to the first that is no proxy of ours."""
@@ -138,7 +161,8 @@ class Guard:
         if self._url and origin == self._url:
             return ""
         server = scope.get("server") or ("", None)
-        is_here = is_loopback(name) and (port or _PORTS[scheme]) == str(server[1])
+        is_ours = is_loopback(name) and (not is_local_name(name) or name == self._local_host)
+        is_here = is_ours and (port or _PORTS[scheme]) == str(server[1])
         if is_here and is_loopback(_peer(scope)):
             return ""
         if self._url and origin.partition("://")[2] == self._url.partition("://")[2]:

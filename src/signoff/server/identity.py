@@ -29,6 +29,11 @@ class Identity:
         return self.key is None or self.key.kind is AccessKind.SESSION
 
     @property
+    def is_admin(self) -> bool:
+        """Whether they are a person who may look after what is others'. A program is none, whatever its key may do."""
+        return self.actor.kind is ActorKind.PERSON and Permission.ADMIN in self.permissions
+
+    @property
     def holder(self) -> str:
         """For whom replies are kept. A program is never taken for a person of the same name."""
         return self.actor.key if self.actor.kind is ActorKind.PERSON else f"{self.actor.kind}:{self.actor.key}"

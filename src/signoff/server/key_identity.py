@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from hashlib import sha256
 
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
@@ -21,10 +22,10 @@ from signoff.server.identity import Identity
 from signoff.server.seal import Seal
 
 COOKIE = "signoff"
-"""The session's cookie on plain HTTP, which only this machine gets."""
+"""The session's cookie on plain HTTP, which only this machine gets, under a name of its own."""
 _HOST = "__Host-"
 """Before the name of a cookie: browsers take it over HTTPS only, for this host and no other."""
-_SESSION, _CSRF = "session", "csrf"
+_SESSION, _CSRF, _LOCAL_HOST = "session", "csrf", "local host"
 
 
 class KeyIdentity:
@@ -85,6 +86,14 @@ class KeyIdentity:
         if self._seal is None:
             self._seal = Seal(await secret_key(self.broker.store, COOKIES))
         return self._seal
+
+    async def local_host(self) -> str:
+        """The name of this machine under which browsers hold what they are given here over plain HTTP.
+
+        A name that somebody could guess would not do: a page can send a browser there, at another port.
+        """
+        mark = (await self.seal()).mark(_LOCAL_HOST, "")
+        return f"signoff-{sha256(mark.encode()).hexdigest()[:16]}.localhost"
 
     async def remember(self, response: Response, connection: HTTPConnection, secret: str, lasts: timedelta) -> None:
         """Have the browser hold a session."""

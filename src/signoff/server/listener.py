@@ -10,6 +10,8 @@ import socket
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
+from time import monotonic
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -20,14 +22,41 @@ from signoff.errors import WrongUse
 GRACE = 3
 """Seconds that clients have to take their answers when the server ends."""
 BACKLOG = 512
+MOST_CONNECTIONS = 2_000
+"""Clients that are connected at once; those who come then are sent away with 503."""
+HEADERS_TAKE, BODY_TAKES = 10.0, 30.0
+"""Seconds that a client has to send the head of a request, and all of it. Then it is hung up on."""
 
 
 class HttpListener(uvicorn.Server):
-    """A server whose end is decided by whoever runs it, and not by signals."""
+    """A server whose end is decided by whoever runs it, and not by signals. It does not wait for slow requests."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._waiting: dict[Any, tuple[object, float]] = {}
+        """By connection, of which a request is not there yet: the one before it, and since when."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
         yield
+
+    async def on_tick(self, counter: int) -> bool:
+        self._hang_up_on_slow(monotonic())
+        return await super().on_tick(counter)
+
+    def _hang_up_on_slow(self, now: float) -> None:
+        waiting: dict[Any, tuple[object, float]] = {}
+        for connection in self.server_state.connections:
+            found: Any = connection
+            request: Any = found.cycle  # the last one whose head is there
+            has_head = request is not None and not request.response_complete
+            if request is not None and has_head and not request.more_body:
+                continue
+            before, since = self._waiting.get(found, (request, now))
+            waiting[found] = request, (since if before is request else now)
+            if now - waiting[found][1] >= (BODY_TAKES if has_head else HEADERS_TAKE):
+                found.transport.abort()
+        self._waiting = waiting
 
 
 def listener_for(app: ASGIApp, *, tls: tuple[str, str] | None = None) -> HttpListener:
@@ -42,6 +71,7 @@ def listener_for(app: ASGIApp, *, tls: tuple[str, str] | None = None) -> HttpLis
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=GRACE,
+            limit_concurrency=MOST_CONNECTIONS,
             ssl_certfile=tls[0] if tls else None,
             ssl_keyfile=tls[1] if tls else None,
         )

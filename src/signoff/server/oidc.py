@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 from signoff.config import OidcEntry, Person
 from signoff.config.server_entry import EMAIL
 from signoff.config.settings import email_key
-from signoff.core.people import person_key
 from signoff.core.visible import visible
 from signoff.errors import MissingExtra
 from signoff.server.seal import Seal
@@ -87,7 +86,9 @@ class OidcProvider:
         self._oauth: Any = AsyncOAuth2Client  # it has no types of its own
         self._entry = entry
         self._secret = entry.secret()
-        self._redirect = url.rstrip("/") + CALLBACK
+        self.home = url.rstrip("/")
+        """Where people reach this server."""
+        self._redirect = self.home + CALLBACK
         self._metadata: tuple[datetime, Mapping[str, Any]] | None = None
 
     @property
@@ -138,7 +139,8 @@ class OidcProvider:
         if not isinstance(said, str) or not said.strip():
             return None
         if self._entry.claim != EMAIL:
-            return next((one for one in people.values() if person_key(one.name) == person_key(said)), None)
+            # Not by `person_key`, which takes letters of other scripts and widths for one: accounts of others.
+            return next((one for one in people.values() if email_key(one.name) == email_key(said)), None)
         if claims.get("email_verified") not in (True, "true"):
             raise SignInRefused("sign_in.unverified", 403, provider=self.name)
         found = [one for one in people.values() if one.email and email_key(one.email) == email_key(said)]
@@ -192,12 +194,14 @@ class OidcProvider:
         from joserfc.jwk import KeySet
 
         known = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
+        if not (algorithms := [one for one in _ALGORITHMS if one in known]):  # none named would be any to the library
+            raise ValueError("it signs with nothing that is taken here")
         response = await client.request("GET", metadata["jwks_uri"], withhold_token=True)
         response.raise_for_status()
         decoded = jwt.decode(
             token["id_token"],
             KeySet.import_key_set(response.json()),
-            algorithms=[one for one in _ALGORITHMS if one in known],
+            algorithms=algorithms,
         )
         options = {
             "iss": {"essential": True, "value": self._entry.issuer},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -19,7 +18,6 @@ from signoff.core.redact import redact_text
 from signoff.core.request import State
 from signoff.core.visible import visible
 from signoff.errors import SignoffError
-from signoff.ports import Transaction
 from signoff.server.meters import MEDIA_TYPE
 from signoff.server.state import ServerState
 
@@ -27,32 +25,35 @@ PATIENCE = 2.0
 """Seconds in which the store has to answer."""
 KEPT = 5.0
 """Seconds for which the number of those that wait is not counted anew."""
-_PAGE = 500
-_OF_OURS = frozenset(State)
 
 
 @dataclass(slots=True)
 class WaitingCount:
-    """How many requests wait, by state; not counted more often than every few seconds."""
+    """How many requests wait, by state; not counted more often than every few seconds, however many ask."""
 
     state: ServerState
     _counts: Mapping[str, int] = field(default_factory=dict[str, int])
     _at: float | None = None
+    _counting: asyncio.Task[None] | None = None
 
     async def now(self) -> Mapping[str, int]:
         if self._at is None or monotonic() - self._at > KEPT:
-            self._counts = await self.state.broker.store.read(_count)
-            self._at = monotonic()
+            if self._counting is None or self._counting.done():
+                self._counting = asyncio.create_task(self._count())
+                self._counting.add_done_callback(_looked_at)
+            await asyncio.shield(self._counting)  # whoever is tired of waiting leaves it to the others
         return self._counts
 
+    async def _count(self) -> None:
+        found = await self.state.broker.store.read(lambda tx: tx.listings.counts())
+        self._counts = {str(State.PENDING): 0, str(State.UNKNOWN): 0, **found}
+        self._at = monotonic()
 
-def _count(tx: Transaction) -> Mapping[str, int]:
-    counts = Counter({str(State.PENDING): 0, str(State.UNKNOWN): 0})
-    last = None
-    while page := tx.queue.page(limit=_PAGE, after=last):
-        counts.update(str(one.state) if one.state in _OF_OURS else "other" for one in page)
-        last = page[-1]
-    return counts
+
+def _looked_at(task: asyncio.Task[None]) -> None:
+    """Nobody need have waited for it to the end."""
+    if not task.cancelled():
+        task.exception()
 
 
 def operations(state: ServerState) -> list[Route]:

@@ -24,6 +24,7 @@ from signoff.core.moment import moment_text, span
 from signoff.core.safe import safe_text
 from signoff.core.visible import visible
 from signoff.errors import SignoffError, UnknownRequest
+from signoff.server.api_access import own_keys
 from signoff.server.card_page import CardPage, card_page
 from signoff.server.charts import badge, days_chart, rate_bar
 from signoff.server.endpoint import Dispatch
@@ -209,7 +210,7 @@ async def insights_page(viewer: Viewer) -> Response:
     days = int(wanted) if wanted.isdecimal() and int(wanted) in DAYS else DAYS[1]
     broker, t = viewer.state.broker, viewer.language
     requests = await past_requests(broker)
-    found = insights(requests, now=broker.clock.now(), days=days)
+    found = await asyncio.to_thread(insights, requests, now=broker.clock.now(), days=days)
     chart = days_chart(
         found.days, title=t("insights.over_time"), about=t("insights.chart", asked=found.asked, decided=found.decided)
     )
@@ -233,7 +234,13 @@ async def insights_page(viewer: Viewer) -> Response:
 
 
 async def settings(viewer: Viewer) -> Response:
-    return await viewer.page("settings.html", halted=await viewer.halted())
+    return await viewer.page(
+        "settings.html",
+        halted=await viewer.halted(),
+        may_sign_out=not viewer.state.is_mounted,
+        access=[] if viewer.state.is_mounted else await own_keys(viewer.state, viewer.identity),
+        own_key=viewer.identity.key.id if viewer.identity.key is not None else "",
+    )
 
 
 PAGES: tuple[tuple[str, str, Draw], ...] = (
@@ -289,7 +296,11 @@ async def _answered(dispatch: Dispatch, draw: Draw, request: Request) -> Respons
     try:
         identity = await dispatch.admitted(request, Permission.READ, writes=False)
     except ProblemRaised as problem:
-        if problem.status == 401 and not path.startswith("/fragments/"):
+        if problem.status == 401 and dispatch.state.is_mounted:
+            if dispatch.state.sign_in_url and not path.startswith("/fragments/"):
+                return RedirectResponse(dispatch.state.sign_in_url, 303, headers=HEADERS)
+            problem = ProblemRaised(401, problem.word, language("sign_in.by_app"))
+        elif problem.status == 401 and not path.startswith("/fragments/"):
             here = path + (f"?{request.url.query}" if request.url.query else "")
             return RedirectResponse(f"{base}/sign-in?next={quote(here, safe='/')}", 303, headers=HEADERS)
         return _problem_page(language, base, problem)

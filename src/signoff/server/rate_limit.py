@@ -1,30 +1,37 @@
-"""How often somebody may try: so many times in a while from one address, and so many altogether."""
+"""How often somebody may try: so many times in a while from one address, and to fail so many times altogether."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from ipaddress import IPv6Address, ip_address
 from math import ceil
-
-from signoff.ports import Clock
+from time import monotonic
 
 _ALL = ""
 
 
 class RateLimit:
-    """Counts in memory. Every try counts, also a good one; one that is refused does not."""
+    """Counts in memory. Every try counts for its address, also a good one; one that is refused does not.
+
+    For all together only failures count, and they hold up only addresses that tried before: whoever comes for the first
+    time in a while is let try, whatever others do.
+    """
 
     def __init__(
         self,
-        clock: Clock,
         *,
+        seconds: Callable[[], float] = monotonic,
         each: int = 20,
         together: int = 300,
         per: timedelta = timedelta(minutes=1),
         addresses: int = 10_000,
     ) -> None:
-        """`each`: from one address; `together`: from all of them; `addresses`: how many are kept in mind at most."""
-        self._clock = clock
+        """`each`: from one address; `together`: failures from all; `addresses`: how many are kept in mind at most.
+
+        `seconds` go on steadily: a clock that is set back keeps nobody out.
+        """
+        self._seconds = seconds
         self._per = per.total_seconds()
         self._each, self._together = self._per / each, self._per / together
         self._most = addresses
@@ -33,15 +40,20 @@ class RateLimit:
 
     def wait(self, address: str) -> int:
         """Seconds until there may be another try from there; 0: now, and this is one."""
-        now, place = self._clock.now().timestamp(), _place(address)
+        now, place = self._seconds(), _place(address)
+        is_first = self._full.get(place, now) <= now
         mine, all_of_us = self._after(place, self._each, now), self._after(_ALL, self._together, now)
-        late = max(mine, all_of_us) - now - self._per
+        late = (mine if is_first else max(mine, all_of_us)) - now - self._per
         if late > 0:
             return ceil(late)
         if len(self._full) >= self._most:
             self._forget(now)
-        self._full[place], self._full[_ALL] = mine, all_of_us
+        self._full[place] = mine
         return 0
+
+    def failed(self) -> None:
+        """Note that a try came to nothing."""
+        self._full[_ALL] = self._after(_ALL, self._together, self._seconds())
 
     def _after(self, place: str, share: float, now: float) -> float:
         return max(self._full.get(place, now), now) + share

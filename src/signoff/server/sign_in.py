@@ -7,7 +7,8 @@ button on the page that it leads to.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.resources import files
@@ -26,6 +27,7 @@ from signoff.core.visible import visible
 from signoff.errors import WrongUse
 from signoff.server import languages
 from signoff.server.endpoint import CSRF_HEADER
+from signoff.server.guard import PAGES
 from signoff.server.key_identity import COOKIE, KeyIdentity, cookie_name, set_cookie
 from signoff.server.languages import Language, language_for
 from signoff.server.oidc import Flow, OidcProvider, SignInRefused
@@ -71,7 +73,9 @@ class SignIn:
         self._clock = keys.broker.clock
         self._title = title
         self._lasts = lasts
-        self._limit = limit or RateLimit(keys.broker.clock)
+        self._limit = limit or RateLimit()
+        self._starts, self._answers = RateLimit(), RateLimit()
+        """Of sign-ins at the provider, begun and come back from. Links work whatever becomes of these."""
         self._provider = provider
         self._page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(
             _file("page.html")
@@ -114,12 +118,13 @@ class SignIn:
         goal, words = local_path(request.query_params.get("next", "")), _words(request)
         secret = request.query_params.get("link", "")
         if not secret:
-            lines = () if self._provider is not None else (words("sign_in.by_link"), words("sign_in.by_start"))
-            return self._show(request, "sign_in.title", lines=lines, goal=goal)
+            return self._show(request, "sign_in.title", lines=self._ways(request), goal=goal)
         link = await self._access.find(AccessKind.LINK, secret)
         person = self._keys.person(link.holder) if link is not None else None
         if person is None:
             return self._show(request, "sign_in.title", status=403, problem=words("sign_in.spent"), goal=goal)
+        if pages := request.scope.get(PAGES):  # whoever has the link may know where the pages are
+            return RedirectResponse(f"{pages}{_base(request)}/sign-in?{request.url.query}", status_code=303)
         seal = await self._keys.seal()
         held = seal.open(_FORM, request.cookies.get(cookie_name(request, FORM_COOKIE), ""))
         mark = held or secrets.token_urlsafe(16)
@@ -129,11 +134,22 @@ class SignIn:
         set_cookie(response, request, FORM_COOKIE, seal.close(_FORM, mark), _FORM_LASTS)
         return response
 
+    def _ways(self, request: Request) -> Sequence[str]:
+        """How somebody gets in who has no link."""
+        words = _words(request)
+        if self._provider is not None:
+            return ()
+        way = words("sign_in.by_link" if self._keys.people() else "sign_in.by_start")
+        return (words("sign_in.elsewhere"), way) if PAGES in request.scope else (way,)
+
     async def sign_in(self, request: Request) -> Response:
         """Spend a link for a new session."""
-        self._count(request)
+        self._refuse_foreign(request)  # first: what other sites have a browser send is not counted as its tries
+        with self._counted(request, self._limit):
+            return await self._signed_in(request)
+
+    async def _signed_in(self, request: Request) -> Response:
         fields = await _form(request)
-        self._refuse_foreign(request)
         seal = await self._keys.seal()
         mark = seal.open(_FORM, request.cookies.get(cookie_name(request, FORM_COOKIE), ""))
         if mark is None or not is_same(fields.get("token", ""), seal.mark(_FIELD, mark)):
@@ -165,7 +181,13 @@ class SignIn:
         """Send the browser to the provider, with something that ties its answer to this browser."""
         provider = self._provider
         assert provider is not None, "there is no such route without one"
-        self._count(request)
+        if PAGES in request.scope:  # the provider sends people back to where the pages are
+            return RedirectResponse(f"{provider.home}/sign-in/oidc?{request.url.query}", status_code=303)
+        is_ours = request.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+        with self._counted(request, self._starts) if is_ours else nullcontext():
+            return await self._sent_to(provider, request)
+
+    async def _sent_to(self, provider: OidcProvider, request: Request) -> Response:
         seal, now = await self._keys.seal(), self._clock.now()
         flow = Flow.begin(seal, now + _FLOW_LASTS, local_path(request.query_params.get("next", "")))
         response = RedirectResponse(await provider.address(flow, now), status_code=303)
@@ -176,8 +198,11 @@ class SignIn:
         """Take the provider's answer, and let in the person that it names."""
         provider = self._provider
         assert provider is not None, "there is no such route without one"
-        self._count(request)
-        flow = self._flow(await self._keys.seal(), request)
+        flow = self._flow(await self._keys.seal(), request)  # first: only what was begun in this browser is counted
+        with self._counted(request, self._answers):
+            return await self._answered(provider, flow, request)
+
+    async def _answered(self, provider: OidcProvider, flow: Flow, request: Request) -> Response:
         claims = await provider.claims(flow, request.query_params, self._clock.now())
         person = provider.person(claims, self._keys.people())
         if person is None or self._keys.person(person.name) is None:
@@ -233,10 +258,16 @@ class SignIn:
         is_session = identity is not None and identity.key is not None and identity.key.kind is AccessKind.SESSION
         return identity.key if identity is not None and is_session else None
 
-    def _count(self, request: Request) -> None:
-        wait = self._limit.wait(request.client.host if request.client is not None else "")
-        if wait:
+    @contextmanager
+    def _counted(self, request: Request, limit: RateLimit) -> Generator[None]:
+        """Within, somebody tries something. Raises where that is too often."""
+        if wait := limit.wait(request.client.host if request.client is not None else ""):
             raise SignInRefused("sign_in.often", 429, wait=wait)
+        try:
+            yield
+        except SignInRefused:
+            limit.failed()
+            raise
 
     def _refuse_foreign(self, request: Request) -> None:
         """Raise where a page of another site has sent the form. Some browsers say nothing, or `null`: tokens tell."""

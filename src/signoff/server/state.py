@@ -23,8 +23,19 @@ from signoff.server.presence import Presence
 class RunControl(Protocol):
     """Starts and resumes runs; what is above the server implements it."""
 
-    async def start(self, worker: str, prompt: str, *, input: Mapping[str, Any] | None, requester: str) -> str:
-        """Begin a run, and give its id. Raises `WrongUse` for a worker that is not there."""
+    async def start(
+        self,
+        worker: str,
+        prompt: str,
+        *,
+        input: Mapping[str, Any] | None,
+        requester: str,
+        behind: str | None = None,
+    ) -> str:
+        """Begin a run, and give its id. Raises `WrongUse` for a worker that is not there.
+
+        `behind` is who answers for a program that is the requester, as `SavedRun.behind`.
+        """
         ...
 
     async def resume(self, run_id: str) -> None:
@@ -68,6 +79,10 @@ class ServerState:
     """What is counted for whoever watches over the server."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is about to end: nothing new is begun."""
+    is_mounted: bool = False
+    """Whether another application is around it, which signs people in and out: there are no keys of ours."""
+    sign_in_url: str = ""
+    """Where that application signs people in; empty: it does not say."""
     title: str = "signoff"
     """What the pages are about: the project's name."""
     ready: Callable[[], Awaitable[str]] | None = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import dropwhile, islice
@@ -139,6 +140,9 @@ class MemoryRequests:
     def waiting(self, *, most: int) -> int:
         return min(most, len(self._waiting))
 
+    def counts(self) -> Mapping[str, int]:
+        return Counter(self._all[request_id].state.value for _, _, request_id in self._waiting)
+
     def of(self, *, conversation_id: str = "", run: str = "") -> Sequence[ApprovalRequest]:
         ids = (
             self._of_conversation.get(conversation_id, {}).keys()
@@ -195,6 +199,9 @@ class MemoryListings:
 
     def waiting(self, *, most: int) -> int:
         return self._requests.waiting(most=most)
+
+    def counts(self) -> Mapping[str, int]:
+        return self._requests.counts()
 
 
 class MemoryResults:
@@ -336,6 +343,12 @@ class MemoryDelegations:
 
     def current(self, now: datetime) -> Sequence[Delegation]:
         return [one for one in self._all.values() if one.holds(now)]
+
+    def end(self, absent: str, deputy: str, now: datetime) -> Sequence[Delegation]:
+        found = {nr: one for nr, one in self._all.items() if one.until > now and one.is_between(absent, deputy)}
+        for nr, one in found.items():
+            self._changes.set(self._all, nr, replace(one, until=now))
+        return list(found.values())
 
 
 class MemoryCheckpoints:

@@ -166,6 +166,9 @@ limit ?
 -- name: waiting_count
 select count(*) from (select 1 from {s}requests where state in ('pending', 'unknown') limit ?) as found
 
+-- name: waiting_counts
+select state, count(*) from {s}requests where state in ('pending', 'unknown') group by state
+
 -- name: requests_like
 select id from {s}requests where id >= ? and id < ? order by id limit ?
 
@@ -271,6 +274,12 @@ insert into {s}delegations (since, until, body) values (?, ?, ?)
 
 -- name: delegations
 select body from {s}delegations where until > ? and since <= ? order by nr
+
+-- name: open_delegations
+select nr, body from {s}delegations where until > ? order by nr
+
+-- name: end_delegation
+update {s}delegations set until = ?, body = ? where nr = ?
 
 -- name: put_delivery
 insert into {s}deliveries (channel, kind, about, occasion, trail, state, place, shown, live, may_stand, hopeless,

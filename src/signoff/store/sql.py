@@ -302,6 +302,9 @@ class SqlListings:
     def waiting(self, *, most: int) -> int:
         return self._sql.value("waiting_count", most)
 
+    def counts(self) -> Mapping[str, int]:
+        return {str(state): int(number) for state, number in self._sql.rows("waiting_counts")}
+
 
 class SqlResults:
     """See `signoff.ports.Results`."""
@@ -436,6 +439,13 @@ class SqlDelegations:
 
     def current(self, now: datetime) -> Sequence[Delegation]:
         return [load_delegation(body) for (body,) in self._sql.rows("delegations", micros(now), micros(now))]
+
+    def end(self, absent: str, deputy: str, now: datetime) -> Sequence[Delegation]:
+        every = [(nr, load_delegation(body)) for nr, body in self._sql.rows("open_delegations", micros(now))]
+        found = [(nr, one) for nr, one in every if one.is_between(absent, deputy)]
+        for nr, one in found:
+            self._sql.run("end_delegation", micros(now), dump_delegation(replace(one, until=now)), nr)
+        return [one for _, one in found]
 
 
 class SqlDeliveries:

@@ -39,6 +39,7 @@ def inbox_app(
     user: User,
     permissions: Collection[str] | PermissionsOf = (Permission.READ, Permission.ANSWER),
     title: str = "signoff",
+    sign_in_url: str = "",
 ) -> Starlette:
     """An inbox for what an agent's gate asks, to be mounted: `app.mount("/approvals", inbox_app(signoff, user=user))`.
 
@@ -46,7 +47,10 @@ def inbox_app(
     be a coroutine function. `permissions` are what everybody who is let in may do, or a function of the `Actor`:
     `read`, `answer`, `run`, `admin`. Whose answer counts is the matter of the rules, as everywhere.
 
-    Requests that change something are taken from pages of the same site only, by their `Origin`.
+    Who is not logged in is sent to `sign_in_url`, a path or an address of the application's, or told so in words.
+
+    Requests that change something are taken from pages of the same origin only, by `Origin` and `Sec-Fetch-Site`. Keys
+    of ours are neither made nor taken here.
     """
     try:
         from signoff.server.app import application
@@ -76,6 +80,8 @@ def inbox_app(
         people=people,
         rules=GateRules(signoff),
         title=title,
+        is_mounted=True,
+        sign_in_url=sign_in_url,
     )
     return application(state)
 

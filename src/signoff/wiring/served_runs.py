@@ -74,7 +74,15 @@ class ServedRuns:
 
     # --- for the API ---
 
-    async def start(self, worker: str, prompt: str, *, input: Mapping[str, Any] | None, requester: str) -> str:
+    async def start(
+        self,
+        worker: str,
+        prompt: str,
+        *,
+        input: Mapping[str, Any] | None,
+        requester: str,
+        behind: str | None = None,
+    ) -> str:
         """Begin a run of a worker, and give its id. Raises `WrongUse` for one that is not there, or does not fit."""
         if self._drains:
             raise RunError("this server is about to end, and begins nothing new")
@@ -91,6 +99,7 @@ class ServedRuns:
                 agent=f"{WORKER}{name}",
                 prompt=prompt,
                 requester=requester,
+                behind=behind,
                 setup=setup,
                 places={SERVED: ""},
             ),

@@ -89,6 +89,8 @@ class Service:
         self._log = log
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
+        self.pages = ""
+        """Where people open the pages, once it serves."""
         self.begun = asyncio.Event()
         """Set once the store is taken and clients are answered."""
         self._store_trouble = ""
@@ -151,7 +153,12 @@ class Service:
         """Serve at a socket until `stop`. Raises `WrongUse` where another process serves the store."""
         from signoff.server.listener import listener_for, stopped
 
-        listener = listener_for(self._application(), tls=self.options.tls)
+        local_host = await self._local_host(made)
+        listener = listener_for(self._application(local_host), tls=self.options.tls)
+        port = made.getsockname()[1]
+        self.pages = self.projects.first.settings.server.url or (
+            url if self.options.tls is not None else f"http://{local_host}:{port}"
+        )
         await take_store(self.broker.ledger, url)
         work = [self._kept(self._sweep), self._kept(self._hold), self._kept(self._count)]
         tasks = [asyncio.create_task(one) for one in work]
@@ -185,7 +192,13 @@ class Service:
         self.state.stopping.set()
         self.state.live.close("the server is about to end")
 
-    def _application(self) -> ASGIApp:
+    async def _local_host(self, made: socket.socket) -> str:
+        """The name of this machine for pages. Browsers look for it where the server listens unless told otherwise."""
+        host = made.getsockname()[0]
+        is_usual = host in ("127.0.0.1", "::1", "0.0.0.0", "::")
+        return await self._keys.local_host() if is_usual else f"[{host}]" if ":" in host else host
+
+    def _application(self, local_host: str) -> ASGIApp:
         """What answers clients: the application, behind what guards it, and all of it in the log."""
         from signoff.server.app import application
         from signoff.server.guard import Guard
@@ -198,7 +211,12 @@ class Service:
 
             provider = OidcProvider(server.oidc, server.url)
         sign_in = SignIn(self._keys, title=self.projects.title, lasts=server.session, provider=provider)
-        guarded = Guard(application(self.state, sign_in), url=server.url, trusted_proxy=server.trusted_proxy)
+        guarded = Guard(
+            application(self.state, sign_in),
+            url=server.url,
+            local_host=local_host,
+            trusted_proxy=server.trusted_proxy,
+        )
         return RequestLog(guarded, self.meters, self._answered)
 
     async def _drain(self, every: list[asyncio.Task[Any]]) -> None:

@@ -1,0 +1,76 @@
+"""An inbox inside somebody's application: its login, its pages around ours, and no keys of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import HTTPConnection
+from starlette.routing import Mount
+from starlette.testclient import TestClient
+
+from signoff import Signoff
+from signoff.server import inbox_app
+from signoff.store.memory_store import MemoryStore
+
+
+def user(connection: HTTPConnection) -> str | None:
+    return connection.headers.get("x-user")
+
+
+def client(**options: Any) -> TestClient:
+    gate = Signoff([{"ask": "*"}], store=MemoryStore())
+    inbox = inbox_app(gate, user=user, permissions=["read", "answer", "admin"], **options)
+    app = Starlette(routes=[Mount("/approvals", inbox)])
+    return TestClient(app, base_url="https://shop.test", follow_redirects=False)
+
+
+@pytest.fixture
+def mounted() -> Iterator[TestClient]:
+    with client() as made:
+        yield made
+
+
+ANA = {"x-user": "ana"}
+HALT = "/approvals/api/v1/halt"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Origin": "https://shop.test"}, 403),
+        ({"Origin": "https://evil.test"}, 403),
+        ({"Sec-Fetch-Site": "same-origin", "Origin": "https://shop.test"}, 200),
+        ({}, 200),
+    ],
+)
+def test_only_pages_of_the_application_change_something(
+    mounted: TestClient, headers: dict[str, str], status: int
+) -> None:
+    assert mounted.post(HALT, json={}, headers={**ANA, **headers}).status_code == status
+    read = mounted.get("/approvals/api/v1/requests", headers={**ANA, **headers})
+    assert read.status_code == 200, "what only reads is no harm: other sites cannot see the answer"
+
+
+def test_there_are_no_keys_of_ours(mounted: TestClient) -> None:
+    for method, path in (("GET", "/tokens"), ("POST", "/tokens"), ("DELETE", "/tokens/x")):
+        assert mounted.request(method, f"/approvals/api/v1{path}", json={}, headers=ANA).status_code == 404
+    page = mounted.get("/approvals/settings", headers=ANA)
+    assert page.status_code == 200 and "sign-out" not in page.text, "the application signs people out"
+
+
+def test_who_is_not_logged_in_is_told_so_in_words(mounted: TestClient) -> None:
+    for path in ("/approvals/", "/approvals/runs", "/approvals/fragments/list"):
+        page = mounted.get(path, headers={"accept-language": "en"})
+        assert (page.status_code, "Sign in to the application" in page.text) == (401, True)
+
+
+def test_or_is_sent_to_where_the_application_signs_people_in() -> None:
+    with client(sign_in_url="/login") as made:
+        page = made.get("/approvals/runs")
+        assert (page.status_code, page.headers["location"]) == (303, "/login")
+        assert made.get("/approvals/fragments/list").status_code == 401
