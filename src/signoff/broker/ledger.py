@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from signoff.broker.ids import new_id
 from signoff.broker.journal import Journal
+from signoff.broker.shared_store import SharedStore
 from signoff.broker.wall_clock import AgreedClock, SystemClock
 from signoff.core.run import Process
 from signoff.ports import Clock, Store, Transaction
@@ -31,11 +32,21 @@ class Ledger:
         """Whether the store was seen to know this process: what is written with a change may be undone with it."""
         self.channels: set[str] = set()
         """Those that this very process runs."""
-        if store.is_durable:
+        self.in_hand: dict[str, object] = {}
+        """Runs that something in this very process is busy with, each with what tells it from others."""
+        self._owner = store.owner if isinstance(store, SharedStore) else None
+        """Whose store this is, where it is lent: both are one process."""
+        if self._owner is not None:
+            self.channels, self.in_hand = self._owner.channels, self._owner.in_hand
+        elif store.is_durable:
             store.remind(BEAT.total_seconds(), self.beat)
 
     def now(self) -> datetime:
         return self.clock.now()
+
+    def lend(self) -> SharedStore:
+        """The store, for another broker of this very process."""
+        return SharedStore(self._owner or self)
 
     async def write(self, name: str, work: Callable[[Transaction, datetime], T], *, synced: bool = True) -> T:
         """Do `work` in a transaction, with the time as it is in there."""
@@ -52,6 +63,8 @@ class Ledger:
     @property
     def process(self) -> Process:
         """This process. A fork of it is another one, which holds nothing yet."""
+        if self._owner is not None:
+            return self._owner.process
         if self._process.pid != os.getpid():
             self._process, self._beaten = this_process(new_id(), self.clock.now()), None
             self._is_enlisted = False
@@ -59,6 +72,9 @@ class Ledger:
 
     def enlist(self, tx: Transaction, now: datetime) -> None:
         """Say that this process lives, which whoever finds its claims and runs will want to know."""
+        if self._owner is not None:
+            self._owner.enlist(tx, now)
+            return
         process = self.process
         if self._beaten is not None and now - self._beaten < BEAT:
             self._is_enlisted = self._is_enlisted or tx.processes.get(process.id) is not None

@@ -50,8 +50,6 @@ class BrokerRuns:
     def __init__(self, ledger: Ledger, signing: Signing) -> None:
         self._ledger = ledger
         self._signing = signing
-        self._in_hand: dict[str, object] = {}
-        """Runs that something in this very process is busy with, each with what tells it from others."""
 
     # --- within this process ---
 
@@ -65,12 +63,12 @@ class BrokerRuns:
             self.let_go(run_id)
 
     def _hold(self, run_id: str, attempt: object) -> None:
-        if self._in_hand.setdefault(run_id, attempt) is not attempt:
+        if self._ledger.in_hand.setdefault(run_id, attempt) is not attempt:
             raise RunTaken(f"run {run_id} is in the hands of this very process, and goes on there")
 
     def let_go(self, run_id: str) -> None:
         """Undo what `take_up` says about this process."""
-        self._in_hand.pop(run_id, None)
+        self._ledger.in_hand.pop(run_id, None)
 
     # --- beginning, saving ---
 

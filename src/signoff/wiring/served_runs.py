@@ -45,7 +45,7 @@ class ServedRuns:
         """`options` say how agents are run here; `observe` is told, in a line each, what begins, ends or fails."""
         self._broker = broker
         self._projects = projects
-        self._options = options
+        self._options = replace(options, lent=broker.ledger.lend)
         self._meters = meters or Meters()
         self._here = os.getcwd()
         self._projects_of: dict[str, str] = {}
@@ -56,7 +56,7 @@ class ServedRuns:
             broker,
             projects.first.settings,
             channel_names,
-            options,
+            self._options,
             observe=observe,
             care=RunCare(
                 looks_after=lambda run: projects.of(run) is not None,
