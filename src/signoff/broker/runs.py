@@ -23,7 +23,7 @@ from signoff.core.record import EventDraft
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import FORMAT, RunState, SavedRun, Segment
 from signoff.core.visible import quoted
-from signoff.errors import RunError, RunOver, RunTaken, SignoffError, Stale, UnknownRun
+from signoff.errors import RunError, RunOver, RunTaken, SignoffError, Stale, StoreUnavailable, UnknownRun
 from signoff.ports import Transaction
 from signoff.processes import is_alive
 
@@ -177,9 +177,11 @@ class BrokerRuns:
         except asyncio.CancelledError:  # nobody goes on with it here, and it may yet be written
             self._give_up_later(attempt)
             raise
-        except BaseException:
+        except BaseException as error:
             for run_id in attempt:
                 self.let_go(run_id)
+            if isinstance(error, StoreUnavailable):  # whether it arrived may not be known
+                self._give_up_later(attempt)
             raise
 
     def _give_up_later(self, attempt: Mapping[str, int]) -> None:
@@ -187,7 +189,8 @@ class BrokerRuns:
 
         def work(tx: Transaction) -> None:
             for run_id, epoch in attempt.items():
-                self.let_go(run_id)
+                if self._ledger.in_hand.get(run_id) is attempt:
+                    self.let_go(run_id)
                 run = tx.runs.get(run_id)
                 if run is not None and (run.holder, run.epoch) == (self._ledger.process.id, epoch):
                     tx.runs.put(run.changed(holder=""))
