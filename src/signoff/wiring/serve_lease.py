@@ -10,7 +10,7 @@ from signoff.broker.ledger import Ledger
 from signoff.core.moment import moment_text
 from signoff.errors import WrongUse
 from signoff.ports import Transaction
-from signoff.processes import BEAT, is_alive
+from signoff.processes import is_alive, seen
 
 NAME = "served"
 """Of the setting in the store."""
@@ -64,18 +64,16 @@ async def who_serves(ledger: Ledger) -> str:
     return await ledger.store.read(work)
 
 
-async def hold_store(ledger: Ledger) -> None:
-    """Look now and then whether this process still serves the store; raises `WrongUse` where another one does."""
-    while True:
-        await ledger.clock.sleep_until(ledger.now() + BEAT)
-        await check_store(ledger)
-
-
 async def check_store(ledger: Ledger) -> None:
-    """Raise `WrongUse` where another process took the store over, thinking this one gone."""
-    lease = ServeLease.read(await ledger.store.read(lambda tx: tx.settings.get(NAME)))
-    if lease is None or lease.process != ledger.process.id:
-        raise WrongUse("another server took this store over, which heard nothing of this one")
+    """Say that this process still serves the store; raises `WrongUse` where another took it over, thinking it gone."""
+
+    def work(tx: Transaction, now: datetime) -> None:
+        lease = ServeLease.read(tx.settings.get(NAME))
+        if lease is None or lease.process != ledger.process.id:
+            raise WrongUse("another server took this store over, which heard nothing of this one")
+        tx.processes.put(seen(ledger.process, now))
+
+    await ledger.write("serve", work, synced=False)
 
 
 async def leave_store(ledger: Ledger) -> None:

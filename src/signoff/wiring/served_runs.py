@@ -14,17 +14,18 @@ from signoff.broker import Broker, new_id
 from signoff.broker.run_status import RunStatus
 from signoff.config import Settings, load_worker, worker_names
 from signoff.core.run import RunState, SavedRun
-from signoff.errors import RunError, RunOver, RunTaken, SignoffError, WrongUse
+from signoff.errors import RunError, RunOver, RunTaken, SignoffError, StoreError, WrongUse
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.ports import Transaction
 from signoff.server.meters import Meters
 from signoff.wiring.began import setup_now
-from signoff.wiring.channel_runs import AT_ONCE, RunCare, Running, Telling
+from signoff.wiring.channel_runs import AT_ONCE, BUILDING, RunCare, Running, Telling
 from signoff.wiring.fair_order import fair_order
 from signoff.wiring.job import WORKER, RunOptions, Task, check_name, directory_of, job_for, setup_of
 from signoff.wiring.resumable_runs import SERVED, cannot
 from signoff.wiring.run_process import resumed_apart
 from signoff.wiring.served_projects import ServedProject, ServedProjects
+from signoff.wiring.side_thread import in_side_thread
 
 
 class ServedRuns:
@@ -41,6 +42,7 @@ class ServedRuns:
         concurrency: int = AT_ONCE,
         meters: Meters | None = None,
         observe: Callable[[str], None] | None = None,
+        store_failed: Callable[[StoreError], None] = lambda error: None,
     ) -> None:
         """`options` say how agents are run here; `observe` is told, in a line each, what begins, ends or fails."""
         self._broker = broker
@@ -66,6 +68,7 @@ class ServedRuns:
                 home=self._home,
                 at_once=concurrency,
                 marks=True,
+                store_failed=store_failed,
                 begins=self._begins,
                 ended=self._ended,
             ),
@@ -162,7 +165,10 @@ class ServedRuns:
             finally:
                 job.close()
 
-        await asyncio.get_running_loop().run_in_executor(None, work)
+        try:
+            await asyncio.wait_for(in_side_thread(work), BUILDING)
+        except TimeoutError:
+            raise RunError(f"the worker {worker} could not be made within {BUILDING:g} s") from None
 
     def _home(self, channel: str) -> tuple[Settings, str]:
         project = self._projects.of_channel(channel)

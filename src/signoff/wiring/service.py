@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from signoff.broker import Broker
 from signoff.broker.deadlines import EVERY
+from signoff.broker.wall_clock import pause_for
 from signoff.core.event import RunMessage
 from signoff.core.redact import redact_text
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
+from signoff.core.visible import visible
 from signoff.delivery.channel_inbox import StoreInbox
 from signoff.errors import StoreError
+from signoff.processes import BEAT
 from signoff.server.key_identity import KeyIdentity
 from signoff.server.meters import Meters
 from signoff.server.record_follower import count_decisions
@@ -26,7 +29,7 @@ from signoff.wiring.channel_runs import AT_ONCE
 from signoff.wiring.channel_wiring import channel_for, check_workers, discord_people
 from signoff.wiring.job import RunOptions
 from signoff.wiring.project_rules import ProjectRules
-from signoff.wiring.serve_lease import hold_store, leave_store, take_store
+from signoff.wiring.serve_lease import check_store, leave_store, take_store
 from signoff.wiring.served_projects import ServedProject, ServedProjects
 from signoff.wiring.served_runs import ServedRuns
 
@@ -44,6 +47,10 @@ if TYPE_CHECKING:
     from signoff.ports import Begin, Channel, Heard
     from signoff.server.request_log import AnsweredRequest
 
+AGAIN = timedelta(seconds=1)
+"""Until what failed for the store's sake is tried again."""
+PATIENCE = 10.0
+"""Seconds that what was cancelled has to end. A tool that takes no notice is left behind with the process."""
 VIA = "web"
 """The name under which answers are recorded that come in here."""
 
@@ -92,6 +99,9 @@ class Service:
         self.begun = asyncio.Event()
         """Set once the store is taken and clients are answered."""
         self._store_trouble = ""
+        """Why nothing can be written, as long as that is so."""
+        self._doubted = asyncio.Event()
+        """Set where something failed for the store's sake: then it is tried out at once."""
         self._keys = KeyIdentity(broker, projects.people, local=local)
         broker.people.follow(projects.roles)  # who is taken off the file while this runs is out
         names = self._channel_names()
@@ -112,6 +122,7 @@ class Service:
             concurrency=options.concurrency,
             meters=self.meters,
             observe=lambda line: log.say("run", line, text=line),
+            store_failed=self._trouble,
         )
         begins.append(self.runs.running.begin)
         self.state = state = ServerState(
@@ -123,6 +134,7 @@ class Service:
             rules=TeamRules(broker, projects),
             meters=self.meters,
             title=projects.title,
+            ready=self._why_not_ready,
         )
 
         self.meters.streams = lambda: len(state.live)
@@ -224,31 +236,38 @@ class Service:
 
     async def _kept(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do something for ever. While the store does not work that is said once, and tried again."""
-        clock = self.broker.clock
         while True:
             try:
                 await work()
             except StoreError as error:
-                self.meters.store_errors += 1
-                self._trouble(redact_text(str(error)))
-                await clock.sleep_until(clock.now() + timedelta(seconds=1))
+                self._trouble(error)
+                await pause_for(self.broker.clock, AGAIN)
 
-    def _trouble(self, text: str) -> None:
+    def _trouble(self, error: StoreError) -> None:
+        text = redact_text(str(error))
+        self.meters.store_errors += 1
         if not self._store_trouble:
             self._log.say("store failed", f"the store does not work, and is tried again: {text}", problem=text)
         self._store_trouble = text
+        self._doubted.set()
+
+    async def _why_not_ready(self) -> str:
+        return f"the store does not work: {visible(self._store_trouble)}" if self._store_trouble else ""
 
     async def _sweep(self) -> None:
-        clock = self.broker.clock
         await self.broker.sweep()
         await self.broker.signing.sign_if_due()
+        await pause_for(self.broker.clock, EVERY)
+
+    async def _hold(self) -> None:
+        """Say now and then that this process serves the store: that is written, so it shows whether anything can be."""
+        self._doubted.clear()
+        await check_store(self.broker.ledger)
         if self._store_trouble:
             self._store_trouble = ""
             self._log.say("store works", "the store works again")
-        await clock.sleep_until(clock.now() + EVERY)
-
-    async def _hold(self) -> None:
-        await hold_store(self.broker.ledger)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._doubted.wait(), BEAT.total_seconds())
 
     async def _count(self) -> None:
         await count_decisions(self.broker, self.meters)
@@ -358,8 +377,8 @@ class TeamRules:
 
 
 async def _ended(tasks: list[asyncio.Task[Any]]) -> None:
-    """Cancel, and wait until that is done."""
+    """Cancel, and wait until that is done; not for ever."""
     for task in tasks:
         task.cancel()
     if tasks:
-        await asyncio.wait(tasks)
+        await asyncio.wait(tasks, timeout=PATIENCE)
