@@ -247,6 +247,10 @@ class Running:
         """Go on with nothing new from now on; what goes on already is left alone."""
         self._drains = True
 
+    def hurry(self) -> None:
+        """What goes on when `run` is cancelled has only a moment to be put down."""
+        self._loop.is_hurried = True
+
     @property
     def in_hand(self) -> int:
         """How many runs go on here right now."""

@@ -70,11 +70,8 @@ class ResumableRuns:
         self._seen = None
 
     def at_held(self) -> None:
-        """Look at those too, the next time, that can go on although nobody tells: where a process died, or time passed.
-
-        Of all others the record tells.
-        """
-        self._again |= {*self._held, *self._failed}
+        """Look at those too, the next time, that some process had in hand: it may have died. Of others the record tells."""
+        self._again |= self._held
 
     def at(self, run_id: str) -> None:
         """Look at this one too, the next time."""
@@ -160,7 +157,7 @@ class ResumableRuns:
         entries = tx.record.entries(after=self._seen, limit=MOST_EVENTS)
         if len(entries) == MOST_EVENTS or any(entry.kind == "unhalted" for entry in entries):
             return self._all(tx)
-        ids = dict.fromkeys([*again, *(entry.run for entry in entries if entry.run)])
+        ids = dict.fromkeys([*again, *self._failed, *(entry.run for entry in entries if entry.run)])
         for request_id in dict.fromkeys(entry.request for entry in entries if entry.request and not entry.run):
             if (request := tx.requests.get(request_id)) is not None and request.run:
                 ids[request.run] = None

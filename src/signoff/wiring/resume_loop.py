@@ -20,6 +20,7 @@ EVERY = timedelta(seconds=5)
 """How often runs are looked at that some process has in hand: one that dies tells nobody."""
 ALL = 12
 """After how many of those looks all runs are looked at."""
+HURRIED = 0.5
 PATIENCE = 8.0
 """Seconds that runs which are to be put down have for that. A tool that takes no notice is left to itself."""
 
@@ -43,6 +44,8 @@ class ResumeLoop:
         self._failed = failed
         self._ended = ended
         self._changed = asyncio.Event()
+        self.is_hurried = False
+        """Whether what goes on has only a moment to be put down in the end."""
         self.tasks: dict[str, asyncio.Task[None]] = {}
         """Runs that go on here."""
 
@@ -71,7 +74,7 @@ class ResumeLoop:
             tasks = [ticking, *self.tasks.values()]
             for task in tasks:
                 task.cancel()
-            await asyncio.wait(tasks, timeout=PATIENCE)
+            await asyncio.wait(tasks, timeout=HURRIED if self.is_hurried else PATIENCE)
 
     async def look(self) -> None:
         """Look once."""

@@ -148,7 +148,10 @@ class Service:
 
     def stop(self) -> None:
         """End: nothing new begins, what runs may finish. Said again, it may not."""
-        (self._hurry if self._stop.is_set() else self._stop).set()
+        if self._stop.is_set():
+            self._hurry.set()
+            self.runs.running.hurry()
+        self._stop.set()
 
     async def check(self) -> None:
         """Raise for what would only be found out when a run is to go on: agents that are not what the file says."""
