@@ -167,7 +167,8 @@ class Service:
         from signoff.server.listener import listener_for, stopped
 
         listener = listener_for(self._application(), tls=self.options.tls)
-        await take_store(self.broker.ledger, url)
+        if not await self._taken(url):
+            return
         work = [self._kept(self._sweep), self._kept(self._hold), self._kept(self._count)]
         tasks = [asyncio.create_task(one) for one in work]
         running = asyncio.create_task(self.runs.running.run())
@@ -194,6 +195,22 @@ class Service:
         for task in every:
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error
+
+    async def _taken(self, url: str) -> bool:
+        """Whether the store is this process's to serve; not so where it is to end before that is known."""
+
+        def waits(text: str) -> None:
+            self._log.say("waiting", text, text=text)
+
+        taking = asyncio.create_task(take_store(self.broker.ledger, url, waits))
+        told = asyncio.create_task(self._stop.wait())
+        try:
+            await asyncio.wait([taking, told], return_when=asyncio.FIRST_COMPLETED)
+            if taking.done():
+                taking.result()
+            return taking.done()
+        finally:
+            await _ended([taking, told])
 
     def _let_clients_go(self) -> None:
         """End the streams of events: whoever follows them comes back, to whoever is there then."""
