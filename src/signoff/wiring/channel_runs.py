@@ -438,6 +438,7 @@ class Running:
             except TimeoutError:
                 self._hanging[agent] = making
                 making.add_done_callback(_close)
+                making.add_done_callback(lambda made: self.look_at(run.id))
                 raise CannotBeMade(_HANGS) from None
             except asyncio.CancelledError:
                 making.add_done_callback(_close)
