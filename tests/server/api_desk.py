@@ -20,6 +20,7 @@ from signoff.broker import Broker, new_id
 from signoff.config import load_settings
 from signoff.core.access import EVERYTHING, AccessKey, AccessKind, Permission
 from signoff.core.call import Call
+from signoff.core.comment import Comment
 from signoff.core.people import Actor, ActorKind
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import SavedRun
@@ -70,6 +71,7 @@ class Control:
 
     broker: Broker
     looked_at: list[str] = field(default_factory=list[str])
+    asked: list[Comment] = field(default_factory=list[Comment])
 
     async def start(self, worker: str, prompt: str, *, input: Mapping[str, Any] | None, requester: str) -> str:
         if worker not in self.workers():
@@ -79,6 +81,12 @@ class Control:
 
     async def resume(self, run_id: str) -> None:
         self.looked_at.append(run_id)
+
+    async def check_agent(self, request: ApprovalRequest) -> None:
+        """Anything may be asked."""
+
+    def ask_agent(self, question: Comment) -> None:
+        self.asked.append(question)
 
     def workers(self) -> Mapping[str, str]:
         return {"triage": "sorts what comes in"}

@@ -24,8 +24,10 @@ from signoff.broker import Broker
 from signoff.cli import server_client
 from signoff.config import load_settings
 from signoff.core.access import AccessKind, Permission
+from signoff.core.comment import Comment
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
+from signoff.core.request import ApprovalRequest
 from signoff.core.request_context import RequestContext
 from signoff.core.run import SavedRun
 from signoff.core.verdict import Requirement
@@ -53,12 +55,19 @@ class Runs:
     """What a server is asked to go on with. See `signoff.server.state.RunControl`."""
 
     resumed: list[str] = field(default_factory=list[str])
+    asked: list[Comment] = field(default_factory=list[Comment])
 
     async def start(self, worker: str, prompt: str, *, input: Mapping[str, Any] | None, requester: str) -> str:
         raise AssertionError("no command starts runs on a server")
 
     async def resume(self, run_id: str) -> None:
         self.resumed.append(run_id)
+
+    async def check_agent(self, request: ApprovalRequest) -> None:
+        """Anything may be asked."""
+
+    def ask_agent(self, question: Comment) -> None:
+        self.asked.append(question)
 
     def workers(self) -> Mapping[str, str]:
         return {}
@@ -365,7 +374,6 @@ def test_calls_are_judged_by_the_policy_of_the_server(tmp_path: Path, make_desk:
         (("approve", "x", "--as", "ben"), "--as is not for a server: your token says who you are"),
         (("inbox", "--policy", "signoff.yaml"), "--policy is a file here"),
         (("inbox", "--tui"), "--tui works on a store of this machine"),
-        (("ask-back", "x", "why?", "--agent"), "--agent asks the agent's model from here"),
         (("run", "x", "--server", "https://one.example"), "`signoff run` works on files of this machine"),
         (("init", "--server", "https://one.example"), "`signoff init` works on files of this machine"),
         (("db", "check", "--server", "https://one.example"), "works on files of this machine"),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests import start
 from tests.server.serving import Served, Shop, until
 
 DEAF = '''
@@ -157,3 +159,77 @@ def _has_pending(pid: int) -> bool:
     text = Path(f"/proc/{pid}/status").read_text()
     pending = next(line.split()[1] for line in text.splitlines() if line.startswith("ShdPnd"))
     return int(pending, 16) != 0
+
+
+def test_whoever_follows_the_record_goes_on_when_the_store_is_back(shop: Shop) -> None:
+    shop.asks()
+    following = start.Process(
+        [*start.SIGNOFF, "audit", "log", "--follow", "--json"],
+        cwd=shop.directory,
+        env=shop.plain,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with following:
+        printed = start.Lines(following)
+        try:
+            printed.until('"kind":"asked"')
+            with moved_away(shop):
+                printed.until("it is tried again")
+            _, request = shop.asks()
+            printed.until(request)
+        finally:
+            following.kill()
+
+
+# --- the agent is asked ---
+
+
+def test_the_server_has_the_agent_answer_what_is_asked_back(shop: Shop) -> None:
+    run, request = shop.asks()
+    token = shop.token("read", "answer")
+    path = f"/requests/{request}/comments"
+    with shop.serving() as served:
+        status, said = served.call("POST", path, token, {"text": "Why?", "agent": True})
+        assert (status, said["type"]) == (422, "urn:signoff:invalid"), "a note asks nothing"
+        status, question = served.call("POST", path, token, {"text": "Why?", "kind": "question", "agent": True})
+        assert status == 201
+        found = until(lambda: served.call("GET", path, token)[1]["comments"][1:], "it answers")
+        assert [(one["kind"], one["answers"], one["via"]) for one in found] == [("answer", question["id"], "agent")]
+        assert found[0]["text"].startswith("Stamped:")
+    assert shop.run_word(run) == "waiting"
+    assert shop.lines() == []
+
+
+def test_why_the_agent_did_not_answer_stands_beside_the_question(shop: Shop) -> None:
+    _, request = shop.asks()
+    path, token = f"/requests/{request}/comments", shop.token("read", "answer")
+    shop.put("workers/scribe.yaml", "instructions: [wrong\n")
+    shop = Shop(shop.directory, shop.store, {"SIGNOFF_TOKEN": token})
+    with shop.serving() as served:
+        said = shop.signoff("ask-back", request, "Why?", "--agent", "--server", served.url)
+        assert "asked back" in said
+        [note] = until(lambda: served.call("GET", path, token)[1]["comments"][1:], "it is told")
+        assert note["kind"] == "note"
+        assert note["text"].startswith("The agent did not answer: ")
+
+
+# --- in a database ---
+
+
+def test_a_server_over_postgresql_looks_after_its_runs_alone(tmp_path: Path, postgres_store: str) -> None:
+    shop = Shop(tmp_path / "shop", postgres_store).write()
+    token = shop.token("read", "answer", "run")
+    with shop.serving() as served:
+        status, run = served.call("POST", "/runs", token, {"worker": "scribe", "prompt": "Stamp it"})
+        assert status in (200, 201, 202), run
+        [request] = until(lambda: served.call("GET", f"/runs/{run['id']}", token)[1]["run"]["waiting"], "it asks")
+        seen = served.call("GET", f"/requests/{request['id']}", token)[1]
+        vote = {"decision": "approve", "args_digest": seen["args_digest"]}
+        assert served.call("POST", f"/requests/{request['id']}/votes", token, vote)[0] == 200
+        until(lambda: served.call("GET", f"/runs/{run['id']}", token)[1]["run"]["state"] == "done", "it went on")
+        assert "this store is served already" in shop.signoff("serve", "--port", "0", code=2)
+        assert served.stop() == 0
+    assert shop.lines() == ["one"]
+    assert "nothing is missing" in shop.signoff("audit", "verify")

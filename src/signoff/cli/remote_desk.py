@@ -163,11 +163,14 @@ class RemoteDesk:
         self._server.post(f"/requests/{named(request_id)}/outcome", {"happened": happened, "note": note})
         return self._request(request_id)
 
-    async def say(self, prefix: str, text: str, kind: CommentKind, question: str = "") -> tuple[Sheet, dict[str, Any]]:
+    async def say(
+        self, prefix: str, text: str, kind: CommentKind, question: str = "", *, asks_agent: bool = False
+    ) -> tuple[Sheet, dict[str, Any]]:
         sheet = self._request(prefix)
         path = f"/requests/{named(sheet['id'])}/comments"
         answers = _question(sheet, question) if kind is CommentKind.ANSWER else ""
-        said = self._server.post(path, {"text": text, "kind": str(kind), "answers": answers})
+        body = {"text": text, "kind": str(kind), "answers": answers, "agent": asks_agent}
+        said = self._server.post(path, body, look=f"signoff show {sheet['id']}")
         after = self._request(sheet["id"])
         return after, next(one for one in after["comments"] if one["comment"] == said["id"])
 

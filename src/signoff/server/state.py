@@ -11,6 +11,7 @@ from signoff.broker import Broker
 from signoff.channels.rule_drafts import RuleDrafts
 from signoff.config import Person
 from signoff.core.call import Call
+from signoff.core.comment import Comment
 from signoff.core.request import ApprovalRequest
 from signoff.delivery.channel_inbox import StoreInbox
 from signoff.policy.explain import Explanation
@@ -29,6 +30,14 @@ class RunControl(Protocol):
 
     async def resume(self, run_id: str) -> None:
         """Have a run looked at now: it goes on if it can. Raises `RunError` where it cannot."""
+        ...
+
+    async def check_agent(self, request: ApprovalRequest) -> None:
+        """Raise where the agent that waits for a request cannot be asked about it here."""
+        ...
+
+    def ask_agent(self, question: Comment) -> None:
+        """Have it answer a question about the request, beside its run. The answer comes when it does."""
         ...
 
     def workers(self) -> Mapping[str, str]:

@@ -186,6 +186,7 @@ class Service:
             self._stop.set()
             self._let_clients_go()
             self.runs.drain()
+            await self.runs.ask_nobody()
             await _ended([running, told])
             await _ended([*asking, *tasks])
             await stopped(listener, serving)
