@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 from signoff.ports import Clock, Store
 
-
 LONGEST = 60.0
 """Seconds until a sleeper looks at the clock again: it may have been set meanwhile."""
 

@@ -163,7 +163,9 @@ def store_error(error: psycopg.Error, address: Address) -> StoreError:
         case errors.IntegrityError():
             return StoreError(f"{address} refused a change that contradicts what is in it: {said}")
         case errors.DiskFull() | errors.OutOfMemory() | errors.TooManyConnections():
-            return StoreUnavailable(f"the server of {address} has run out of something ({said}); nothing was half-written")
+            return StoreUnavailable(
+                f"the server of {address} has run out of something ({said}); nothing was half-written"
+            )
         case errors.LockNotAvailable() | errors.QueryCanceled():
             return StoreUnavailable(
                 f"another process has kept {address} locked for too long; look for one that hangs "
@@ -182,7 +184,9 @@ def store_error(error: psycopg.Error, address: Address) -> StoreError:
                 "that uses it"
             )
         case psycopg.OperationalError():
-            return StoreUnavailable(f"{address} cannot be reached ({said}); see that the server runs and the URL is right")
+            return StoreUnavailable(
+                f"{address} cannot be reached ({said}); see that the server runs and the URL is right"
+            )
         case _:
             return StoreError(f"{address}: {said}")
 

@@ -152,7 +152,7 @@ class SqliteStore(DurableStore):
         return self._connection
 
     def _check_place(self) -> None:
-        """Raise where the file is not where it was. What is there now, if anything, is another store, or half of one."""
+        """Raise where the file is not where it was. What is there now, if anything, is another store or half of one."""
         try:
             status = os.stat(self.path)
         except OSError:

@@ -274,7 +274,9 @@ def store_error(error: sqlite3.Error, path: Path, patience: float = PATIENCE) ->
             f"(files named {path.name}.bak-… are some), or move it away to start afresh"
         )
     if name.startswith(("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")):
-        return StoreUnavailable(f"the disk that holds {path} is full; nothing was half-written: make room and try again")
+        return StoreUnavailable(
+            f"the disk that holds {path} is full; nothing was half-written: make room and try again"
+        )
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StoreUnavailable(
             f"another process has kept {path} locked for {patience:g} s; "

@@ -129,9 +129,7 @@ class Running:
         self._names = frozenset(channel_names)
         # Nobody sits here: a run puts itself down at its first question, and is taken up when that is answered.
         # What they leave for later is written by this process, also where the store did not work when they ended.
-        self._options = replace(
-            options, unattended="park", wait=timedelta(0), requester=None, lent=broker.ledger.lend
-        )
+        self._options = replace(options, unattended="park", wait=timedelta(0), requester=None, lent=broker.ledger.lend)
         self._observe = observe or _nobody
         self._line: set[str] = set()
         """Runs that could go on, and for which there is no room."""

@@ -33,7 +33,6 @@ from signoff.wiring.run_text import failure_text
 from signoff.wiring.served_projects import ServedProject, ServedProjects
 from signoff.wiring.side_thread import in_side_thread
 
-
 ASKING = 150.0
 """Seconds that an agent has for an answer to a question beside its run, what it is made of counted in."""
 
