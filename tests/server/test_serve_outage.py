@@ -215,6 +215,18 @@ def test_why_the_agent_did_not_answer_stands_beside_the_question(shop: Shop) -> 
         assert note["text"].startswith("The agent did not answer: ")
 
 
+# --- code that blocks ---
+
+
+def test_it_is_told_how_long_a_tool_kept_everything_from_going_on(shop: Shop) -> None:
+    _, request = shop.asks()
+    shop.put("toolsets.py", BLOCKING.replace("600", "1.8"))
+    with shop.serving() as served:
+        assert served.url
+        shop.signoff("approve", request)
+        assert 1.0 <= served.event("stood still")["seconds"] < 60
+
+
 # --- in a database ---
 
 

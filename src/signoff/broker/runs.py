@@ -332,9 +332,15 @@ def _save_if_any(tx: Transaction, ledger: Ledger, progress: RunProgress | None, 
         save(tx, ledger, progress, now)
 
 
-def check(tx: Transaction, run_id: str, epoch: int) -> SavedRun:
-    """The run, if whoever comes with this epoch still has it in hand; raises `RunTaken` or `RunOver`."""
-    return _still_ours(_known(tx, run_id), epoch)
+def check(tx: Transaction, run_id: str, epoch: int, holder: str = "") -> SavedRun:
+    """The run, if whoever comes with this epoch still has it in hand; raises `RunTaken` or `RunOver`.
+
+    With a `holder`, that process has to have it: not so once it was put down, whoever is still busy with it.
+    """
+    run = _still_ours(_known(tx, run_id), epoch)
+    if holder and run.holder != holder:
+        raise RunTaken(f"run {run.id} was put down, and goes on where somebody takes it up")
+    return run
 
 
 def refuse_over(tx: Transaction, run_id: str) -> None:

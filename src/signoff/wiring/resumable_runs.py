@@ -70,7 +70,7 @@ class ResumableRuns:
         self._seen = None
 
     def at_held(self) -> None:
-        """Look at those too, the next time, that a process had in hand: it may have died. Of others the record tells."""
+        """Look at those too, the next time, that a process had in hand: it may have died, which nothing tells."""
         self._again |= self._held
 
     def at(self, run_id: str) -> None:

@@ -64,7 +64,7 @@ class ServedRuns:
         self._drains = False
         self._asking: dict[str, asyncio.Task[None]] = {}
         """Agents that are asked something, by the request that it is about."""
-        self._observe = observe or (lambda line: None)
+        self._observe: Callable[[str], None] = observe or _nobody
         self.running = Running(
             telling,
             broker,
@@ -262,3 +262,7 @@ class ServedRuns:
 
     def _ended(self, run: SavedRun, is_ok: bool) -> None:
         self._meters.resumes["ok" if is_ok else "failed"] += 1
+
+
+def _nobody(line: str) -> None:
+    """Nobody wants to know."""

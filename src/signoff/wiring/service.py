@@ -51,6 +51,8 @@ AGAIN = timedelta(seconds=1)
 """Until what failed for the store's sake is tried again."""
 PATIENCE = 10.0
 """Seconds that what was cancelled has to end. A tool that takes no notice is left behind with the process."""
+LOOK, STALL = 0.5, 1.0
+"""Seconds: how often it is looked whether the event loop stood still, and for how long that is worth a line."""
 VIA = "web"
 """The name under which answers are recorded that come in here."""
 
@@ -169,7 +171,7 @@ class Service:
         listener = listener_for(self._application(), tls=self.options.tls)
         if not await self._taken(url):
             return
-        work = [self._kept(self._sweep), self._kept(self._hold), self._kept(self._count)]
+        work = [self._kept(one) for one in (self._sweep, self._hold, self._count, self._notice_stall)]
         tasks = [asyncio.create_task(one) for one in work]
         running = asyncio.create_task(self.runs.running.run())
         asking = [asyncio.create_task(self._reconciler.run())] if self._reconciler is not None else []
@@ -289,6 +291,15 @@ class Service:
             self._log.say("store works", "the store works again")
         with suppress(TimeoutError):
             await asyncio.wait_for(self._doubted.wait(), BEAT.total_seconds())
+
+    async def _notice_stall(self) -> None:
+        """Say how long nothing here could go on: code of a tool or an agent that should not, blocked the event loop."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + LOOK
+        await asyncio.sleep(LOOK)
+        if (late := loop.time() - due) >= STALL:
+            what = f"everything here stood still for {late:.1f} s: an async tool blocks (use a plain function, or await)"
+            self._log.say("stood still", what, seconds=round(late, 1))
 
     async def _count(self) -> None:
         await count_decisions(self.broker, self.meters)
