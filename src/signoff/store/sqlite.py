@@ -172,11 +172,13 @@ class SqliteStore(DurableStore):
         seen: object = None
         while not stop.is_set():
             try:
+                self._check_place()
                 if connection is None:
-                    self._check_place()
                     connection = connect(self.path, reads_only=True)
                 version = connection.execute("pragma data_version").fetchone()
-            except (sqlite3.Error, StoreUnavailable):
+            except StoreUnavailable:
+                version = None
+            except sqlite3.Error:
                 # Whoever reads or writes is told; a watcher can only look again.
                 if connection is not None:
                     connection.close()
