@@ -298,7 +298,7 @@ class Service:
         due = loop.time() + LOOK
         await asyncio.sleep(LOOK)
         if (late := loop.time() - due) >= STALL:
-            what = f"everything here stood still for {late:.1f} s: an async tool blocks (use a plain function, or await)"
+            what = f"everything here stood still for {late:.1f} s: a tool blocks (await, or use a plain function)"
             self._log.say("stood still", what, seconds=round(late, 1))
 
     async def _count(self) -> None:
