@@ -16,7 +16,8 @@ Exception
     ├── ScriptEnded              a scripted model was asked for more turns than its script holds
     ├── CannotCanonicalise       a value has no canonical JSON form, so it cannot be bound to an approval
     ├── StoreError               the store cannot be used; says why and what to do
-    │   ├── SchemaError          the store was made by another version of signoff
+    │   ├── StoreUnavailable     it cannot be used now; nothing is over because of it, and another try may help
+    │   │   └── SchemaError      the store was made by another version of signoff
     │   └── Stale                a compare-and-set came too late; tried again by the broker
     ├── RecordBroken             the record was changed, cut or put in another order; names the first bad event
     ├── Halted                   somebody pulled the kill switch; nothing new runs until `signoff unhalt`
@@ -76,6 +77,7 @@ __all__ = [
     "SignoffError",
     "Stale",
     "StoreError",
+    "StoreUnavailable",
     "UnknownRequest",
     "UnknownRun",
     "WaitsElsewhere",
@@ -243,7 +245,16 @@ class StoreError(SignoffError):
     """
 
 
-class SchemaError(StoreError):
+class StoreUnavailable(StoreError):
+    """The store cannot be used now: not reachable, full, locked, damaged, moved away. Another try may help.
+
+    A run that meets it is put down where it was saved last, and its approvals stay good: it can be resumed.
+
+    Fix: as the message says; then `signoff resume`, which a server does by itself.
+    """
+
+
+class SchemaError(StoreUnavailable):
     """The store was made by another version of signoff. The message says which side to upgrade, and how.
 
     Fix: `signoff db upgrade`, or a newer program.

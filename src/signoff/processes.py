@@ -41,11 +41,16 @@ def seen(process: Process, now: datetime) -> Process:
     return replace(process, seen_at=now)
 
 
+def is_local(process: Process) -> bool:
+    """Whether it was started on this machine, since that was: then the system knows whether it lives."""
+    return process.host == _host()
+
+
 def is_alive(process: Process | None, now: datetime) -> bool:
     """Whether a process lives. On this machine the system knows; elsewhere, its last sign of life decides."""
     if process is None:
         return False
-    if process.host == _host():
+    if is_local(process):
         return _exists(process.pid) and (_born(process.pid) in ("", process.born) or not process.born)
     return now - process.seen_at < LEASE
 

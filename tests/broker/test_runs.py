@@ -301,3 +301,26 @@ async def test_a_run_is_not_begun_or_taken_up_while_everything_is_halted(another
         await two.runs.take_up("run1")
     await one.switch.unhalt(by="ana")
     assert (await two.runs.take_up("run1"))[0].epoch == 2
+
+
+async def test_nothing_runs_for_a_run_that_was_put_down_although_nobody_took_it_up(broker: Broker) -> None:
+    run = await begun(broker)
+    request = await ask(broker, run=run.id)
+    await broker.answer(request, YES, by=ANA)
+    await broker.runs.put_down(run.id, run.epoch)
+    with pytest.raises(RunTaken, match="was put down"):
+        await broker.claim(request, run=run.id, epoch=run.epoch)
+    taken = await broker.runs.take(run.id)
+    await broker.claim(request, run=run.id, epoch=taken.epoch)
+
+
+async def test_brokers_that_share_a_store_are_one_process(broker: Broker) -> None:
+    lent = Broker(broker.ledger.lend())
+    run = await begun(lent)
+    assert run.holder == broker.process.id
+    assert await word(broker) == "running"
+    with lent.runs.in_hand(run.id), pytest.raises(RunTaken, match="this very process"):
+        await broker.runs.take_up(run.id)
+    lent.runs.put_down_later(run.id, run.epoch)
+    lent.store.close()
+    assert await word(broker) == "ready", "what was left for later is written by whoever lent the store"

@@ -20,6 +20,7 @@ from signoff.broker import Broker, new_id
 from signoff.config import load_settings
 from signoff.core.access import EVERYTHING, AccessKey, AccessKind, Permission
 from signoff.core.call import Call
+from signoff.core.comment import Comment
 from signoff.core.people import Actor, ActorKind
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import SavedRun
@@ -70,6 +71,7 @@ class Control:
 
     broker: Broker
     looked_at: list[str] = field(default_factory=list[str])
+    asked: list[Comment] = field(default_factory=list[Comment])
 
     async def start(
         self,
@@ -90,6 +92,12 @@ class Control:
 
     async def hindrance(self, run_id: str) -> str:
         return ""
+
+    async def check_agent(self, request: ApprovalRequest) -> None:
+        """Anything may be asked."""
+
+    def ask_agent(self, question: Comment) -> None:
+        self.asked.append(question)
 
     def workers(self) -> Mapping[str, str]:
         return {"triage": "sorts what comes in"}

@@ -7,6 +7,7 @@ import json
 import re
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,11 +24,14 @@ from signoff.broker import Broker
 from signoff.cli import server_client
 from signoff.config import load_settings
 from signoff.core.access import AccessKind, Permission
+from signoff.core.comment import Comment
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
+from signoff.core.request import ApprovalRequest
 from signoff.core.request_context import RequestContext
 from signoff.core.run import SavedRun
 from signoff.core.verdict import Requirement
+from signoff.errors import RunTaken
 from signoff.server.app import application
 from signoff.server.key_identity import KeyIdentity
 from signoff.server.state import ServerState
@@ -51,6 +55,7 @@ class Runs:
     """What a server is asked to go on with. See `signoff.server.state.RunControl`."""
 
     resumed: list[str] = field(default_factory=list[str])
+    asked: list[Comment] = field(default_factory=list[Comment])
 
     async def start(self, worker: str, prompt: str, *, input: Mapping[str, Any] | None, requester: str) -> str:
         raise AssertionError("no command starts runs on a server")
@@ -60,6 +65,12 @@ class Runs:
 
     async def hindrance(self, run_id: str) -> str:
         return ""
+
+    async def check_agent(self, request: ApprovalRequest) -> None:
+        """Anything may be asked."""
+
+    def ask_agent(self, question: Comment) -> None:
+        self.asked.append(question)
 
     def workers(self) -> Mapping[str, str]:
         return {}
@@ -368,7 +379,6 @@ def test_calls_are_judged_by_the_policy_of_the_server(tmp_path: Path, make_desk:
         (("approve", "x", "--as", "ben"), "--as is not for a server: your token says who you are"),
         (("inbox", "--policy", "signoff.yaml"), "--policy is a file here"),
         (("inbox", "--tui"), "--tui works on a store of this machine"),
-        (("ask-back", "x", "why?", "--agent"), "--agent asks the agent's model from here"),
         (("run", "x", "--server", "https://one.example"), "`signoff run` works on files of this machine"),
         (("init", "--server", "https://one.example"), "`signoff init` works on files of this machine"),
         (("db", "check", "--server", "https://one.example"), "works on files of this machine"),
@@ -499,6 +509,7 @@ def test_answers_that_no_signoff_gives(
 ) -> None:
     desk = make_desk(tmp_path)
     sit_at(desk)
+    desk.monkeypatch.setattr(server_client, "PAUSES", (0.01, 0.01))
     desk.monkeypatch.setenv("SIGNOFF_TOKEN", "sot_x")
     with answering(answer) as url:
         desk.monkeypatch.setenv("SIGNOFF_SERVER", url)
@@ -535,3 +546,117 @@ def test_the_record_that_is_read_through_a_server_is_the_record(
         sit_at(desk, served)
         assert desk.run("audit", "log", "--json", "--limit", "20").out == mine
         assert json.loads(mine.splitlines()[0])["hash"]
+
+
+# --- a way that loses things ---
+
+
+class LossyWay:
+    """Between a command and a server: what `loses` says of what is sent comes to nothing, or its answer does."""
+
+    def __init__(self, url: str, loses: Callable[[str, int], str]) -> None:
+        """`loses` gets the first line and how often it came: `sent`, `answer`, or nothing."""
+        self._port = int(url.rpartition(":")[2])
+        self._loses = loses
+        self._seen: Counter[str] = Counter()
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listening.accept()
+            except OSError:
+                return
+            with connection:
+                self._pass(connection)
+
+    def _pass(self, connection: socket.socket) -> None:
+        said = b""
+        while b"\r\n\r\n" not in said:
+            said += connection.recv(65_536)
+        head, _, body = said.partition(b"\r\n\r\n")
+        length = next((int(one[15:]) for one in head.split(b"\r\n") if one.lower().startswith(b"content-length:")), 0)
+        while len(body) < length:
+            body += connection.recv(65_536)
+        line = head.partition(b"\r\n")[0].decode()
+        self._seen[line] += 1
+        loses = self._loses(line, self._seen[line])
+        if loses == "sent":
+            return
+        with socket.create_connection(("127.0.0.1", self._port)) as there:
+            there.sendall(head + b"\r\nConnection: close\r\n\r\n" + body)
+            answer = b""
+            while part := there.recv(65_536):
+                answer += part
+        if loses != "answer":
+            connection.sendall(answer)
+
+    def __enter__(self) -> LossyWay:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self._thread.join(30)
+
+
+def _voting(line: str) -> bool:
+    return line.startswith("POST /api/v1/votes ")
+
+
+@pytest.mark.parametrize(
+    ("loses", "code", "told"),
+    [
+        (lambda line, count: "answer" if _voting(line) and count < 3 else "", 0, "approved"),
+        (lambda line, count: "sent" if _voting(line) and count < 3 else "", 0, "approved"),
+        (lambda line, count: "sent" if line.startswith("GET") and count > 1 else "", 0, "approved"),
+        (lambda line, count: "answer" if _voting(line) else "", 1, "it may have been done: signoff show "),
+    ],
+    ids=["its answer", "itself", "what comes after", "all answers"],
+)
+def test_a_vote_is_told_as_what_it_came_to_whatever_is_lost_on_the_way(
+    tmp_path: Path,
+    make_desk: Callable[[Path], Desk],
+    monkeypatch: pytest.MonkeyPatch,
+    loses: Callable[[str, int], str],
+    code: int,
+    told: str,
+) -> None:
+    monkeypatch.setattr(server_client, "PAUSES", (0.01, 0.01))
+    desk = make_desk(tmp_path / "there")
+    filled(desk)
+    request = "plain1"
+    with Served(desk.directory) as served, LossyWay(served.url, loses) as way:
+        sit_at(desk, served)
+        desk.monkeypatch.setenv("SIGNOFF_SERVER", way.url)
+        said = desk.run("approve", request)
+        assert said.code == code, said
+        assert told in said.out + said.err
+        desk.monkeypatch.setenv("SIGNOFF_SERVER", served.url)
+        assert desk.run("show", request, "--json").rows[0]["state"] == "approved"
+
+
+def test_each_run_that_is_resumed_by_the_server_is_told_of_by_itself(
+    tmp_path: Path, make_desk: Callable[[Path], Desk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = make_desk(tmp_path / "there")
+    filled(desk)
+    for name in ("run7", "run8", "run9"):
+        desk.begin(name)
+    with Served(desk.directory) as served:
+        real = served.runs.resume
+
+        async def resume(run_id: str) -> None:
+            if run_id == "run8":
+                raise RunTaken("run run8 goes on already")
+            await real(run_id)
+
+        monkeypatch.setattr(served.runs, "resume", resume)
+        sit_at(desk, served)
+        said = desk.run("resume", "--all")
+        assert said.code == 1
+        assert "run run8 goes on already" in said.err
+        assert {"run7", "run9"} <= {*served.runs.resumed}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -279,3 +280,24 @@ async def test_a_store_without_a_record_says_which_request_changed() -> None:
         await store.write("ask", ask)
         [told] = await waiting
         assert isinstance(told, LiveEvent) and (told.kind, told.request) == ("changed", "r0001")
+
+
+async def test_a_poll_of_a_store_without_a_record_misses_nothing_that_happened_in_between() -> None:
+    store = MemoryStore()
+    live = LiveEvents(store)
+
+    def ask(number: int) -> Any:
+        def work(tx: Any) -> None:
+            tx.requests.add(request(number))
+            tx.record.append([EventDraft("asked", at(number), request=f"r{number:04}")])
+
+        return work
+
+    async with live.listening() as listener:
+        after = listener.after
+    await store.write("ask", ask(1))
+    await store.write("ask", ask(2))
+    async with live.listening(after) as listener:
+        told = await listener.read(0)
+        assert [one.request for one in told] == ["r0001", "r0002"]
+        assert list(await listener.read(0)) == [], "once"

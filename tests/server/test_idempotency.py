@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tests.server.api_desk import ApiDesk, yes
 
+from signoff.errors import StoreUnavailable
 from signoff.ports import KeptReply, Transaction
 
 
@@ -88,3 +91,40 @@ async def test_what_was_cut_off_half_way_is_not_done_again_blindly(api_desk: Api
     await api_desk.store.write("cut off", cut_off)
     assert "look before" in await api_desk.refused(409, "in-doubt", "POST", path, body, headers=key("one"))
     assert await comments(api_desk, asked.id) == 1
+
+
+async def test_what_was_done_is_told_although_the_answer_could_not_be_kept(
+    api_desk: ApiDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = await api_desk.ask("mail", {"to": "ana", "body": "hi"})
+    real = api_desk.store.write
+
+    async def full(name: str, work: Any, *, synced: bool = True) -> Any:
+        if name == "keep reply":
+            raise StoreUnavailable("the disk is full")
+        return await real(name, work, synced=synced)
+
+    monkeypatch.setattr(api_desk.store, "write", full)
+    vote = {"decision": "approve", "args_digest": asked.args_digest}
+    voted = await api_desk.post(f"/requests/{asked.id}/votes", vote, headers=key("one"))
+    assert voted["state"] == "approved"
+
+
+async def test_a_vote_that_failed_for_the_stores_sake_may_be_sent_again_under_its_key(
+    api_desk: ApiDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = await api_desk.ask("mail", {"to": "ana", "body": "hi"})
+    real = api_desk.store.write
+
+    async def full(name: str, work: Any, *, synced: bool = True) -> Any:
+        if name == "vote":
+            raise StoreUnavailable("the disk is full")
+        return await real(name, work, synced=synced)
+
+    votes = {"votes": [{"request": asked.id, "decision": "approve", "args_digest": asked.args_digest}]}
+    with monkeypatch.context() as patched:
+        patched.setattr(api_desk.store, "write", full)
+        [first] = (await api_desk.post("/votes", votes, headers=key("one")))["results"]
+        assert (first["ok"], first["problem"]["status"]) == (False, 503)
+    [again] = (await api_desk.post("/votes", votes, headers=key("one")))["results"]
+    assert again["ok"]

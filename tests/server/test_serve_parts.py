@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import sys
+import time
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -21,6 +24,8 @@ from tests.server.doors import Doors
 from signoff import ApprovalDecision, Signoff, resume_answered
 from signoff.broker import Broker
 from signoff.broker.run_status import RunStatus
+from signoff.broker.wall_clock import SystemClock, pause_for
+from signoff.cli.service_log import LinePrinter
 from signoff.cli.systemd_unit import unit_text
 from signoff.config import load_settings, no_settings
 from signoff.core.run import RunSetup, SavedRun
@@ -31,6 +36,7 @@ from signoff.server.operations import operations
 from signoff.server.state import ServerState
 from signoff.store.memory_store import MemoryStore
 from signoff.testing import FakeClock, ScriptedModel
+from signoff.wiring import run_process
 from signoff.wiring.fair_order import fair_order
 from signoff.wiring.program_inbox import project_inbox
 from signoff.wiring.serve_lease import check_store, leave_store, take_store, who_serves
@@ -323,3 +329,103 @@ def test_whoever_has_the_port_says_nothing_that_steers_the_terminal(answer: byte
         thread.join(30)
     assert who in str(told.value)
     assert "\x1b" not in str(told.value)
+
+
+# --- one elsewhere, of which nobody knows whether it lives ---
+
+
+async def test_one_elsewhere_is_waited_for_until_it_has_been_silent_for_too_long(
+    another: Opens,  # noqa: F811
+    clock: FakeClock,  # noqa: F811
+) -> None:
+    far, here = another(far=True), another()
+    await take_store(far.ledger, "http://10.0.0.2:8420")
+    told: list[str] = []
+    taking = asyncio.create_task(take_store(here.ledger, "http://127.0.0.1:8420", told.append))
+    for _ in range(int(LEASE.total_seconds()) + 2):
+        await _settled(clock, taking)
+    await taking
+    assert len(told) == 1 and "until just now" in told[0]
+    assert await who_serves(here.ledger) == "http://127.0.0.1:8420"
+
+
+async def test_one_elsewhere_that_gives_a_sign_of_life_keeps_the_store(
+    another: Opens,  # noqa: F811
+    clock: FakeClock,  # noqa: F811
+) -> None:
+    far, here = another(far=True), another()
+    await take_store(far.ledger, "http://10.0.0.2:8420")
+    taking = asyncio.create_task(take_store(here.ledger, "http://127.0.0.1:8420", lambda text: None))
+    for _ in range(3):
+        await _settled(clock, taking)
+    await check_store(far.ledger)
+    for _ in range(3):
+        await _settled(clock, taking)
+    with pytest.raises(WrongUse, match=r"served already, at http://10\.0\.0\.2"):
+        await taking
+
+
+async def _settled(clock: FakeClock, task: asyncio.Task[None]) -> None:  # noqa: F811
+    """Let a second pass, once the task sleeps."""
+    while not task.done() and not clock._sleepers:
+        await asyncio.sleep(0)
+    clock.advance(1)
+    await asyncio.sleep(0)
+
+
+# --- small things that must not stop anything ---
+
+
+def test_a_log_that_nobody_reads_any_longer_stops_nothing(tmp_path: Path) -> None:
+    out = (tmp_path / "log").open("w")
+    printer = LinePrinter(as_json=True, out=out)
+    out.close()
+    printer.say("run", "it goes on")
+
+
+async def test_a_process_that_says_very_much_is_known_by_its_last_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talks = "import sys; sys.stderr.write('chatter\\n' * 1_000_000); sys.exit('the end of it')"
+    monkeypatch.setattr(run_process, "COMMAND", (sys.executable, "-S", "-c", talks))
+    tracemalloc.start()
+    try:
+        assert await run_process.resumed_apart("r", str(tmp_path), "sqlite:x.db") == "the end of it"
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()
+
+
+async def test_time_passes_although_the_clock_is_set_back() -> None:
+    class SetBack(SystemClock):
+        def now(self) -> datetime:
+            return datetime.now(UTC) - timedelta(seconds=10 * time.monotonic())
+
+    async with asyncio.timeout(10):
+        await pause_for(SetBack(), timedelta(milliseconds=1))
+
+
+async def test_a_look_that_is_overtaken_changes_nothing() -> None:
+    class Slow(MemoryStore):
+        """Gives what the first reader looked at after what the second did."""
+
+        held: asyncio.Event | None = None
+
+        async def read(self, work: Any, *, own: bool = True) -> Any:
+            found = await super().read(work, own=own)
+            if (held := self.held) is not None:
+                self.held = None
+                await held.wait()
+            return found
+
+    store = Slow(record=True)
+    broker = Broker(store)
+    store.held = later = asyncio.Event()
+    with broker.watch.listening() as ear:
+        first = asyncio.create_task(broker.watch._look(ear))
+        await asyncio.sleep(0)
+        await store.write("halt", lambda tx: tx.settings.put("halted", "by ana"))
+        await broker.watch._look(ear)
+        later.set()
+        await first
+        assert broker.watch.halted == "by ana"

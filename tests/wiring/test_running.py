@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import timedelta
 
 import pytest
@@ -11,7 +12,9 @@ from tests.wiring.town import PATIENCE, PROJECT, TIMEOUT, TURNS, Town, several, 
 from signoff.broker import Broker
 from signoff.core.event import CallEvent, CallStep
 from signoff.core.run import RunState, SavedRun
-from signoff.wiring import RunOptions, Task, job_for
+from signoff.wiring import RunOptions, Task, channel_runs, job_for
+from signoff.wiring.job import Job
+from signoff.wiring.resumable_runs import SERVED, ResumableRuns
 from signoff.wiring.run_text import answer_text, failure_text
 
 ASKS = TURNS.partition("\n")[2]
@@ -364,3 +367,101 @@ def test_an_answer_that_is_no_text_is_told_as_json() -> None:
     assert answer_text(None) == "null"
     assert answer_text("as it is") == "as it is"
     assert failure_text(RuntimeError("password=hunter2hunter2")).startswith("RuntimeError: password=⟦masked")
+
+
+BOTH = """\
+- calls:
+  - {tool: write_file, args: {path: a.txt, content: eggs}}
+  - {tool: write_file, args: {path: b.txt, content: milk}}
+- say: "{{last}}"
+"""
+
+
+async def test_one_of_two_answers_is_acted_upon_after_a_halt_in_the_same_instant(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = channel_runs.job_of
+
+    def halted(run: SavedRun, options: RunOptions) -> Job:
+        if not town.note("b.txt") and run.epoch > 1:
+            asyncio.run_coroutine_threadsafe(town.broker.switch.halt(by="ana", why="lunch"), loop).result()
+        return real(run, options)
+
+    town.write(talker=BOTH)
+    loop = asyncio.get_running_loop()
+    async with working(town):
+        await town.says("note both")
+        eggs, milk = sorted([await town.asked(), await town.asked()], key=lambda one: one.args["path"])
+        monkeypatch.setattr(channel_runs, "job_of", halted)
+        await town.answer(milk)
+        await town.until(lambda: is_halted(town))
+        await town.running.idle()
+        assert town.note("b.txt") == ""
+        monkeypatch.setattr(channel_runs, "job_of", real)
+        await town.broker.switch.unhalt(by="ana")
+        await town.until(lambda: has_note(town, "b.txt"))
+        await town.answer(eggs)
+        assert (await town.told()).state is RunState.DONE
+    assert town.note("a.txt") == "eggs"
+
+
+async def is_halted(town: Town) -> bool | None:
+    return True if await town.broker.switch.state() else None
+
+
+async def has_note(town: Town, name: str) -> bool | None:
+    return True if town.note(name) else None
+
+
+async def test_an_agent_that_is_not_made_in_time_stops_no_other_and_is_tried_again(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, over = channel_runs.job_of, threading.Event()
+
+    def hangs(run: SavedRun, options: RunOptions) -> Job:
+        if run.agent == "worker:one":
+            over.wait(PATIENCE)
+        return real(run, options)
+
+    written = several("one", "two")
+    town.write(written["project"], **{name: written[name] for name in ("one", "two")})
+    monkeypatch.setattr(channel_runs, "job_of", hangs)
+    monkeypatch.setattr(channel_runs, "BUILDING", 0.1)
+    async with working(town):
+        await town.says("one: hi", at="1/")
+        assert "could not be made" in await town.line("failed")
+        first = await town.told()
+        assert (first.state, "could not be made" in first.text) == (RunState.GOING, True)
+        await town.says("two: hi", at="2/")
+        assert (await town.told()).text == "two one"
+        monkeypatch.setattr(channel_runs, "BUILDING", PATIENCE)
+        over.set()
+        assert (await town.told()).text == "one one"
+
+
+async def test_a_run_that_cannot_be_looked_at_stops_no_other(town: Town) -> None:
+    with town.at_work():
+        odd, fine = [
+            await town.broker.runs.begin(SavedRun(id=name, agent="worker:x", prompt="x"), put_down=True)
+            for name in ("odd", "fine")
+        ]
+
+        def ours(run: SavedRun) -> bool:
+            if run.id == odd.id:
+                raise OSError("File name too long")
+            return True
+
+        looking = ResumableRuns(town.broker, [SERVED], only=lambda run: True, looks_after=ours, takes_dead=True)
+        town.store.later("hold", lambda tx: [tx.runs.put(one.changed(holder="gone")) for one in (odd, fine)])
+        assert [one.run.id for one in await looking.found(())] == ["fine"], "its process is gone, and nobody has to say"
+
+
+async def test_a_clock_that_is_set_back_is_no_reason_to_wait(town: Town) -> None:
+    with town.at_work():
+        run = await town.broker.runs.begin(SavedRun(id="r", agent="worker:x", prompt="x"), put_down=True)
+        town.store.later("hold", lambda tx: tx.runs.put(run.changed(holder="gone")))
+        looking = ResumableRuns(town.broker, (), looks_after=lambda run: True, takes_dead=True)
+        looking.wait(run.id)
+        assert await looking.found(()) == []
+        town.clock.advance(-3600)
+        assert [one.run.id for one in await looking.found(())] == ["r"]

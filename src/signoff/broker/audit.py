@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -117,6 +118,7 @@ async def _pages(store: Store, *, upto: int | None = None) -> AsyncIterator[tupl
             patience = 1  # something among these: one after the other, until it is found
             continue
         yield page, head
+        await asyncio.sleep(0)  # others in the same loop have their turn
         if len(page) < limit:
             return
         after = page[-1].seq

@@ -251,7 +251,7 @@ class Broker:
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
             check_not_halted(tx)
             if run:
-                check(tx, run, epoch)
+                check(tx, run, epoch, ledger.process.id if holder is None else "")
             process = holder.id if holder is not None else ledger.process.id
             claimed = stored.put(tx, stored.found(tx, request_id), Claimed(process, token), now)
             if holder is not None:

@@ -8,6 +8,7 @@ from signoff.broker.journal import Journal
 from signoff.broker.ledger import Ledger
 from signoff.broker.requests import found, lose, pause, put
 from signoff.broker.signatures import Signing
+from signoff.broker.wall_clock import pause_for
 from signoff.core.lifecycle import Event, Expired, Reminded
 from signoff.core.quorum import who
 from signoff.core.record import EventDraft
@@ -50,7 +51,7 @@ class Deadlines:
         while True:
             await self.sweep()
             await self._signing.sign_if_due()
-            await clock.sleep_until(clock.now() + EVERY)
+            await pause_for(clock, EVERY)
 
 
 def feed(tx: Transaction, ledger: Ledger, request_id: str, now: datetime) -> ApprovalRequest | None:

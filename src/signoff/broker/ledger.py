@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from signoff.broker.ids import new_id
@@ -31,11 +31,21 @@ class Ledger:
         """Whether the store was seen to know this process: what is written with a change may be undone with it."""
         self.channels: set[str] = set()
         """Those that this very process runs."""
-        if store.is_durable:
+        self.in_hand: dict[str, object] = {}
+        """Runs that something in this very process is busy with, each with what tells it from others."""
+        self._owner = store.owner if isinstance(store, SharedStore) else None
+        """Whose store this is, where it is lent: both are one process."""
+        if self._owner is not None:
+            self.channels, self.in_hand = self._owner.channels, self._owner.in_hand
+        elif store.is_durable:
             store.remind(BEAT.total_seconds(), self.beat)
 
     def now(self) -> datetime:
         return self.clock.now()
+
+    def lend(self) -> SharedStore:
+        """The store, for another broker of this very process."""
+        return SharedStore(self._owner or self)
 
     async def write(self, name: str, work: Callable[[Transaction, datetime], T], *, synced: bool = True) -> T:
         """Do `work` in a transaction, with the time as it is in there."""
@@ -52,6 +62,8 @@ class Ledger:
     @property
     def process(self) -> Process:
         """This process. A fork of it is another one, which holds nothing yet."""
+        if self._owner is not None:
+            return self._owner.process
         if self._process.pid != os.getpid():
             self._process, self._beaten = this_process(new_id(), self.clock.now()), None
             self._is_enlisted = False
@@ -59,6 +71,9 @@ class Ledger:
 
     def enlist(self, tx: Transaction, now: datetime) -> None:
         """Say that this process lives, which whoever finds its claims and runs will want to know."""
+        if self._owner is not None:
+            self._owner.enlist(tx, now)
+            return
         process = self.process
         if self._beaten is not None and now - self._beaten < BEAT:
             self._is_enlisted = self._is_enlisted or tx.processes.get(process.id) is not None
@@ -71,3 +86,52 @@ class Ledger:
         """Say again that this process lives, if it ever said so."""
         if self._beaten is not None:
             self.later("beat", lambda tx, now: tx.processes.put(seen(self.process, now)))
+
+
+class SharedStore:
+    """The store of a ledger, lent to another broker: what it leaves for later is written although it closes this.
+
+    Whoever gets it holds runs and claims in the name of the ledger's process. To close it ends what was watched through
+    it, and nothing else.
+    """
+
+    def __init__(self, owner: Ledger) -> None:
+        self.owner = owner
+        self._store = owner.store
+        self._watched: list[Callable[[], None]] = []
+
+    @property
+    def is_durable(self) -> bool:
+        return self._store.is_durable
+
+    @property
+    def keeps_record(self) -> bool:
+        return self._store.keeps_record
+
+    @property
+    def clock_lead(self) -> timedelta | None:
+        return self._store.clock_lead
+
+    def remind(self, every: float, hook: Callable[[], None]) -> None:
+        self._store.remind(every, hook)
+
+    async def write(self, name: str, work: Callable[[Transaction], T], *, synced: bool = True) -> T:
+        return await self._store.write(name, work, synced=synced)
+
+    def later(self, name: str, work: Callable[[Transaction], object]) -> None:
+        self._store.later(name, work)
+
+    async def read(self, work: Callable[[Transaction], T], *, own: bool = True) -> T:
+        return await self._store.read(work, own=own)
+
+    def watch(self, tick: Callable[[], None]) -> Callable[[], None]:
+        stop = self._store.watch(tick)
+        self._watched.append(stop)
+        return stop
+
+    async def flush(self) -> None:
+        await self._store.flush()
+
+    def close(self) -> None:
+        while self._watched:
+            self._watched.pop()()

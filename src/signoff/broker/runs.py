@@ -23,7 +23,7 @@ from signoff.core.record import EventDraft
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import FORMAT, RunState, SavedRun, Segment
 from signoff.core.visible import quoted
-from signoff.errors import RunError, RunOver, RunTaken, SignoffError, Stale, UnknownRun
+from signoff.errors import RunError, RunOver, RunTaken, SignoffError, Stale, StoreUnavailable, UnknownRun
 from signoff.ports import Transaction
 from signoff.processes import is_alive
 
@@ -50,8 +50,6 @@ class BrokerRuns:
     def __init__(self, ledger: Ledger, signing: Signing) -> None:
         self._ledger = ledger
         self._signing = signing
-        self._in_hand: dict[str, object] = {}
-        """Runs that something in this very process is busy with, each with what tells it from others."""
 
     # --- within this process ---
 
@@ -65,12 +63,12 @@ class BrokerRuns:
             self.let_go(run_id)
 
     def _hold(self, run_id: str, attempt: object) -> None:
-        if self._in_hand.setdefault(run_id, attempt) is not attempt:
+        if self._ledger.in_hand.setdefault(run_id, attempt) is not attempt:
             raise RunTaken(f"run {run_id} is in the hands of this very process, and goes on there")
 
     def let_go(self, run_id: str) -> None:
         """Undo what `take_up` says about this process."""
-        self._in_hand.pop(run_id, None)
+        self._ledger.in_hand.pop(run_id, None)
 
     # --- beginning, saving ---
 
@@ -179,9 +177,11 @@ class BrokerRuns:
         except asyncio.CancelledError:  # nobody goes on with it here, and it may yet be written
             self._give_up_later(attempt)
             raise
-        except BaseException:
+        except BaseException as error:
             for run_id in attempt:
                 self.let_go(run_id)
+            if isinstance(error, StoreUnavailable):  # whether it arrived may not be known
+                self._give_up_later(attempt)
             raise
 
     def _give_up_later(self, attempt: Mapping[str, int]) -> None:
@@ -189,7 +189,8 @@ class BrokerRuns:
 
         def work(tx: Transaction) -> None:
             for run_id, epoch in attempt.items():
-                self.let_go(run_id)
+                if self._ledger.in_hand.get(run_id) is attempt:
+                    self.let_go(run_id)
                 run = tx.runs.get(run_id)
                 if run is not None and (run.holder, run.epoch) == (self._ledger.process.id, epoch):
                     tx.runs.put(run.changed(holder=""))
@@ -331,9 +332,15 @@ def _save_if_any(tx: Transaction, ledger: Ledger, progress: RunProgress | None, 
         save(tx, ledger, progress, now)
 
 
-def check(tx: Transaction, run_id: str, epoch: int) -> SavedRun:
-    """The run, if whoever comes with this epoch still has it in hand; raises `RunTaken` or `RunOver`."""
-    return _still_ours(_known(tx, run_id), epoch)
+def check(tx: Transaction, run_id: str, epoch: int, holder: str = "") -> SavedRun:
+    """The run, if whoever comes with this epoch still has it in hand; raises `RunTaken` or `RunOver`.
+
+    With a `holder`, that process has to have it: not so once it was put down, whoever is still busy with it.
+    """
+    run = _still_ours(_known(tx, run_id), epoch)
+    if holder and run.holder != holder:
+        raise RunTaken(f"run {run.id} was put down, and goes on where somebody takes it up")
+    return run
 
 
 def refuse_over(tx: Transaction, run_id: str) -> None:

@@ -7,6 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 from signoff.ports import Clock, Store
 
+LONGEST = 60.0
+"""Seconds until a sleeper looks at the clock again: it may have been set meanwhile."""
+
+
+async def pause_for(clock: Clock, span: timedelta) -> None:
+    """Let so much time pass. Where time is real, whatever is done to the clock on the wall meanwhile."""
+    if isinstance(clock, SystemClock | AgreedClock):
+        await clock.sleep(span)
+    else:
+        await clock.sleep_until(clock.now() + span)
+
 
 class SystemClock:
     """Real time, in UTC."""
@@ -16,7 +27,11 @@ class SystemClock:
 
     async def sleep_until(self, moment: datetime) -> None:
         while (left := (moment - self.now()).total_seconds()) > 0:
-            await asyncio.sleep(left)
+            await asyncio.sleep(min(left, LONGEST))
+
+    async def sleep(self, span: timedelta) -> None:
+        """Let so much time pass, evenly."""
+        await asyncio.sleep(span.total_seconds())
 
 
 class AgreedClock:
@@ -31,6 +46,10 @@ class AgreedClock:
 
     async def sleep_until(self, moment: datetime) -> None:
         await self._clock.sleep_until(moment - self._lead)
+
+    async def sleep(self, span: timedelta) -> None:
+        """As that of the clock that is set."""
+        await pause_for(self._clock, span)
 
     @property
     def _lead(self) -> timedelta:

@@ -27,6 +27,8 @@ class _Ear:
     users: int = 0
     signals: dict[str, list[asyncio.Event]] = field(default_factory=dict[str, list[asyncio.Event]])
     seen: int | None = None
+    looked: int = 0
+    """The number of the look that `seen` is from."""
     is_called: bool = False
     is_called_idly: bool = False
     tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -46,6 +48,8 @@ class Watch:
         self._stop: Callable[[], None] | None = None
         self._is_behind = True
         """Whether something may have changed that nobody has looked at."""
+        self._begun = self._latest = 0
+        """Looks that were begun, and the latest of those that came to their end."""
         self.halted = ""
         """What the switch says, as of the last look; empty while it is not pulled."""
 
@@ -101,7 +105,13 @@ class Watch:
             return list(touched), tx.record.head()[0], tx.settings.get(HALTED) or ""
 
         self._is_behind = False
-        touched, ear.seen, self.halted = await self._store.read(changes, own=False)
+        self._begun += 1
+        number = self._begun
+        touched, seen, halted = await self._store.read(changes, own=False)
+        if number > self._latest:  # otherwise one that began later was faster, and knows better
+            self._latest, self.halted = number, halted
+        if number > ear.looked:
+            ear.looked, ear.seen = number, seen
         for request_id in touched:
             for signal in ear.signals.get(request_id, ()):
                 signal.set()

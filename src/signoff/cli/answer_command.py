@@ -272,9 +272,13 @@ def _data(done: Done) -> Mapping[str, Any]:
 async def _hint(desk: ApprovalDesk, done: Sequence[Done]) -> None:
     """Which runs can go on now, if no process is about to notice by itself."""
     from signoff.cli.request_report import going_on
+    from signoff.errors import ServerFailed, StoreError
 
     runs = {one.answer.sheet["run"] for one in done if one.answer is not None and one.answer.sheet["run"]}
     for run in sorted(runs):
-        found = await desk.run_of(run)
+        try:
+            found = await desk.run_of(run)
+        except (ServerFailed, StoreError):  # what was answered was told
+            return
         if found is not None and found["state"] in ("ready", "died") and not found["waiting"]:
             click.secho(going_on(found["id"], found["agent"] or ""), dim=True)

@@ -97,8 +97,10 @@ class ApprovalDesk(Protocol):
         """Say what became of a call whose process is gone."""
         ...
 
-    async def say(self, prefix: str, text: str, kind: CommentKind, question: str = "") -> tuple[Sheet, dict[str, Any]]:
-        """Put a comment on a request: the request, and the comment."""
+    async def say(
+        self, prefix: str, text: str, kind: CommentKind, question: str = "", *, asks_agent: bool = False
+    ) -> tuple[Sheet, dict[str, Any]]:
+        """Put a comment on a request: the request, and the comment. `asks_agent`: a server has its agent answer it."""
         ...
 
     async def runs(self, *, everything: bool, limit: int) -> dict[str, Any]: ...

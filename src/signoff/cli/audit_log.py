@@ -17,7 +17,7 @@ from signoff.cli.terminal_text import clip, local, safe
 from signoff.core.event_text import account_of
 from signoff.core.export import event_line
 from signoff.core.record import Entry, timestamp
-from signoff.errors import UnknownRequest, UnknownRun, WrongUse
+from signoff.errors import ServerFailed, StoreError, UnknownRequest, UnknownRun, WrongUse
 from signoff.ports import Store, Transaction
 
 SHOWN = 50
@@ -25,6 +25,8 @@ SHOWN = 50
 LONGEST = 120
 """Of what an event is about, on a screen."""
 
+AGAIN = 1.0
+"""Seconds until another look, after one that failed."""
 _PAGE = 500
 _DISAGREEMENT = timedelta(minutes=5)
 _SPANS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -88,13 +90,21 @@ async def follow_events(store: Store, choice: EventFilter, line: Line, seen: int
         if not loop.is_closed():
             loop.call_soon_threadsafe(changed.set)
 
-    stop = store.watch(tick)
+    stop, problem = store.watch(tick), ""
     try:
         while True:
             changed.clear()
-            async for entry in _events(store, choice, seen):
-                click.echo(line(entry))
-                seen = entry.seq
+            try:
+                async for entry in _events(store, choice, seen):
+                    click.echo(line(entry))
+                    seen = entry.seq
+                problem = ""
+            except (StoreError, ServerFailed) as error:  # it may work again, and nothing is missed meanwhile
+                if not problem:
+                    click.echo(f"signoff: {safe(str(error))}; it is tried again", err=True)
+                problem = str(error)
+                await asyncio.sleep(AGAIN)
+                continue
             await changed.wait()
     finally:
         stop()

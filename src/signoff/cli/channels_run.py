@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 import warnings
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,7 +24,7 @@ from signoff.cli.terminal_text import count, iso, now, safe
 from signoff.core.notice import Asked, Notice, Reminder
 from signoff.core.request import State
 from signoff.core.subject import Subject
-from signoff.errors import ChannelFailed, WrongUse
+from signoff.errors import ChannelFailed, SignoffError, WrongUse
 from signoff.ports import Reminding
 
 LEAVING = 0.05
@@ -60,30 +61,69 @@ def run_until_stopped(
     report = ChannelReport(as_json=as_json, here=here)
     run_options = _run_options(store, policy) if resume else None
     before = frozenset(threading.enumerate())
-    with asyncio.Runner() as runner:
-        try:
-            runner.run(_stay(list(dict.fromkeys(names)), broker, settings, run_options, report))
-        finally:
-            runner.get_loop().run_until_complete(asyncio.sleep(0))  # threads without work hear of the end
-            broker.watch.close()
-            broker.store.close()
-        leave_if_held_up(before)
+    runner = asyncio.Runner()
+    try:
+        runner.run(_stay(list(dict.fromkeys(names)), broker, settings, run_options, report))
+    finally:
+        is_held = end_loop(runner)
+        broker.watch.close()
+        broker.store.close()
+        leave_if_held_up(before, is_held=is_held)
 
 
-def leave_if_held_up(before: Collection[threading.Thread]) -> None:
+def leave_if_held_up(before: Collection[threading.Thread], *, is_held: bool = False) -> None:
     """End the process where a tool still runs in a thread that was not there before: nobody waits for it any longer.
 
     Python would wait for it, for ever if it hangs. Everything is written by now; what it did counts as not known.
+    Called while an error is on its way out, that is told first, and the process ends with its code. `is_held`: whether
+    something is known to hold it up.
     """
     until = time.monotonic() + GRACE
     for thread in threading.enumerate():
         if thread.name.startswith(_OF_TOOLS) and thread not in before and not thread.daemon:
             thread.join(max(0.0, until - time.monotonic()))
-            if thread.is_alive():
-                for stream in (sys.stdout, sys.stderr):
-                    with suppress(OSError, ValueError):  # whoever read it is gone
-                        stream.flush()
-                os._exit(0)
+            is_held = is_held or thread.is_alive()
+    if not is_held:
+        return
+    code = _told_code(sys.exception())
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # whoever read it is gone
+            stream.flush()
+    os._exit(code)
+
+
+def _told_code(error: BaseException | None) -> int:
+    """The exit code for what is on its way out, which is told here."""
+    from signoff.cli.main import FAILED, code_of, told
+
+    match error:
+        case None:
+            return 0
+        case SystemExit(code=int(code)):
+            return code
+        case SignoffError():
+            with suppress(OSError, ValueError):
+                click.echo(f"signoff: {told(error)}", err=True)
+            return code_of(error)
+        case _:
+            traceback.print_exception(error)
+            return FAILED
+
+
+def end_loop(runner: asyncio.Runner) -> bool:
+    """Close the loop of a runner; gives whether something is left in it that takes no notice of being cancelled."""
+    loop = runner.get_loop()
+
+    async def end() -> bool:
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        return bool(left) and bool((await asyncio.wait(left, timeout=GRACE))[1])
+
+    is_held = loop.run_until_complete(end())
+    if not is_held:
+        runner.close()
+    return is_held
 
 
 def _run_options(store: str | None, policy: str | None) -> RunOptions:

@@ -117,16 +117,17 @@ def _say(
 ) -> None:
     from signoff.cli.open_desk import with_desk
     from signoff.cli.server_choice import is_elsewhere
-
-    if asks_agent and is_elsewhere(store):
-        raise click.UsageError("--agent asks the agent's model from here; with a server, the server does that")
+    from signoff.cli.terminal_text import safe
 
     async def work(desk: ApprovalDesk) -> tuple[Sheet, dict[str, Any]]:
-        return await desk.say(request_id, text, kind, question)
+        return await desk.say(request_id, text, kind, question, asks_agent=asks_agent)
 
     sheet, said = with_desk(store, policy, name, work)
     _tell(sheet, said, as_json=as_json)
-    if asks_agent:
+    if asks_agent and is_elsewhere(store):
+        if not as_json:
+            click.echo(f"The server asks the agent. What it answers: signoff show {safe(sheet['id'])}", err=True)
+    elif asks_agent:
         _tell(sheet, _agent_answer(sheet["id"], said["comment"], store, policy), as_json=as_json)
 
 

@@ -127,7 +127,9 @@ class LocalDesk:
         request = await broker.find(prefix)
         return sheet_of(await broker.tell(request.id, happened=happened, by=by, note=note), ())
 
-    async def say(self, prefix: str, text: str, kind: CommentKind, question: str = "") -> tuple[Sheet, dict[str, Any]]:
+    async def say(
+        self, prefix: str, text: str, kind: CommentKind, question: str = "", *, asks_agent: bool = False
+    ) -> tuple[Sheet, dict[str, Any]]:
         by, broker = self.who(), self.broker
         await broker.sweep()
         request = await broker.find(prefix)

@@ -19,7 +19,7 @@ from signoff.cli.server_client import ApprovalServer, named
 from signoff.cli.terminal_text import iso, now, safe
 from signoff.core.comment import CommentKind
 from signoff.core.visible import visible
-from signoff.errors import AlreadySettled, EditRefused, RequestError, UnknownRequest, UnknownRun, WrongUse
+from signoff.errors import AlreadySettled, EditRefused, RequestError, SignoffError, UnknownRequest, UnknownRun, WrongUse
 
 if TYPE_CHECKING:
     from signoff.cli.request_report import Sheet
@@ -60,7 +60,7 @@ class RemoteDesk:
         is_long = card is not None and any(one["long"] for one in (*card["args"], *card["details"]))
 
         async def give() -> GivenAnswer:
-            return self._given(request_id, body, is_long=is_long)
+            return self._given(sheet, body, is_long=is_long)
 
         return PreparedAnswer(given=given, id=request_id, remembered=remembered, give=give)
 
@@ -124,13 +124,14 @@ class RemoteDesk:
         }
         return offer["text"]
 
-    def _given(self, request_id: str, body: Mapping[str, Any], *, is_long: bool) -> GivenAnswer:
+    def _given(self, before: Sheet, body: Mapping[str, Any], *, is_long: bool) -> GivenAnswer:
+        request_id: str = before["id"]
         if is_long:
             # Whoever types the id has read what `signoff show` prints, as without a server.
             self._server.post(f"/requests/{named(request_id)}/read", {"args_digest": body["args_digest"]})
-        [result] = self._server.post("/votes", {"votes": [body]})["results"]
+        [result] = self._server.post("/votes", {"votes": [body]}, look=f"signoff show {request_id}")["results"]
         if result["ok"]:
-            return GivenAnswer(sheet=self._request(request_id), again=result["again"])
+            return GivenAnswer(sheet=self._after(before, result), again=result["again"])
         problem = result["problem"]
         if problem["type"] == "urn:signoff:already-settled":
             sheet = self._request(request_id)
@@ -138,6 +139,15 @@ class RemoteDesk:
         if problem["problems"]:
             raise EditRefused(tuple(problem["problems"]))
         raise RequestError(problem["detail"])
+
+    def _after(self, before: Sheet, result: Mapping[str, Any]) -> Sheet:
+        """The request after a vote that counted; where it cannot be read now, by what was answered to the vote."""
+        try:
+            return self._request(before["id"])
+        except SignoffError:
+            agreed = f"{result['approvals']} of {result['quorum']} have approved"
+            told = {**before["told"], "agreed": agreed, "changes": [*before["told"]["changes"], None]}
+            return {**before, "state": result["state"], "approvals": result["approvals"], "told": told}
 
     async def hand_over(self, prefix: str, to: str | None) -> HandedOverRequest:
         before = self._request(prefix)
@@ -154,11 +164,14 @@ class RemoteDesk:
         self._server.post(f"/requests/{named(request_id)}/outcome", {"happened": happened, "note": note})
         return self._request(request_id)
 
-    async def say(self, prefix: str, text: str, kind: CommentKind, question: str = "") -> tuple[Sheet, dict[str, Any]]:
+    async def say(
+        self, prefix: str, text: str, kind: CommentKind, question: str = "", *, asks_agent: bool = False
+    ) -> tuple[Sheet, dict[str, Any]]:
         sheet = self._request(prefix)
         path = f"/requests/{named(sheet['id'])}/comments"
         answers = _question(sheet, question) if kind is CommentKind.ANSWER else ""
-        said = self._server.post(path, {"text": text, "kind": str(kind), "answers": answers})
+        body = {"text": text, "kind": str(kind), "answers": answers, "agent": asks_agent}
+        said = self._server.post(path, body, look=f"signoff show {sheet['id']}")
         after = self._request(sheet["id"])
         return after, next(one for one in after["comments"] if one["comment"] == said["id"])
 

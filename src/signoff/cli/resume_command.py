@@ -132,26 +132,41 @@ def _resume_elsewhere(run: str | None, store: str | None, *, as_json: bool) -> N
     from signoff.cli.server_client import server_for
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import safe
+    from signoff.errors import RunError
 
     desk = RemoteDesk(server_for(store))
 
-    async def work() -> list[str]:
-        if run is not None:
-            found = [await desk.run(run)]
+    def tell(run_id: str, problem: str = "") -> None:
+        if as_json:
+            click.echo(json_line({"run": run_id, "resumed": not problem, **({"problem": problem} if problem else {})}))
+        elif problem:
+            click.echo(f"signoff: {problem}", err=True)
         else:
-            going = (await desk.runs(everything=False, limit=MOST_ELSEWHERE))["runs"]
-            found = [one for one in reversed(going) if one["state"] in ("ready", "died") and one["agent"]]
-        for one in found:
-            await desk.resume(one["id"])
-        return [one["id"] for one in found]
+            click.echo(f"the server goes on with run {safe(run_id)}")
+
+    async def work() -> int:
+        if run is not None:
+            found = await desk.run(run)
+            await desk.resume(found["id"])
+            tell(found["id"])
+            return 0
+        going = (await desk.runs(everything=False, limit=MOST_ELSEWHERE))["runs"]
+        ready = [one["id"] for one in reversed(going) if one["state"] in ("ready", "died") and one["agent"]]
+        refused = 0
+        for one in ready:  # each on its own: somebody else may be faster with one, and another may not go on there
+            try:
+                await desk.resume(one)
+                tell(one)
+            except RunError as error:
+                refused += 1
+                tell(one, safe(str(error)))
+        if not ready:
+            click.echo("No run can go on now. `signoff runs` lists them.", err=True)
+        return FAILED if refused else 0
 
     import asyncio
 
-    resumed = asyncio.run(work())
-    for one in resumed:
-        click.echo(json_line({"run": one, "resumed": True}) if as_json else f"the server goes on with run {safe(one)}")
-    if not resumed:
-        click.echo("No run can go on now. `signoff runs` lists them.", err=True)
+    sys.exit(asyncio.run(work()))
 
 
 def _from_here(model: str | None) -> str | None:

@@ -37,7 +37,7 @@ def watch_runs(options: RunOptions, resume: Callable[[RunStatus], int]) -> None:
     def is_ours(run: SavedRun) -> bool:
         return bool(run.agent) or (bool(run.name) and run.name in settings.agents)
 
-    looking = ResumableRuns(broker, (), only=is_ours, looks_after=is_ours)
+    looking = ResumableRuns(broker, (), only=is_ours, looks_after=is_ours, takes_dead=True)
     click.echo("Runs go on here as they are answered. Ctrl-C ends it.", err=True)
     try:
         with _ended_by_sigterm():

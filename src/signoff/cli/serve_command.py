@@ -56,7 +56,7 @@ def serve(
 
     Runs go on when they are answered, deadlines are kept, people are asked in the channels of signoff.yaml, and one
     port has the inbox as pages and the API. It ends once what runs has finished, or after --drain; a second Ctrl-C
-    hurries. Needs the extra web: pip install 'signoff[web]'
+    hurries, a third ends it at once. Needs the extra web: pip install 'signoff[web]'
 
     \b
     Examples:
@@ -144,7 +144,7 @@ def serve_projects(
     from contextlib import nullcontext
 
     from signoff.broker import Broker
-    from signoff.cli.channels_run import leave_if_held_up
+    from signoff.cli.channels_run import end_loop, leave_if_held_up
     from signoff.cli.safe_output import apart
     from signoff.cli.serve_program import stay
     from signoff.cli.service_log import LinePrinter, libraries_told
@@ -154,17 +154,18 @@ def serve_projects(
 
     entry = projects.first.settings.server
     check_listening(host, has_people=bool(projects.people()), has_tls=options.tls is not None, server=entry)
-    before = frozenset(threading.enumerate())
+    before, is_held = frozenset(threading.enumerate()), False
     broker = Broker(projects.store.open(), people=projects.roles(), signer=Keys())
     try:
         with bound(host, port) as made, apart() if as_json else nullcontext() as out:
             printer = LinePrinter(as_json=as_json, out=out)
-            with libraries_told(printer), asyncio.Runner() as runner:
+            with libraries_told(printer):
+                runner = asyncio.Runner()
                 try:
                     runner.run(stay(broker, projects, made, options, printer, as_json=as_json, begun=begun))
                 finally:
-                    runner.get_loop().run_until_complete(asyncio.sleep(0))  # threads without work hear of the end
+                    is_held = end_loop(runner)
     finally:
         broker.watch.close()
         broker.store.close()
-    leave_if_held_up(before)
+        leave_if_held_up(before, is_held=is_held)

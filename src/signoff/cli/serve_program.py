@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from signoff.wiring.served_projects import ServedProjects
     from signoff.wiring.service import ServiceOptions
 
+MOST_SIGNALS = 2
+"""Signals to end that are heard out: one more, and the process is gone. What ran then counts as left by it."""
 LINK_LASTS = timedelta(minutes=15)
 
 
@@ -67,18 +71,26 @@ async def stay(
 
 @contextmanager
 def _stopped_by_signals(service: Service) -> Generator[None]:
-    """Within, Ctrl-C and SIGTERM end the service; a second one hurries it."""
-    loop = asyncio.get_running_loop()
-    signals = (signal.SIGINT, signal.SIGTERM)
-    for one in signals:
-        with suppress(NotImplementedError):
-            loop.add_signal_handler(one, service.stop)
+    """Within, Ctrl-C and SIGTERM end the service; a second one hurries it, a third ends the process.
+
+    Not by the loop: a tool that blocks that must not keep anybody from ending it.
+    """
+    loop, heard = asyncio.get_running_loop(), 0
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal heard
+        heard += 1
+        if heard > MOST_SIGNALS:
+            os._exit(128 + number)
+        with suppress(RuntimeError):  # the loop was closed in the same instant
+            loop.call_soon_threadsafe(service.stop)
+
+    before = {one: signal.signal(one, stop) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for one in signals:
-            with suppress(NotImplementedError):
-                loop.remove_signal_handler(one)
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 async def _greet(service: Service, url: str, printer: LinePrinter, *, as_json: bool) -> None:

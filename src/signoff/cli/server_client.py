@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, cast
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 from uuid import uuid4
@@ -25,6 +25,9 @@ TOKEN_OPTION, TOKEN_VARIABLE = "--token-file", "SIGNOFF_TOKEN"
 ROOT = "/api/v1"
 PATIENCE = 30.0
 """Seconds that a server has for an answer, from the connection to its last byte."""
+PAUSES = (0.2, 0.8)
+"""Seconds until the same is sent again, under the same key, where nobody knows whether it was heard."""
+_PASSING = frozenset({502, 503, 504})
 LARGEST = 64 * 1024 * 1024
 """Bytes of an answer."""
 
@@ -91,9 +94,12 @@ class ApprovalServer:
             )
         return cast("dict[str, Any]", answer)
 
-    def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Have something done, once, also where the answer is lost on the way."""
-        return self._answer("POST", path, body if body is not None else {})
+    def post(self, path: str, body: Mapping[str, Any] | None = None, *, look: str = "") -> Any:
+        """Have something done, once, also where the answer is lost on the way.
+
+        `look` is the command that shows whether it was, for whoever does not get to know.
+        """
+        return self._answer("POST", path, body if body is not None else {}, look)
 
     def delete(self, path: str) -> Any:
         return self._answer("DELETE", path, {})
@@ -104,7 +110,7 @@ class ApprovalServer:
 
     # --- one exchange ---
 
-    def _answer(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+    def _answer(self, method: str, path: str, body: Mapping[str, Any] | None, look: str = "") -> Any:
         headers = {
             "Authorization": f"Bearer {self._token}",
             "Accept": "application/json, application/problem+json",
@@ -114,15 +120,26 @@ class ApprovalServer:
         if body is not None:
             content = json.dumps(body).encode()
             headers |= {"Content-Type": "application/json", "Idempotency-Key": uuid4().hex}
-        try:
-            status, said = self._exchanged(method, path, content, headers)
-        except (ConnectionResetError, BrokenPipeError):
-            # Nobody knows whether it was heard. The key sees to it that it is not done twice.
+        in_doubt = ""
+        for pause in (*PAUSES, None):
             try:
                 status, said = self._exchanged(method, path, content, headers)
-            except (ConnectionResetError, BrokenPipeError) as error:
-                raise self.strange("it hangs up without an answer: is this the right address?") from error
-        return self._read(status, said, path)
+            except TimeoutError:
+                in_doubt = f"it does not answer within {PATIENCE:.0f} seconds"
+                break
+            except (ConnectionResetError, BrokenPipeError):
+                # Nobody knows whether it was heard. The key sees to it that it is not done twice.
+                in_doubt = "it hangs up without an answer"
+            except ServerFailed:
+                if not in_doubt:
+                    raise
+            else:
+                if status not in _PASSING or pause is None:
+                    return self._read(status, said, path)
+            if pause is not None:
+                sleep(pause)
+        done = f"; it may have been done: {look or 'look before you send it again'}" if body is not None else ""
+        raise self.strange(f"{in_doubt}{done}")
 
     def _exchanged(
         self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
@@ -133,9 +150,7 @@ class ApprovalServer:
             connection.request(method, f"{self._parts.path.rstrip('/')}{ROOT}{path}", content, dict(headers))
             with closing(connection.getresponse()) as response:
                 return response.status, self._all(response, connection, until)
-        except TimeoutError as error:
-            raise self.strange(f"it does not answer within {PATIENCE:.0f} seconds") from error
-        except (ConnectionResetError, BrokenPipeError):
+        except (TimeoutError, ConnectionResetError, BrokenPipeError):
             raise
         except OSError as error:
             raise self.strange(f"it cannot be reached: {visible(error.strerror or str(error))}") from error

@@ -6,7 +6,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -38,7 +38,8 @@ class LinePrinter:
             text = json_line({"at": now.isoformat(timespec="milliseconds"), "event": event, **told})
         else:
             text = f"{now:%Y-%m-%dT%H:%M:%SZ}  {safe(redact_text(line))}"
-        print(text, file=self._out, flush=True)
+        with suppress(OSError, ValueError):  # whoever read it is gone, or the disk is full: what it is about goes on
+            print(text, file=self._out, flush=True)
 
     def watched(self, channel: Channel) -> Channel:
         return told_of(channel, self._report)

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from signoff.broker.ledger import Ledger
+from signoff.broker.wall_clock import pause_for
 from signoff.core.lease import Down
 from signoff.core.notice import Reminder
 from signoff.core.subject import Subject
@@ -54,7 +55,7 @@ class Attempts:
         """Stop a channel. One that does not come to an end is left behind."""
         clock = self._ledger.clock
         doing = asyncio.ensure_future(_stopped(active))
-        limit = asyncio.ensure_future(clock.sleep_until(clock.now() + STOP_LIMIT))
+        limit = asyncio.ensure_future(pause_for(clock, STOP_LIMIT))
         try:
             await asyncio.wait((doing, limit), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -141,13 +142,13 @@ class Attempts:
             except StoreError as error:
                 attempts += 1
                 warnings.warn(f"the store does not work, and is tried again: {error}", RuntimeWarning, stacklevel=2)
-                await clock.sleep_until(clock.now() + timedelta(seconds=min(LONGEST_PAUSE, 2.0 ** min(attempts, 10))))
+                await pause_for(clock, timedelta(seconds=min(LONGEST_PAUSE, 2.0 ** min(attempts, 10))))
 
     async def _within_limit(self, work: Coroutine[Any, Any, T]) -> T:
         """What a channel does, cancelled if it takes too long, which is a failure."""
         clock = self._ledger.clock
         doing = asyncio.ensure_future(work)
-        limit = asyncio.ensure_future(clock.sleep_until(clock.now() + LIMIT))
+        limit = asyncio.ensure_future(pause_for(clock, LIMIT))
         try:
             await asyncio.wait((doing, limit), return_when=asyncio.FIRST_COMPLETED)
             if doing.cancelled():  # not by this: the channel lets go of what it is made of

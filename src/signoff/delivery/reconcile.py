@@ -17,6 +17,7 @@ from typing import Any
 
 from signoff.broker.broker import Broker
 from signoff.broker.deadlines import EVERY
+from signoff.broker.wall_clock import pause_for
 from signoff.core.event import RunMessage
 from signoff.core.run import RunState
 from signoff.core.subject import Subject
@@ -97,7 +98,7 @@ class Reconciler:
                     self._planner.start_over()
                     warnings.warn(f"the store does not work, and is tried again: {error}", RuntimeWarning, stacklevel=2)
                     wait = timedelta(seconds=min(LONGEST_PAUSE, 2.0 ** min(attempts, 10)))
-                    await clock.sleep_until(clock.now() + wait)
+                    await pause_for(clock, wait)
                     continue
                 await self._until(moment)
         finally:

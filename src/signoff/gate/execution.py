@@ -13,11 +13,11 @@ from pydantic_ai.agent import UserPromptNode
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import DeferredToolRequests
 
-from signoff.broker import new_id
+from signoff.broker import Broker, new_id
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import RunState, SavedRun
 from signoff.core.verdict import Effect
-from signoff.errors import Halted, RunError, WrongUse
+from signoff.errors import Halted, RunError, StoreUnavailable, WrongUse
 from signoff.gate.gate import Gate
 from signoff.gate.gated_calls import GatedCall, enclosing_call, entered, places_here, running_call
 from signoff.gate.gated_run import GatedRun
@@ -166,15 +166,23 @@ async def execute(
         except Exception:
             await broker.signing.sign_end()
             raise
-        if isinstance(result.output, DeferredToolRequests):
-            await saver.put_down(result.conversation)
-        else:
-            setup = saver.run.setup
-            conversation = result.conversation if setup.chat or setup.keeps else None  # for the next turn
-            await saver.ended(RunState.DONE, str(result.output), conversation)
-            if not saver.saved:  # otherwise its end was signed with the same write
-                await broker.signing.sign_end()
+        try:
+            await _note_end(saver, broker, result)
+        except StoreUnavailable:
+            saver.dropped()
+            raise
         return result
+
+
+async def _note_end(saver: RunSaver, broker: Broker, result: AgentRunResult[Any]) -> None:
+    if isinstance(result.output, DeferredToolRequests):
+        await saver.put_down(result.conversation)
+        return
+    setup = saver.run.setup
+    conversation = result.conversation if setup.chat or setup.keeps else None  # for the next turn
+    await saver.ended(RunState.DONE, str(result.output), conversation)
+    if not saver.saved:  # otherwise its end was signed with the same write
+        await broker.signing.sign_end()
 
 
 async def _execute_inside(
@@ -198,8 +206,9 @@ async def _execute_inside(
 async def _guarded(run: GatedRun, handler: Callable[[], Awaitable[AgentRunResult[Any]]]) -> AgentRunResult[Any]:
     try:
         return await handler()
-    except (Halted, RunError, CallPaused):
-        # The run is not over: somebody stopped everything, another process has it, or it waits for people.
+    except (Halted, RunError, StoreUnavailable, CallPaused):
+        # The run is not over: somebody stopped everything, another process has it, the store does not work now, or it
+        # waits for people.
         if run.level.saver is not None and run.level.enclosing is None:
             run.level.saver.dropped()
         raise

@@ -33,7 +33,16 @@ from signoff.core.quorum import who
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import approval_text, settled_text
 from signoff.core.verdict import Effect, Wanted
-from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise, EditRefused, Halted, RunError, WrongUse
+from signoff.errors import (
+    AlreadySettled,
+    AlreadySpent,
+    CannotCanonicalise,
+    EditRefused,
+    Halted,
+    RunError,
+    StoreUnavailable,
+    WrongUse,
+)
 from signoff.gate.arguments import as_json, validated, with_notice
 from signoff.gate.course import (
     CLOSINGS,
@@ -373,7 +382,7 @@ class GatedRun:
         except AlreadySettled:  # it was withdrawn in the same instant
             now = await broker.get(request.id)
             return await self._carry_out(gated, self._with_record(gated, facts, now))
-        except asyncio.CancelledError:  # whether or not the claim was taken, nothing has run on it
+        except (asyncio.CancelledError, StoreUnavailable):  # whether or not the claim was taken, nothing has run on it
             broker.give_back(request.id, token)
             raise
         return await self._run_claimed(gated, claimed, since)
@@ -463,7 +472,7 @@ class GatedRun:
             if (pause := pause_in(error)) is not None:
                 self._pause(gated)
                 raise pause from error
-            if gated.enclosing is not None and not isinstance(error, Halted | RunError):
+            if gated.enclosing is not None and not isinstance(error, Halted | RunError | StoreUnavailable):
                 gated.enclosing.over()
             self.reporter.report(CallStep.FAILED, gated, request=request, text=f"{type(error).__name__}: {error}")
             if isinstance(error, PermissionError) and self.gate.on_denied == "tell":  # a no, and the run goes on
@@ -583,7 +592,7 @@ def _ended(error: BaseException) -> Ended:
             return Ended.PAUSED
         case ApprovalRequired():
             return Ended.ASKED
-        case Halted() | RunError():  # a run inside it was stopped: nobody knows how far it came
+        case Halted() | RunError() | StoreUnavailable():  # a run inside it was stopped: nobody knows how far it came
             return Ended.CUT_OFF
         case Exception():
             return Ended.RAISED

@@ -22,6 +22,7 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_core import to_json
 
 from signoff.broker.runs import RunProgress
+from signoff.broker.wall_clock import pause_for
 from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest
 from signoff.core.request_context import RequestContext
@@ -298,7 +299,7 @@ class Neighbours:
         loop = asyncio.get_running_loop()
         waiter = (loop, loop.create_future())
         self._waiting.append(waiter)
-        limit = asyncio.ensure_future(self._clock.sleep_until(self._clock.now() + PATIENCE))
+        limit = asyncio.ensure_future(pause_for(self._clock, PATIENCE))
         try:
             await asyncio.wait([waiter[1], limit], return_when=asyncio.FIRST_COMPLETED)
         finally:

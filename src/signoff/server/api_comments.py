@@ -11,8 +11,10 @@ from signoff.core.comment import LONGEST, Comment, CommentKind, unanswered
 from signoff.core.request import ApprovalRequest
 from signoff.core.safe import safe_text
 from signoff.core.visible import visible
+from signoff.errors import RequestError
 from signoff.server.api_requests import found
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
+from signoff.server.problem import ProblemRaised
 
 
 class CommentBody(ApiModel):
@@ -21,6 +23,11 @@ class CommentBody(ApiModel):
     text: str = Field(min_length=1, max_length=LONGEST)
     kind: CommentKind = CommentKind.NOTE
     answers: str = Field(default="", max_length=100, description="Id of the question that an answer is to.")
+    agent: bool = Field(
+        default=False,
+        description="Have the agent's model answer a question, from what was said in its run. Its answer is a comment "
+        "too, and comes when it does.",
+    )
 
 
 class CommentView(ApiModel):
@@ -51,9 +58,18 @@ async def list_comments(visit: Visit[Nothing, Nothing]) -> CommentsView:
 
 
 async def add_comment(visit: Visit[Nothing, CommentBody]) -> CommentView:
-    request, body = await found(visit), visit.body
+    request, body, runs = await found(visit), visit.body, visit.state.runs
     comments, by = visit.state.broker.comments, visit.identity.actor
-    return _view(request, await comments.add(request.id, body.text, by=by, kind=body.kind, answers=body.answers))
+    if body.agent and body.kind is not CommentKind.QUESTION:
+        raise ProblemRaised(422, "invalid", "an agent is asked questions, and this is none")
+    if body.agent and runs is None:
+        raise RequestError("no agents are run here: nobody but people can be asked")
+    if body.agent and runs is not None:
+        await runs.check_agent(request)
+    said = await comments.add(request.id, body.text, by=by, kind=body.kind, answers=body.answers)
+    if body.agent and runs is not None:
+        runs.ask_agent(said)
+    return _view(request, said)
 
 
 def _view(request: ApprovalRequest, comment: Comment) -> CommentView:

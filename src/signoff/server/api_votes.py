@@ -21,7 +21,7 @@ from signoff.core.terms import Budget, Scope, Terms
 from signoff.core.visible import visible
 from signoff.errors import RequestError, SignoffError
 from signoff.server.api_requests import found, seen
-from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
+from signoff.server.endpoint import PASSING, ApiModel, Endpoint, Nothing, Visit
 from signoff.server.identity import Identity
 from signoff.server.problem import ProblemRaised, problem_of
 from signoff.server.request_models import ProblemView, RequestView, args_digest_of, card_of
@@ -155,7 +155,10 @@ async def vote(visit: Visit[Nothing, VoteBody]) -> RequestView:
 
 
 async def vote_together(visit: Visit[Nothing, VotesBody]) -> VotesView:
-    return VotesView(results=[await _result(visit.state, visit.identity, one) for one in visit.body.votes])
+    results = [await _result(visit.state, visit.identity, one) for one in visit.body.votes]
+    if any(one.problem is not None and one.problem.status >= 500 for one in results):
+        setattr(visit.request.state, PASSING, True)
+    return VotesView(results=results)
 
 
 async def _result(state: ServerState, identity: Identity, body: RequestVoteBody) -> VoteResult:

@@ -26,7 +26,7 @@ from starlette.responses import JSONResponse, Response
 from signoff.core.access import Permission
 from signoff.core.people import Actor, ActorKind
 from signoff.core.visible import visible
-from signoff.errors import SignoffError
+from signoff.errors import SignoffError, StoreError
 from signoff.ports import KeptReply, Transaction
 from signoff.server.identity import Identity
 from signoff.server.problem import MEDIA_TYPE, ProblemRaised, problem_of
@@ -42,6 +42,8 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _DEEPEST = 64
 """Of lists and objects inside each other in a body."""
 _MOST_PROBLEMS = 20
+PASSING = "is_passing"
+"""Set in a request's state where part of its answer may be another one a moment later: the answer is not kept."""
 _STARTED = 0
 """In place of the status of a write that was begun, and whose end nobody wrote down."""
 _log = logging.getLogger("signoff.server")
@@ -197,8 +199,11 @@ class Dispatch:
             response = problem_response(problem)
         except SignoffError as error:
             response = problem_response(problem_of(error))
-        if response.status_code < 500:
-            await keep(response.status_code, _kept(endpoint, response))
+        if response.status_code < 500 and not getattr(visit.request.state, PASSING, False):
+            try:
+                await keep(response.status_code, _kept(endpoint, response))
+            except StoreError as error:  # it was done, and whoever asked is to know that
+                _log.warning("what was answered could not be kept: %s", visible(str(error)))
         return response
 
 

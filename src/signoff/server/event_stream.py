@@ -181,8 +181,10 @@ class LiveEvents:
 
     async def missed(self, after: int) -> Sequence[LiveEvent]:
         """A page of what was handed over after an event, to those who listened."""
-        if after >= self._seq or not self._store.keeps_record:
+        if after >= self._seq:
             return ()
+        if not self._store.keeps_record:
+            return await self._store.read(lambda tx: _touched(tx, after))
         limit = min(PAGE, self._seq - after)
         entries = await self._store.read(lambda tx: tx.record.entries(after=after, limit=limit))
         return [live_event(one) for one in entries]
@@ -242,9 +244,14 @@ class LiveEvents:
     def _new(self, tx: Transaction) -> Sequence[LiveEvent]:
         if self._store.keeps_record:
             return [live_event(one) for one in tx.record.entries(after=self._seq, limit=PAGE)]
-        head, _ = tx.record.head()
-        touched = tx.record.touched(self._seq) if head > self._seq else ()
-        return [LiveEvent(head, CHANGED, visible(one), "", "", "") for one in list(touched)[: PAGE - 1]]
+        return _touched(tx, self._seq)[: PAGE - 1]
+
+
+def _touched(tx: Transaction, after: int) -> Sequence[LiveEvent]:
+    """Which requests something happened to after an event, where the record does not say what."""
+    head, _ = tx.record.head()
+    touched = tx.record.touched(after) if head > after else ()
+    return [LiveEvent(head, CHANGED, visible(one), "", "", "") for one in touched]
 
 
 def frame(told: Told) -> str:

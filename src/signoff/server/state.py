@@ -11,6 +11,7 @@ from signoff.broker import Broker
 from signoff.channels.rule_drafts import RuleDrafts
 from signoff.config import Person
 from signoff.core.call import Call
+from signoff.core.comment import Comment
 from signoff.core.request import ApprovalRequest
 from signoff.delivery.channel_inbox import StoreInbox
 from signoff.policy.explain import Explanation
@@ -44,6 +45,14 @@ class RunControl(Protocol):
 
     async def hindrance(self, run_id: str) -> str:
         """Why a run that could go on cannot go on here; empty where it can. Not yet safe to show."""
+        ...
+
+    async def check_agent(self, request: ApprovalRequest) -> None:
+        """Raise where the agent that waits for a request cannot be asked about it here."""
+        ...
+
+    def ask_agent(self, question: Comment) -> None:
+        """Have it answer a question about the request, beside its run. The answer comes when it does."""
         ...
 
     def workers(self) -> Mapping[str, str]:

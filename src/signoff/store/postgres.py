@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from signoff.errors import MissingExtra, StoreError
+from signoff.errors import MissingExtra, StoreError, StoreUnavailable
 from signoff.ports import Transaction
 from signoff.store import postgres_schema
 from signoff.store.durable import DurableStore
@@ -313,7 +313,7 @@ class PostgresStore(DurableStore):
         if pause is None:
             unsure = "; whether the last change arrived is not known" if self._doubt is not None else ""
             told = f"{store_error(error, self._address)}; it was tried for {self._patience:g} s{unsure}"
-            raise StoreError(told) from error
+            raise StoreUnavailable(told) from error
         time.sleep(pause)
 
     # watching

@@ -12,7 +12,7 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from signoff.errors import SchemaError, StoreError, WrongUse
+from signoff.errors import SchemaError, StoreError, StoreUnavailable, WrongUse
 from signoff.store.postgres_line import PostgresConnection, Query, query
 from signoff.store.rows import Row
 from signoff.store.store_urls import masked
@@ -163,16 +163,18 @@ def store_error(error: psycopg.Error, address: Address) -> StoreError:
         case errors.IntegrityError():
             return StoreError(f"{address} refused a change that contradicts what is in it: {said}")
         case errors.DiskFull() | errors.OutOfMemory() | errors.TooManyConnections():
-            return StoreError(f"the server of {address} has run out of something ({said}); nothing was half-written")
+            return StoreUnavailable(
+                f"the server of {address} has run out of something ({said}); nothing was half-written"
+            )
         case errors.LockNotAvailable() | errors.QueryCanceled():
-            return StoreError(
+            return StoreUnavailable(
                 f"another process has kept {address} locked for too long; look for one that hangs "
                 "(select * from pg_stat_activity where application_name = 'signoff'), and try again"
             )
         case errors.ReadOnlySqlTransaction():
-            return StoreError(f"{address} is a copy that cannot be written; name the server it is a copy of")
+            return StoreUnavailable(f"{address} is a copy that cannot be written; name the server it is a copy of")
         case errors.InsufficientPrivilege():
-            return StoreError(
+            return StoreUnavailable(
                 f"{address}: {said}; the schema {address.schema} has to belong to the user: "
                 f"create schema {address.schema} authorization …"
             )
@@ -182,7 +184,9 @@ def store_error(error: psycopg.Error, address: Address) -> StoreError:
                 "that uses it"
             )
         case psycopg.OperationalError():
-            return StoreError(f"{address} cannot be reached ({said}); see that the server runs and the URL is right")
+            return StoreUnavailable(
+                f"{address} cannot be reached ({said}); see that the server runs and the URL is right"
+            )
         case _:
             return StoreError(f"{address}: {said}")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
-from signoff.errors import StoreError
+from signoff.errors import StoreError, StoreUnavailable
 from signoff.ports import Transaction
 from signoff.store.durable import DurableStore
 from signoff.store.sql import SqlChain, SqlTransaction
@@ -61,6 +61,7 @@ class SqliteStore(DurableStore):
     def _read(self, work: Callable[[Transaction], T]) -> T:
         connection: sqlite3.Connection | None = None
         try:
+            self._check_place()
             connection = self._reader()
             connection.execute("begin")
             wire = ReadingWire(connection)
@@ -142,20 +143,24 @@ class SqliteStore(DurableStore):
         return outcome
 
     def _writing(self) -> sqlite3.Connection:
+        self._check_place()
         if self._connection is None:
             # Waiting for a turn is done in `begin`.
             self._connection = connect(self.path, patience=0)
             self._connection.execute(f"pragma wal_autocheckpoint = {LOG}")
             self._synced = True
+        return self._connection
+
+    def _check_place(self) -> None:
+        """Raise where the file is not where it was. What is there now, if anything, is another store or half of one."""
         try:
             status = os.stat(self.path)
         except OSError:
             status = None
         if status is None or (status.st_dev, status.st_ino) != self._file:
-            raise StoreError(
+            raise StoreUnavailable(
                 f"{self.path} was moved or removed while it was in use; put it back, or start again to make a new one"
             )
-        return self._connection
 
     def _failed(self, error: sqlite3.Error) -> StoreError:
         """Undo everything. The next transaction begins with a new connection, whatever state this one is in."""
@@ -167,9 +172,12 @@ class SqliteStore(DurableStore):
         seen: object = None
         while not stop.is_set():
             try:
+                self._check_place()
                 if connection is None:
                     connection = connect(self.path, reads_only=True)
                 version = connection.execute("pragma data_version").fetchone()
+            except StoreUnavailable:
+                version = None
             except sqlite3.Error:
                 # Whoever reads or writes is told; a watcher can only look again.
                 if connection is not None:

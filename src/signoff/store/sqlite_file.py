@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
-from signoff.errors import SchemaError, StoreError
+from signoff.errors import SchemaError, StoreError, StoreUnavailable
 from signoff.store import schema
 from signoff.store.carry import carry, refuse_while_used
 from signoff.store.queries import Queries
@@ -232,7 +232,7 @@ def told(path: Path) -> Generator[None]:
     except sqlite3.Error as error:
         raise store_error(error, path) from error
     except OSError as error:
-        raise StoreError(
+        raise StoreUnavailable(
             f"the store {path} cannot be opened ({error.strerror}); "
             "its directory has to be there and writable for you, or name another file in `store:`"
         ) from error
@@ -243,37 +243,51 @@ def _create(path: Path) -> None:
     try:
         for directory in reversed([one for one in path.parents if not one.exists()]):
             directory.mkdir(mode=0o700, exist_ok=True)
+        _refuse_beside_log(path)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         if not path.is_file():
             raise
 
 
+def _refuse_beside_log(path: Path) -> None:
+    """Raise where a file was moved away from its log. SQLite would take a new one's for its own, and empty it."""
+    log = path.with_name(f"{path.name}-wal")
+    with suppress(OSError):
+        if log.stat().st_size and not path.exists():
+            raise StoreUnavailable(
+                f"{path} is not there, but its log {log.name} is, with what was written last: put the file back; "
+                "or move the log away too, to start afresh"
+            )
+
+
 def store_error(error: sqlite3.Error, path: Path, patience: float = PATIENCE) -> StoreError:
     """What went wrong, where, and what to do."""
     name = _name(error)
     if name.startswith("SQLITE_NOTADB"):
-        return StoreError(
+        return StoreUnavailable(
             f"{path} is not a database (or its beginning is damaged); restore a backup, or move it away to start afresh"
         )
     if name.startswith("SQLITE_CORRUPT"):
-        return StoreError(
+        return StoreUnavailable(
             f"{path} is damaged ({error}); `signoff db check` says where; restore a backup "
             f"(files named {path.name}.bak-… are some), or move it away to start afresh"
         )
     if name.startswith(("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")):
-        return StoreError(f"the disk that holds {path} is full; nothing was half-written: make room and try again")
+        return StoreUnavailable(
+            f"the disk that holds {path} is full; nothing was half-written: make room and try again"
+        )
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return StoreError(
+        return StoreUnavailable(
             f"another process has kept {path} locked for {patience:g} s; "
             "look for one that hangs (fuser, lsof), and try again"
         )
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
-        return StoreError(
+        return StoreUnavailable(
             f"the store {path} cannot be written ({error}); the file and its directory have to be writable for you"
         )
     if name.startswith("SQLITE_IOERR"):
-        return StoreError(
+        return StoreUnavailable(
             f"the disk that holds {path} failed ({error}, {name}); "
             "nothing was half-written: see that it has room and works, and try again"
         )

@@ -13,10 +13,12 @@ from signoff.core.people import Actor, ActorKind
 from signoff.core.request import State
 from signoff.errors import RequestError
 from signoff.wiring.job import RunOptions, job_of
+from signoff.wiring.side_thread import in_side_thread
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.core.request import ApprovalRequest
+    from signoff.core.run import SavedRun
 
 MOST_ANSWERS = 5
 """Answers that models give about one request: each costs a request to a provider."""
@@ -32,12 +34,12 @@ async def answer_question(broker: Broker, question: Comment, options: RunOptions
     """
     from signoff.workers.side_question import side_answer
 
+    if question.kind is not CommentKind.QUESTION:
+        raise RequestError(f"comment {question.id} asks nothing")
     request = await broker.get(question.request)
-    await _refuse(broker, request, question)
-    run = await broker.runs.inside(request.run) if request.run else None
-    if run is None:
-        raise RequestError(f"request {request.id} belongs to no run that is kept: its agent cannot be asked")
-    job = job_of(run, options or RunOptions(unattended="park"))
+    run = await run_to_ask(broker, request)
+    # In a thread: what it imports may take seconds.
+    job = await in_side_thread(lambda: job_of(run, options or RunOptions(unattended="park")))
     try:
         asked = f"The call {request.tool_name} waits for approval. {question.by.name} asks: {question.text}"
         text = await side_answer(job.runner, run, asked)
@@ -47,11 +49,14 @@ async def answer_question(broker: Broker, question: Comment, options: RunOptions
     return await broker.comments.add(request.id, text, by=by, kind=CommentKind.ANSWER, answers=question.id)
 
 
-async def _refuse(broker: Broker, request: ApprovalRequest, question: Comment) -> None:
-    if question.kind is not CommentKind.QUESTION:
-        raise RequestError(f"comment {question.id} asks nothing")
+async def run_to_ask(broker: Broker, request: ApprovalRequest) -> SavedRun:
+    """The run whose agent can be asked about a request. Raises `RequestError` where none can."""
     if request.state is not State.PENDING:
         raise RequestError(f"request {request.id} is {request.state}: its agent is not asked any longer")
     said = await broker.comments.of(request.id)
     if sum(one.is_claim for one in said) >= MOST_ANSWERS:
         raise RequestError(f"models have answered {MOST_ANSWERS} questions about request {request.id}: ask a person")
+    run = await broker.runs.inside(request.run) if request.run else None
+    if run is None:
+        raise RequestError(f"request {request.id} belongs to no run that is kept: its agent cannot be asked")
+    return run

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from signoff.broker.run_status import RunStatus
 from signoff.core.run import SavedRun
-from signoff.errors import RunOver, RunTaken, StoreError, WaitsElsewhere, WrongUse
+from signoff.errors import RunOver, RunTaken, SignoffError, StoreError, WaitsElsewhere, WrongUse
 from signoff.wiring.fair_order import ready_since
 from signoff.wiring.resumable_runs import ResumableRuns
 from signoff.wiring.resume_loop import ResumeLoop
@@ -119,8 +119,8 @@ class _AnsweredRuns(Generic[OutT]):
         self._has_looked = True
         self.news.set()
 
-    def _failed(self, error: StoreError) -> None:
-        """The store does not work right now; it is looked at again when it says that something changed."""
+    def _failed(self, error: SignoffError | OSError) -> None:
+        """The store does not work right now; it is looked at again."""
 
     def _ended(self, run_id: str, task: asyncio.Task[None]) -> None:
         self.news.set()
@@ -130,17 +130,15 @@ class _AnsweredRuns(Generic[OutT]):
 
         try:
             result = await resume_run(self.agent, run_id, self._gate, **self.options)
-        except (RunTaken, RunOver):
+        except RunOver:
             return  # somebody else did
+        except (RunTaken, StoreError):  # what nobody acts upon is still to be done
+            self.loop.wait(run_id)
         except WaitsElsewhere:
             self._looking.rests(run_id)
-        except StoreError:
-            self._looking.wait(run_id)
         except Exception as error:  # it is somebody's code: whoever iterates is told
-            status = await self._gate.broker.runs.status(run_id)
-            if status.word in ("ready", "died"):
-                self._looking.wait(run_id)
             self.done.put_nowait(ResumedRun(run=run_id, error=error))
+            self.loop.wait(run_id)
         else:
             self._looking.went_on(run_id)
             self.done.put_nowait(ResumedRun(run=run_id, result=result))

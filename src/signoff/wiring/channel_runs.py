@@ -18,6 +18,7 @@ from uuid import uuid4
 from signoff.broker import Broker, new_id
 from signoff.broker.conversations import was_said
 from signoff.broker.run_status import RunStatus
+from signoff.broker.wall_clock import pause_for
 from signoff.config import Settings
 from signoff.core.address import spoken_name
 from signoff.core.event import RunMessage
@@ -32,6 +33,7 @@ from signoff.errors import (
     RunTaken,
     SignoffError,
     StoreError,
+    StoreUnavailable,
     WaitsElsewhere,
 )
 from signoff.ports import Heard, Transaction
@@ -40,6 +42,7 @@ from signoff.wiring.job import WORKER, Job, RunOptions, check_name, job_of, setu
 from signoff.wiring.resumable_runs import LONGEST, SERVED, SHORTEST, ResumableRuns, cannot
 from signoff.wiring.resume_loop import ResumeLoop
 from signoff.wiring.run_text import answer_text, failure_text, is_cut
+from signoff.wiring.side_thread import in_side_thread
 
 if TYPE_CHECKING:
     from signoff.workers.runtime import Finished
@@ -74,11 +77,15 @@ class RunCare:
     """How many go on side by side; 0: `AT_ONCE`."""
     marks: bool = False
     """Whether runs that are gone on with are in this program's care from then on."""
+    store_failed: Callable[[StoreError], None] = lambda error: None
+    """Told where something could not be done for the store's sake."""
     begins: Callable[[SavedRun], None] = lambda run: None
     ended: Callable[[SavedRun, bool], None] = lambda run, is_ok: None
     """Told of each attempt to go on with a run: when it begins, and whether it came to something."""
 
 
+BUILDING = 60.0
+"""Seconds that an agent may take to be made: to import what it is made of, above all."""
 RECENT = 50
 """Runs to look through for answers that were not told whole."""
 
@@ -121,18 +128,21 @@ class Running:
         self._care = care
         self._names = frozenset(channel_names)
         # Nobody sits here: a run puts itself down at its first question, and is taken up when that is answered.
-        self._options = replace(options, unattended="park", wait=timedelta(0), requester=None)
+        # What they leave for later is written by this process, also where the store did not work when they ended.
+        self._options = replace(options, unattended="park", wait=timedelta(0), requester=None, lent=broker.ledger.lend)
         self._observe = observe or _nobody
         self._line: set[str] = set()
         """Runs that could go on, and for which there is no room."""
         self._saying: set[asyncio.Task[None]] = set()
         self._building = asyncio.Lock()
+        self._hanging: dict[str, asyncio.Future[Job]] = {}
+        """Agents that were not made in time, each with what still makes it."""
         self._drains = False
         """Whether nothing new is gone on with."""
         marks = (SERVED,) if care.marks else ()
         self._looking = ResumableRuns(broker, [*channel_names, *marks], only=only, looks_after=care.looks_after)
         self._loop = ResumeLoop(
-            broker, self._looking, found=self._found, failed=self._store_failed, ended=self._task_ended
+            broker, self._looking, found=self._found, failed=self._cannot_look, ended=self._task_ended
         )
 
     # --- beginning ---
@@ -222,7 +232,9 @@ class Running:
                 self._line.add(run.id)
                 self._looking.at(run.id)
 
-    def _store_failed(self, error: StoreError) -> None:
+    def _cannot_look(self, error: SignoffError | OSError) -> None:
+        if isinstance(error, StoreError):
+            self._care.store_failed(error)
         self._observe(f"cannot look which runs can go on: {redact_text(str(error))}")
 
     @property
@@ -232,6 +244,10 @@ class Running:
     def drain(self) -> None:
         """Go on with nothing new from now on; what goes on already is left alone."""
         self._drains = True
+
+    def hurry(self) -> None:
+        """What goes on when `run` is cancelled has only a moment to be put down."""
+        self._loop.is_hurried = True
 
     @property
     def in_hand(self) -> int:
@@ -276,13 +292,21 @@ class Running:
             self._observe(f"{run.id}  {_called(run)} is done")
             self._care.ended(run, True)
             return RunState.DONE, answer_text(finished.output, tuple(job.runner.gate.secrets))
-        except (RunTaken, RunOver):
-            return None  # somebody else did
+        except RunTaken:  # somebody else did; what they do not act upon is still to be done
+            self._loop.wait(run.id)
+        except RunOver:
+            return None
         except WaitsElsewhere:
             await self._rest(run)
         except Halted:
+            self._looking.go_back(run.id)
             if not await self._broker.switch.state():  # an agent with a gate of its own may hear of it late
-                self._looking.wait(run.id)
+                self._loop.wait(run.id)
+        except StoreUnavailable as error:  # it is put down by now, or will be as soon as anything can be written
+            self._care.ended(run, False)
+            self._care.store_failed(error)
+            self._observe(f"{run.id}  {_called(run)} goes on once the store works: {redact_text(str(error))}")
+            self._loop.wait(run.id)
         except Exception as error:
             return await self._went_wrong(run, job, error)
         finally:
@@ -300,12 +324,14 @@ class Running:
             self._observe(f"{run.id}  {_called(run)} is {status.run.state}")
         elif why:
             self._observe(f"{run.id}  {_called(run)} could not go on, and is tried again: {why}")
-            self._looking.wait(run.id)
+            self._loop.wait(run.id)
+        elif self._looking.did_not_act(status):  # somebody halted everything, or was faster
+            self._loop.wait(run.id)
         elif status.waiting:
             self._looking.went_on(run.id)
             self._observe(f"{run.id}  {_called(run)} waits for {_answers(len(status.waiting))}")
         elif not self._looking.is_news(status):  # nothing is to be waited for, and it did not go on: not at once again
-            self._looking.wait(run.id)
+            self._loop.wait(run.id)
 
     async def _paused(self, run: SavedRun, finished: Finished) -> None:
         """A run is not over. What it waited for may have been answered in the meantime: then it is found again."""
@@ -318,7 +344,7 @@ class Running:
         elif finished.elsewhere:
             await self._rest(run)
         else:  # nothing is to be waited for, and it did not go on: not at once again
-            self._looking.wait(run.id)
+            self._loop.wait(run.id)
 
     async def _rest(self, run: SavedRun) -> None:
         """Leave a run alone that waits for what a tool began, and something else ends."""
@@ -332,7 +358,7 @@ class Running:
 
     async def _tell(self, run: SavedRun, state: RunState, text: str) -> None:
         """Have people told what a run came to. Where the store does not work it is tried again until it does."""
-        clock, wait = self._broker.clock, timedelta(0)
+        wait = timedelta(0)
         while True:
             try:
                 await self._telling.say(run.id, _called(run), state, text)
@@ -340,7 +366,7 @@ class Running:
                 self._observe(f"{run.id}  cannot be told yet: {redact_text(str(error))}")
             else:
                 return
-            await clock.sleep_until(clock.now() + wait)
+            await pause_for(self._broker.clock, wait)
             wait = min(wait * 2 or SHORTEST, LONGEST)
 
     async def _adopt(self, run: SavedRun) -> None:
@@ -395,12 +421,23 @@ class Running:
         return not self._care.cannot(run) and any(is_cut(tx, name, run) for name in self._names & {*run.places})
 
     async def _built(self, run: SavedRun) -> Job:
-        """The run's job, made in a thread: what it imports may take seconds. One at a time."""
+        """The run's job, made in a thread: what it imports may take seconds. One at a time.
+
+        One that hangs is left to itself, and nothing else waits for it.
+        """
+        agent = run.agent or run.name
         async with self._building:
+            if (hanging := self._hanging.get(agent)) is not None and not hanging.done():
+                raise CannotBeMade(_HANGS)
             options = replace(self._options, message=partial(self._line_of, run.id))
-            making = asyncio.get_running_loop().run_in_executor(None, job_of, run, options)
+            making = in_side_thread(lambda: job_of(run, options))
             try:
-                return await asyncio.shield(making)
+                return await asyncio.wait_for(asyncio.shield(making), BUILDING)
+            except TimeoutError:
+                self._hanging[agent] = making
+                making.add_done_callback(_close)
+                making.add_done_callback(lambda made: self.look_at(run.id))
+                raise CannotBeMade(_HANGS) from None
             except asyncio.CancelledError:
                 making.add_done_callback(_close)
                 raise
@@ -423,7 +460,7 @@ class Running:
         stands = await self._broker.runs.inside(run.id)
         if stands is None:
             return None
-        if stands.state is RunState.GOING and not stands.rest and not isinstance(error, StoreError):
+        if stands.state is RunState.GOING and not stands.rest and not isinstance(error, StoreError | CannotBeMade):
             with suppress(RunOver, RunTaken):
                 taken = await self._broker.runs.take(run.id)
                 await self._broker.runs.end(run.id, taken.epoch, RunState.FAILED, text)
@@ -433,7 +470,7 @@ class Running:
             return None
         if stands.state is not RunState.GOING:
             return stands.state, text
-        self._looking.wait(run.id)
+        self._loop.wait(run.id)
         await self._say_once(run, f"It cannot go on now: {text}\nIt is tried again; or: signoff resume {run.id}")
         return None
 
@@ -452,7 +489,14 @@ class Running:
     def _task_ended(self, run_id: str, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._observe(f"{run_id}  {failure_text(error) if isinstance(error, Exception) else error!r}")
-            self._looking.wait(run_id)
+            self._loop.wait(run_id)
+
+
+class CannotBeMade(Exception):
+    """An agent takes too long to be made. Its runs are as they were."""
+
+
+_HANGS = f"its agent could not be made within {BUILDING:g} s: something that it imports does not come to an end"
 
 
 def _nobody(line: str) -> None:

@@ -52,6 +52,8 @@ class RunOptions:
     ui: Literal["terminal", "tui"] = "terminal"
     """Whether whoever sits here is asked line by line, or on the full screen."""
     store: str | None = None
+    lent: Callable[[], Store] | None = None
+    """Gives that store where this process has it open; None: each job opens it."""
     wait: timedelta | None = None
     """How long to wait for answers before the run suspends: None = until they come, zero = not at all."""
     requester: str | None = None
@@ -291,7 +293,7 @@ def _worker_job(what: str, options: RunOptions, run: SavedRun | None) -> Job:
         name, workers = file.name, {**load_workers(settings), file.name: file}
     else:
         check_name(settings, name, options.directory)
-    store = store_for(options.store, settings)
+    store = _opened(options, settings)
     shop = Workers(
         settings,
         workers=workers,
@@ -326,6 +328,10 @@ def _worker_job(what: str, options: RunOptions, run: SavedRun | None) -> Job:
         store=store_elsewhere(options.store, settings) if run is None and is_elsewhere else "",
         opened=store,
     )
+
+
+def _opened(options: RunOptions, settings: Settings) -> Store:
+    return options.lent() if options.lent is not None else store_for(options.store, settings)
 
 
 def check_name(settings: Settings, name: str, directory: str = "") -> None:
@@ -379,7 +385,7 @@ def _agent_job(path: str, options: RunOptions, run: SavedRun | None) -> Job:
     else:
         settings = _settings(options)
         layers = (*settings.layers, *options.caller.layers(settings.directory))
-        opened = store_for(options.store, settings)
+        opened = _opened(options, settings)
         gate = Signoff(
             layers[0] if len(layers) == 1 else Layers(layers),
             people=roles_of(settings),

@@ -10,6 +10,7 @@ from signoff.broker import Broker
 from signoff.broker.run_status import RunStatus, run_status
 from signoff.broker.watch import HALTED
 from signoff.core.run import RunState, SavedRun
+from signoff.errors import SignoffError
 from signoff.ports import Transaction
 from signoff.wiring.began import setup_now
 
@@ -33,14 +34,17 @@ class ResumableRuns:
         *,
         only: Callable[[SavedRun], bool] = lambda run: True,
         looks_after: Callable[[SavedRun], bool] = lambda run: False,
+        takes_dead: bool = False,
     ) -> None:
         """`only`: which runs to look for; something else may look after others.
 
-        `looks_after`: runs that go on here once they are answered, wherever people were asked.
+        `looks_after`: runs that go on here once they are answered, wherever people were asked. `takes_dead`: those of
+        them too that nobody has to answer, and whose process is gone.
         """
         self._broker = broker
         self._only = only
         self._looks_after = looks_after
+        self._takes_dead = takes_dead
         self._names = frozenset(channel_names)
         self._seen: int | None = None
         """The last event that was looked at; None: all runs are to be looked at."""
@@ -49,7 +53,9 @@ class ResumableRuns:
         self._acted: dict[str, frozenset[str]] = {}
         """Answers that a run went on with last."""
         self._failed: dict[str, tuple[timedelta, datetime]] = {}
-        """Runs that could not go on: how long they wait for another try, and until when."""
+        """Runs that could not go on: how long they wait for another try, and since when."""
+        self._held: set[str] = set()
+        """Runs that some process had in hand when they were looked at last."""
         self._resting: set[str] = set()
         """Runs that wait for something that is done elsewhere: only a new answer lets them go on."""
         self.told: set[str] = set()
@@ -62,6 +68,10 @@ class ResumableRuns:
     def at_all(self) -> None:
         """Look at all runs the next time."""
         self._seen = None
+
+    def at_held(self) -> None:
+        """Look at those too, the next time, that a process had in hand: it may have died, which nothing tells."""
+        self._again |= self._held
 
     def at(self, run_id: str) -> None:
         """Look at this one too, the next time."""
@@ -90,14 +100,23 @@ class ResumableRuns:
         for run_id in run_ids:
             self._acted.pop(run_id, None)
             self._failed.pop(run_id, None)
-            for known in (self._resting, self.told, self.turns):
+            for known in (self._resting, self._held, self.told, self.turns):
                 known.discard(run_id)
 
-    def wait(self, run_id: str) -> None:
-        """Leave a run alone for a while that could not go on, longer each time."""
-        wait = min(self._failed[run_id][0] * 2, LONGEST) if run_id in self._failed else SHORTEST
-        self._failed[run_id] = (wait, self._broker.clock.now() + wait)
+    def did_not_act(self, status: RunStatus) -> bool:
+        """Whether an answer is still there that the run was to go on with."""
+        return not {one.id for one in status.answered}.isdisjoint(self._acted.get(status.run.id, frozenset()))
+
+    def go_back(self, run_id: str) -> None:
+        """A run did not go on with what it was taken up for: that is news again."""
         self._acted.pop(run_id, None)
+
+    def wait(self, run_id: str) -> timedelta:
+        """Leave a run alone for a while that could not go on, longer each time; gives how long."""
+        wait = min(self._failed[run_id][0] * 2, LONGEST) if run_id in self._failed else SHORTEST
+        self._failed[run_id] = (wait, self._broker.clock.now())
+        self.go_back(run_id)
+        return wait
 
     def has_place(self, run: SavedRun) -> bool:
         """Whether it was begun in one of our channels, or gone on with for one."""
@@ -127,6 +146,8 @@ class ResumableRuns:
         self.ended = [run for run in over if run.id in self.turns]
         self.forget(*(run.id for run in over))
         self.turns |= {run.id for run in going if run.setup.chat and self.has_place(run)}
+        self._held -= {run.id for run in going}
+        self._held |= {run.id for run in going if run.holder}
         return sorted(found, key=lambda status: status.run.started_at or now)
 
     def _touched(self, tx: Transaction, again: Iterable[str]) -> Sequence[SavedRun]:
@@ -136,7 +157,7 @@ class ResumableRuns:
         entries = tx.record.entries(after=self._seen, limit=MOST_EVENTS)
         if len(entries) == MOST_EVENTS or any(entry.kind == "unhalted" for entry in entries):
             return self._all(tx)
-        ids = dict.fromkeys([*again, *(entry.run for entry in entries if entry.run)])
+        ids = dict.fromkeys([*again, *self._failed, *(entry.run for entry in entries if entry.run)])
         for request_id in dict.fromkeys(entry.request for entry in entries if entry.request and not entry.run):
             if (request := tx.requests.get(request_id)) is not None and request.run:
                 ids[request.run] = None
@@ -145,14 +166,18 @@ class ResumableRuns:
 
     def _all(self, tx: Transaction) -> Sequence[SavedRun]:
         going = tx.runs.all(going=True)
-        gone = {*self._acted, *self._failed, *self._resting, *self.told, *self.turns} - {run.id for run in going}
+        known = {*self._acted, *self._failed, *self._resting, *self._held, *self.told, *self.turns}
+        gone = known - {run.id for run in going}
         return [*going, *(run for run_id in gone if (run := tx.runs.get(run_id)) is not None)]
 
     def _is_ours(self, tx: Transaction, run: SavedRun) -> bool:
-        if not self._only(run):
+        try:
+            if not self._only(run):
+                return False
+            if self.has_place(run) or self._looks_after(run):
+                return True
+        except (SignoffError, OSError):  # where it began cannot be looked at: one run must not stop all others
             return False
-        if self.has_place(run) or self._looks_after(run):
-            return True
         return any(one.channel in self._names for one in tx.deliveries.find(trail=run.id))
 
     def _can(self, status: RunStatus, now: datetime) -> bool:
@@ -160,9 +185,13 @@ class ResumableRuns:
         run_id = status.run.id
         if status.word not in ("ready", "died"):
             return False
-        if run_id in self._failed and now < self._failed[run_id][1]:
-            return False
+        if run_id in self._failed:
+            wait, since = self._failed[run_id]
+            if since <= now < since + wait:  # a clock that was set back is no reason to wait
+                return False
         if self.is_news(status):
+            return True
+        if self._takes_dead and status.word == "died" and not status.waiting:
             return True
         # One that somebody stopped elsewhere is left to them, until there is an answer for it; so is one that the
         # program which began it put down itself, unless a server has it in its care.

@@ -10,11 +10,19 @@ from typing import Any
 
 from signoff.broker import Broker
 from signoff.broker.run_status import RunStatus
-from signoff.errors import StoreError
+from signoff.broker.wall_clock import pause_for
+from signoff.errors import SignoffError
 from signoff.wiring.resumable_runs import ResumableRuns
 
+AGAIN = 1.0
+"""Seconds until another look, after one that failed."""
 EVERY = timedelta(seconds=5)
-"""How often all runs are looked at: a process that dies tells nobody."""
+"""How often runs are looked at that some process has in hand: one that dies tells nobody."""
+ALL = 12
+"""After how many of those looks all runs are looked at."""
+HURRIED = 0.5
+PATIENCE = 8.0
+"""Seconds that runs which are to be put down have for that. A tool that takes no notice is left to itself."""
 
 
 class ResumeLoop:
@@ -26,16 +34,18 @@ class ResumeLoop:
         looking: ResumableRuns,
         *,
         found: Callable[[Sequence[RunStatus]], Awaitable[None]],
-        failed: Callable[[StoreError], None],
+        failed: Callable[[SignoffError | OSError], None],
         ended: Callable[[str, asyncio.Task[None]], None] = lambda run_id, task: None,
     ) -> None:
-        """`found` gets what can go on, oldest first. `failed` hears of a store that does not work, `ended` of tasks."""
+        """`found` gets what can go on, oldest first. `failed` hears why it cannot be looked, `ended` of tasks."""
         self._broker = broker
         self._looking = looking
         self._found = found
         self._failed = failed
         self._ended = ended
         self._changed = asyncio.Event()
+        self.is_hurried = False
+        """Whether what goes on has only a moment to be put down in the end."""
         self.tasks: dict[str, asyncio.Task[None]] = {}
         """Runs that go on here."""
 
@@ -54,16 +64,17 @@ class ResumeLoop:
                 self._changed.clear()
                 try:
                     await self.look()
-                except StoreError as error:
+                except (SignoffError, OSError) as error:
                     self._looking.at_all()
                     self._failed(error)
+                    loop.call_later(AGAIN, self._changed.set)
                 await self._changed.wait()
         finally:
             stop()
             tasks = [ticking, *self.tasks.values()]
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.wait(tasks, timeout=HURRIED if self.is_hurried else PATIENCE)
 
     async def look(self) -> None:
         """Look once."""
@@ -81,14 +92,20 @@ class ResumeLoop:
         self._looking.at(run_id)
         self._changed.set()
 
+    def wait(self, run_id: str) -> None:
+        """Leave a run alone for a while that could not go on, and look at it then."""
+        wait = self._looking.wait(run_id)
+        asyncio.get_running_loop().call_later(wait.total_seconds(), self.look_at, run_id)
+
     def _done(self, run_id: str, task: asyncio.Task[None]) -> None:
         self.tasks.pop(run_id, None)
         self.look_at(run_id)
         self._ended(run_id, task)
 
     async def _tick(self) -> None:
-        clock = self._broker.clock
+        looks = 0
         while True:
-            await clock.sleep_until(clock.now() + EVERY)
-            self._looking.at_all()
+            await pause_for(self._broker.clock, EVERY)
+            looks += 1
+            (self._looking.at_held if looks % ALL else self._looking.at_all)()
             self._changed.set()

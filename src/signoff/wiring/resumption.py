@@ -11,7 +11,7 @@ from signoff.broker import Broker
 from signoff.broker.run_status import RunStatus
 from signoff.core.run import RunState, SavedRun
 from signoff.delivery import Reconciler
-from signoff.errors import RunOver, RunTaken, StoreError
+from signoff.errors import RunOver, RunTaken, SignoffError
 from signoff.wiring.resumable_runs import ResumableRuns, cannot, elsewhere
 from signoff.wiring.resume_loop import ResumeLoop
 from signoff.wiring.run_text import answer_text
@@ -68,10 +68,12 @@ class Resumption:
             result = await resume(run_id)
             if (text := _answer(result)) is not None:
                 await self._reconciler.say(run_id, name, RunState.DONE, text)
-        except (RunTaken, RunOver):
+        except RunOver:
             pass  # somebody else did
+        except RunTaken:  # what they do not act upon is still to be done
+            self._loop.wait(run_id)
         except Exception as error:  # it is somebody's code; what it did not do is tried again
-            self._looking.wait(run_id)
+            self._loop.wait(run_id)
             told = {"message": f"signoff: run {run_id} could not go on, and is tried again", "exception": error}
             asyncio.get_running_loop().call_exception_handler(told)
         else:
@@ -80,7 +82,7 @@ class Resumption:
             self._reconciler.in_hand.discard(run_id)
 
 
-def _warn(error: StoreError) -> None:
+def _warn(error: SignoffError | OSError) -> None:
     warnings.warn(f"nobody knows which runs can go on: {error}", RuntimeWarning, stacklevel=2)
 
 

@@ -19,6 +19,8 @@ COMMAND = (sys.executable, "-c", "from signoff.cli.main import main; main()")
 GRACE = 5.0
 """Seconds that it has to put its run down."""
 LONGEST = 300
+LARGEST = 16_384
+"""Bytes of what it says that are looked at."""
 
 
 async def resumed_apart(run_id: str, directory: str, store: str) -> str:
@@ -38,14 +40,23 @@ async def resumed_apart(run_id: str, directory: str, store: str) -> str:
         start_new_session=True,  # Ctrl-C at our terminal is ours to pass on
     )
     try:
-        _, said = await process.communicate()
+        last = await _last_line(process)
+        await process.wait()
     except asyncio.CancelledError:
         await _stop(process)
         raise
     if process.returncode in (0, WAITING):
         return ""
-    last = next((line for line in reversed(said.decode(errors="replace").splitlines()) if line.strip()), "")
     return visible(redact_text(last))[:LONGEST] or f"its process ended with {process.returncode}"
+
+
+async def _last_line(process: asyncio.subprocess.Process) -> str:
+    """What it said last; of all the rest nothing is kept, however much it is."""
+    assert process.stderr is not None, "it was asked for"
+    tail = b""
+    while part := await process.stderr.read(LARGEST):
+        tail = (tail + part)[-LARGEST:]
+    return next((line for line in reversed(tail.decode(errors="replace").splitlines()) if line.strip()), "")
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from signoff.broker.ledger import Ledger
+from signoff.broker.wall_clock import pause_for
 from signoff.core.moment import moment_text
+from signoff.core.run import Process
 from signoff.errors import WrongUse
 from signoff.ports import Transaction
-from signoff.processes import BEAT, is_alive
+from signoff.processes import is_alive, is_local, seen
 
+AGAIN = timedelta(seconds=1)
+"""Until it is looked again whether another server lives."""
 NAME = "served"
 """Of the setting in the store."""
 
@@ -36,22 +41,34 @@ class ServeLease:
         return cls(process=data["process"], url=data["url"], since=datetime.fromisoformat(data["since"]))
 
 
-async def take_store(ledger: Ledger, url: str) -> None:
+async def take_store(ledger: Ledger, url: str, waits: Callable[[str], None] | None = None) -> None:
     """Have this process serve the store. Raises `WrongUse`, which says who does, where another one lives that does.
 
-    One that is gone, or that is elsewhere and silent, is taken over from.
+    One that is gone, or that is elsewhere and silent, is taken over from. Of one that is elsewhere nobody knows at once
+    whether it lives: it may be this very container before it was started again. With `waits`, which is told so, that
+    is waited for: until it gives a sign of life, or has been silent for too long.
     """
 
-    def work(tx: Transaction, now: datetime) -> None:
+    def work(tx: Transaction, now: datetime) -> tuple[ServeLease, Process] | None:
         lease = ServeLease.read(tx.settings.get(NAME))
         if lease is not None and lease.process != ledger.process.id:
             process = tx.processes.get(lease.process)
             if process is not None and is_alive(process, now):
-                raise WrongUse(_taken(lease, f"process {process.pid} on {process.host.partition('/')[0]}"))
+                return lease, process
         tx.settings.put(NAME, ServeLease(process=ledger.process.id, url=url, since=now).text)
         ledger.enlist(tx, now)
+        return None
 
-    await ledger.write("serve", work)
+    before: datetime | None = None
+    while (taken := await ledger.write("serve", work)) is not None:
+        lease, process = taken
+        where = f"process {process.pid} on {process.host.partition('/')[0]}"
+        if waits is None or is_local(process) or (before is not None and process.seen_at != before):
+            raise WrongUse(_taken(lease, where))
+        if before is None:
+            waits(f"{where} served this store until just now; it is waited for a sign that it still lives")
+        before = process.seen_at
+        await pause_for(ledger.clock, AGAIN)
 
 
 async def who_serves(ledger: Ledger) -> str:
@@ -64,18 +81,16 @@ async def who_serves(ledger: Ledger) -> str:
     return await ledger.store.read(work)
 
 
-async def hold_store(ledger: Ledger) -> None:
-    """Look now and then whether this process still serves the store; raises `WrongUse` where another one does."""
-    while True:
-        await ledger.clock.sleep_until(ledger.now() + BEAT)
-        await check_store(ledger)
-
-
 async def check_store(ledger: Ledger) -> None:
-    """Raise `WrongUse` where another process took the store over, thinking this one gone."""
-    lease = ServeLease.read(await ledger.store.read(lambda tx: tx.settings.get(NAME)))
-    if lease is None or lease.process != ledger.process.id:
-        raise WrongUse("another server took this store over, which heard nothing of this one")
+    """Say that this process still serves the store; raises `WrongUse` where another took it over, thinking it gone."""
+
+    def work(tx: Transaction, now: datetime) -> None:
+        lease = ServeLease.read(tx.settings.get(NAME))
+        if lease is None or lease.process != ledger.process.id:
+            raise WrongUse("another server took this store over, which heard nothing of this one")
+        tx.processes.put(seen(ledger.process, now))
+
+    await ledger.write("serve", work, synced=False)
 
 
 async def leave_store(ledger: Ledger) -> None:

@@ -7,24 +7,34 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 from signoff.broker import Broker, new_id
 from signoff.broker.run_status import RunStatus
 from signoff.config import Settings, load_worker, worker_names
+from signoff.core.comment import Comment
+from signoff.core.people import Actor, ActorKind
+from signoff.core.request import ApprovalRequest
 from signoff.core.run import RunState, SavedRun
-from signoff.errors import RunError, RunOver, RunTaken, SignoffError, WrongUse
+from signoff.errors import RequestError, RunError, RunOver, RunTaken, SignoffError, StoreError, WrongUse
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.ports import Transaction
 from signoff.server.meters import Meters
+from signoff.wiring.agent_answers import answer_question, run_to_ask
 from signoff.wiring.began import setup_now
-from signoff.wiring.channel_runs import AT_ONCE, RunCare, Running, Telling
+from signoff.wiring.channel_runs import AT_ONCE, BUILDING, RunCare, Running, Telling
 from signoff.wiring.fair_order import fair_order
 from signoff.wiring.job import WORKER, RunOptions, Task, check_name, directory_of, job_for, setup_of
 from signoff.wiring.resumable_runs import SERVED, cannot
 from signoff.wiring.run_process import resumed_apart
+from signoff.wiring.run_text import failure_text
 from signoff.wiring.served_projects import ServedProject, ServedProjects
+from signoff.wiring.side_thread import in_side_thread
+
+ASKING = 150.0
+"""Seconds that an agent has for an answer to a question beside its run, what it is made of counted in."""
 
 
 class ServedRuns:
@@ -41,22 +51,26 @@ class ServedRuns:
         concurrency: int = AT_ONCE,
         meters: Meters | None = None,
         observe: Callable[[str], None] | None = None,
+        store_failed: Callable[[StoreError], None] = lambda error: None,
     ) -> None:
         """`options` say how agents are run here; `observe` is told, in a line each, what begins, ends or fails."""
         self._broker = broker
         self._projects = projects
-        self._options = options
+        self._options = replace(options, unattended="park", wait=timedelta(0), lent=broker.ledger.lend)
         self._meters = meters or Meters()
         self._here = os.getcwd()
         self._projects_of: dict[str, str] = {}
         """Of the runs that go on, by id."""
         self._drains = False
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        """Agents that are asked something, by the request that it is about."""
+        self._observe: Callable[[str], None] = observe or _nobody
         self.running = Running(
             telling,
             broker,
             projects.first.settings,
             channel_names,
-            options,
+            self._options,
             observe=observe,
             care=RunCare(
                 looks_after=lambda run: projects.of(run) is not None,
@@ -66,6 +80,7 @@ class ServedRuns:
                 home=self._home,
                 at_once=concurrency,
                 marks=True,
+                store_failed=store_failed,
                 begins=self._begins,
                 ended=self._ended,
             ),
@@ -135,6 +150,40 @@ class ServedRuns:
         """Why a run that could go on cannot go on here; empty where it can."""
         return self._hindrance(await self._broker.runs.get(run_id))
 
+    async def check_agent(self, request: ApprovalRequest) -> None:
+        """Raise where the agent that waits for a request cannot be asked about it here."""
+        if self._drains:
+            raise RequestError("this server is about to end, and asks nobody any longer")
+        if request.id in self._asking:
+            raise RequestError(f"the agent is asked something else about request {request.id} right now")
+        run = await run_to_ask(self._broker, request)
+        if why := self._cannot(run) or self._not_here(run):
+            raise RequestError(f"the agent of run {run.id} cannot be asked here: {why}")
+
+    def ask_agent(self, question: Comment) -> None:
+        """Have it answer a question about the request, beside its run; why it did not is put beside the question."""
+        task = asyncio.create_task(self._agent_answers(question), name=f"question {question.id}")
+        self._asking[question.request] = task
+        task.add_done_callback(lambda _: self._asking.pop(question.request, None))
+
+    async def _agent_answers(self, question: Comment) -> None:
+        try:
+            await asyncio.wait_for(answer_question(self._broker, question, self._options), ASKING)
+        except Exception as error:  # it is somebody's code
+            why = f"no answer within {ASKING:g} s" if isinstance(error, TimeoutError) else failure_text(error)
+            self._observe(f"{question.request}  its agent was asked, and did not answer: {why}")
+            by = Actor(name="signoff", kind=ActorKind.SCRIPT, via="agent")
+            with suppress(SignoffError):  # then it stands in the log alone
+                await self._broker.comments.add(question.request, f"The agent did not answer: {why}", by=by)
+
+    async def ask_nobody(self) -> None:
+        """Stop asking agents: nobody hears any longer what they answer."""
+        tasks = list(self._asking.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=1)
+
     def workers(self) -> Mapping[str, str]:
         """What can be started, by name, each with what it is for."""
         found: dict[str, str] = {}
@@ -175,14 +224,17 @@ class ServedRuns:
             finally:
                 job.close()
 
-        await asyncio.get_running_loop().run_in_executor(None, work)
+        try:
+            await asyncio.wait_for(in_side_thread(work), BUILDING)
+        except TimeoutError:
+            raise RunError(f"the worker {worker} could not be made within {BUILDING:g} s") from None
 
     def _home(self, channel: str) -> tuple[Settings, str]:
         project = self._projects.of_channel(channel)
         return project.settings, project.directory
 
     def _hindrance(self, run: SavedRun) -> str:
-        return self._cannot(run) or ("" if self._projects.of(run) is not None else "it belongs to no project here")
+        return self._cannot(run) or self._not_ours(run)
 
     def _cannot(self, run: SavedRun) -> str:
         if self._projects.of(run) is None:
@@ -194,12 +246,24 @@ class ServedRuns:
             return str(error)
         return ""
 
-    def _apart(self, run: SavedRun) -> Awaitable[str] | None:
+    def _not_ours(self, run: SavedRun) -> str:
+        return "" if self._projects.of(run) is not None else "it belongs to no project here"
+
+    def _not_here(self, run: SavedRun) -> str:
+        if why := self._not_ours(run):
+            return why
+        elsewhere = self._elsewhere(run)
+        return f"it runs in a process of its own, in {elsewhere}" if elsewhere else ""
+
+    def _elsewhere(self, run: SavedRun) -> str:
+        """The directory of a run that goes on in a process of its own; empty where it goes on in this one."""
         project = self._projects.of(run)
         directory = setup_now(run.setup).directory if run.agent or project is None else project.directory
-        if os.path.realpath(directory) == os.path.realpath(self._here):
-            return None
-        return resumed_apart(run.id, directory, self._projects.store.address)
+        return "" if os.path.realpath(directory) == os.path.realpath(self._here) else directory
+
+    def _apart(self, run: SavedRun) -> Awaitable[str] | None:
+        directory = self._elsewhere(run)
+        return resumed_apart(run.id, directory, self._projects.store.address) if directory else None
 
     def _order(self, found: Sequence[RunStatus], going: Collection[str]) -> Sequence[RunStatus]:
         self._projects_of = {one: self._projects_of.get(one, "") for one in going}
@@ -214,3 +278,7 @@ class ServedRuns:
 
     def _ended(self, run: SavedRun, is_ok: bool) -> None:
         self._meters.resumes["ok" if is_ok else "failed"] += 1
+
+
+def _nobody(line: str) -> None:
+    """Nobody wants to know."""

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from signoff.broker import Broker
 from signoff.broker.deadlines import EVERY
+from signoff.broker.wall_clock import pause_for
 from signoff.core.event import RunMessage
 from signoff.core.redact import redact_text
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
+from signoff.core.visible import visible
 from signoff.delivery.channel_inbox import StoreInbox
 from signoff.errors import StoreError
+from signoff.processes import BEAT
 from signoff.server.key_identity import KeyIdentity
 from signoff.server.meters import Meters
 from signoff.server.record_follower import count_decisions
@@ -26,7 +29,7 @@ from signoff.wiring.channel_runs import AT_ONCE
 from signoff.wiring.channel_wiring import channel_for, check_workers, discord_people
 from signoff.wiring.job import RunOptions
 from signoff.wiring.project_rules import ProjectRules
-from signoff.wiring.serve_lease import hold_store, leave_store, take_store
+from signoff.wiring.serve_lease import check_store, leave_store, take_store
 from signoff.wiring.served_projects import ServedProject, ServedProjects
 from signoff.wiring.served_runs import ServedRuns
 
@@ -44,6 +47,12 @@ if TYPE_CHECKING:
     from signoff.ports import Begin, Channel, Heard
     from signoff.server.request_log import AnsweredRequest
 
+AGAIN = timedelta(seconds=1)
+"""Until what failed for the store's sake is tried again."""
+PATIENCE = 10.0
+"""Seconds that what was cancelled has to end. A tool that takes no notice is left behind with the process."""
+LOOK, STALL = 0.5, 1.0
+"""Seconds: how often it is looked whether the event loop stood still, and for how long that is worth a line."""
 VIA = "web"
 """The name under which answers are recorded that come in here."""
 
@@ -94,6 +103,9 @@ class Service:
         self.begun = asyncio.Event()
         """Set once the store is taken and clients are answered."""
         self._store_trouble = ""
+        """Why nothing can be written, as long as that is so."""
+        self._doubted = asyncio.Event()
+        """Set where something failed for the store's sake: then it is tried out at once."""
         self._keys = KeyIdentity(broker, projects.people, local=local)
         broker.people.follow(projects.roles)  # who is taken off the file while this runs is out
         names = self._channel_names()
@@ -114,6 +126,7 @@ class Service:
             concurrency=options.concurrency,
             meters=self.meters,
             observe=lambda line: log.say("run", line, text=line),
+            store_failed=self._trouble,
         )
         begins.append(self.runs.running.begin)
         self.state = state = ServerState(
@@ -125,6 +138,7 @@ class Service:
             rules=TeamRules(broker, projects),
             meters=self.meters,
             title=projects.title,
+            ready=self._why_not_ready,
         )
 
         self.meters.streams = lambda: len(state.live)
@@ -138,7 +152,10 @@ class Service:
 
     def stop(self) -> None:
         """End: nothing new begins, what runs may finish. Said again, it may not."""
-        (self._hurry if self._stop.is_set() else self._stop).set()
+        if self._stop.is_set():
+            self._hurry.set()
+            self.runs.running.hurry()
+        self._stop.set()
 
     async def check(self) -> None:
         """Raise for what would only be found out when a run is to go on: agents that are not what the file says."""
@@ -159,8 +176,9 @@ class Service:
         self.pages = self.projects.first.settings.server.url or (
             url if self.options.tls is not None else f"http://{local_host}:{port}"
         )
-        await take_store(self.broker.ledger, url)
-        work = [self._kept(self._sweep), self._kept(self._hold), self._kept(self._count)]
+        if not await self._taken(url):
+            return
+        work = [self._kept(one) for one in (self._sweep, self._hold, self._count, self._notice_stall)]
         tasks = [asyncio.create_task(one) for one in work]
         running = asyncio.create_task(self.runs.running.run())
         asking = [asyncio.create_task(self._reconciler.run())] if self._reconciler is not None else []
@@ -177,6 +195,7 @@ class Service:
             self._stop.set()
             self._let_clients_go()
             self.runs.drain()
+            await self.runs.ask_nobody()
             await _ended([running, told])
             await _ended([*asking, *tasks])
             await stopped(listener, serving)
@@ -186,6 +205,22 @@ class Service:
         for task in every:
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error
+
+    async def _taken(self, url: str) -> bool:
+        """Whether the store is this process's to serve; not so where it is to end before that is known."""
+
+        def waits(text: str) -> None:
+            self._log.say("waiting", text, text=text)
+
+        taking = asyncio.create_task(take_store(self.broker.ledger, url, waits))
+        told = asyncio.create_task(self._stop.wait())
+        try:
+            await asyncio.wait([taking, told], return_when=asyncio.FIRST_COMPLETED)
+            if taking.done():
+                taking.result()
+            return taking.done()
+        finally:
+            await _ended([taking, told])
 
     def _let_clients_go(self) -> None:
         """End the streams of events: whoever follows them comes back, to whoever is there then."""
@@ -242,31 +277,47 @@ class Service:
 
     async def _kept(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do something for ever. While the store does not work that is said once, and tried again."""
-        clock = self.broker.clock
         while True:
             try:
                 await work()
             except StoreError as error:
-                self.meters.store_errors += 1
-                self._trouble(redact_text(str(error)))
-                await clock.sleep_until(clock.now() + timedelta(seconds=1))
+                self._trouble(error)
+                await pause_for(self.broker.clock, AGAIN)
 
-    def _trouble(self, text: str) -> None:
+    def _trouble(self, error: StoreError) -> None:
+        text = redact_text(str(error))
+        self.meters.store_errors += 1
         if not self._store_trouble:
             self._log.say("store failed", f"the store does not work, and is tried again: {text}", problem=text)
         self._store_trouble = text
+        self._doubted.set()
+
+    async def _why_not_ready(self) -> str:
+        return f"the store does not work: {visible(self._store_trouble)}" if self._store_trouble else ""
 
     async def _sweep(self) -> None:
-        clock = self.broker.clock
         await self.broker.sweep()
         await self.broker.signing.sign_if_due()
+        await pause_for(self.broker.clock, EVERY)
+
+    async def _hold(self) -> None:
+        """Say now and then that this process serves the store: that is written, so it shows whether anything can be."""
+        self._doubted.clear()
+        await check_store(self.broker.ledger)
         if self._store_trouble:
             self._store_trouble = ""
             self._log.say("store works", "the store works again")
-        await clock.sleep_until(clock.now() + EVERY)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._doubted.wait(), BEAT.total_seconds())
 
-    async def _hold(self) -> None:
-        await hold_store(self.broker.ledger)
+    async def _notice_stall(self) -> None:
+        """Say how long nothing here could go on: code of a tool or an agent that should not, blocked the event loop."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + LOOK
+        await asyncio.sleep(LOOK)
+        if (late := loop.time() - due) >= STALL:
+            what = f"everything here stood still for {late:.1f} s: a tool blocks (await, or use a plain function)"
+            self._log.say("stood still", what, seconds=round(late, 1))
 
     async def _count(self) -> None:
         await count_decisions(self.broker, self.meters)
@@ -376,8 +427,8 @@ class TeamRules:
 
 
 async def _ended(tasks: list[asyncio.Task[Any]]) -> None:
-    """Cancel, and wait until that is done."""
+    """Cancel, and wait until that is done; not for ever."""
     for task in tasks:
         task.cancel()
     if tasks:
-        await asyncio.wait(tasks)
+        await asyncio.wait(tasks, timeout=PATIENCE)
