@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import signal
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests import start
 from tests.server.serving import Served, Shop, until
+
+from signoff.ports import Transaction
+from signoff.store.sqlite import SqliteStore
+from signoff.wiring.resumable_runs import SERVED
 
 DEAF = '''
 """A tool that takes no notice of being stopped."""
@@ -225,6 +231,34 @@ def test_it_is_told_how_long_a_tool_kept_everything_from_going_on(shop: Shop) ->
         assert served.url
         shop.signoff("approve", request)
         assert 1.0 <= served.event("stood still")["seconds"] < 60
+
+
+# --- a run that cannot be looked at ---
+
+
+def test_a_run_whose_project_cannot_be_looked_at_stops_no_other(shop: Shop) -> None:
+    (odd, first), (run, second) = shop.asks(), shop.asks()
+
+    async def spoil() -> None:
+        store = SqliteStore(shop.store.removeprefix("sqlite:"))
+
+        def work(tx: Transaction) -> None:
+            kept = tx.runs.get(odd)
+            assert kept is not None
+            setup = replace(kept.setup, project="/" + "x" * 5_000, project_id="of-no-project")
+            tx.runs.put(replace(kept, setup=setup, places={SERVED: ""}))
+
+        await store.write("spoil", work)
+        store.close()
+
+    asyncio.run(spoil())
+    with shop.serving() as served:
+        assert served.url
+        shop.signoff("approve", first)
+        shop.signoff("approve", second)
+        until(lambda: shop.run_word(run) == "done", "the other goes on")
+        assert served.stop() == 0
+    assert shop.run_word(odd) == "ready"
 
 
 # --- in a database ---

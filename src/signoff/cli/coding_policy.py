@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 TEMPLATE = Path(__file__).parent / "templates" / "coding-agent.yaml"
-ALWAYS = ("read-only", "git add *", "git commit -m *")
+LAST = '"git commit -m *"]'
+"""Where the list of commands ends in the template; what is found is put in front of that."""
 BY_FILE = {
     "pyproject.toml": ("pytest *", "python -m pytest *", "ruff check *", "mypy *", "pyright *"),
     "setup.py": ("pytest *", "python -m pytest *"),
@@ -21,6 +22,9 @@ BY_FILE = {
 def coding_policy(directory: Path) -> str:
     """The text of a signoff.yaml for the project in a directory."""
     found = [command for file, commands in BY_FILE.items() if (directory / file).is_file() for command in commands]
-    commands = list(dict.fromkeys((*ALWAYS, *found)))
-    written = ", ".join(f'"{one}"' if "*" in one else one for one in commands)
-    return TEMPLATE.read_text(encoding="utf-8").replace("@COMMANDS@", written)
+    more = "".join(f", {_written(one)}" for one in dict.fromkeys(found))
+    return TEMPLATE.read_text(encoding="utf-8").replace(LAST, f"{LAST[:-1]}{more}]", 1)
+
+
+def _written(command: str) -> str:
+    return f'"{command}"' if "*" in command else command

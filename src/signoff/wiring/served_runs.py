@@ -73,7 +73,7 @@ class ServedRuns:
             self._options,
             observe=observe,
             care=RunCare(
-                looks_after=lambda run: projects.of(run) is not None,
+                looks_after=lambda run: self._of(run) is not None,
                 cannot=self._cannot,
                 apart=self._apart,
                 order=self._order,
@@ -236,18 +236,25 @@ class ServedRuns:
     def _hindrance(self, run: SavedRun) -> str:
         return self._cannot(run) or self._not_ours(run)
 
-    def _cannot(self, run: SavedRun) -> str:
-        if self._projects.of(run) is None:
-            return cannot(run)
+    def _of(self, run: SavedRun) -> ServedProject | None:
+        """The project of a run. Where that cannot be looked at it is none of ours: one run must not stop all others."""
         try:
+            return self._projects.of(run)
+        except (SignoffError, OSError):
+            return None
+
+    def _cannot(self, run: SavedRun) -> str:
+        try:
+            if self._of(run) is None:
+                return cannot(run)
             if run.agent:
                 directory_of(run)
-        except WrongUse as error:
+        except (SignoffError, OSError) as error:
             return str(error)
         return ""
 
     def _not_ours(self, run: SavedRun) -> str:
-        return "" if self._projects.of(run) is not None else "it belongs to no project here"
+        return "" if self._of(run) is not None else "it belongs to no project here"
 
     def _not_here(self, run: SavedRun) -> str:
         if why := self._not_ours(run):
@@ -257,7 +264,7 @@ class ServedRuns:
 
     def _elsewhere(self, run: SavedRun) -> str:
         """The directory of a run that goes on in a process of its own; empty where it goes on in this one."""
-        project = self._projects.of(run)
+        project = self._of(run)
         directory = setup_now(run.setup).directory if run.agent or project is None else project.directory
         return "" if os.path.realpath(directory) == os.path.realpath(self._here) else directory
 
@@ -270,7 +277,7 @@ class ServedRuns:
         return fair_order(found, self._projects_of.values(), lambda one: self._project(one.run))
 
     def _project(self, run: SavedRun) -> str:
-        project = self._projects.of(run)
+        project = self._of(run)
         return project.directory if project is not None else ""
 
     def _begins(self, run: SavedRun) -> None:
