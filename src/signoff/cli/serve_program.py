@@ -17,7 +17,7 @@ import click
 from signoff.cli.terminal_text import count
 from signoff.core.access import AccessKind, link_url
 from signoff.core.moment import span
-from signoff.errors import WrongUse
+from signoff.errors import StoreError, WrongUse
 from signoff.server.listener import url_of
 from signoff.wiring.caller import Caller
 from signoff.wiring.job import RunOptions
@@ -112,9 +112,11 @@ async def _greet(service: Service, url: str, printer: LinePrinter, *, as_json: b
         _tell_more(service, waiting, more, printer)
     oidc = projects.first.settings.server.oidc
     if not projects.people():
-        link = await sign_in_link(service)
         # Not a line of the log: those are kept, and this lets somebody in.
-        told = f"Sign in, once, within {span(LINK_LASTS.total_seconds())}:\n  {link}"
+        try:
+            told = f"Sign in, once, within {span(LINK_LASTS.total_seconds())}:\n  {await sign_in_link(service)}"
+        except StoreError as error:  # the server goes on, and so does the store, perhaps
+            told = f"No link to sign in could be made: {error}\n  Later: signoff people link NAME"
     elif oidc is not None:
         told = f"People sign in at {service.pages}, with {oidc.issuer}"
     else:
