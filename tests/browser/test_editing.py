@@ -55,7 +55,7 @@ def test_numbers_are_what_was_written_and_asked_for(shop: Shop, window: Window) 
     assert args["rate"] == 2.5
 
 
-@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("closed", [pytest.param(False, marks=pytest.mark.nightly), True])
 def test_json_keeps_numbers_and_goes_back_into_the_fields(shop: Shop, window: Window, *, closed: bool) -> None:
     [request_id] = shop.ask(book())
     page = window()
@@ -72,6 +72,7 @@ def test_json_keeps_numbers_and_goes_back_into_the_fields(shop: Shop, window: Wi
     assert (args["number"], args["rate"], args["guest"]["name"]) == (LARGE + 1, 3.5, "Bo")
 
 
+@pytest.mark.nightly
 def test_a_number_that_is_none_is_refused_and_nothing_edited_is_said_to_be_so(shop: Shop, window: Window) -> None:
     [request_id] = shop.ask(book())
     page = window()

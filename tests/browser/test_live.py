@@ -74,6 +74,7 @@ def test_an_open_form_stays_as_it_is_when_the_card_changes(shop: Shop, window: W
     expect(copies).to_be_focused()
 
 
+@pytest.mark.nightly
 def test_rows_say_what_is_true_and_questions_are_marked(shop: Shop, window: Window) -> None:
     [request_id] = shop.ask(mail())
     [deploy] = shop.ask({"tool": "deploy", "args": {"version": "2.0"}})
@@ -87,6 +88,7 @@ def test_rows_say_what_is_true_and_questions_are_marked(shop: Shop, window: Wind
     expect(page.locator(f'[data-row="{deploy}"]')).to_contain_text("1 of 2 approved")
 
 
+@pytest.mark.nightly
 def test_with_more_than_a_page_waiting_what_is_new_and_settled_is_known(shop: Shop, window: Window) -> None:
     ids = many(shop, 150)
     page = window()
@@ -161,6 +163,7 @@ def test_drafts_stay_with_their_request_and_answers_with_their_question(shop: Sh
     expect(page.locator(".comment.answer")).to_contain_text("Because")
 
 
+@pytest.mark.nightly
 def test_a_halt_is_seen_at_once(shop: Shop, window: Window) -> None:
     shop.ask(mail())
     page = window()
@@ -203,6 +206,7 @@ def test_second_voter_approves_what_the_first_one_edited(shop: Shop, window: Win
     assert shop.request(request_id).effective_args == {"version": version}
 
 
+@pytest.mark.nightly
 def test_the_selection_is_opened_by_a_key_and_messages_are_seen_in_the_dialog(shop: Shop, window: Window) -> None:
     first, second = shop.ask(mail("one@example.com"), {"tool": "wipe", "args": {"disk": "a"}})
     page = window()
@@ -221,6 +225,7 @@ def test_the_selection_is_opened_by_a_key_and_messages_are_seen_in_the_dialog(sh
     assert {shop.request(one).state for one in (first, second)} == {State.DENIED}
 
 
+@pytest.mark.nightly
 def test_whoever_cannot_answer_what_they_are_handed_is_named(shop: Shop, window: Window) -> None:
     shop.ask({"tool": "deploy", "args": {"version": "2.0"}})
     page = window()
@@ -231,6 +236,7 @@ def test_whoever_cannot_answer_what_they_are_handed_is_named(shop: Shop, window:
     expect(page.locator(".card-head")).to_contain_text("taken by cleo")
 
 
+@pytest.mark.nightly
 def test_a_server_that_is_gone_is_said_to_be_and_the_card_stays(shop: Shop, window: Window) -> None:
     first, _ = shop.ask(mail("one@example.com"), mail("two@example.com"))
     page = window()
@@ -241,6 +247,7 @@ def test_a_server_that_is_gone_is_said_to_be_and_the_card_stays(shop: Shop, wind
     expect(page.locator("#card")).to_have_attribute("data-id", first)
 
 
+@pytest.mark.nightly
 def test_what_waits_again_is_no_longer_crossed_out(shop: Shop, window: Window) -> None:
     first, _ = shop.ask(mail("one@example.com"), mail("two@example.com"))
     page = window()
@@ -267,6 +274,7 @@ def test_what_waits_again_is_no_longer_crossed_out(shop: Shop, window: Window) -
     expect(page.locator("#said")).to_contain_text("Noted: it happened.")
 
 
+@pytest.mark.nightly
 def test_shortcuts_can_be_switched_off(shop: Shop, window: Window) -> None:
     [request_id] = shop.ask(mail())
     page = window("ana", "/settings")
