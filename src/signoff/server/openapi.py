@@ -32,7 +32,7 @@ _EVENT: dict[str, Any] = {
     "description": "A server-sent event. Without a name it is on the record, and its id is its number there.",
     "properties": {
         "id": {"type": "string", "pattern": "^[0-9]+$"},
-        "event": {"enum": ["begin", "reset", "presence", "closed"]},
+        "event": {"enum": ["message", "begin", "reset", "presence", "closed"], "default": "message"},
         "data": {"type": "string", "contentMediaType": "application/json"},
     },
     "required": ["data"],
