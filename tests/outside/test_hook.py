@@ -176,6 +176,26 @@ def test_the_agent_does_not_choose_its_policy_by_moving(agent: Agent, tmp_path: 
         assert json.loads(agent.hook(event, *words)[1])["hookSpecificOutput"]["permissionDecision"] == "deny"
 
 
+def test_a_search_is_judged_by_where_it_looks_also_where_it_does_not_say(agent: Agent, tmp_path: Path) -> None:
+    (agent.directory / "signoff.yaml").write_text("policy: [{allow: {label: fs.read, path: {inside: .}}}]\n")
+    (tmp_path / "elsewhere").mkdir()
+    agent.environment = {"CLAUDE_PROJECT_DIR": str(agent.directory)}
+    inside, outside = {}, {"cwd": str(tmp_path / "elsewhere")}
+    cases: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
+        ("Grep", {"pattern": "x"}, inside, "allow"),
+        ("Glob", {"pattern": "**/*.py"}, inside, "allow"),
+        ("Grep", {"pattern": "/api/..", "glob": "*.py"}, inside, "allow"),
+        ("Grep", {"pattern": "x", "glob": "../*"}, inside, "deny"),
+        ("Grep", {"pattern": "x"}, outside, "deny"),
+        ("Glob", {"pattern": "/etc/*"}, inside, "deny"),
+        ("Glob", {"pattern": "../../**"}, inside, "deny"),
+        ("Grep", {"pattern": "x", "path": "/etc"}, inside, "deny"),
+    ]
+    for number, (tool, given, more, wanted) in enumerate(cases):
+        found = agent.decides(tool, given, "--limit", "4", number=f"t{number}", **more)
+        assert found["permissionDecision"] == wanted, (tool, given, more, found)
+
+
 EVENT: dict[str, Any] = {"session_id": "s", "cwd": "/", "hook_event_name": "PreToolUse", "tool_name": "Bash"}
 BROKEN = {
     "nothing": b"",

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from signoff.outside.hook_event import Fields, HookEvent, HookMoment, HookReply, beginning, said
-from signoff.outside.outside_call import OutsideCall
+from signoff.outside.outside_call import OutsideCall, nothing_read
 from signoff.outside.outside_gate import CallPermission
+from signoff.outside.search_paths import SEARCHES, search_paths
 
 LABELS: Mapping[str, frozenset[str]] = {
     "Bash": frozenset({"proc.exec"}),
@@ -61,6 +62,7 @@ class ClaudeCode:
             args=fields.mapping("tool_input"),
             directory=fields.text("cwd"),
             labels=LABELS.get(tool, frozenset()),
+            reads=search_paths(fields.text("cwd"), tool) if tool in SEARCHES else nothing_read,
         )
         error = None
         if name == "PostToolUseFailure":

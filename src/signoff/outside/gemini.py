@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from signoff.outside.hook_event import Fields, HookEvent, HookMoment, HookReply, beginning, said
-from signoff.outside.outside_call import OutsideCall
+from signoff.outside.outside_call import OutsideCall, nothing_read
 from signoff.outside.outside_gate import CallPermission
+from signoff.outside.search_paths import SEARCHES, search_paths
 
 LABELS: Mapping[str, frozenset[str]] = {
     "run_shell_command": frozenset({"proc.exec"}),
@@ -49,6 +50,7 @@ class Gemini:
             args=args,
             directory=fields.text("cwd"),
             labels=LABELS.get(tool, frozenset()),
+            reads=search_paths(fields.text("cwd"), tool) if tool in SEARCHES else nothing_read,
         )
         return HookEvent(moment=moment, name=name, call=call, preview=beginning(event.get("tool_response", "")))
 

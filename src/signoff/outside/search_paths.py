@@ -1,0 +1,34 @@
+"""Where a tool looks that lists or searches files: it need not say so, and then it is the directory it works in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+SEARCHES = frozenset({"Glob", "Grep", "LS", "glob", "search_file_content", "grep_search", "list_directory"})
+_NAMED = ("path", "dir_path")
+
+
+def search_paths(directory: str, tool: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    """Reads out of the arguments what a rule with `path` looks at: where it begins, and where a pattern leads."""
+
+    patterned = ("pattern",) if tool.lower() == "glob" else ("glob", "include")  # elsewhere a pattern is about text
+
+    def read(args: Mapping[str, Any]) -> Mapping[str, Any]:
+        found: dict[str, Any] = {} if any(args.get(name) for name in _NAMED) else {"path": directory}
+        patterns = [value for name in patterned if isinstance(value := args.get(name), str)]
+        beyond = [start for one in patterns if (start := _beginning(one))]
+        return {**found, "pattern_paths": beyond} if beyond else found
+
+    return read
+
+
+def _beginning(pattern: str) -> str:
+    """The plain beginning of a pattern that leads away from where the search begins; empty where none does."""
+    if not (pattern.startswith(("/", "~")) or ".." in pattern):
+        return ""
+    plain = pattern
+    for sign in "*?[{":
+        plain = plain.partition(sign)[0]
+    return os.path.dirname(plain) or plain
