@@ -43,7 +43,7 @@ def test_installed_shown_first_and_taken_out_again(desk: Desk, home: Path, agent
     assert f"wrote {file}" in desk.run("hook", "install", agent, "--yes").out
     text = file.read_text()
     assert "// my own settings" in text and '"lint"' in text and "// keep" in text
-    assert text.count("|| exit 2") == (2 if agent == "gemini" else 3)
+    assert text.count("|| exit 2") == (3 if agent == "claude-code" else 2)
     assert ('"timeout": 3660000' if agent == "gemini" else '"timeout": 3660') in text
     assert "nothing was changed" in desk.run("hook", "install", agent, "--yes").out
     again = desk.run("hook", "install", agent, "--yes", "--wait", "2h").out

@@ -47,9 +47,6 @@ def test_codex_is_never_told_a_bare_allow_which_it_takes_for_an_error() -> None:
     assert told(codex, before, EDITED)["hookSpecificOutput"]["updatedInput"] == {"command": "ls -a"}
     no = told(codex, before, NO)["hookSpecificOutput"]
     assert no["permissionDecision"] == "deny" and "refused by ana: not now" in no["permissionDecisionReason"]
-    prompt = read("codex", "PermissionRequest", tool_use_id="")
-    assert told(codex, prompt, YES)["hookSpecificOutput"]["decision"] == {"behavior": "allow"}
-    assert told(codex, prompt, NO)["hookSpecificOutput"]["decision"]["behavior"] == "deny"
 
 
 def test_gemini_has_words_of_its_own_and_cannot_be_given_other_arguments() -> None:
@@ -68,6 +65,8 @@ def test_the_files_of_a_patch_are_judged_however_it_is_handed_over() -> None:
         assert event.call is not None and event.call.labels == {"fs.write"}
         assert event.call.reads(event.call.args) == {"paths": files}
     assert patch_paths({"input": "no patch"}) == {"paths": []}
+    hidden = PATCH.replace("*** Delete", " *** Delete")
+    assert patch_paths({"a": hidden, "b": "*** Begin Patch\n*** Add File: b.txt\n"}) == {"paths": [*files, "b.txt"]}
 
 
 @pytest.mark.parametrize("agent", HOSTS)

@@ -10,10 +10,10 @@ LAST = '"git commit -m *"]'
 BY_FILE = {
     "pyproject.toml": ("pytest *", "python -m pytest *", "ruff check *", "mypy *", "pyright *"),
     "setup.py": ("pytest *", "python -m pytest *"),
-    "tox.ini": ("tox *",),
+    "tox.ini": ("tox",),
     "package.json": ("npm test", "npm run test", "npm run build", "npm run lint"),
-    "Cargo.toml": ("cargo test *", "cargo build *", "cargo check *"),
-    "go.mod": ("go test *", "go build *", "go vet *"),
+    "Cargo.toml": ("cargo test", "cargo build", "cargo check"),
+    "go.mod": ("go test ./...", "go build ./...", "go vet ./..."),
     "Makefile": ("make test", "make build", "make lint", "make check"),
 }
 """What tests and builds a project that has such a file."""

@@ -60,9 +60,9 @@ class ClaudeCode:
             call_id=fields.text("tool_use_id", "" if moment is HookMoment.PROMPT else None),
             tool=tool,
             args=fields.mapping("tool_input"),
-            directory=fields.text("cwd"),
+            directory=fields.directory(),
             labels=LABELS.get(tool, frozenset()),
-            reads=search_paths(fields.text("cwd"), tool) if tool in SEARCHES else nothing_read,
+            reads=search_paths(fields.directory(), tool) if tool in SEARCHES else nothing_read,
         )
         error = None
         if name == "PostToolUseFailure":

@@ -55,7 +55,7 @@ class Codex:
             call_id=fields.text("tool_use_id", "" if moment is HookMoment.PROMPT else None),
             tool=tool,
             args=fields.mapping("tool_input"),
-            directory=fields.text("cwd"),
+            directory=fields.directory(),
             labels=LABELS.get(tool, frozenset()),
             reads=patch_paths if tool == PATCH else nothing_read,
         )

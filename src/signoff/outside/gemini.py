@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from signoff.outside.hook_event import Fields, HookEvent, HookMoment, HookReply, beginning, said
@@ -27,6 +28,13 @@ LABELS: Mapping[str, frozenset[str]] = {
 MOMENTS: Mapping[str, HookMoment] = {"BeforeTool": HookMoment.BEFORE, "AfterTool": HookMoment.AFTER}
 
 
+def _reads(tool: str, where: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    """What a tool looks at, besides the arguments that are named as paths."""
+    if tool == "read_many_files":
+        return lambda args: {"include_paths": args.get("include", [])}
+    return search_paths(where, tool) if tool in SEARCHES else nothing_read
+
+
 class Gemini:
     """Gemini CLI."""
 
@@ -42,15 +50,19 @@ class Gemini:
         if moment is HookMoment.OTHER:
             return HookEvent(moment=moment, name=name)
         tool, args = fields.text("tool_name"), fields.mapping("tool_input")
+        where = fields.directory()
+        inner = args.get("dir_path") or args.get("directory")
+        if tool == "run_shell_command" and isinstance(inner, str):
+            where = os.path.realpath(os.path.join(where, inner))
         call = OutsideCall(
             agents=(self.name,),
             session=f"{self.name}:{fields.text('session_id')}",
             call_id=fields.text("tool_use_id", "") or fields.text("timestamp", ""),
             tool=tool,
             args=args,
-            directory=fields.text("cwd"),
+            directory=where,
             labels=LABELS.get(tool, frozenset()),
-            reads=search_paths(fields.text("cwd"), tool) if tool in SEARCHES else nothing_read,
+            reads=_reads(tool, where),
         )
         return HookEvent(moment=moment, name=name, call=call, preview=beginning(event.get("tool_response", "")))
 

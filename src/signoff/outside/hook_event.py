@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -86,6 +87,11 @@ class Fields:
         if not isinstance(value, str):
             raise ValueError(f"{self.what} should have a text {json.dumps(name)}, not {_kind(value)}")
         return value
+
+    def directory(self) -> str:
+        """Where the call is made, with links followed."""
+        found = self.text("cwd")
+        return os.path.realpath(found) if os.path.isabs(found) else found
 
     def mapping(self, name: str) -> dict[str, Any]:
         value = self.event.get(name)

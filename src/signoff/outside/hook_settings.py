@@ -56,7 +56,7 @@ def _place(agent: str, file: str, project: str = "") -> HookPlace:
     match agent:
         case "codex":
             needs = "Codex trusts a hook by its hash: start it once and confirm this one, or it is skipped silently"
-            events = ("PreToolUse", "PostToolUse", "PermissionRequest")
+            events = ("PreToolUse", "PostToolUse")
             return HookPlace(agent=agent, file=file, events=events, project=project, needs=needs)
         case "gemini":
             events = ("BeforeTool", "AfterTool")

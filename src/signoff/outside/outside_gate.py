@@ -147,14 +147,6 @@ class OutsideGate:
         await self.broker.store.flush()
         return await self.broker.get(request.id)
 
-    async def has_let_through(self, outside: OutsideCall) -> bool:
-        """Whether a call was let through already: policy allows it, or it runs on an approval. Nobody is asked."""
-        call = outside.read(self.policy)
-        verdict = self._verdict(call)
-        return verdict.effect is Effect.ALLOW or (
-            verdict.effect is Effect.ASK and await self._running(outside) is not None
-        )
-
     async def _running(self, outside: OutsideCall) -> ApprovalRequest | None:
         """The request on whose approval a call runs. A program that gives calls no ids has it found by what it is."""
         running = (State.CLAIMED, State.UNKNOWN)

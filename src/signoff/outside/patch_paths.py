@@ -6,23 +6,22 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-_FILE = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): *(.+?) *$", re.MULTILINE)
+_FILE = re.compile(r"^\s*\*\*\* (?:Add File|Update File|Delete File|Move to): *(.+?) *$", re.MULTILINE)
 BEGIN = "*** Begin Patch"
 
 
 def patch_in(args: Mapping[str, Any]) -> str:
-    """The patch among the arguments of `apply_patch`: under any name, or as the second word of a command."""
+    """The patches among the arguments of `apply_patch`: under any name, or as the second word of a command."""
+    found: list[str] = []
     for value in args.values():
         texts = [value] if isinstance(value, str) else cast("list[Any]", value) if isinstance(value, list) else []
-        for text in texts:
-            if isinstance(text, str) and BEGIN in text:
-                return text
-    return ""
+        found += [text for text in texts if isinstance(text, str) and BEGIN in text]
+    return "\n".join(found)
 
 
 def paths_in(patch: str) -> list[str]:
     """Every file that is added, changed, removed, or moved to, in order, once."""
-    return list(dict.fromkeys(_FILE.findall(patch.replace("\r\n", "\n"))))
+    return list(dict.fromkeys(one.strip() for one in _FILE.findall(patch.replace("\r\n", "\n"))))
 
 
 def patch_paths(args: Mapping[str, Any]) -> Mapping[str, Any]:

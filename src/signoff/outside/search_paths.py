@@ -13,7 +13,9 @@ _NAMED = ("path", "dir_path")
 def search_paths(directory: str, tool: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
     """Reads out of the arguments what a rule with `path` looks at: where it begins, and where a pattern leads."""
 
-    patterned = ("pattern",) if tool.lower() == "glob" else ("glob", "include")  # elsewhere a pattern is about text
+    patterned = (
+        ("pattern",) if tool.lower() == "glob" else ("glob", "include", "include_pattern")
+    )  # elsewhere a pattern is about text
 
     def read(args: Mapping[str, Any]) -> Mapping[str, Any]:
         found: dict[str, Any] = {} if any(args.get(name) for name in _NAMED) else {"path": directory}
@@ -26,9 +28,10 @@ def search_paths(directory: str, tool: str) -> Callable[[Mapping[str, Any]], Map
 
 def _beginning(pattern: str) -> str:
     """The plain beginning of a pattern that leads away from where the search begins; empty where none does."""
-    if not (pattern.startswith(("/", "~")) or ".." in pattern):
-        return ""
-    plain = pattern
-    for sign in "*?[{":
-        plain = plain.partition(sign)[0]
-    return os.path.dirname(plain) or plain
+    bare = pattern.strip().lstrip("{[")
+    if bare.startswith(("/", "~")):
+        plain = bare
+        for sign in "*?[{,]}":
+            plain = plain.partition(sign)[0]
+        return os.path.dirname(plain) or plain
+    return ".." if ".." in bare else ""

@@ -15,7 +15,7 @@ from signoff.errors import WrongUse
 from signoff.outside.hook_event import HookEvent, HookHost, HookMoment, HookReply
 from signoff.outside.hook_hosts import HOSTS
 from signoff.outside.outside_call import OutsideCall
-from signoff.outside.outside_gate import CallPermission, OutsideGate
+from signoff.outside.outside_gate import OutsideGate
 from signoff.outside.strict_json import read_object
 from signoff.wiring.outside_desk import OutsideDesk
 
@@ -103,9 +103,7 @@ async def _answered(
             await gate.report(call, error=event.error, preview=event.preview)
             return HookReply()
         case HookMoment.PROMPT:
-            if not await gate.has_let_through(call):
-                return HookReply()  # then the agent asks its own user, as it would have done
-            return host.reply(event, CallPermission(allowed=True, args=call.args, reason="let through before"))
+            return HookReply()  # policy judged the call, not what the agent asks its user besides: it asks as ever
         case _:
             until = gate.broker.clock.now() + options.patience
             return host.reply(event, await gate.decide(call, until=until))
