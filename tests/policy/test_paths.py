@@ -8,7 +8,10 @@ import pytest
 from tests.policy.rules import ROOT, call, finding, policy
 from tests.tables import table
 
+from signoff.core.call import Call
+from signoff.core.verdict import Effect
 from signoff.policy.call_paths import Facts, is_path_key
+from signoff.policy.engine import Policy
 from signoff.policy.match_result import Truth
 
 YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
@@ -239,3 +242,12 @@ def test_facts_are_gathered_once() -> None:
     assert facts.any_paths is facts.any_paths
     assert facts.named_paths is facts.named_paths
     assert facts.named_paths[0].forms == (f"{ROOT}/a/b",)
+
+
+@pytest.mark.parametrize("path", [" /etc/passwd", "/etc/passwd ", "\u00a0/etc/x", " ~/notes", "notes.txt "])
+def test_blanks_that_a_tool_may_cut_off_allow_nothing_and_hide_nothing(path: str) -> None:
+    inside = Policy.from_rules([{"allow": {"tool": "read", "path": {"inside": "."}}}], root="/work")
+    assert inside.judge(Call(tool="read", args={"path": path})).effect is Effect.ASK
+    denied = Policy.from_rules([{"deny": {"path": "/etc/**"}}, {"allow": "read"}], root="/work")
+    wanted = Effect.DENY if "etc" in path else Effect.ALLOW
+    assert denied.judge(Call(tool="read", args={"path": path})).effect is wanted

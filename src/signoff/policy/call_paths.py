@@ -173,6 +173,8 @@ class Facts:
             doubt = "is empty"
         elif not is_visible(text):
             doubt = "holds control characters"
+        elif text != text.strip():
+            doubt = "begins or ends with a blank, which a tool may cut off"
         elif "\\" in text:
             doubt = "holds a backslash, which may or may not separate directories"
         elif _SCHEME.match(text):
@@ -184,6 +186,8 @@ class Facts:
 
     def _wide(self, argument: str, text: str, named: bool) -> PathText:
         forms = self._forms(text)
+        if (bare := text.strip()) != text:
+            forms += (self.lexical(bare),)
         if "\\" in text:
             forms += (self.lexical(text.replace("\\", "/")),)
         if text[4:5] == ":" and text[:4].lower() == "file":
