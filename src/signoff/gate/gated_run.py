@@ -29,9 +29,8 @@ from signoff.core.event import CallStep
 from signoff.core.grant import Grant
 from signoff.core.lifecycle import OPEN
 from signoff.core.offer import LEADS_TO
-from signoff.core.quorum import who
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.request_status import approval_text, settled_text
+from signoff.core.request_status import settled_text
 from signoff.core.verdict import Effect, Wanted
 from signoff.errors import (
     AlreadySettled,
@@ -72,7 +71,7 @@ from signoff.gate.memo import DoesNotFit
 from signoff.gate.nesting import CallPaused, Level, entry_of, is_left_over, lost_question, pause_in, ungated
 from signoff.gate.questions import REQUEST, Question, Questions, question_about
 from signoff.gate.reading import UNJUDGED, CallJudge
-from signoff.gate.record_facts import ON_RECORD, agreed_to, changed_since, recalled_by
+from signoff.gate.record_facts import ON_RECORD, agreed_to, changed_since, recalled_by, why_void
 from signoff.gate.refusal_words import POLICY, SIGNOFF, TOOL, decided_by, decided_why
 from signoff.gate.saving import SavedResult, is_of, replayed, saved_result
 from signoff.gate.tracing import Reporter
@@ -305,12 +304,7 @@ class GatedRun:
         if why is Because.WITHDRAWN:
             return (settled_text(request),)
         # It is withdrawn below, so it is not among the earlier answers that the card counts.
-        void = "that approval no longer counts"
-        if why is Because.CHANGED:
-            what = " and ".join(self._changed(gated, request))
-            reason = f"{what} changed after {approval_text(request)}; {void}"
-        else:
-            reason = f"by now it needs {who(gated.verdict.requirement)}; {approval_text(request)} before; {void}"
+        reason = why_void(why, request, self._changed(gated, request), gated.verdict.requirement)
         await self.gate.broker.cancel(request.id, reason)
         return (reason,)
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from signoff.core.call import Call
 from signoff.core.grant import Grant
-from signoff.core.quorum import approvals
+from signoff.core.quorum import approvals, who
 from signoff.core.request import ApprovalRequest, Binding, State, digest_of_leads
-from signoff.core.request_status import SILENCE
+from signoff.core.request_status import SILENCE, approval_text
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
-from signoff.gate.course import OnRecord, Recalled
+from signoff.gate.course import Because, OnRecord, Recalled
 
 ON_RECORD: Mapping[State, OnRecord] = {
     State.PENDING: OnRecord.OPEN,
@@ -41,6 +41,14 @@ def agreed_to(request: ApprovalRequest, requirement: Requirement) -> bool:
         requirement = requirement.escalated
     agreed = approvals(requirement, request.votes, request.args_digest, request.parties)
     return len(agreed) >= requirement.quorum
+
+
+def why_void(why: Because, request: ApprovalRequest, changed: tuple[str, ...], wanted: Requirement) -> str:
+    """Why an approval on record no longer counts, in words: something changed, or others have to agree."""
+    void = "that approval no longer counts"
+    if why is Because.CHANGED:
+        return f"{' and '.join(changed)} changed after {approval_text(request)}; {void}"
+    return f"by now it needs {who(wanted)}; {approval_text(request)} before; {void}"
 
 
 def changed_since(

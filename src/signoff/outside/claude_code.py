@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.outside.hook_event import Fields, HookEvent, HookMoment, HookReply, beginning, said
-from signoff.outside.outside_call import OutsideCall, nothing_read
+from signoff.outside.hook_event import HookEvent, HookMoment, HookReply, read_event, said
+from signoff.outside.outside_call import ReadsArguments, nothing_read
 from signoff.outside.outside_gate import CallPermission
 from signoff.outside.search_paths import SEARCHES, search_paths
 
@@ -47,44 +47,10 @@ class ClaudeCode:
 
     def read(self, event: Mapping[str, Any]) -> HookEvent:
         """As `HookHost.read`."""
-        fields = Fields(event)
-        name = fields.text("hook_event_name")
-        moment = MOMENTS.get(name, HookMoment.OTHER)
-        if moment is HookMoment.OTHER:
-            return HookEvent(moment=moment, name=name)
-        tool = fields.text("tool_name")
-        inner = fields.text("agent_type", "") or fields.text("agent_id", "")
-        call = OutsideCall(
-            agents=(self.name, inner) if inner else (self.name,),
-            session=f"{self.name}:{fields.text('session_id')}",
-            call_id=fields.text("tool_use_id", "" if moment is HookMoment.PROMPT else None),
-            tool=tool,
-            args=fields.mapping("tool_input"),
-            directory=fields.directory(),
-            labels=LABELS.get(tool, frozenset()),
-            reads=search_paths(fields.directory(), tool) if tool in SEARCHES else nothing_read,
-        )
-        error = None
-        if name == "PostToolUseFailure":
-            error = beginning(event.get("error", "it failed"))
-        return HookEvent(
-            moment=moment,
-            name=name,
-            call=call,
-            error=error,
-            preview=beginning(event.get("tool_response", "")),
-            mode=fields.text("permission_mode", ""),
-        )
+        return read_event(self.name, event, MOMENTS, LABELS, _reads)
 
     def reply(self, event: HookEvent, permission: CallPermission) -> HookReply:
         """As `HookHost.reply`."""
-        if event.moment is HookMoment.PROMPT:
-            decision: dict[str, Any] = {"behavior": "allow" if permission.allowed else "deny"}
-            if permission.allowed and permission.edited:
-                decision["updatedInput"] = dict(permission.args)
-            if not permission.allowed:
-                decision["message"] = said(permission)
-            return _printed({"hookEventName": event.name, "decision": decision})
         output: dict[str, Any] = {
             "hookEventName": event.name,
             "permissionDecision": "allow" if permission.allowed else "deny",
@@ -97,3 +63,7 @@ class ClaudeCode:
 
 def _printed(output: Mapping[str, Any]) -> HookReply:
     return HookReply(out=json.dumps({"hookSpecificOutput": output}))
+
+
+def _reads(tool: str, where: str) -> ReadsArguments:
+    return search_paths(where, tool) if tool in SEARCHES else nothing_read

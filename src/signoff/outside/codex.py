@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.outside.hook_event import Fields, HookEvent, HookMoment, HookReply, beginning, said
-from signoff.outside.outside_call import OutsideCall, nothing_read
+from signoff.outside.hook_event import HookEvent, HookMoment, HookReply, read_event, said
+from signoff.outside.outside_call import ReadsArguments, nothing_read
 from signoff.outside.outside_gate import CallPermission
 from signoff.outside.patch_paths import patch_paths
 
@@ -42,36 +42,17 @@ class Codex:
 
     def read(self, event: Mapping[str, Any]) -> HookEvent:
         """As `HookHost.read`."""
-        fields = Fields(event)
-        name = fields.text("hook_event_name")
-        moment = MOMENTS.get(name, HookMoment.OTHER)
-        if moment is HookMoment.OTHER:
-            return HookEvent(moment=moment, name=name)
-        tool = fields.text("tool_name")
-        inner = fields.text("agent_type", "") or fields.text("agent_id", "")
-        call = OutsideCall(
-            agents=(self.name, inner) if inner else (self.name,),
-            session=f"{self.name}:{fields.text('session_id')}",
-            call_id=fields.text("tool_use_id", "" if moment is HookMoment.PROMPT else None),
-            tool=tool,
-            args=fields.mapping("tool_input"),
-            directory=fields.directory(),
-            labels=LABELS.get(tool, frozenset()),
-            reads=patch_paths if tool == PATCH else nothing_read,
-        )
-        mode, preview = fields.text("permission_mode", ""), beginning(event.get("tool_response", ""))
-        return HookEvent(moment=moment, name=name, call=call, preview=preview, mode=mode)
+        return read_event(self.name, event, MOMENTS, LABELS, _reads)
 
     def reply(self, event: HookEvent, permission: CallPermission) -> HookReply:
         """As `HookHost.reply`."""
         output: dict[str, Any] = {"hookEventName": event.name}
-        if event.moment is HookMoment.PROMPT:
-            decision: dict[str, Any] = {"behavior": "allow" if permission.allowed else "deny"}
-            if not permission.allowed:
-                decision["message"] = said(permission)
-            output["decision"] = decision
-        elif permission.allowed:
+        if permission.allowed:
             output |= {"permissionDecision": "allow", "updatedInput": dict(permission.args)}
         else:
             output |= {"permissionDecision": "deny", "permissionDecisionReason": said(permission)}
         return HookReply(out=json.dumps({"hookSpecificOutput": output}))
+
+
+def _reads(tool: str, where: str) -> ReadsArguments:
+    return patch_paths if tool == PATCH else nothing_read

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from signoff.outside.hook_event import Fields, HookEvent, HookMoment, HookReply, beginning, said
-from signoff.outside.outside_call import OutsideCall, nothing_read
+from signoff.core.canonical import digest
+from signoff.outside.hook_event import HookEvent, HookMoment, HookReply, read_event, said
+from signoff.outside.outside_call import ReadsArguments, nothing_read
 from signoff.outside.outside_gate import CallPermission
 from signoff.outside.search_paths import SEARCHES, search_paths
 
+SHELL = "run_shell_command"
 LABELS: Mapping[str, frozenset[str]] = {
-    "run_shell_command": frozenset({"proc.exec"}),
+    SHELL: frozenset({"proc.exec"}),
     "write_file": frozenset({"fs.write"}),
     "replace": frozenset({"fs.write"}),
     "read_file": frozenset({"fs.read"}),
@@ -28,7 +31,7 @@ LABELS: Mapping[str, frozenset[str]] = {
 MOMENTS: Mapping[str, HookMoment] = {"BeforeTool": HookMoment.BEFORE, "AfterTool": HookMoment.AFTER}
 
 
-def _reads(tool: str, where: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+def _reads(tool: str, where: str) -> ReadsArguments:
     """What a tool looks at, besides the arguments that are named as paths."""
     if tool == "read_many_files":
         return lambda args: {"include_paths": args.get("include", [])}
@@ -44,27 +47,15 @@ class Gemini:
 
     def read(self, event: Mapping[str, Any]) -> HookEvent:
         """As `HookHost.read`. It gives calls no ids: the moment and the arguments tell them apart."""
-        fields = Fields(event)
-        name = fields.text("hook_event_name")
-        moment = MOMENTS.get(name, HookMoment.OTHER)
-        if moment is HookMoment.OTHER:
-            return HookEvent(moment=moment, name=name)
-        tool, args = fields.text("tool_name"), fields.mapping("tool_input")
-        where = fields.directory()
-        inner = args.get("dir_path") or args.get("directory")
-        if tool == "run_shell_command" and isinstance(inner, str):
-            where = os.path.realpath(os.path.join(where, inner))
-        call = OutsideCall(
-            agents=(self.name,),
-            session=f"{self.name}:{fields.text('session_id')}",
-            call_id=fields.text("tool_use_id", "") or fields.text("timestamp", ""),
-            tool=tool,
-            args=args,
-            directory=where,
-            labels=LABELS.get(tool, frozenset()),
-            reads=_reads(tool, where),
-        )
-        return HookEvent(moment=moment, name=name, call=call, preview=beginning(event.get("tool_response", "")))
+        if "tool_use_id" not in event:
+            event = {**event, "tool_use_id": f"{event.get('timestamp', '')}.{digest(event.get('tool_input'))[:16]}"}
+        found = read_event(self.name, event, MOMENTS, LABELS, _reads)
+        call = found.call
+        inner = (call.args.get("dir_path") or call.args.get("directory")) if call is not None else None
+        if call is not None and call.tool == SHELL and isinstance(inner, str):
+            where = os.path.realpath(os.path.join(call.directory, inner))
+            return replace(found, call=replace(call, directory=where))
+        return found
 
     def reply(self, event: HookEvent, permission: CallPermission) -> HookReply:
         """As `HookHost.reply`."""

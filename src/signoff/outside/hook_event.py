@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
-from signoff.outside.outside_call import OutsideCall
+from signoff.outside.outside_call import OutsideCall, ReadsArguments
 from signoff.outside.outside_gate import CallPermission
 
 
@@ -38,8 +38,6 @@ class HookEvent:
     """What the tool failed with, after it ran."""
     preview: str = ""
     """The beginning of what it gave, after it ran."""
-    mode: str = ""
-    """How much the agent asks its user by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +47,6 @@ class HookReply:
     out: str = ""
     err: str = ""
     code: int = 0
-
-
-BLOCKED = 2
-"""The exit code by which every agent blocks a call."""
 
 
 class HookHost(Protocol):
@@ -80,7 +74,6 @@ class Fields:
 
     event: Mapping[str, Any]
     what: str = "the event"
-    missing: dict[str, str] = field(default_factory=dict[str, str])
 
     def text(self, name: str, default: str | None = None) -> str:
         value = self.event.get(name, default)
@@ -98,6 +91,41 @@ class Fields:
         if not isinstance(value, dict):
             raise ValueError(f"{self.what} should have an object {json.dumps(name)}, not {_kind(value)}")
         return dict(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+Reads = Callable[[str, str], ReadsArguments]
+"""By tool and directory: what is read out of the arguments of its calls."""
+
+
+def read_event(
+    agent: str,
+    event: Mapping[str, Any],
+    moments: Mapping[str, HookMoment],
+    labels: Mapping[str, frozenset[str]],
+    reads: Reads,
+) -> HookEvent:
+    """An event, as the agents tell it in much the same words. Raises `ValueError` for what they never say."""
+    fields = Fields(event)
+    name = fields.text("hook_event_name")
+    moment = moments.get(name, HookMoment.OTHER)
+    if moment not in (HookMoment.BEFORE, HookMoment.AFTER):
+        return HookEvent(moment=moment, name=name)
+    tool, where = fields.text("tool_name"), fields.directory()
+    inner = fields.text("agent_type", "") or fields.text("agent_id", "")
+    call = OutsideCall(
+        agents=(agent, inner) if inner else (agent,),
+        session=f"{agent}:{fields.text('session_id')}",
+        call_id=fields.text("tool_use_id"),
+        tool=tool,
+        args=fields.mapping("tool_input"),
+        directory=where,
+        labels=labels.get(tool, frozenset()),
+        reads=reads(tool, where),
+    )
+    error = beginning(event.get("error", "it failed")) if name.endswith("Failure") else None
+    return HookEvent(
+        moment=moment, name=name, call=call, error=error, preview=beginning(event.get("tool_response", ""))
+    )
 
 
 def _kind(value: object) -> str:

@@ -11,6 +11,9 @@ from signoff.gate.likeness import directory_name
 from signoff.links import followed
 from signoff.policy.layers import Layers
 
+ReadsArguments = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Reads something out of the arguments of a call."""
+
 
 def nothing_read(args: Mapping[str, Any]) -> Mapping[str, Any]:
     """The arguments say all there is."""
@@ -36,7 +39,7 @@ class OutsideCall:
     """What the agent was told to do."""
     words: str = ""
     """What its model said about the call."""
-    reads: Callable[[Mapping[str, Any]], Mapping[str, Any]] = nothing_read
+    reads: ReadsArguments = nothing_read
     """Reads out of the arguments what is judged and shown with them, such as the files that a patch changes."""
 
     @property

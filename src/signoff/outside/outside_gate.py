@@ -23,7 +23,6 @@ from signoff.core.event import CallStep
 from signoff.core.grant import Grant, places_of
 from signoff.core.lifecycle import OPEN
 from signoff.core.mode import ApprovalMode
-from signoff.core.quorum import who
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_context import LONGEST_PROMPT, LONGEST_WORDS, RequestContext, shortened
 from signoff.core.request_status import approval_text, settled_text
@@ -47,7 +46,7 @@ from signoff.gate.course import (
 )
 from signoff.gate.course import Step as CourseStep
 from signoff.gate.likeness import read_for_memory, with_likeness
-from signoff.gate.record_facts import ON_RECORD, agreed_to, changed_since, recalled_by
+from signoff.gate.record_facts import ON_RECORD, agreed_to, changed_since, recalled_by, why_void
 from signoff.gate.refusal_words import POLICY, SIGNOFF, decided_by, decided_why
 from signoff.outside.outside_call import OutsideCall, shape_of
 from signoff.policy.index import NOT_MATCHED
@@ -252,12 +251,7 @@ class OutsideGate:
         request = _known(seen)
         if why is Because.WITHDRAWN:
             return (settled_text(request),)
-        void = "that approval no longer counts"
-        if why is Because.CHANGED:
-            what = " and ".join(self._changed(seen, request))
-            reason = f"{what} changed after {approval_text(request)}; {void}"
-        else:
-            reason = f"by now it needs {who(seen.verdict.requirement)}; {approval_text(request)} before; {void}"
+        reason = why_void(why, request, self._changed(seen, request), seen.verdict.requirement)
         await self.broker.cancel(request.id, reason)
         return (reason,)
 

@@ -71,9 +71,9 @@ class HookDesk:
         told = read_object(text, what="the event")
         event = host.read(told)
         if event.call is None:
-            if "tool_name" in told:
+            if event.moment is HookMoment.OTHER and "tool_name" in told:
                 raise ValueError(f"{host.title} calls with the event {event.name!r}, which this version does not know")
-            return HookReply()
+            return HookReply()  # what the agent asks its user by itself, it asks as ever
         gate = self._desk.gate(
             project_of(options, environment, event.call),
             options.store,
@@ -102,8 +102,6 @@ async def _answered(
         case HookMoment.AFTER:
             await gate.report(call, error=event.error, preview=event.preview)
             return HookReply()
-        case HookMoment.PROMPT:
-            return HookReply()  # policy judged the call, not what the agent asks its user besides: it asks as ever
         case _:
             until = gate.broker.clock.now() + options.patience
             return host.reply(event, await gate.decide(call, until=until))
