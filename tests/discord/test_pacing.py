@@ -12,7 +12,7 @@ from tests.discord.house import House
 from tests.discord.service import Service
 
 from signoff.channels.discord.backoff import Timing
-from signoff.channels.discord.bot import discord_channel
+from signoff.channels.discord.bot import Client, discord_channel
 from signoff.core.request import State
 from signoff.errors import ChannelFailed
 from signoff.ports import Channel
@@ -111,6 +111,30 @@ async def test_sessions_that_discord_ends_are_counted_too(
         await house.shown()
     assert time.pauses == [1, 2, 4]
     assert "Discord connection lost: Discord ended the session; reconnecting in 1 seconds" in caplog.messages
+
+
+async def test_what_discord_py_stumbles_over_while_it_is_closed_is_not_why_the_session_ended(
+    house: House, service: Service, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session that is begun anew just then fails with whatever the library finds closed."""
+    caplog.set_level(logging.WARNING, "signoff.discord")
+    connect = Client.connect
+
+    async def stumbling(self: Client, *, reconnect: bool = True) -> None:
+        try:
+            await connect(self, reconnect=reconnect)
+        finally:
+            if self.is_closed():
+                raise AssertionError("the transport is gone")
+
+    monkeypatch.setattr(Client, "connect", stumbling)
+    async with house.running(channel_by(house, Time().timing())):
+        await house.shown()
+        seen = service.gateway.identified
+        await service.invalidate()
+        await service.connected(seen + 1)
+        await house.shown()
+    assert caplog.messages[0] == "Discord connection lost: Discord ended the session; reconnecting in 1 seconds"
 
 
 async def test_the_last_sessions_of_a_day_are_left_to_people(

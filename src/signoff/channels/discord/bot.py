@@ -283,14 +283,17 @@ class BotConnection:
         over = asyncio.create_task(self.client.session_over.wait())
         try:
             await asyncio.wait((connected, over), return_when=asyncio.FIRST_COMPLETED)
-            if not connected.done():
+            ended_by_discord = not connected.done()
+            if ended_by_discord:
                 await self.client.close()  # to cancel it is not enough in every Python: it may be about to connect
         finally:
             for task in (connected, over):
                 task.cancel()
             await asyncio.wait((connected, over))
-        if not connected.cancelled():
-            connected.result()
+        problem = None if connected.cancelled() else connected.exception()
+        # What discord.py raises because it was closed in the middle of connecting anew is not why the session ended.
+        if problem is not None and not ended_by_discord:
+            raise problem
         raise ChannelFailed("Discord ended the session", whole=True)
 
     @property
