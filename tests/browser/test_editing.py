@@ -33,6 +33,7 @@ def sent(shop: Shop, request_id: str, page: Page) -> dict[str, Any]:
     return dict(shop.request(request_id).effective_args)
 
 
+@pytest.mark.nightly
 def test_writing_into_a_field_has_it_sent_with_all_around_it(shop: Shop, window: Window) -> None:
     [request_id] = shop.ask(book(seats=None))
     page = window()
@@ -45,6 +46,7 @@ def test_writing_into_a_field_has_it_sent_with_all_around_it(shop: Shop, window:
     assert args["guest"]["door"] == 7
 
 
+@pytest.mark.nightly
 def test_numbers_are_what_was_written_and_asked_for(shop: Shop, window: Window) -> None:
     [request_id] = shop.ask(book())
     page = window()
@@ -55,7 +57,8 @@ def test_numbers_are_what_was_written_and_asked_for(shop: Shop, window: Window) 
     assert args["rate"] == 2.5
 
 
-@pytest.mark.parametrize("closed", [pytest.param(False, marks=pytest.mark.nightly), True])
+@pytest.mark.nightly
+@pytest.mark.parametrize("closed", [False, True])
 def test_json_keeps_numbers_and_goes_back_into_the_fields(shop: Shop, window: Window, *, closed: bool) -> None:
     [request_id] = shop.ask(book())
     page = window()
@@ -105,6 +108,7 @@ def test_while_the_form_is_open_no_key_decides(shop: Shop, window: Window) -> No
     assert not shop.request(request_id).votes
 
 
+@pytest.mark.nightly
 def test_hidden_characters_of_others_stay_in_an_edit(shop: Shop, window: Window) -> None:
     text = "one\r\ntwo\x1b[1m"
     [request_id] = shop.ask(mail(text=text))

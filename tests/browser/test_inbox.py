@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 from tests.browser.conftest import Window
 from tests.browser.shop import Shop
@@ -196,6 +197,7 @@ def shop_asks_without_server(shop: Shop) -> list[str]:
     return shop.ask(mail("missed@example.com"))
 
 
+@pytest.mark.nightly
 def test_hold_to_approve_what_cannot_be_undone(shop: Shop, window: Window) -> None:
     [request_id] = shop.ask({"tool": "wipe", "args": {"disk": "backup"}})
     page = window()
@@ -212,6 +214,7 @@ def test_hold_to_approve_what_cannot_be_undone(shop: Shop, window: Window) -> No
     assert shop.request(request_id).state is State.APPROVED
 
 
+@pytest.mark.nightly
 def test_remembering_claiming_and_making_a_rule(shop: Shop, window: Window) -> None:
     [request_id] = shop.ask(mail())
     page = window()

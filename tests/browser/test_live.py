@@ -46,6 +46,7 @@ def focused(page: Page) -> str:
     return page.evaluate("`${document.activeElement.id} ${document.activeElement.selectionStart}`")
 
 
+@pytest.mark.nightly
 def test_whoever_writes_goes_on_writing_when_the_card_changes(shop: Shop, window: Window) -> None:
     [request_id] = shop.ask(mail())
     page = window()
@@ -62,6 +63,7 @@ def test_whoever_writes_goes_on_writing_when_the_card_changes(shop: Shop, window
     assert shop.request(request_id).state is State.PENDING
 
 
+@pytest.mark.nightly
 def test_an_open_form_stays_as_it_is_when_the_card_changes(shop: Shop, window: Window) -> None:
     [request_id] = shop.ask(mail())
     page = window()
@@ -128,6 +130,7 @@ def test_what_happens_before_the_page_listens_is_not_missed(shop: Shop, window: 
     assert first
 
 
+@pytest.mark.nightly
 def test_the_end_of_a_session_is_said_and_drafts_stay(
     shop: Shop, window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +149,7 @@ def test_the_end_of_a_session_is_said_and_drafts_stay(
     expect(page.locator("#note")).to_have_value("half a")
 
 
+@pytest.mark.nightly
 def test_drafts_stay_with_their_request_and_answers_with_their_question(shop: Shop, window: Window) -> None:
     first, second = shop.ask(mail("one@example.com"), mail("two@example.com"))
     says(shop, first, "Why?")
@@ -175,6 +179,7 @@ def test_a_halt_is_seen_at_once(shop: Shop, window: Window) -> None:
     expect(page.locator("[data-halt]")).to_be_hidden()
 
 
+@pytest.mark.nightly
 def test_a_card_behind_a_dialog_is_up_to_date_once_it_closes(shop: Shop, window: Window) -> None:
     [request_id] = shop.ask(mail())
     page = window()
@@ -185,6 +190,7 @@ def test_a_card_behind_a_dialog_is_up_to_date_once_it_closes(shop: Shop, window:
     expect(page.locator(".outcome")).to_contain_text("ben")
 
 
+@pytest.mark.nightly
 def test_second_voter_approves_what_the_first_one_edited(shop: Shop, window: Window) -> None:
     [request_id] = shop.ask({"tool": "deploy", "args": {"version": "2.0"}})
     ana, ben = window("ana"), window("ben")

@@ -32,6 +32,7 @@ def findings(page: Page) -> list[str]:
     ]
 
 
+@pytest.mark.nightly
 def test_on_a_phone_everything_is_in_one_column_and_large_enough(shop: Shop, window: Window) -> None:
     [request_id] = shop.ask(mail(text="A long word: " + "x" * 300))
     page = window(viewport=PHONE, has_touch=True, is_mobile=True)
@@ -55,6 +56,7 @@ def test_on_a_phone_everything_is_in_one_column_and_large_enough(shop: Shop, win
     expect(page.locator(".list")).to_be_visible()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_serious_on_any_page(shop: Shop, window: Window, theme: str) -> None:
     first, *_ = shop.ask(
@@ -82,7 +84,8 @@ def test_axe_finds_nothing_serious_on_any_page(shop: Shop, window: Window, theme
         expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
-@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("count", [1_000, 10_000])
 def test_thousands_waiting_are_listed_in_parts(shop: Shop, window: Window, count: int) -> None:
     def asked(number: int) -> ApprovalRequest:
         args = {"to": f"person{number}@example.com", "text": "Hello"}

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
+import pytest
 from playwright.sync_api import Browser
 from tests.server.doors import Doors
 
@@ -65,6 +66,7 @@ def another_program() -> Generator[tuple[int, list[str]]]:
         thread.join()
 
 
+@pytest.mark.nightly
 def test_what_a_browser_holds_is_sent_to_no_other_program(browser: Browser) -> None:
     doors = Doors()
     with serving(doors) as (url, link), another_program() as (port, heard), browser.new_context(locale="en") as window:

@@ -58,8 +58,7 @@ EVERY_DAY = {
     "2 levels, asked about, goes on, suspended": AROUND,
     "2 levels, asked about, goes on, in place": r"^(ask \(2\)|claim|claim \(2\)): committed$|^hand (began|done)",
     "2 levels, asked about, ends, suspended": AROUND,
-    "3 levels, asked about, ends, in place": r"^(claim|outcome) \([23]\): committed$",
-    "3 levels, allowed, goes on, suspended": r"^pass_on ",
+    "3 levels, asked about, ends, in place": r"^(claim|outcome) \(3\): committed$",
 }
 """The same, of what is played every day; on PostgreSQL `ADDED`, of one of them."""
 

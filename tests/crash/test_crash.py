@@ -37,7 +37,12 @@ def test_crash_at_really_every_point(trip: str, database: str, place: Place) -> 
 
 @pytest.mark.parametrize(
     ("database", "first", "points"),
-    [("sqlite", "pay done", "committed$"), ("postgres", "claim: committed", "^(take|ask|vote|outcome).*: committed$")],
+    [
+        ("sqlite", "pay done", "committed$"),
+        pytest.param(
+            "postgres", "claim: committed", "^(take|ask|vote|outcome).*: committed$", marks=pytest.mark.nightly
+        ),
+    ],
 )
 def test_crash_of_the_restart_as_well(first: str, points: str, place: Place) -> None:
     place.crash_again({"trip": "at the terminal", "act": "run", "point": first}, points)

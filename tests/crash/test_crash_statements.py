@@ -24,7 +24,7 @@ MAY_BE_FEWER = 12
 
 @on_both("trip", EVERY_DAY, postgres=[ON_BOTH], at_night=False)
 def test_crash_between_statements(trip: str, database: str, place: Place) -> None:
-    _play(place, trip, database, stride=10 if (trip, database) == (ON_BOTH, "sqlite") else 40)
+    _play(place, trip, database, stride=20 if (trip, database) == (ON_BOTH, "sqlite") else 60)
 
 
 @pytest.mark.nightly

@@ -151,7 +151,7 @@ TRIPS = {
             waits=True,
             at_terminal=True,
             edited={"amount": 3, "to": "shop"},
-            every_day=DECISIVE,
+            every_day=r"^(vote|claim|outcome)\b.*: committed$",
         ),
         Trip(
             name="suspended",
@@ -197,7 +197,7 @@ TRIPS = {
             begun=True,
             grants=True,
             shown=r"^(vote|use grant|record|ask \(2\)|save \(3\)): |^pay (started|done) \(2\)",
-            every_day=r"^(vote|use grant|record|ask \(2\)|save \(3\)): committed|^pay (started|done) \(2\)",
+            every_day=r"^(vote|use grant|ask \(2\)): committed|^pay done \(2\)",
         ),
         Trip(
             name="quorum",
@@ -206,7 +206,7 @@ TRIPS = {
             turns=(calls(PAY), SAYS),
             rules=(*RULES, {"ask": {"tool": "pay"}, "quorum": 2}),
             quorum=2,
-            every_day=DECISIVE,
+            every_day=r"^(vote|claim)\b.*: committed$",
         ),
     )
 }

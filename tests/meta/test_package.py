@@ -108,6 +108,7 @@ def used(python: Path | str, command: list[str], directory: Path, **environment:
     assert "/src/signoff" not in place
 
 
+@pytest.mark.nightly
 def test_the_wheel_runs_from_where_it_was_unpacked(wheel: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(site)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,19 +16,21 @@ from tests.server.serving import until
 
 
 @pytest.fixture
-def agent(tmp_path: Path) -> Agent:
-    made = Agent(tmp_path / "project", tmp_path / "home", {"XDG_RUNTIME_DIR": str(tmp_path / "run")})
-    made.environment["SIGNOFF_HOOK_RESIDENT"] = "1"
-    for one in (made.directory, made.home, tmp_path / "run"):
-        one.mkdir()
-    (made.directory / "signoff.yaml").write_text(POLICY)
-    return made
+def agent(tmp_path: Path) -> Iterator[Agent]:
+    with tempfile.TemporaryDirectory(dir="/tmp") as run:  # the path of a socket has to be short
+        made = Agent(tmp_path / "project", tmp_path / "home", {"XDG_RUNTIME_DIR": run})
+        made.environment["SIGNOFF_HOOK_RESIDENT"] = "1"
+        for one in (made.directory, made.home):
+            one.mkdir()
+        (made.directory / "signoff.yaml").write_text(POLICY)
+        yield made
 
 
 @pytest.fixture
 def resident(agent: Agent) -> Iterator[start.Process]:
     with start.Process([*start.SIGNOFF, "hook", "serve"], env=agent.env, cwd=agent.directory) as process:
-        until(lambda: path_of(agent).exists(), "the helper listens")
+        until(lambda: path_of(agent).exists() or process.poll() is not None, "the helper listens")
+        assert process.poll() is None
         yield process
         process.kill()
 
