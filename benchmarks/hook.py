@@ -43,7 +43,7 @@ def _measured(effort: Effort, place: Path) -> Report:
         "transcript_path": "",
     }
     plain = {"PATH": os.environ["PATH"], "HOME": str(place), "XDG_RUNTIME_DIR": str(place)}
-    hook = [sys.executable, "-I", hook_launcher.__file__, "claude-code"]
+    hook = [sys.executable, "-I", hook_launcher.__file__, "claude-code", "--project", str(place)]
     commands: dict[str, tuple[list[str], Mapping[str, str]]] = {
         BARE: ([sys.executable, "-I", "-c", "pass"], plain),
         COLD: (hook, {**plain, "SIGNOFF_HOOK_RESIDENT": "0"}),

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.desk import Desk
+from tests.cli.desk import Desk, asks
 
 from signoff.config import load_settings
 from signoff.core.call import Call
@@ -78,6 +78,32 @@ def test_status_says_what_keeps_it_from_working(desk: Desk, home: Path) -> None:
         assert problem in said.out, problem
     data = json.loads(desk.run("hook", "status", "--json").out)
     assert data["hooks"][0]["installed"] and len(data["hooks"][0]["problems"]) == 6
+
+
+def test_two_hooks_for_one_agent_are_named(desk: Desk, home: Path) -> None:
+    desk.run("hook", "install", "claude-code", "--yes")
+    desk.run("hook", "install", "claude-code", "--project", "--yes")
+    said = desk.run("hook", "status")
+    assert said.code == 1
+    assert said.out.count("!") == 1 and "signoff hook uninstall claude-code --project" in said.out
+
+
+def test_what_was_written_here_is_trusted_and_a_rule_of_signoffs_own_keeps_it_so(desk: Desk, home: Path) -> None:
+    file = desk.directory / "signoff.yaml"
+    said = desk.run("hook", "install", "claude-code", "--yes").out
+    assert "That file counts once you have read it and typed: signoff hook trust" in said
+    assert "is trusted, as it is now" in desk.run("hook", "trust").out
+    assert "is trusted already" in desk.run("hook", "trust").out
+    before = file.read_text()
+    [one] = desk.open(asks())
+    assert desk.run("policy", "add", one, "--deny", "--rule", "tool", "--yes").code == 0
+    assert file.read_text() != before
+    assert "is trusted already" in desk.run("hook", "trust").out
+    file.write_text(before + "# by somebody else\n")
+    assert "is trusted, as it is now" in desk.run("hook", "trust").out
+    file.unlink()
+    desk.run("init", "--for", "codex")
+    assert "is trusted already" in desk.run("hook", "trust").out
 
 
 def test_doctor_tells_of_hooks_that_cannot_work(desk: Desk, home: Path) -> None:

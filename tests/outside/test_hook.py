@@ -15,6 +15,7 @@ import pytest
 from tests import start
 from tests.server.serving import until
 
+from signoff.outside.strict_json import MOST_BYTES
 from signoff.wiring import hook_launcher
 
 POLICY = """\
@@ -33,6 +34,8 @@ class Agent:
     directory: Path
     home: Path
     environment: dict[str, str] = field(default_factory=dict[str, str])
+    for_user: bool = False
+    """Whether the hook was installed for everything the user does, and not for this project."""
 
     @property
     def env(self) -> dict[str, str]:
@@ -53,8 +56,9 @@ class Agent:
 
     def begin(self, event: object, *words: str, agent: str = "claude-code") -> start.Process:
         text = event if isinstance(event, bytes) else json.dumps(event).encode()
+        project = () if self.for_user else ("--project", str(self.directory))
         process = start.Process(
-            [sys.executable, hook_launcher.__file__, agent, *words],
+            [sys.executable, hook_launcher.__file__, agent, *words, *project],
             cwd=self.directory,
             env=self.env,
             stdin=subprocess.PIPE,
@@ -167,19 +171,69 @@ def test_the_agent_does_not_choose_its_policy_by_moving(agent: Agent, tmp_path: 
     own = tmp_path / "loose"
     own.mkdir()
     (own / "signoff.yaml").write_text('policy: [{allow: "*"}]\n')
+    agent.signoff("hook", "trust")
+    agent.signoff("hook", "trust", str(own))
     event = agent.event("Bash", {"command": "sudo ls"}, cwd=str(own))
-    for words, environment in (
-        (("--project", str(agent.directory)), {}),
-        ((), {"CLAUDE_PROJECT_DIR": str(agent.directory)}),
-    ):
-        agent.environment = dict(environment)
-        assert json.loads(agent.hook(event, *words)[1])["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert json.loads(agent.hook(event)[1])["hookSpecificOutput"]["permissionDecision"] == "deny"
+    agent.for_user, agent.environment = True, {"CLAUDE_PROJECT_DIR": str(agent.directory)}
+    assert json.loads(agent.hook(event)[1])["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+def test_a_hook_for_everything_goes_by_no_file_that_its_user_has_not_trusted(agent: Agent) -> None:
+    agent.for_user = True
+    refused = agent.decides("Bash", {"command": "ls"})
+    assert refused["permissionDecision"] == "deny"
+    assert f"signoff hook trust {agent.directory}" in refused["permissionDecisionReason"]
+    assert "is trusted, as it is now" in agent.signoff("hook", "trust")
+    assert agent.decides("Bash", {"command": "ls"}, number="t2")["permissionDecision"] == "allow"
+    (agent.directory / "signoff.yaml").write_text('policy: [{allow: "*"}]\n')
+    assert agent.decides("Bash", {"command": "ls"}, number="t3")["permissionDecision"] == "deny", "it has changed"
+    assert "trusted already" not in agent.signoff("hook", "trust")
+    assert agent.decides("Bash", {"command": "make"}, number="t4")["permissionDecision"] == "allow"
+    agent.signoff("hook", "trust", "--remove")
+    assert agent.decides("Bash", {"command": "make"}, number="t5")["permissionDecision"] == "deny"
+    rules = agent.home / ".config" / "signoff" / "policy.yaml"
+    rules.parent.mkdir(parents=True)
+    rules.write_text("policy: [{allow: {label: proc.exec, command: read-only}}]\n")
+    assert agent.decides("Bash", {"command": "ls"}, number="t6")["permissionDecision"] == "allow", "by one's own rules"
+
+
+def test_a_command_in_another_directory_is_judged_as_after_a_cd(agent: Agent, tmp_path: Path) -> None:
+    (agent.directory / "signoff.yaml").write_text("policy: [{allow: {label: proc.exec, command: [read-only, make]}}]\n")
+    (agent.directory / "sub").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    assert agent.decides("Bash", {"command": "make"})["permissionDecision"] == "allow"
+    for number, where in enumerate((agent.directory / "sub", tmp_path / "elsewhere")):
+        reading = agent.decides("Bash", {"command": "ls"}, number=f"r{number}", cwd=str(where))
+        assert reading["permissionDecision"] == "allow"
+        with agent.begin(agent.event("Bash", {"command": "make"}, f"m{number}", cwd=str(where))) as process:
+            [request] = until(agent.waits, "the call is asked about")
+            assert "`make` runs in `/" in agent.signoff("show", request["id"], "--json")
+            agent.signoff("deny", request["id"])
+            out, _ = process.communicate(timeout=start.PATIENCE)
+        assert json.loads(out)["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+def test_what_a_dialog_with_the_user_is_about_is_left_to_the_user(agent: Agent) -> None:
+    (agent.directory / "signoff.yaml").write_text("policy: [{allow: {tool: ExitPlanMode}}, {deny: {tool: AskUser*}}]\n")
+    assert agent.hook(agent.event("ExitPlanMode", {"plan": "all of it"})) == (0, "", "")
+    assert agent.decides("AskUserQuestion", {"questions": []}, number="t2")["permissionDecision"] == "deny"
+
+
+def test_a_long_result_is_an_outcome_too(agent: Agent) -> None:
+    event = agent.event("Write", {"file_path": "a.txt", "content": "x"})
+    with agent.begin(event) as process:
+        [request] = until(agent.waits, "the call is asked about")
+        agent.signoff("approve", request["id"])
+        process.communicate(timeout=start.PATIENCE)
+    after = {**event, "hook_event_name": "PostToolUse", "tool_response": "x" * 2 * MOST_BYTES}
+    assert agent.hook(after) == (0, "", "")
+    assert "ran" in agent.signoff("show", request["id"])
 
 
 def test_a_search_is_judged_by_where_it_looks_also_where_it_does_not_say(agent: Agent, tmp_path: Path) -> None:
     (agent.directory / "signoff.yaml").write_text("policy: [{allow: {label: fs.read, path: {inside: .}}}]\n")
     (tmp_path / "elsewhere").mkdir()
-    agent.environment = {"CLAUDE_PROJECT_DIR": str(agent.directory)}
     inside, outside = {}, {"cwd": str(tmp_path / "elsewhere")}
     cases: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
         ("Grep", {"pattern": "x"}, inside, "allow"),
@@ -206,6 +260,9 @@ BROKEN = {
     "not UTF-8": b'{"a": "\xff"}',
     "too deep": b'{"a":' * 100_000,
     "too large": b'{"a": "' + b"x" * hook_launcher.MOST_BYTES + b'"}',
+    "too large to be judged": json.dumps(
+        {**EVENT, "tool_input": {"command": "ls " + "x" * MOST_BYTES}, "tool_use_id": "t"}
+    ).encode(),
     "no tool": json.dumps({**EVENT, "tool_name": None}).encode(),
     "no arguments": json.dumps(EVENT).encode(),
     "no id": json.dumps({**EVENT, "tool_input": {}}).encode(),
@@ -217,6 +274,7 @@ BROKEN = {
 
 
 def test_whatever_is_wrong_with_an_event_refuses(agent: Agent) -> None:
+    agent.for_user = True
     for name, text in BROKEN.items():
         code, out, err = agent.hook(text)
         assert (code, out) == (2, ""), (name, code, out)

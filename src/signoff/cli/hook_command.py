@@ -98,6 +98,33 @@ def status(as_json: bool) -> None:
 
 
 @hook.command()
+@click.argument("directory", default=".", type=click.Path(exists=True, file_okay=False))
+@click.option("--remove", is_flag=True, help="Trust it no longer.")
+@shared_options.only_here
+def trust(directory: str, remove: bool) -> None:
+    """Let your own hook go by the signoff.yaml of DIRECTORY, as it is now. Read the file first.
+
+    A hook that is installed for everything you do goes by no project's file that you have not trusted: a repository
+    that you cloned brings its own. When the file changes, trust it again. Rules that signoff writes for you keep it
+    trusted.
+    """
+    from signoff.cli.terminal_text import safe
+    from signoff.config import find_project
+    from signoff.wiring import project_trust
+
+    file = find_project(directory)
+    if file is None:
+        raise WrongUse(f"there is no signoff.yaml in {os.path.abspath(directory)} or above it")
+    file = os.path.realpath(file)
+    if remove:
+        done = project_trust.distrust(file)
+        click.echo(f"{safe(file)} is {'no longer' if done else 'not'} trusted.")
+        return
+    done = project_trust.trust(file)
+    click.echo(f"{safe(file)} is trusted{'' if done else ' already'}, as it is now.")
+
+
+@hook.command()
 @shared_options.only_here
 def serve() -> None:
     """Stay, and answer hooks in milliseconds. A hook starts this by itself, and it ends when nobody asks any longer."""
@@ -183,11 +210,15 @@ def _change(place: HookPlace, before: str, after: str, *, dry_run: bool, yes: bo
 def _say_policy(place: HookPlace) -> None:
     """Which rules will count, and where questions are answered."""
     from signoff.cli.terminal_text import safe
-    from signoff.config.files import user_file
+    from signoff.config.files import PROJECT_FILE, user_file
+    from signoff.wiring.project_trust import is_trusted
 
-    rules = _project() or user_file()
+    project = _project()
+    rules = project or user_file()
     if rules:
         click.echo(f"Its calls are judged by {safe(rules)}.")
+        if project and not place.project and not is_trusted(os.path.join(project, PROJECT_FILE)):
+            click.echo("That file counts once you have read it and typed: signoff hook trust")
     else:
         click.echo(f"There is no signoff.yaml here: every call will be asked about. `signoff init --for {place.agent}`")
         click.echo("writes one that works from the first day.")

@@ -57,6 +57,10 @@ def init(directory: Path, agent: str | None) -> None:
         click.echo(f"wrote {file}")
     step = "" if directory == Path(".") else f"cd {directory} && "
     if agent is not None:
+        from signoff.wiring.project_trust import trust
+
+        with suppress(WrongUse):  # then the hook says what to type
+            trust(str(directory / "signoff.yaml"))
         click.echo(f"\nPut it in force:   {step}signoff hook install {agent} --project")
         click.echo(f"Answer questions:  {step}signoff inbox --watch")
         return

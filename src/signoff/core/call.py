@@ -43,6 +43,9 @@ class Call:
     """The directory that relative paths in the arguments start from; empty: wherever a policy's own start."""
     directory: str = ""
     """That directory as remembered answers name it: from the project's own directory, where it is inside."""
+    roams: bool = field(default=False, compare=False)
+    """Whether whoever makes the call also chooses `start`. Rules about commands are then about the policy's directory,
+    and a command elsewhere is judged as if a `cd` had led there."""
     also: str = ""
     """Another directory that they may start from, where nobody said which: rules look at both."""
     resolved: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)

@@ -37,6 +37,9 @@ MOMENTS: Mapping[str, HookMoment] = {
     "PermissionRequest": HookMoment.PROMPT,
 }
 
+DIALOGS = frozenset({"AskUserQuestion", "ExitPlanMode"})
+"""Tools by which it talks to its user. A yes here would answer for them, so what policy allows is left to its user."""
+
 
 class ClaudeCode:
     """Claude Code."""
@@ -51,6 +54,8 @@ class ClaudeCode:
 
     def reply(self, event: HookEvent, permission: CallPermission) -> HookReply:
         """As `HookHost.reply`."""
+        if permission.allowed and event.call is not None and event.call.tool in DIALOGS:
+            return HookReply()
         output: dict[str, Any] = {
             "hookEventName": event.name,
             "permissionDecision": "allow" if permission.allowed else "deny",

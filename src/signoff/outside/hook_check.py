@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,7 +39,20 @@ class HookFinding:
 def check_hooks(home: str, project: str) -> list[HookFinding]:
     """What there is to say about each agent whose settings are there."""
     places = [*user_places(home).values(), *(project_places(project).values() if project else ())]
-    return [_finding(place) for place in places if os.path.isdir(os.path.dirname(place.file))]
+    found = [_finding(place) for place in places if os.path.isdir(os.path.dirname(place.file))]
+    return [_with_others(one, found) for one in found]
+
+
+def _with_others(one: HookFinding, found: list[HookFinding]) -> HookFinding:
+    """Two hooks answer each call: the first spends its approval, and the second finds it spent."""
+    others = [other for other in found if other.is_installed and other.place.agent == one.place.agent]
+    if not one.is_installed or not one.place.project or len(others) < 2:
+        return one
+    twice = (
+        "the hook is installed for you and for this project, so calls that a person approved are refused: "
+        f"signoff hook uninstall {one.place.agent} --project"
+    )
+    return replace(one, problems=(*one.problems, twice))
 
 
 def _finding(place: HookPlace) -> HookFinding:

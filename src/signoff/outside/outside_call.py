@@ -56,6 +56,7 @@ class OutsideCall:
             worker=self.agents,
             labels=self.labels,
             start=self.directory,
+            roams=True,
             directory=directory_name(root, self.directory),
             call_id=self.call_id,
             run_id=self.session,

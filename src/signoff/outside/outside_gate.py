@@ -97,6 +97,8 @@ class OutsideGate:
     """Values that are masked wherever a call is shown."""
     takes_edits: bool = True
     """Whether the program can run a call with other arguments than its model chose."""
+    unmatched: str = ""
+    """Why calls that no rule names are refused; empty: they are asked about."""
 
     @property
     def root(self) -> str:
@@ -181,6 +183,8 @@ class OutsideGate:
         verdict = self.policy.judge(call)
         if verdict.effect is not Effect.ASK or verdict.rules:
             return verdict
+        if self.unmatched:
+            return Verdict(effect=Effect.DENY, reason=self.unmatched, exactly=verdict.exactly, yields=verdict.yields)
         why = self.policy.nearly(call)
         if not why:
             return verdict

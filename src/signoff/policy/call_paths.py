@@ -114,6 +114,8 @@ class Facts:
 
         Empty is the start itself. Where nobody knows the start, only that is inside.
         """
+        if self.call.roams and self.root is not None:
+            return self._below_root(directory)
         if not directory:
             return directory
         leads = self.call.resolved.get(directory)
@@ -121,6 +123,15 @@ class Facts:
             return None
         path = self.lexical(directory) if leads is None else normal(leads)
         return path[len(self._start) :] if f"{path}/".startswith(self._start) else None
+
+    def _below_root(self, directory: str) -> str | None:
+        """The same, seen from the policy's directory."""
+        leads = self.call.resolved.get(directory) if directory else None
+        if leads is None and directory.startswith("~"):
+            return None
+        path = normal(self.call.start) if not directory else self.lexical(directory) if leads is None else normal(leads)
+        root = "/" if self.root == "/" else f"{self.root}/"
+        return path[len(root) :] if f"{path}/".startswith(root) else None
 
     def shell(self, command: str) -> ShellFacts:
         """What a command line does."""

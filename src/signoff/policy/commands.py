@@ -138,21 +138,25 @@ class CommandCondition:
 
 
 def _moved(simple: Simple, fitting: Sequence[CommandPattern], directories: Iterable[Directory], facts: Facts) -> str:
-    """Why a rule that allows the command does not allow it where a `cd` may have led; empty where it does."""
+    """Why a rule that allows the command does not allow it in the directory that it may run in; empty where it does."""
     name = shown(simple.words[0].text)
     for directory in directories:
-        below = facts.below_start(directory) if directory is not None else None
         if directory is None:
             return f"{name} runs in a directory that nobody can tell beforehand, after a `cd`"
+        here = (
+            f"{name} runs in {shown(directory)} after a `cd`"
+            if directory
+            else f"{name} runs in {shown(facts.call.start)}"
+        )
+        below = facts.below_start(directory)
         if below is None:
-            return f"{name} runs in {shown(directory)} after a `cd`, outside of the directory that commands start in"
+            return f"{here}, outside of the directory that commands start in"
         if below and (why := runs_later(f"{below}/x")):
-            return f"{name} runs in {shown(directory)} after a `cd`, and {why}"
+            return f"{here}, and {why}"
         if below and (why := secret_place(f"{below}/x")):
-            return f"{name} runs in {shown(directory)} after a `cd`, which {why}"
+            return f"{here}, which {why}"
         if below and not any(pattern.follows for pattern in fitting):
             rules = listed(pattern.text for pattern in fitting)
-            here = f"{name} runs in {shown(directory)} after a `cd`"
             return f"{here}, and {rules} is about the directory that commands start in"
     return ""
 

@@ -16,11 +16,12 @@ from signoff.outside.hook_event import HookEvent, HookHost, HookMoment, HookRepl
 from signoff.outside.hook_hosts import HOSTS
 from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import OutsideGate
-from signoff.outside.strict_json import read_object
+from signoff.outside.strict_json import MOST_BYTES, read_object
+from signoff.wiring import hook_launcher
 from signoff.wiring.outside_desk import OutsideDesk
 
-PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR")
-"""Where agents say which project they work in. Not the directory a call is made in: the agent moves that itself."""
+PROJECT_VARIABLES = {"claude-code": "CLAUDE_PROJECT_DIR", "gemini": "GEMINI_PROJECT_DIR"}
+"""Where each agent says which project it works in. Not the directory a call is made in: the agent moves that itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +69,10 @@ class HookDesk:
         host = HOSTS.get(options.agent)
         if host is None:
             raise WrongUse(f"no hook for {options.agent!r}; there are: {', '.join(HOSTS)}")
-        told = read_object(text, what="the event")
+        told = read_object(text, what="the event", most=hook_launcher.MOST_BYTES)
         event = host.read(told)
+        if event.moment is HookMoment.BEFORE and len(text) > MOST_BYTES:
+            raise ValueError(f"the call is larger than {MOST_BYTES} bytes")
         if event.call is None:
             if event.moment is HookMoment.OTHER and "tool_name" in told:
                 raise ValueError(f"{host.title} calls with the event {event.name!r}, which this version does not know")
@@ -79,6 +82,7 @@ class HookDesk:
             options.store,
             caller=options.caller or os.getpid(),
             takes_edits=host.takes_edits,
+            chosen=bool(options.project),
         )
         return await _answered(host, event, event.call, gate, options)
 
@@ -89,7 +93,8 @@ class HookDesk:
 
 def project_of(options: HookOptions, environment: Mapping[str, str], call: OutsideCall) -> str:
     """The directory whose policy counts."""
-    found = options.project or next(filter(None, map(environment.get, PROJECT_VARIABLES)), "") or call.directory
+    named = environment.get(PROJECT_VARIABLES.get(options.agent, ""), "")
+    found = options.project or named or call.directory
     if not os.path.isabs(found) or not os.path.isdir(found):
         raise WrongUse(f"the project directory {found!r} is not there")
     return found

@@ -11,7 +11,8 @@ import signal
 import sys
 
 BLOCKED = 2
-MOST_BYTES = 1024 * 1024
+MOST_BYTES = 16 * 1024 * 1024
+"""Of an event: what a tool gave may be long. A call that is to be judged is much shorter."""
 LONGEST = 3600.0
 """Seconds until the system itself ends this process, whatever it is doing."""
 
@@ -129,12 +130,12 @@ def _read(arguments: "list[str]") -> "tuple[str, dict[str, str]]":
 
 def _standard_input() -> bytes:
     """All of it, up to a limit."""
-    text = b""
+    text = bytearray()
     while part := os.read(0, 65536):
         text += part
         if len(text) > MOST_BYTES:
             raise ValueError(f"the event is larger than {MOST_BYTES} bytes")
-    return text
+    return bytes(text)
 
 
 def _write(descriptor: int, text: str) -> None:

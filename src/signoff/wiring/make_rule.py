@@ -38,6 +38,7 @@ from signoff.policy.match_result import Truth
 from signoff.policy.policy_text import layers_of, read_written
 from signoff.policy.proposal import Proposal, proposals
 from signoff.wiring.project import lock_of
+from signoff.wiring.project_trust import keep_trust
 from signoff.wiring.stores import open_broker
 
 if TYPE_CHECKING:
@@ -168,6 +169,7 @@ def write_rule(settings: Settings, offer: RuleOffer) -> None:
     """
     check_may_write(settings)
     exchange(offer.file, offer.before, offer.added.text)
+    keep_trust(offer.file, offer.before, offer.added.text)
 
 
 def check_may_write(settings: Settings) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import warnings
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,14 @@ from signoff.outside.agent_process import agent_process
 from signoff.outside.outside_gate import OutsideGate
 from signoff.policy.layers import Layers
 from signoff.wiring.project import requester_of, roles_of, settings_for
+from signoff.wiring.project_trust import is_trusted
 from signoff.wiring.stores import chosen_store
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
+
+UNTRUSTED = "{file} is not trusted yet; the user has to look at it and type: signoff hook trust {directory}"
 
 
 class OutsideDesk:
@@ -28,11 +32,16 @@ class OutsideDesk:
         self._kept: list[Settings] = []
         """Whatever a broker was made for, so that no other has its number."""
 
-    def gate(self, directory: str, store: str | None, *, caller: int, takes_edits: bool) -> OutsideGate:
-        """The gate of the project in a directory, for an agent that started the process `caller`."""
+    def gate(
+        self, directory: str, store: str | None, *, caller: int, takes_edits: bool, chosen: bool = True
+    ) -> OutsideGate:
+        """The gate of the project in a directory, for an agent that started the process `caller`.
+
+        `chosen`: somebody has said that this project's file counts. Otherwise it counts only where it is trusted.
+        """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is said about stores would be taken for the answer
-            settings = self._settings_of(directory)
+            settings, untrusted = self._settings_of(directory, chosen=chosen)
             broker = self._broker(store, settings)
         return OutsideGate(
             broker=broker,
@@ -40,6 +49,7 @@ class OutsideDesk:
             holder=agent_process(caller, broker.clock.now()),
             requester=requester_of(None, settings),
             takes_edits=takes_edits,
+            unmatched=_refusal(untrusted) if untrusted else "",
         )
 
     def close(self) -> None:
@@ -49,14 +59,18 @@ class OutsideDesk:
             broker.store.close()
         self._brokers.clear()
 
-    def _settings_of(self, directory: str) -> Settings:
+    def _settings_of(self, directory: str, *, chosen: bool) -> tuple[Settings, str]:
+        """What the files say, and the project's file where it does not count."""
         from signoff.config.files import find_project, user_file
+        from signoff.config.settings import no_settings
 
-        stamps = tuple(_stamp(file) for file in (find_project(directory), user_file()))
+        file = find_project(directory)
+        stamps = (*map(_stamp, (file, user_file())), chosen or file is None or is_trusted(file))
         known = self._settings.get(directory)
         if known is None or known[0] != stamps:
-            known = self._settings[directory] = (stamps, settings_for(None, directory=directory))
-        return known[1]
+            made = settings_for(None, directory=directory) if stamps[-1] else no_settings(os.path.dirname(file or ""))
+            known = self._settings[directory] = (stamps, made)
+        return known[1], "" if stamps[-1] else str(file)
 
     def _broker(self, store: str | None, settings: Settings) -> Broker:
         from signoff.broker import Broker
@@ -69,6 +83,10 @@ class OutsideDesk:
             self._kept.append(settings)
             broker = self._brokers[key] = Broker(chosen.open(), people=roles_of(settings), signer=Keys())
         return broker
+
+
+def _refusal(file: str) -> str:
+    return UNTRUSTED.format(file=file, directory=shlex.quote(os.path.dirname(file)))
 
 
 def _stamp(file: str | None) -> tuple[object, ...]:

@@ -1,0 +1,98 @@
+"""Which projects' files their user has looked at. A hook for everything a user does goes by no others.
+
+A repository that was cloned a moment ago brings its own `signoff.yaml`. It could allow everything, or name a store
+whose approvals somebody else writes. So a file counts once the user has trusted it, as it was then.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
+
+from signoff.errors import WrongUse
+from signoff.store.place import state_root
+
+TRUSTED = "trusted.json"
+"""In the state directory: the digest of each trusted file, by its path."""
+_LARGEST = 4 * 1024 * 1024
+
+
+def is_trusted(file: str) -> bool:
+    """Whether the user has trusted this file as it is now."""
+    try:
+        text = Path(file).read_bytes()
+    except OSError:
+        return False
+    return _trusted().get(os.path.realpath(file)) == _digest(text)
+
+
+def trust(file: str) -> bool:
+    """Trust a file as it is now; whether that is new. Raises `WrongUse` where it cannot be written down."""
+    root = state_root()
+    if root is None:
+        raise WrongUse("there is no home directory to write down what you trust: set HOME or XDG_STATE_HOME")
+    try:
+        found, known = _digest(Path(file).read_bytes()), _trusted()
+        if known.get(os.path.realpath(file)) == found:
+            return False
+        _write(root, known | {os.path.realpath(file): found})
+    except OSError as error:
+        raise WrongUse(f"what you trust cannot be written to {root / TRUSTED}: {error.strerror or error}") from error
+    return True
+
+
+def distrust(file: str) -> bool:
+    """Go by a file no longer; whether it was trusted. Raises `WrongUse` where it cannot be written down."""
+    root, known = state_root(), _trusted()
+    if root is None or known.pop(os.path.realpath(file), None) is None:
+        return False
+    try:
+        _write(root, known)
+    except OSError as error:
+        raise WrongUse(f"what you trust cannot be written to {root / TRUSTED}: {error.strerror or error}") from error
+    return True
+
+
+def keep_trust(file: str, before: str, after: str) -> None:
+    """After signoff itself has changed a file: where it was trusted as it was, it is trusted as it is."""
+    known, path, root = _trusted(), os.path.realpath(file), state_root()
+    if root is not None and known.get(path) == _digest(before.encode()):
+        with suppress(OSError):  # then the user is asked to trust it again
+            _write(root, known | {path: _digest(after.encode())})
+
+
+def _digest(text: bytes) -> str:
+    return sha256(text).hexdigest()
+
+
+def _trusted() -> dict[str, str]:
+    """What is written down. A file that cannot be read trusts nothing."""
+    root = state_root()
+    if root is None:
+        return {}
+    try:
+        with (root / TRUSTED).open("rb") as file:
+            owner = os.fstat(file.fileno()).st_uid
+            if hasattr(os, "getuid") and owner not in (os.getuid(), 0):
+                return {}
+            found: Any = json.loads(file.read(_LARGEST))
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {str(path): str(digest) for path, digest in cast("dict[Any, Any]", found).items()}
+
+
+def _write(root: Path, trusted: dict[str, str]) -> None:
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = root / f"{TRUSTED}.{os.getpid()}"
+    with suppress(FileNotFoundError):
+        temporary.unlink()
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(trusted, file, indent=1)
+    temporary.replace(root / TRUSTED)
