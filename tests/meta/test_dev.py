@@ -67,7 +67,7 @@ def dev(project: Path, *arguments: str, **settings: str) -> subprocess.Completed
 def environment(project: Path, settings: Mapping[str, str]) -> dict[str, str]:
     (project / "tmp").mkdir(exist_ok=True)
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHON", "SIGNOFF_TEST_PROFILE")}
-    return {**kept, "TMPDIR": str(project / "tmp"), **settings}
+    return {**kept, "TMPDIR": str(project / "tmp"), "SIGNOFF_TEST_BROWSER": "none", **settings}
 
 
 def left_behind(project: Path) -> list[str]:
@@ -99,6 +99,23 @@ def test_the_exit_code_is_that_of_the_suite_and_of_the_checks(
     assert done.returncode == code
     assert "suite: -m pytest" in done.stdout
     assert left_behind(project) == []
+
+
+@pytest.mark.parametrize(("user", "installs"), [("0", True), ("1000", False)])
+def test_a_browser_is_installed_where_it_may_be(project: Path, user: str, installs: bool) -> None:
+    programs = project / "system"
+    programs.mkdir()
+    for name in ("sh", "dirname", "cksum", "cat", "find", "sort", "mktemp", "rm", "basename"):
+        (programs / name).symlink_to(shutil.which(name) or name)
+    for name, does in {"id": f"echo {user}", "apt-get": 'echo "apt-get $*" >>called'}.items():
+        (programs / name).write_text(f"#!/bin/sh\n{does}\n")
+        (programs / name).chmod(0o755)
+    done = dev(project, "test", PATH=str(programs), SIGNOFF_TEST_BROWSER="")
+    assert done.returncode == 0, done.stderr
+    assert ("installing Chromium" in done.stderr) == installs
+    called = (project / "called").read_text().splitlines() if installs else []
+    assert called == (["apt-get update", "apt-get install -y --no-install-recommends chromium"] if installs else [])
+    assert (project / "called").exists() == installs
 
 
 def test_what_the_checks_found_is_printed_after_the_suite(project: Path) -> None:
