@@ -115,6 +115,8 @@ class Onlooking:
     """How the run that waits for it stands; empty where there is none."""
     hindrance: str = ""
     """Why that run cannot go on here; not yet safe to show."""
+    runs_agents: bool = False
+    """Whether agents are run here, so that the one that made the call can be asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +167,7 @@ class CardPage:
     then_role: str
     can_edit: bool
     can_remember: bool
+    can_ask_agent: bool
     halted: bool
     run_word: str
     hindrance: str
@@ -192,6 +195,7 @@ async def card_page(state: ServerState, identity: Identity, request_id: str) -> 
         halted=bool(await broker.switch.state()),
         run_word=run_word,
         hindrance=hindrance,
+        runs_agents=state.runs is not None,
     )
     # A large call keeps nobody else waiting.
     return await asyncio.to_thread(made_page, request, comments, identity, around)
@@ -279,6 +283,7 @@ def made_page(request: ApprovalRequest, comments: Sequence[Comment], identity: I
         then_role=then_role,
         can_edit=can_edit,
         can_remember=is_open and around.remembers and may_keep and not request.requirement.irreversible,
+        can_ask_agent=is_open and bool(request.run) and around.runs_agents,
         halted=around.halted,
         run_word=around.run_word,
         hindrance=safe_text(around.hindrance),

@@ -1051,13 +1051,13 @@ document.addEventListener("submit", async (event) => {
     const kind = event.submitter?.value ?? "note";
     const text = form.elements.text.value.trim();
     if (!text) { form.elements.text.focus(); return; }
-    const body = { text, kind };
+    const body = kind === "agent" ? { text, kind: "question", agent: true } : { text, kind };
     if (kind === "answer") body.answers = form.elements.answers.value;
     if (await trying(() => api("POST", at(cardId(), "/comments"), body)) === undefined) return;
     form.elements.text.value = "";
     answerTo("");
     await refreshCard();
-    say({ question: texts.asked, answer: texts.answered }[kind] ?? texts.noted);
+    say({ question: texts.asked, agent: texts.asked, answer: texts.answered }[kind] ?? texts.noted);
   } else if (form.dataset.form === "assign") {
     const done = await trying(() => api("POST", at(cardId(), "/assign"), { to: form.elements.to.value.trim() }));
     if (done === undefined) return;
