@@ -56,6 +56,10 @@ def test_it_is_written_with_yes_and_nothing_else_changes(desk: Desk, file: Path,
     explained = desk.run("policy", "explain", "--tool", "pay", "--args", '{"to":"ana","amount":250,"currency":"EUR"}')
     assert explained.out.startswith("allow: ")
     assert desk.request(one).state == "pending"
+    [told] = [
+        json.loads(line) for line in desk.run("audit", "log", "--json").out.splitlines() if "rule written" in line
+    ]
+    assert told["body"]["file"] == str(file) and told["body"]["via"] == "command" and told["request"] == one
     again = desk.run("policy", "add", one, "--yes")
     assert again.code == 1
     assert again.err == wording()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -78,6 +80,7 @@ def add(
     is_written = chosen is not None and (yes or (is_asked and _is_meant(found.file)))
     if chosen is not None and is_written:
         write_rule(settings, chosen)
+        with_broker(store, policy, partial(_record, found=found, rule=chosen, file=os.path.abspath(found.file)))
     if as_json:
         from signoff.cli.terminal_text import as_json as json_line
 
@@ -87,6 +90,14 @@ def add(
             click.echo(line, err=not is_written)
     if not found.offered or (is_asked and not is_written):
         sys.exit(FAILED)
+
+
+async def _record(broker: Broker, settings: Settings, *, found: RuleOffers, rule: RuleOffer, file: str) -> None:
+    from signoff.cli.approval_desk import VIA
+    from signoff.wiring.make_rule import record_rule
+
+    text = _safe(found, rule.proposal.text)
+    await record_rule(broker, settings, found.request, text, rule.digest, file=file, via=VIA)
 
 
 def _chosen(found: RuleOffers, which: str | None) -> RuleOffer:

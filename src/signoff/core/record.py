@@ -56,7 +56,7 @@ KINDS: Mapping[str, str] = {
     "run ended": "a run is done, failed or was cancelled",
     "access given": "a link, a session or a token was made for somebody",
     "access revoked": "a link, a session or a token was revoked",
-    "rule written": "a rule was written to the policy file by the server: who had it written, and what it says",
+    "rule written": "signoff wrote a rule to the policy file: who had it written, and what it says",
     "halted": "somebody pulled the kill switch",
     "unhalted": "somebody let things run again",
 }

@@ -11,8 +11,8 @@ import difflib
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -23,11 +23,12 @@ from signoff.config.files import check_owner, from_here, text_of
 from signoff.config.rule_insertion import Added, add_rule, lines_of, policy_in_text
 from signoff.core.call import Call
 from signoff.core.grant import Grant
+from signoff.core.people import Actor
 from signoff.core.quorum import who
 from signoff.core.request import ApprovalRequest
 from signoff.core.safe import safe_text
 from signoff.core.verdict import Effect, Verdict
-from signoff.errors import PolicyError, WrongUse
+from signoff.errors import PolicyError, StoreError, WrongUse
 from signoff.links import followed
 from signoff.policy.call_paths import Facts, path_texts
 from signoff.policy.engine import LONGEST_PATH, Policy
@@ -37,7 +38,7 @@ from signoff.policy.lint import Problem
 from signoff.policy.match_result import Truth
 from signoff.policy.policy_text import layers_of, read_written
 from signoff.policy.proposal import Proposal, proposals
-from signoff.wiring.project import lock_of
+from signoff.wiring.project import lock_of, requester_of
 from signoff.wiring.project_trust import keep_trust
 from signoff.wiring.stores import open_broker
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
 
+TERMINAL = "terminal"
 _NUMBERED = re.compile(r"rule-\d+")
 _WORD = re.compile(r"[\w./:-]+")
 _DOES = {Effect.ALLOW: "allows", Effect.ASK: "asks about", Effect.DENY: "denies"}
@@ -138,7 +140,28 @@ def rule_drafts(store: str | None, policy: str | None, request: ApprovalRequest)
     """What whoever is asked about a call is shown where they want a rule of it, in the project that is meant here."""
     broker, settings = open_broker(store, policy)
     with closing(broker.store):
-        return asyncio.run(drafts_of(broker, settings, request))
+        found = asyncio.run(drafts_of(broker, settings, request))
+
+    def written(draft: RuleDraft) -> None:
+        draft.write()
+        broker, settings = open_broker(store, policy)
+        with closing(broker.store):
+            asyncio.run(
+                record_rule(
+                    broker, settings, request, draft.text, draft.digest, file=os.path.abspath(found.file), via=TERMINAL
+                )
+            )
+
+    return replace(found, drafts=tuple(replace(one, write=partial(written, one)) for one in found.drafts))
+
+
+async def record_rule(
+    broker: Broker, settings: Settings, request: ApprovalRequest, text: str, digest: str, *, file: str, via: str
+) -> None:
+    """Have it on record that whoever works here wrote a rule. The file says so too, where the store cannot."""
+    by = Actor(name=requester_of(None, settings), via=via)
+    with suppress(StoreError):
+        await broker.policies.written(by=by, file=file, digest=digest, text=text, request=request.id)
 
 
 async def drafts_of(broker: Broker, settings: Settings, request: ApprovalRequest) -> RuleDrafts:
