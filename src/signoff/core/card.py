@@ -20,7 +20,7 @@ from signoff.core.moment import Zone, ahead, in_utc, moment_text
 from signoff.core.offer import may_be_remembered, offers
 from signoff.core.preview import Preview, marked_lines, read_diff, unified_diff
 from signoff.core.redact import Redactor
-from signoff.core.request import ApprovalRequest
+from signoff.core.request import CARD, ApprovalRequest
 from signoff.core.request_context import MOST_ANSWERS, NO_TALLY, PastCall, Tally, shortened
 from signoff.core.request_status import without_answer
 from signoff.core.summary import summary_of
@@ -160,6 +160,14 @@ class Card:
     def is_long(self) -> bool:
         """Whether part of it may stand behind a button, which has to be opened before it can be approved."""
         return any(one.long for one in (*self.args, *self.details))
+
+
+def shown_card(request: ApprovalRequest) -> Card:
+    """The card as anybody is shown it, made once for a request as it stands. Raises as `card_for` does."""
+    kept: Card | None = request.__dict__.get(CARD)
+    if kept is None:
+        kept = request.__dict__[CARD] = card_for(request)
+    return kept
 
 
 def card_for(

@@ -19,6 +19,9 @@ from signoff.core.values import cached
 from signoff.core.verdict import ANYONE, Requirement, Verdict
 from signoff.core.vote import Vote
 
+CARD = "_card"
+"""Where `core.card.shown_card` keeps a request's card: it is made once for each state that the request is in."""
+
 
 class State(StrEnum):
     """Where a request stands. `lifecycle.TABLE` says which event leads where."""
@@ -139,6 +142,7 @@ class ApprovalRequest:
         """A copy with other values in some fields: `dataclasses.replace`, several times faster."""
         request = object.__new__(type(self))
         request.__dict__.update(self.__dict__)
+        request.__dict__.pop(CARD, None)
         if "decision" in fields or "args" in fields:
             request.__dict__.pop("args_digest", None)
         request.__dict__.update(fields)

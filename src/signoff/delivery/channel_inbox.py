@@ -47,11 +47,15 @@ class StoreInbox:
 
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
         """Take an answer; raises as `ports.Inbox.answer` says."""
+        return await self.answer_read(await self.broker.get(request_id), decision)
+
+    async def answer_read(self, request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalRequest:
+        """As `answer`, of a request that was read a moment ago. Whether the answer counts, the store decides."""
         by = self._who(decision.by)
         try:
-            return await self.take(await self.broker.get(request_id), decision, by)
+            return await self.take(request, decision, by)
         except AlreadySettled as late:
-            raise self._safe(late, await self.broker.get(request_id)) from late
+            raise self._safe(late, await self.broker.get(request.id)) from late
 
     async def problems(self, request_id: str, args: Mapping[str, Any]) -> Sequence[str]:
         """Why other arguments could not be run instead, as they may be shown; nothing is answered.

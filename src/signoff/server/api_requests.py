@@ -83,7 +83,8 @@ async def found(visit: Visit[Any, Any]) -> ApprovalRequest:
 async def seen(visit: Visit[Any, Any], request: ApprovalRequest) -> RequestView:
     """A request as whoever asks may see it."""
     by = visit.identity.actor
-    return view_of(request, by.name, read=await visit.state.inbox.has_opened(request.id, by))
+    view = view_of(request, by.name)
+    return view.model_copy(update={"read": await visit.state.inbox.has_opened(request.id, by)}) if view.long else view
 
 
 async def list_requests(visit: Visit[RequestQuery, Nothing]) -> RequestPage:

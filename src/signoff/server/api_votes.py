@@ -199,7 +199,7 @@ async def _voted(
             raise ProblemRaised(409, "args-changed", "the arguments are not those that you were shown: read them again")
         if approved:
             decided = ApprovalDecision(approved=True, edited_args=edited) if body.as_voted else None
-            await _refuse_unread(state, identity, request.changed_to(decision=decided))
+            await _refuse_unread(state, identity, request.changed_to(decision=decided) if decided else request)
         _refuse_program(state, by, request, approved=approved, remembers=body.remember is not None)
     decision, remembered = ApprovalDecision(approved=approved, by=by, note=body.note, edited_args=edited), ""
     if body.remember is not None:
@@ -213,7 +213,7 @@ async def _voted(
             raise ProblemRaised(
                 409, "offer-changed", f"this would be remembered by now, and was not shown: {remembered}"
             )
-    return await state.inbox.answer(request.id, decision), remembered
+    return await state.inbox.answer_read(request, decision), remembered
 
 
 def _as_voted(request: ApprovalRequest, body: VoteBody) -> Mapping[str, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from pydantic import Field
 
-from signoff.core.card import Card, card_for
+from signoff.core.card import Card, card_for, shown_card
 from signoff.core.inbox_row import Item
 from signoff.core.quorum import approvers
 from signoff.core.redact import redact
@@ -72,7 +73,7 @@ class RequestView(ApiModel):
     args: dict[str, Any] | None = Field(description="As they would run, secrets masked; null: they cannot be shown.")
     args_digest: str = Field(description="What a vote is for; empty: it cannot be approved.")
     long: bool = Field(description="Whether it has to be read whole before it can be approved.")
-    read: bool = Field(description="Whether whoever asks has said that they did: `POST …/read`.")
+    read: bool = Field(description="Whether whoever asks has said that they read a long one: `POST …/read`.")
     card: dict[str, Any] | None = Field(description="What people are shown; null: it cannot be shown, nor approved.")
     args_schema: dict[str, Any] | None = Field(description="JSON Schema of the arguments.")
     problem: str
@@ -126,9 +127,20 @@ def row_of(item: Item) -> RequestRow:
 def card_of(request: ApprovalRequest, viewer: str = "") -> tuple[Card | None, str]:
     """The card, or why there can be none: then it cannot be approved either."""
     try:
-        return card_for(request, viewer=viewer), ""
+        return card_for(request, viewer=viewer) if viewer else shown_card(request), ""
     except CannotCanonicalise as error:
         return None, f"this call cannot be shown, so it cannot be approved: {visible(str(error))}"
+
+
+def _plain(value: Any) -> Any:
+    """As `dataclasses.asdict`, which copies each text."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in cast("Sequence[Any]", value)]
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in cast("Mapping[str, Any]", value).items()}
+    if is_dataclass(value):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    return value
 
 
 def args_digest_of(request: ApprovalRequest) -> str:
@@ -139,8 +151,8 @@ def args_digest_of(request: ApprovalRequest) -> str:
         return ""
 
 
-def view_of(request: ApprovalRequest, viewer: str = "", *, read: bool = False) -> RequestView:
-    """The whole request, safe to send. `read`: whether the viewer has read all of a long one."""
+def view_of(request: ApprovalRequest, viewer: str = "") -> RequestView:
+    """The whole request, safe to send. Whether the viewer has read all of a long one is for whoever knows."""
     card, problem = card_of(request, viewer)
     status = status_of(request)
     return RequestView(
@@ -153,8 +165,8 @@ def view_of(request: ApprovalRequest, viewer: str = "", *, read: bool = False) -
         args=dict(redact(request.effective_args, secrets=request.secrets).args) if card is not None else None,
         args_digest=args_digest_of(request),
         long=card is not None and card.is_long,
-        read=read,
-        card=asdict(card) if card is not None else None,
+        read=False,
+        card=_plain(card) if card is not None else None,
         args_schema=dict(request.schema) if request.schema is not None else None,
         problem=problem,
         role=visible(request.requirement.role) if request.requirement.role is not None else None,

@@ -44,14 +44,14 @@ async def checked_answer(
 
 def refuse_unseen(request: ApprovalRequest) -> None:
     """Raise `EditRefused` for a call of which something cannot be shown."""
-    from signoff.core.card import card_for
+    from signoff.core.card import shown_card
 
     if request.call is not None and request.call.unreadable:
         raise EditRefused(
             tuple(f"{visible(what)} cannot be shown, so not approved" for what in request.call.unreadable)
         )
     try:
-        card_for(request)
+        shown_card(request)
     except CannotCanonicalise as error:
         raise EditRefused((f"the call cannot be shown, so not approved: {visible(str(error))}",)) from error
 
