@@ -1,9 +1,9 @@
 """How a person is reached: one card, drawn by every channel in its own way.
 
 Ready-made: the approvers of the terminal, of its full screen, of nobody and of a script, and `DiscordApprovals`.
-For a program that answers requests itself, `open_inbox`. For a channel of your own: `Channel`, what it is given to
-show (`Notice`: `Asked`, `RunResult`), the `Inbox` it answers through, and what runs it, a `Reconciler` with a `Route`
-for each channel. Each loads what it needs only when it is used.
+For a program that answers requests itself, `open_inbox`; for an application behind AG-UI, `take_interrupts`. For a
+channel of your own: `Channel`, what it is given to show (`Notice`: `Asked`, `RunResult`), the `Inbox` it answers
+through, and what runs it, a `Reconciler` with a `Route` for each channel. Each loads what it needs when it is used.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # some are above this package: they are public here, as users
     from signoff.core.visible import is_clean as is_clean
     from signoff.delivery import Reconciler as Reconciler
     from signoff.delivery import Route as Route
+    from signoff.gate.ag_ui_votes import take_interrupts as take_interrupts
     from signoff.ports import Channel as Channel
     from signoff.ports import Inbox as Inbox
     from signoff.wiring.discord import DiscordApprovals as DiscordApprovals
@@ -47,6 +48,7 @@ _HOMES = {
     "outcome_text": "channels.outcome",
     "result_text": "channels.outcome",
     "scripted_approver": "channels.approvers",
+    "take_interrupts": "gate.ag_ui_votes",
     "terminal_approver": "channels.approvers",
     "tui_approver": "channels.approvers",
 }

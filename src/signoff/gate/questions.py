@@ -195,7 +195,8 @@ class Questions:
         """The newest request about a call.
 
         A resumed call whose history was rewritten, or put into another conversation, may have lost its place. Then a
-        request about the same call id and arguments speaks against it: neither a no nor a spent approval is lost.
+        request about the same call id and arguments, or one that was approved with these arguments, speaks about it:
+        neither a no nor a spent approval is lost.
         """
         # A request that was settled when the run was resumed: if anything became of it since, its claim will say so.
         saver = self.level.saver
@@ -207,8 +208,7 @@ class Questions:
         if self.is_new(ctx):
             return None
         for request in reversed(await self.gate.broker.of_conversation(call.conversation_id)):
-            same = request.call is not None and request.call.call_id == call.call_id
-            if same and request.call is not None and request.call.fingerprint == call.fingerprint:
+            if _is_about(request, call):
                 spoken = request.state not in (*OPEN, State.APPROVED, State.CANCELLED)
                 return request if spoken or ctx.tool_call_approved else None
         return None
@@ -311,3 +311,11 @@ async def wait_for_answers(gate: Gate, requests: Sequence[ApprovalRequest]) -> M
             raise failure
     settled = [await attended.now(request.id) for request in requests]
     return {request.id: request for request in settled if request.state not in OPEN}
+
+
+def _is_about(request: ApprovalRequest, call: Call) -> bool:
+    """Whether a request is about the call with this id, with the arguments that it was asked or approved with."""
+    asked = request.call
+    if asked is None or asked.call_id != call.call_id or asked.tool != call.tool:
+        return False
+    return asked.fingerprint == call.fingerprint or request.args_digest == call.args_digest

@@ -17,9 +17,10 @@ from signoff.outside.hook_hosts import HOSTS
 from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import OutsideGate
 from signoff.outside.strict_json import MOST_BYTES, read_object
-from signoff.wiring import hook_launcher
 from signoff.wiring.outside_desk import OutsideDesk
 
+LARGEST_EVENT = 16 * MOST_BYTES
+"""Of an event: what a tool gave may be long. A call that is to be judged is much shorter."""
 PROJECT_VARIABLES = {"claude-code": "CLAUDE_PROJECT_DIR", "gemini": "GEMINI_PROJECT_DIR"}
 """Where each agent says which project it works in. Not the directory a call is made in: the agent moves that itself."""
 
@@ -69,7 +70,7 @@ class HookDesk:
         host = HOSTS.get(options.agent)
         if host is None:
             raise WrongUse(f"no hook for {options.agent!r}; there are: {', '.join(HOSTS)}")
-        told = read_object(text, what="the event", most=hook_launcher.MOST_BYTES)
+        told = read_object(text, what="the event", most=LARGEST_EVENT)
         event = host.read(told)
         if event.moment is HookMoment.BEFORE and len(text) > MOST_BYTES:
             raise ValueError(f"the call is larger than {MOST_BYTES} bytes")

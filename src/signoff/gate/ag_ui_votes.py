@@ -1,0 +1,96 @@
+"""AG-UI: what a client sends to go on after an interrupt, taken as votes of whoever is signed in.
+
+PydanticAI's adapter makes an interrupt of each call that waits, and takes the client's word for the answer. The gate
+does not: a call runs if the store says that it was approved. So the answers are put into the store first, as votes of
+the person that the application has signed in; whether they are enough, the policy says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from pydantic_ai.tools import DeferredToolResults, ToolApproved
+
+from signoff.core.decision import ApprovalDecision
+from signoff.core.people import Actor
+from signoff.errors import AlreadySettled, UnknownRequest, WrongUse
+from signoff.gate.capability import Signoff
+
+PREFIX = "int-"
+"""What PydanticAI puts before the id of a call to name an interrupt."""
+CANCELLED = "cancelled"
+
+
+class InterruptedRun(Protocol):
+    """What an AG-UI client sends: `ag_ui.core.RunAgentInput`."""
+
+    @property
+    def thread_id(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    call_id: str
+    decision: ApprovalDecision
+
+
+async def take_interrupts(signoff: Signoff[Any], run_input: InterruptedRun, *, by: Actor) -> DeferredToolResults | None:
+    """Take the answers in an AG-UI request as votes of `by`, and give what the adapter is to run the agent with.
+
+    `by` is whoever your application has signed in; nothing that the client says about itself counts. A request that
+    somebody else has decided meanwhile stays as it is. A run whose calls need more votes is interrupted again. None:
+    there is no answer in the request.
+
+    Raises `WrongUse` for what is no answer, before anything is taken; `UnknownRequest` where no such call of this
+    thread was asked about, `NotEntitled` if this answer does not count, and `EditRefused` if edited arguments do not
+    fit.
+    """
+    entries = [_read(one) for one in cast("Sequence[Any]", getattr(run_input, "resume", None) or ())]
+    if not entries:
+        return None
+    asked = {one.tool_call_id: one for one in await signoff.requests_of(run_input.thread_id)}
+    for entry in entries:
+        if entry.call_id not in asked:
+            raise UnknownRequest(f"no call {entry.call_id!r} of this thread was asked about")
+    results = DeferredToolResults()
+    for entry in entries:
+        request = asked[entry.call_id]
+        try:
+            request = await signoff.answer(request.id, entry.decision, by=by)
+        except AlreadySettled:
+            request = next(one for one in await signoff.requests_of(run_input.thread_id) if one.id == request.id)
+        # Whether it was approved, the gate reads in the store; what it has to be told is with which arguments.
+        edited = request.decision.edited_args if request.decision is not None else None
+        results.approvals[entry.call_id] = ToolApproved(override_args=dict(edited) if edited is not None else None)
+    return results
+
+
+def _read(entry: Any) -> _Entry:
+    """One answer. It says yes only where it says so in as many words."""
+    name = str(entry.interrupt_id)
+    if not name.startswith(PREFIX):
+        raise WrongUse(f"the interrupt {name!r} is none of ours: its id does not begin with {PREFIX!r}")
+    call_id = name.removeprefix(PREFIX)
+    if entry.status == CANCELLED:
+        return _Entry(call_id, ApprovalDecision(approved=False, note="cancelled by the user"))
+    payload: object = entry.payload
+    if not isinstance(payload, Mapping):
+        raise WrongUse(f"the answer to the interrupt {name!r} should be an object with `approved`")
+    said = cast("Mapping[str, Any]", payload)
+    approved, edited, reason = said.get("approved"), said.get("editedArgs"), said.get("reason")
+    if not isinstance(approved, bool):
+        raise WrongUse(f"the answer to the interrupt {name!r} should say `approved`: true or false")
+    if edited is not None and not isinstance(edited, dict):
+        raise WrongUse(f"`editedArgs` in the answer to the interrupt {name!r} should be an object")
+    if reason is not None and not isinstance(reason, str):
+        raise WrongUse(f"`reason` in the answer to the interrupt {name!r} should be a text")
+    return _Entry(
+        call_id,
+        ApprovalDecision(
+            approved=approved,
+            note=reason or "",
+            edited_args=cast("dict[str, Any]", edited) if approved and edited is not None else None,
+        ),
+    )
