@@ -50,7 +50,7 @@ async def main() -> None:
     else:
         handle = await DBOS.retrieve_workflow_async("w1")
     if act != "wait":
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(110):
             while not (waiting := await signoff.pending()):
                 await asyncio.sleep(0.02)
         print(*(one.id for one in waiting), flush=True)

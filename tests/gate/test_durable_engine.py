@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from tests import start
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("dbos") is None, reason="no DBOS here: .venv/bin/uv pip install dbos brings it"
-)
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(
+        importlib.util.find_spec("dbos") is None, reason="no DBOS here: .venv/bin/uv pip install dbos brings it"
+    ),
+]
 PROGRAM = Path(__file__).with_name("dbos_program.py")
 
 
