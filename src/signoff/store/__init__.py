@@ -1,1 +1,1 @@
-"""Where requests and remembered decisions are kept. One adapter a file, each behind a port of `signoff.ports`."""
+"""Where requests and grants are kept. One adapter a file, each behind a port of `signoff.ports`."""
