@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from signoff.core.values import Changeable
+from signoff.core.visible import is_clean
 
 VALID_FOR = timedelta(hours=1)
 """How long an approval may be consumed. It is judged again when it is, so this is only for agents that never come."""
@@ -15,6 +16,10 @@ OUTCOME_WITHIN = timedelta(hours=1)
 UPDATES_KEPT = timedelta(days=7)
 HOLDER = "aap:"
 """What the holder of a claim begins with where an agent elsewhere has it; then comes the id of the request there."""
+
+LONGEST_NAME = 100
+_NOT_IN_NAMES = frozenset(":>*?[]")
+"""They mean something where rules name workers."""
 
 
 class AapStatus(StrEnum):
@@ -150,3 +155,12 @@ class AapInstance(Changeable):
     def worker(self) -> str:
         """What stands for it where a worker is named: no worker is called so, and no other instance is."""
         return f"aap:{self.name}:{self.id[:8]}"
+
+
+def name_problem(name: str) -> str:
+    """What an instance needs to be called instead; empty where it can be called so."""
+    if not 1 <= len(name) <= LONGEST_NAME:
+        return f"a name of 1 to {LONGEST_NAME} characters"
+    if name != name.strip() or not is_clean(name) or not _NOT_IN_NAMES.isdisjoint(name):
+        return f"a name without hidden characters, blanks at its ends, or any of {' '.join(sorted(_NOT_IN_NAMES))}"
+    return ""
