@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import sha256
+from typing import Any
 from uuid import UUID, uuid4
 from weakref import WeakValueDictionary
 
@@ -247,7 +248,7 @@ class AapApi:
         """Until it is settled, its time or the wait is over, or the server is about to end."""
         broker = self.state.broker
         until = min(broker.clock.now() + min(wait, LONGEST_WAIT), row.deadline)
-        tasks = [
+        tasks: list[asyncio.Future[Any]] = [
             asyncio.ensure_future(broker.wait(row.request)),
             asyncio.ensure_future(broker.clock.sleep_until(until)),
             asyncio.ensure_future(self.state.stopping.wait()),

@@ -175,10 +175,11 @@ def request_text(row: AapRequest) -> str:
         if decision.expires_at is not None:
             own["decision"]["expires_at"] = stamp(decision.expires_at)
     if row.consumed_at is not None:
-        own["consumption"] = {"consumed_at": stamp(row.consumed_at)}
+        consumption: dict[str, Any] = {"consumed_at": stamp(row.consumed_at)}
         if (told := row.outcome) is not None:
             outcome = {"status": "succeeded" if told.succeeded else "failed", "reported_at": stamp(told.at)}
-            own["consumption"]["outcome"] = {**outcome, "note": told.note} if told.note else outcome
+            consumption["outcome"] = {**outcome, "note": told.note} if told.note else outcome
+        own["consumption"] = consumption
     # An object that has fields, without the bracket at its end; none of its fields is called as one of ours.
     return f"{row.body.rstrip()[:-1]}, {json.dumps(own)[1:]}"
 
