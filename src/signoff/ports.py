@@ -397,8 +397,12 @@ class AapInstances(Protocol):
 
     def put(self, instance: AapInstance) -> None: ...
 
-    def all(self) -> Sequence[AapInstance]:
+    def all(self, *, revoked: bool = True) -> Sequence[AapInstance]:
         """In the order they were made."""
+        ...
+
+    def forget(self, before: datetime) -> None:
+        """Drop those that were revoked before this moment."""
         ...
 
 

@@ -70,3 +70,8 @@ async def test_instances_come_back_as_they_were_in_the_order_they_were_made(stor
     assert await store.read(lambda tx: tx.aap_instances.by_key("cron", "made-once")) == rows[2]
     assert await store.read(lambda tx: tx.aap_instances.by_key("", "")) is None
     assert await store.read(lambda tx: tx.aap_instances.get("nobody")) is None
+    assert list(await store.read(lambda tx: tx.aap_instances.all(revoked=False))) == [rows[0], rows[2]]
+    await store.write("forget", lambda tx: tx.aap_instances.forget(at(5)))
+    assert list(await store.read(lambda tx: tx.aap_instances.all())) == rows
+    await store.write("forget", lambda tx: tx.aap_instances.forget(at(6)))
+    assert list(await store.read(lambda tx: tx.aap_instances.all())) == [rows[0], rows[2]]

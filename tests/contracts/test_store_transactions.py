@@ -79,12 +79,13 @@ def change_everything(tx: Transaction) -> None:
     tx.aap_requests.put(samples.aap_request(2, decision=samples.AAP_APPROVED))
     tx.aap_requests.forget(samples.at(50))
     tx.aap_instances.put(samples.aap_instance(1, provisioner="cron", key="made-1"))
+    tx.aap_instances.forget(samples.at(50))
     tx.settings.put("new", "x")
     tx.settings.put("name", "other")
     tx.settings.put("dropped", None)
 
 
-CHANGES = 33
+CHANGES = 34
 """How many there are."""
 
 
@@ -104,6 +105,8 @@ def prepare(tx: Transaction) -> None:
     tx.replies.put("ana", "first", KeptReply("sent", 201, "é"), samples.at(1))
     tx.aap_requests.put(samples.aap_request(2))
     tx.aap_requests.put(samples.aap_request(3, decision=samples.AAP_APPROVED))
+    tx.aap_instances.put(samples.aap_instance(2, revoked_at=samples.NOON))
+    tx.aap_instances.put(samples.aap_instance(3))
     tx.settings.put("name", "value")
     tx.settings.put("dropped", "value")
 

@@ -436,6 +436,10 @@ async def test_a_name_is_no_identity(desk: AapDesk) -> None:
     desk.file.write_text(RULES + "  - allow: {tool: deploy, worker: release}\n")
     agent = await desk.instance("release")
     assert (await agent.ask({**REFUND, "tool": "deploy"}))["status"] == "pending"
+    desk.file.write_text(RULES + "  - allow: {tool: deploy, worker: 'aap:*'}\n")
+    assert (await agent.ask({**REFUND, "tool": "deploy"}))["status"] == "approved", (
+        "unless a rule means agents elsewhere"
+    )
 
 
 # --- what is not taken ---

@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from signoff.policy.layers import Layers
 
 KEPT = timedelta(days=30)
-"""How long a call that is decided is found again; the protocol wants seven days."""
+"""How long a call that is decided is found again, and an instance that was revoked; the protocol wants seven days."""
+CHECKED_EVERY = timedelta(minutes=1)
+"""How often it is looked for instances whose key was revoked or expired by itself: they get in no longer anyway."""
 WITHDRAWN = "the agent withdrew it"
 TOO_LATE = "nobody answered before the agent's time was up"
 _ENDINGS = {State.DENIED: AapStatus.DENIED, State.EXPIRED: AapStatus.EXPIRED, State.CANCELLED: AapStatus.CANCELLED}
@@ -66,6 +68,8 @@ class BrokerAap:
     def __init__(self, ledger: Ledger, policies: BrokerPolicies) -> None:
         self._ledger = ledger
         self._policies = policies
+        self._checked: datetime | None = None
+        """When the keys of all instances were last looked at."""
 
     # --- requests ---
 
@@ -246,6 +250,7 @@ class BrokerAap:
                 key=key,
                 asked=asked,
             )
+            tx.aap_instances.forget(now - KEPT)
             tx.access_keys.put(access)
             tx.aap_instances.put(made)
             tx.record.append([_about_key(made, "access given", now, by, journal.text(name))])
@@ -293,8 +298,10 @@ class BrokerAap:
         ledger = self._ledger
 
         def look(tx: Transaction) -> tuple[Sequence[str], list[str]]:
-            now = ledger.now()
-            closed = [one.id for one in tx.aap_instances.all() if one.revoked_at is None and _is_closed(tx, one, now)]
+            now, closed = ledger.now(), list[str]()
+            if self._checked is None or now - self._checked >= CHECKED_EVERY:
+                self._checked = now
+                closed = [one.id for one in tx.aap_instances.all(revoked=False) if _is_closed(tx, one, now)]
             return tx.aap_requests.due(now), closed
 
         due, closed = await ledger.store.read(look)

@@ -504,6 +504,8 @@ class MemoryAapInstances:
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
         self._all: dict[str, AapInstance] = {}
+        self._numbers: dict[str, int] = {}
+        """As of requests."""
 
     def get(self, instance_id: str) -> AapInstance | None:
         return self._all.get(instance_id)
@@ -513,10 +515,17 @@ class MemoryAapInstances:
         return next(found, None)
 
     def put(self, instance: AapInstance) -> None:
+        self._numbers.setdefault(instance.id, len(self._numbers))
         self._changes.set(self._all, instance.id, instance)
 
-    def all(self) -> Sequence[AapInstance]:
-        return list(self._all.values())
+    def all(self, *, revoked: bool = True) -> Sequence[AapInstance]:
+        found = [one for one in self._all.values() if revoked or one.revoked_at is None]
+        return sorted(found, key=lambda one: self._numbers[one.id])
+
+    def forget(self, before: datetime) -> None:
+        for one in list(self._all.values()):
+            if one.revoked_at is not None and one.revoked_at < before:
+                self._changes.drop(self._all, one.id)
 
 
 class MemoryPolicies:

@@ -452,8 +452,8 @@ select id from {s}aap_requests where stage = 'open' and deadline <= ? order by d
 delete from {s}aap_requests where stage <> 'open' and touched_at < ?
 
 -- name: put_aap_instance
-insert into {s}aap_instances (id, provisioner, key, body) values (?, ?, ?, ?)
-on conflict (id) do update set body = excluded.body
+insert into {s}aap_instances (id, provisioner, key, revoked_at, body) values (?, ?, ?, ?, ?)
+on conflict (id) do update set revoked_at = excluded.revoked_at, body = excluded.body
 
 -- name: aap_instance
 select body from {s}aap_instances where id = ?
@@ -463,6 +463,12 @@ select body from {s}aap_instances where provisioner = ? and key = ?
 
 -- name: aap_instances
 select body from {s}aap_instances order by nr
+
+-- name: living_aap_instances
+select body from {s}aap_instances where revoked_at is null order by nr
+
+-- name: drop_aap_instances
+delete from {s}aap_instances where revoked_at is not null and revoked_at < ?
 
 -- What stores of older schema versions held, for `signoff.store.carry`.
 -- name: requests_after

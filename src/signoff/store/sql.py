@@ -723,11 +723,15 @@ class SqlAapInstances:
         return None if body is None else load_aap_instance(body)
 
     def put(self, instance: AapInstance) -> None:
-        found_by = (kept(instance.id), kept(instance.provisioner), kept(instance.key))
+        found_by = (kept(instance.id), kept(instance.provisioner), kept(instance.key), micros(instance.revoked_at))
         self._sql.run("put_aap_instance", *found_by, dump_aap_instance(instance))
 
-    def all(self) -> Sequence[AapInstance]:
-        return [load_aap_instance(body) for (body,) in self._sql.rows("aap_instances")]
+    def all(self, *, revoked: bool = True) -> Sequence[AapInstance]:
+        rows = self._sql.rows("aap_instances" if revoked else "living_aap_instances")
+        return [load_aap_instance(body) for (body,) in rows]
+
+    def forget(self, before: datetime) -> None:
+        self._sql.run("drop_aap_instances", micros(before))
 
 
 class SqlSettings:

@@ -5,9 +5,11 @@ create table {s}aap_instances (
   id text collate "C" not null unique,
   provisioner text collate "C" not null,
   key text collate "C" not null,
+  revoked_at bigint,
   body text not null
 );
 create unique index aap_instances_key on {s}aap_instances (provisioner, key) where key <> '';
+create index aap_instances_revoked on {s}aap_instances (revoked_at) where revoked_at is not null;
 
 create table {s}aap_requests (
   nr bigint generated always as identity primary key,

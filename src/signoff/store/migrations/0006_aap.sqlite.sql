@@ -6,9 +6,11 @@ create table aap_instances (
   id text not null unique,
   provisioner text not null,
   key text not null,
+  revoked_at integer,
   body text not null
 );
 create unique index aap_instances_key on aap_instances (provisioner, key) where key <> '';
+create index aap_instances_revoked on aap_instances (revoked_at) where revoked_at is not null;
 
 create table aap_requests (
   nr integer primary key,
