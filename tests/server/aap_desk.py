@@ -61,11 +61,12 @@ HERE = "http://127.0.0.1:8420"
 class AapDesk:
     """The server, what is behind it, and who stands before it."""
 
-    def __init__(self, directory: Path, *, clock: Clock | None = None, rules: str = RULES) -> None:
+    def __init__(self, directory: Path, *, clock: Clock | None = None, rules: str = RULES, store: str = "") -> None:
         self.file = directory / "signoff.yaml"
         if not self.file.exists():
             self.file.write_text(rules)
-        self.projects = served_projects([str(directory)], f"sqlite:{ready(directory / 'signoff.db')}")
+        store = store or f"sqlite:{ready(directory / 'signoff.db')}"
+        self.projects = served_projects([str(directory)], store)
         self.broker = broker = Broker(self.projects.store.open(), clock, people=self.projects.roles())
         self.keys = KeyIdentity(broker, self.projects.people)
         self.state = ServerState(

@@ -635,3 +635,29 @@ async def test_what_is_decided_is_found_for_a_month(desk: AapDesk, clock: FakeCl
     clock.advance(timedelta(days=2))
     await agent.ask(LOOK)
     await agent.refused(404, "not_found", "GET", f"/requests/{old['id']}")
+
+
+async def test_all_of_it_on_postgresql(tmp_path: Path, postgres_url: str) -> None:
+    desk = AapDesk(tmp_path, store=postgres_url)
+    try:
+        agent = await desk.instance()
+        asked, looked, waiting = (
+            await agent.ask(key="one"),
+            await agent.ask(LOOK),
+            await agent.ask({**REFUND, "tool": "x"}),
+        )
+        assert (await agent.ask(key="one", status=200))["id"] == asked["id"]
+        request = next(one for one in await desk.broker.pending() if one.tool_call_id == asked["id"])
+        polling = asyncio.create_task(agent.get(asked, "30s"))
+        await desk.answer(request.id)
+        assert (await polling)["status"] == "approved"
+        for one in (asked, looked):
+            await agent.consume(one)
+            await agent.refused(409, "already_consumed", "POST", f"/requests/{one['id']}/consume", key="run-2")
+            await agent.data("POST", f"/requests/{one['id']}/outcome", {"status": "succeeded", "note": "é\x00"})
+        assert (await desk.broker.get(request.id)).state is State.SUCCEEDED
+        await desk.broker.aap.revoke(agent.id, by="ana")
+        assert await desk.broker.pending() == []
+        await agent.refused(401, "invalid_credential", "GET", f"/requests/{waiting['id']}")
+    finally:
+        await desk.close()
