@@ -534,6 +534,26 @@ async def test_an_agent_does_not_flood_people(desk: AapDesk, agent: Agent, monke
     assert len(await desk.broker.pending()) == 2
 
 
+async def test_polls_leave_room_for_others(
+    desk: AapDesk, agent: Agent, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = await desk.instance()
+    asked, others = await agent.ask(), await other.ask()
+    monkeypatch.setattr("signoff.server.aap_api.MOST_POLLS", 1)
+    polling = asyncio.create_task(agent.get(asked, "30s"))
+    await soon(lambda: sleeping(clock) >= 2, "nobody waits")
+    await agent.refused(429, "too_many_requests", "GET", f"/requests/{asked['id']}?wait=30s")
+    await agent.get(asked)
+    monkeypatch.setattr("signoff.server.aap_api.MOST_TOGETHER", 1)
+    await other.refused(429, "too_many_requests", "GET", f"/requests/{others['id']}?wait=30s")
+    clock.advance(30)
+    await polling
+    polling = asyncio.create_task(other.get(others, "1s"))
+    await soon(lambda: sleeping(clock) >= 2, "nobody waits")
+    clock.advance(1)
+    assert (await polling)["status"] == "pending"
+
+
 # --- instances ---
 
 

@@ -62,6 +62,8 @@ MOST_WAITING = 200
 """Calls of one instance that wait for people at once."""
 MOST_POLLS = 100
 """Polls of one instance that wait at once."""
+MOST_TOGETHER = 500
+"""Polls of all instances: people who want to answer have to get in, too."""
 EACH_MINUTE = 600
 """Calls of one instance that are judged."""
 MOST_REFUSED = 60
@@ -232,8 +234,8 @@ class AapApi:
         row = await self.state.broker.aap.look(sent.id, instance)
         if wait is None or row.stage is not AapStage.OPEN:
             return _request_response(row)
-        if self._polls[instance] >= MOST_POLLS:
-            raise _too_often(f"{MOST_POLLS} polls of this instance wait already", 1)
+        if self._polls[instance] >= MOST_POLLS or self._polls.total() >= MOST_TOGETHER:
+            raise _too_often("too many polls wait already", 5)
         self._polls[instance] += 1
         try:
             await self._waited(row, wait)
