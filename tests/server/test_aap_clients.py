@@ -20,13 +20,13 @@ from tests.server.live_server import serving
 from signoff.core.request import ApprovalRequest, State
 from signoff.testing.office import soon
 
-HOW = "brings it: .venv/bin/uv pip install --group aap"
+HOW = ".venv/bin/uv pip install --group aap brings it"
 
 
 def needs(*packages: str) -> pytest.MarkDecorator:
     """Skipped where one is not installed."""
     missing = [one for one in ("agentapprovalprotocol", *packages) if importlib.util.find_spec(one) is None]
-    return pytest.mark.skipif(bool(missing), reason=f"no {', '.join(missing)} here; {HOW}")
+    return pytest.mark.skipif(bool(missing), reason=f"no {', '.join(missing)} here: {HOW}")
 
 
 @dataclass
