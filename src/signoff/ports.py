@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from signoff.core.aap import AapInstance, AapRequest
 from signoff.core.access import AccessKey, AccessKind
 from signoff.core.call import Call
 from signoff.core.comment import Comment
@@ -357,6 +358,54 @@ class Replies(Protocol):
         ...
 
 
+class AapRequests(Protocol):
+    """Calls that agents elsewhere ask about by the Agent Approval Protocol."""
+
+    def get(self, request_id: str) -> AapRequest | None: ...
+
+    def by_key(self, instance: str, key: str) -> AapRequest | None:
+        """By what an instance calls it."""
+        ...
+
+    def put(self, request: AapRequest) -> None: ...
+
+    def going(self, instance: str) -> Sequence[AapRequest]:
+        """Those of an instance of which something is still to come, oldest first: a decision, a use, an outcome."""
+        ...
+
+    def waiting(self, instance: str) -> int:
+        """How many of an instance wait for a decision."""
+        ...
+
+    def due(self, now: datetime) -> Sequence[str]:
+        """Ids of those without a decision whose deadline has come."""
+        ...
+
+    def forget(self, before: datetime) -> None:
+        """Drop those that are decided, and to which nothing happened since this moment."""
+        ...
+
+
+class AapInstances(Protocol):
+    """Agents elsewhere that use the Agent Approval Protocol."""
+
+    def get(self, instance_id: str) -> AapInstance | None: ...
+
+    def by_key(self, provisioner: str, key: str) -> AapInstance | None:
+        """By what the program that made it called that."""
+        ...
+
+    def put(self, instance: AapInstance) -> None: ...
+
+    def all(self, *, revoked: bool = True) -> Sequence[AapInstance]:
+        """In the order they were made."""
+        ...
+
+    def forget(self, before: datetime) -> None:
+        """Drop those that were revoked before this moment."""
+        ...
+
+
 class StoreSettings(Protocol):
     """What there is one of in a store, by name: the switch, the secret key."""
 
@@ -430,6 +479,12 @@ class Transaction(Protocol):
 
     @property
     def replies(self) -> Replies: ...
+
+    @property
+    def aap_requests(self) -> AapRequests: ...
+
+    @property
+    def aap_instances(self) -> AapInstances: ...
 
     @property
     def settings(self) -> StoreSettings: ...

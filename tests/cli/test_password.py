@@ -35,7 +35,7 @@ GIVEN = {
     "file": "signoff.yaml", "calls": "turns.yaml", "shell": "bash", "worker": "shop:agent", "prompt": "go",
     "name": "discord", "directory": "new",
     "text": "why?", "question": "abc", "holder": "ana", "ids": "abc", "key_id": "abc", "key_ids": "abc",
-    "agent": "codex",
+    "agent": "codex", "called": "bot",
 }  # fmt: skip
 """What each argument is given."""
 NOT_PLAYED = {

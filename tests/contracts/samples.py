@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
+from signoff.core.aap import AapDecision, AapInstance, AapOutcome, AapRequest, AapStatus, AapUpdate
 from signoff.core.access import AccessKey, AccessKind, Permission
 from signoff.core.call import Call, Veiled
 from signoff.core.canonical import digest
@@ -265,6 +266,41 @@ def access_key(number: int, **fields: Any) -> AccessKey:
     return AccessKey(**{**given, "created_at": NOON, "expires_at": at(1_000), **fields})
 
 
+def aap_request(number: int, **fields: Any) -> AapRequest:
+    given = {"id": f"aap-{number}", "instance": "instance-1", "key": f"attempt-{number}", "asked": "digest"}
+    return AapRequest(**{**given, "body": "{}", "created_at": NOON, "deadline": at(100 + number), **fields})
+
+
+def aap_instance(number: int, **fields: Any) -> AapInstance:
+    given = {"id": f"instance-{number}", "name": "bot", "access": f"key-{number}", "owner": "ana", "created_at": NOON}
+    return AapInstance(**{**given, **fields})
+
+
+AAP_APPROVED = AapDecision(status=AapStatus.APPROVED, at=at(1), expires_at=at(600))
+RICH_AAP_REQUEST = aap_request(
+    9,
+    key=HALF,
+    body='{"arguments": {"a": 1.50, "b": "\\ud800\\u0000 🦔"}, "tool": "x"}',
+    request="r0001",
+    grant="g0001",
+    decision=AapDecision(status=AapStatus.APPROVED, at=at(1), note=HALF, expires_at=at(600)),
+    consumed_at=at(2),
+    consumed_as=HALF,
+    outcome=AapOutcome(succeeded=False, at=at(3), note=HALF),
+)
+RICH_AAP_INSTANCE = aap_instance(
+    9,
+    name=HALF,
+    owner=HALF,
+    provisioner=HALF,
+    key="made-once",
+    asked="digest",
+    updates=(AapUpdate(key=HALF, asked="other", at=at(4), name="more"),),
+    revoked_at=at(5),
+    revoked_by=HALF,
+)
+
+
 RICH_KEY = AccessKey(
     id="key-9",
     kind=AccessKind.SESSION,
@@ -358,6 +394,14 @@ def everything(tx: Transaction) -> dict[str, Any]:
         ],
         "comments": {name: list(tx.comments.of(name)) for name in ("r0001", "r0002")},
         "replies": {name: tx.replies.get("ana", name) for name in ("first", "second")},
+        "aap_requests": [
+            [tx.aap_requests.get(f"aap-{n}") for n in range(5)],
+            [tx.aap_requests.by_key("instance-1", f"attempt-{n}") for n in range(5)],
+            list(tx.aap_requests.going("instance-1")),
+            tx.aap_requests.waiting("instance-1"),
+            list(tx.aap_requests.due(at(10_000))),
+        ],
+        "aap_instances": [list(tx.aap_instances.all()), tx.aap_instances.by_key("cron", "made-1")],
         "settings": {name: tx.settings.get(name) for name in ("name", "new", "dropped")},
     }
 

@@ -75,12 +75,17 @@ def change_everything(tx: Transaction) -> None:
     tx.comments.add(samples.comment("r0001", "why?"))
     tx.replies.put("ana", "second", KeptReply("sent", 200, "{}"), samples.at(60))
     tx.replies.forget(samples.at(50))
+    tx.aap_requests.put(samples.aap_request(1))
+    tx.aap_requests.put(samples.aap_request(2, decision=samples.AAP_APPROVED))
+    tx.aap_requests.forget(samples.at(50))
+    tx.aap_instances.put(samples.aap_instance(1, provisioner="cron", key="made-1"))
+    tx.aap_instances.forget(samples.at(50))
     tx.settings.put("new", "x")
     tx.settings.put("name", "other")
     tx.settings.put("dropped", None)
 
 
-CHANGES = 29
+CHANGES = 34
 """How many there are."""
 
 
@@ -98,6 +103,10 @@ def prepare(tx: Transaction) -> None:
     tx.access_keys.put(samples.access_key(2))
     tx.access_keys.put(samples.access_key(3, expires_at=samples.at(10)))
     tx.replies.put("ana", "first", KeptReply("sent", 201, "é"), samples.at(1))
+    tx.aap_requests.put(samples.aap_request(2))
+    tx.aap_requests.put(samples.aap_request(3, decision=samples.AAP_APPROVED))
+    tx.aap_instances.put(samples.aap_instance(2, revoked_at=samples.NOON))
+    tx.aap_instances.put(samples.aap_instance(3))
     tx.settings.put("name", "value")
     tx.settings.put("dropped", "value")
 

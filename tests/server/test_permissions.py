@@ -7,11 +7,11 @@ from itertools import combinations
 from starlette.routing import Mount, Route
 from tests.server.api_desk import ApiDesk
 
-from signoff.core.access import Permission
+from signoff.core.access import EVERYTHING, Permission
 from signoff.server.app import ENDPOINTS
 from signoff.server.endpoint import Endpoint, Nothing
 
-SETS = [frozenset(some) for size in range(5) for some in combinations(Permission, size)]
+SETS = [frozenset(some) for size in range(5) for some in combinations(sorted(EVERYTHING), size)]
 ALLOWED: dict[str, Permission | None] = {
     "GET /requests": Permission.READ,
     "GET /requests/{request_id}": Permission.READ,

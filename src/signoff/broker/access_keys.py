@@ -19,7 +19,13 @@ KEPT = timedelta(days=30)
 """How long a key is listed after it expired."""
 _USED = timedelta(minutes=1)
 """How exactly it is known when a key was last used."""
-_MARKS = {AccessKind.LINK: "sol_", AccessKind.SESSION: "sos_", AccessKind.TOKEN: "sot_"}
+INSTANCE_MARK = "soi_"
+_MARKS = {
+    AccessKind.LINK: "sol_",
+    AccessKind.SESSION: "sos_",
+    AccessKind.TOKEN: "sot_",
+    AccessKind.INSTANCE: INSTANCE_MARK,
+}
 """What secrets begin with: scanners find those that were published by mistake."""
 
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from signoff.broker import requests as stored
+from signoff.broker.aap_requests import BrokerAap
 from signoff.broker.access_keys import BrokerAccess
 from signoff.broker.audit_buffer import AuditBuffer
 from signoff.broker.checkpoints import Signer
@@ -79,6 +80,7 @@ class Broker:
         self.policies = BrokerPolicies(ledger)
         self.access = BrokerAccess(ledger)
         self.comments = BrokerComments(ledger)
+        self.aap = BrokerAap(ledger, self.policies)
         self.remembers = remembers and store.is_durable
 
     @property

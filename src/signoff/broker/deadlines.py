@@ -9,6 +9,7 @@ from signoff.broker.ledger import Ledger
 from signoff.broker.requests import found, lose, pause, put
 from signoff.broker.signatures import Signing
 from signoff.broker.wall_clock import pause_for
+from signoff.core.aap import HOLDER
 from signoff.core.lifecycle import Event, Expired, Reminded
 from signoff.core.quorum import who
 from signoff.core.record import EventDraft
@@ -63,7 +64,9 @@ def feed(tx: Transaction, ledger: Ledger, request_id: str, now: datetime) -> App
             return None
         if request.claim.inside:
             return pause(tx, journal, request, now)
-        return lose(tx, journal, request, "the process that ran it is gone", now)
+        is_elsewhere = request.claim.holder.startswith(HOLDER)
+        why = "its agent told no outcome" if is_elsewhere else "the process that ran it is gone"
+        return lose(tx, journal, request, why, now)
     if request.state is not State.PENDING:
         return None
     event: Event = Expired() if request.deadline is not None and request.deadline <= now else Reminded()
@@ -87,4 +90,7 @@ def _draft(journal: Journal, request: ApprovalRequest, event: Event, now: dateti
 
 
 def _is_gone(tx: Transaction, holder: str, own: str, now: datetime) -> bool:
+    if holder.startswith(HOLDER):  # an agent elsewhere: all that is known of it is what it tells
+        row = tx.aap_requests.get(holder.removeprefix(HOLDER))
+        return row is None or row.is_silent(now)
     return holder != own and not is_alive(tx.processes.get(holder), now)

@@ -56,6 +56,7 @@ GROUPS = {
         "resume": ("signoff.cli.resume_command:resume", "Go on with runs whose questions were answered."),
         "hook": ("signoff.cli.hook_command:hook", "Judge the tool calls of Claude Code, Codex and Gemini."),
         "mcp": ("signoff.cli.mcp_command:mcp", "Sign-off for programs that speak MCP."),
+        "aap": ("signoff.cli.aap_command:aap", "Sign-off for agents elsewhere, by the Agent Approval Protocol."),
         "serve": ("signoff.cli.serve_command:serve", "Look after runs, and serve the inbox and the API."),
         "cancel": ("signoff.cli.runs_command:cancel", "End a run and withdraw what it asks."),
         "halt": ("signoff.cli.halt_command:halt", "Stop everything: nothing new runs, what is pending stays."),

@@ -33,7 +33,7 @@ def tokens(ctx: click.Context) -> None:
     "--permission",
     "permissions",
     multiple=True,
-    type=click.Choice([str(one) for one in Permission]),
+    type=click.Choice([str(one) for one in Permission if one is not Permission.REQUEST]),
     default=["read"],
     show_default=True,
     help="What it lets its holder do; several times for several. At most what a person may themselves.",
@@ -74,9 +74,12 @@ def create(
 
     async def work(broker: Broker, settings: Settings) -> tuple[AccessKey, str]:
         from signoff.cli.access_options import check_admin
+        from signoff.errors import WrongUse
         from signoff.wiring import whoami
 
         by = whoami(name, settings, via="command")
+        if Permission.PROVISION in wanted and not program:
+            raise WrongUse("only programs make instances\n  Say --program, and give it a name of its own")
         whose = _program(holder, settings) if program else _person(holder, wanted, settings)
         check_admin(by, settings, holder=whose)
         return await broker.access.issue(

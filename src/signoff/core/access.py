@@ -19,6 +19,8 @@ class AccessKind(StrEnum):
     """A browser that is signed in."""
     TOKEN = "token"
     """For programs, and commands with `--server`."""
+    INSTANCE = "instance"
+    """For an agent elsewhere, to have its calls judged by the Agent Approval Protocol, and for nothing else."""
 
 
 class Permission(StrEnum):
@@ -31,9 +33,14 @@ class Permission(StrEnum):
     """Start, resume and cancel runs."""
     ADMIN = "admin"
     """Halt, and look after the keys of others."""
+    PROVISION = "provision"
+    """Make, rename and revoke instances of the Agent Approval Protocol. Only keys of programs have it."""
+    REQUEST = "request"
+    """Have calls judged by the Agent Approval Protocol. Only keys of instances have it."""
 
 
-EVERYTHING = frozenset(Permission)
+EVERYTHING = frozenset({Permission.READ, Permission.ANSWER, Permission.RUN, Permission.ADMIN})
+"""What people may do, at most."""
 WORKING = EVERYTHING - {Permission.ADMIN}
 """What people may do who are no admins."""
 

@@ -12,6 +12,7 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 
+from signoff.core.aap import AapDecision, AapInstance, AapOutcome, AapRequest, AapStatus, AapUpdate
 from signoff.core.access import AccessKey, AccessKind, Permission
 from signoff.core.call import Call, Veiled
 from signoff.core.claim import Claim
@@ -81,6 +82,7 @@ def _sorted(texts: frozenset[str]) -> list[str]:
 
 
 _CHOICES = (
+    AapStatus,
     AccessKind,
     ActorKind,
     ApprovalMode,
@@ -212,6 +214,10 @@ _PROCESS = _Shape(Process)
 _DELEGATION = _Shape(Delegation)
 _ACCESS_KEY = _Shape(AccessKey)
 _COMMENT = _Shape(Comment)
+for _part in (AapDecision, AapOutcome, AapUpdate):
+    _Shape[Any](_part)
+_AAP_REQUEST = _Shape(AapRequest)
+_AAP_INSTANCE = _Shape(AapInstance)
 _CALL = _Shape(Call, leave="deps", veils="args")
 _QUESTION = _Shape(ApprovalRequest, leave=" ".join((*CHANGING, "call", "comments")), veils="args")
 
@@ -282,3 +288,5 @@ dump_process, load_process = _PROCESS.to_text, _PROCESS.from_text
 dump_delegation, load_delegation = _DELEGATION.to_text, _DELEGATION.from_text
 dump_access_key, load_access_key = _ACCESS_KEY.to_text, _ACCESS_KEY.from_text
 dump_comment, load_comment = _COMMENT.to_text, _COMMENT.from_text
+dump_aap_request, load_aap_request = _AAP_REQUEST.to_text, _AAP_REQUEST.from_text
+dump_aap_instance, load_aap_instance = _AAP_INSTANCE.to_text, _AAP_INSTANCE.from_text

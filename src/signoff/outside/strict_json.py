@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any, cast
 
 MOST_BYTES = 1024 * 1024
 
 
-def read_object(text: bytes, *, what: str, most: int = MOST_BYTES) -> dict[str, Any]:
-    """The object in a text. Raises `ValueError`, which says what is wrong with it."""
+def read_object(text: bytes, *, what: str, most: int = MOST_BYTES, exact: bool = False) -> dict[str, Any]:
+    """The object in a text. Raises `ValueError`, which says what is wrong with it.
+
+    `exact`: also where a number is not what it is read as, because it has more digits than a float.
+    """
     if len(text) > most:
         raise ValueError(f"{what} is larger than {most} bytes")
     try:
-        value = json.loads(text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_constant)
+        value = json.loads(
+            text.decode("utf-8"),
+            object_pairs_hook=_once,
+            parse_constant=_constant,
+            parse_float=_exactly if exact else None,
+        )
     except RecursionError as error:
         raise ValueError(f"{what} is nested too deeply") from error
     except UnicodeDecodeError as error:
@@ -36,3 +45,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")
+
+
+def _exactly(text: str) -> float:
+    value = float(text)
+    if Decimal(text) != Decimal(repr(value)):
+        raise ValueError(f"the number {text[:40]} has more digits than can be kept; send it as a text")
+    return value

@@ -66,7 +66,12 @@ def api_routes(dispatch: Dispatch) -> list[BaseRoute]:
 def application(state: ServerState, sign_in: SignIn | None = None) -> Starlette:
     """The server over a store, to be run by any ASGI server. `sign_in` is for keys of ours, not for those of an app."""
     dispatch = Dispatch(state, origins=_own_origin)
-    routes = [] if sign_in is None else [*operations(state), *sign_in.routes]
+    routes: list[BaseRoute] = [] if sign_in is None else [*operations(state), *sign_in.routes]
+    if sign_in is not None and state.gates is not None:  # its keys are ours, too
+        from signoff.server.aap_api import ROOT as AAP
+        from signoff.server.aap_api import AapApi
+
+        routes.append(Mount(AAP, routes=AapApi(state, state.gates).routes()))
     return Starlette(
         routes=[*routes, Mount(ROOT, routes=api_routes(dispatch)), *page_routes(dispatch)],
         exception_handlers={HTTPException: _not_routed},
@@ -76,6 +81,12 @@ def application(state: ServerState, sign_in: SignIn | None = None) -> Starlette:
 async def _not_routed(request: Request, error: Exception) -> Response:
     """What is said of a path that is not there, or a method that it does not have."""
     assert isinstance(error, HTTPException), "it is registered for these"
+    if request.scope["path"].startswith("/aap/"):
+        from signoff.server.aap_api import aap_problem
+        from signoff.server.aap_wire import AapProblem
+
+        code = "not_found" if error.status_code == 404 else "method_not_allowed"
+        return aap_problem(request, AapProblem(error.status_code, code, "the protocol has no such operation here"))
     if error.status_code == 404 and f"{ROOT}/" not in request.url.path:
         return no_such_page(request)
     word = {404: "not-found", 405: "no-such-method"}.get(error.status_code, "refused")

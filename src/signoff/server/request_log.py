@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from secrets import token_hex
 from time import perf_counter
+from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -15,6 +15,8 @@ from signoff.core.visible import visible
 from signoff.server.meters import Meters
 
 HEADER = "x-request-id"
+REQUEST_ID = "signoff.request_id"
+"""In the scope of a request: its id."""
 LONGEST_PATH = 200
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -47,7 +49,7 @@ class RequestLog:
             await self.app(scope, receive, send)
             return
         given = Headers(scope=scope).get(HEADER, "")
-        name = given if _ID.fullmatch(given) else token_hex(8)
+        name = given if _ID.fullmatch(given) else str(uuid4())
         status, began, error = 500, perf_counter(), ""
 
         async def sending(message: Message) -> None:
@@ -58,7 +60,7 @@ class RequestLog:
             await send(message)
 
         try:
-            await self.app(scope, receive, sending)
+            await self.app({**scope, REQUEST_ID: name}, receive, sending)
         except Exception as failed:
             error = type(failed).__name__
             raise

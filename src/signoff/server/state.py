@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from signoff.broker import Broker
 from signoff.channels.rule_drafts import RuleDrafts
@@ -19,6 +19,9 @@ from signoff.server.event_stream import LiveEvents
 from signoff.server.identity import Identify
 from signoff.server.meters import Meters
 from signoff.server.presence import Presence
+
+if TYPE_CHECKING:
+    from signoff.outside.client_gate import ClientGate
 
 
 class RunControl(Protocol):
@@ -72,6 +75,19 @@ class Rules(Protocol):
         ...
 
 
+class CallGates(Protocol):
+    """Makes gates for calls of agents elsewhere, by the project's policy; what is above the server implements it."""
+
+    @property
+    def directory(self) -> str:
+        """Where relative paths in their calls are taken to start from."""
+        ...
+
+    async def gate(self, requester: str) -> ClientGate:
+        """The gate as the policy is now, for agents that somebody answers for. Raises where it cannot be read."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerState:
     """What the server is about."""
@@ -84,6 +100,8 @@ class ServerState:
     """Who is on file now."""
     runs: RunControl | None = None
     rules: Rules | None = None
+    gates: CallGates | None = None
+    """None: no agent elsewhere is served."""
     meters: Meters = field(default_factory=Meters)
     """What is counted for whoever watches over the server."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import dropwhile, islice
 
+from signoff.core.aap import AapInstance, AapRequest, AapStage
 from signoff.core.access import AccessKey, AccessKind
 from signoff.core.call import Call
 from signoff.core.comment import Comment
@@ -457,6 +458,76 @@ class MemoryReplies:
             self._changes.drop(self._all, key)
 
 
+class MemoryAapRequests:
+    """See `signoff.ports.AapRequests`."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._all: dict[str, AapRequest] = {}
+        self._ids: dict[tuple[str, str], str] = {}
+        """By instance and key."""
+        self._numbers: dict[str, int] = {}
+        """In which order they came: taking back that one was dropped puts it at the end."""
+
+    def get(self, request_id: str) -> AapRequest | None:
+        return self._all.get(request_id)
+
+    def by_key(self, instance: str, key: str) -> AapRequest | None:
+        return self._all.get(self._ids.get((instance, key), ""))
+
+    def put(self, request: AapRequest) -> None:
+        self._numbers.setdefault(request.id, len(self._numbers))
+        self._changes.set(self._all, request.id, request)
+        self._changes.set(self._ids, (request.instance, request.key), request.id)
+
+    def going(self, instance: str) -> Sequence[AapRequest]:
+        found = [one for one in self._all.values() if one.instance == instance and one.stage is not AapStage.OVER]
+        return sorted(found, key=lambda one: self._numbers[one.id])
+
+    def waiting(self, instance: str) -> int:
+        return sum(one.instance == instance and one.stage is AapStage.OPEN for one in self._all.values())
+
+    def due(self, now: datetime) -> Sequence[str]:
+        found = [one for one in self._all.values() if one.stage is AapStage.OPEN and one.deadline <= now]
+        return [one.id for one in sorted(found, key=lambda one: one.deadline)]
+
+    def forget(self, before: datetime) -> None:
+        for one in list(self._all.values()):
+            if one.stage is not AapStage.OPEN and one.touched_at < before:
+                self._changes.drop(self._all, one.id)
+                self._changes.drop(self._ids, (one.instance, one.key))
+
+
+class MemoryAapInstances:
+    """See `signoff.ports.AapInstances`."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._all: dict[str, AapInstance] = {}
+        self._numbers: dict[str, int] = {}
+        """As of requests."""
+
+    def get(self, instance_id: str) -> AapInstance | None:
+        return self._all.get(instance_id)
+
+    def by_key(self, provisioner: str, key: str) -> AapInstance | None:
+        found = (one for one in self._all.values() if key and (one.provisioner, one.key) == (provisioner, key))
+        return next(found, None)
+
+    def put(self, instance: AapInstance) -> None:
+        self._numbers.setdefault(instance.id, len(self._numbers))
+        self._changes.set(self._all, instance.id, instance)
+
+    def all(self, *, revoked: bool = True) -> Sequence[AapInstance]:
+        found = [one for one in self._all.values() if revoked or one.revoked_at is None]
+        return sorted(found, key=lambda one: self._numbers[one.id])
+
+    def forget(self, before: datetime) -> None:
+        for one in list(self._all.values()):
+            if one.revoked_at is not None and one.revoked_at < before:
+                self._changes.drop(self._all, one.id)
+
+
 class MemoryPolicies:
     """See `signoff.ports.Policies`."""
 
@@ -527,6 +598,8 @@ class Tables:
         self.access_keys = MemoryAccessKeys(changes)
         self.comments = MemoryComments(changes)
         self.replies = MemoryReplies(changes)
+        self.aap_requests = MemoryAapRequests(changes)
+        self.aap_instances = MemoryAapInstances(changes)
         self.settings = MemorySettings(changes)
 
     def commit(self) -> bool:

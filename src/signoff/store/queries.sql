@@ -429,6 +429,47 @@ select asked, status, body from {s}replies where holder = ? and name = ?
 -- name: drop_replies
 delete from {s}replies where at < ?
 
+-- name: put_aap_request
+insert into {s}aap_requests (id, instance, key, stage, deadline, touched_at, body) values (?, ?, ?, ?, ?, ?, ?)
+on conflict (id) do update set stage = excluded.stage, touched_at = excluded.touched_at, body = excluded.body
+
+-- name: aap_request
+select body from {s}aap_requests where id = ?
+
+-- name: aap_request_by_key
+select body from {s}aap_requests where instance = ? and key = ?
+
+-- name: going_aap_requests
+select body from {s}aap_requests where instance = ? and stage <> 'over' order by nr
+
+-- name: waiting_aap_requests
+select count(*) from {s}aap_requests where instance = ? and stage = 'open'
+
+-- name: due_aap_requests
+select id from {s}aap_requests where stage = 'open' and deadline <= ? order by deadline, nr
+
+-- name: drop_aap_requests
+delete from {s}aap_requests where stage <> 'open' and touched_at < ?
+
+-- name: put_aap_instance
+insert into {s}aap_instances (id, provisioner, key, revoked_at, body) values (?, ?, ?, ?, ?)
+on conflict (id) do update set revoked_at = excluded.revoked_at, body = excluded.body
+
+-- name: aap_instance
+select body from {s}aap_instances where id = ?
+
+-- name: aap_instance_by_key
+select body from {s}aap_instances where provisioner = ? and key = ?
+
+-- name: aap_instances
+select body from {s}aap_instances order by nr
+
+-- name: living_aap_instances
+select body from {s}aap_instances where revoked_at is null order by nr
+
+-- name: drop_aap_instances
+delete from {s}aap_instances where revoked_at is not null and revoked_at < ?
+
 -- What stores of older schema versions held, for `signoff.store.carry`.
 -- name: requests_after
 {request} where r.id > ? order by r.id limit ?

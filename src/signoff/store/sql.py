@@ -8,15 +8,20 @@ from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
+from signoff.core.aap import AapInstance, AapRequest
 from signoff.core.access import AccessKey, AccessKind
 from signoff.core.call import Call
 from signoff.core.codec import (
     CHANGING,
+    dump_aap_instance,
+    dump_aap_request,
     dump_access_key,
     dump_claim,
     dump_comment,
     dump_delegation,
     dump_process,
+    load_aap_instance,
+    load_aap_request,
     load_access_key,
     load_comment,
     load_delegation,
@@ -671,6 +676,64 @@ class SqlReplies:
         self._sql.run("drop_replies", micros(before))
 
 
+class SqlAapRequests:
+    """See `signoff.ports.AapRequests`."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def get(self, request_id: str) -> AapRequest | None:
+        body = self._sql.value("aap_request", kept(request_id))
+        return None if body is None else load_aap_request(body)
+
+    def by_key(self, instance: str, key: str) -> AapRequest | None:
+        body = self._sql.value("aap_request_by_key", kept(instance), kept(key))
+        return None if body is None else load_aap_request(body)
+
+    def put(self, request: AapRequest) -> None:
+        found_by = (kept(request.id), kept(request.instance), kept(request.key), request.stage.value)
+        times = (micros(request.deadline), micros(request.touched_at))
+        self._sql.run("put_aap_request", *found_by, *times, dump_aap_request(request))
+
+    def going(self, instance: str) -> Sequence[AapRequest]:
+        return [load_aap_request(body) for (body,) in self._sql.rows("going_aap_requests", kept(instance))]
+
+    def waiting(self, instance: str) -> int:
+        return self._sql.value("waiting_aap_requests", kept(instance))
+
+    def due(self, now: datetime) -> Sequence[str]:
+        return [told(found) for (found,) in self._sql.rows("due_aap_requests", micros(now))]
+
+    def forget(self, before: datetime) -> None:
+        self._sql.run("drop_aap_requests", micros(before))
+
+
+class SqlAapInstances:
+    """See `signoff.ports.AapInstances`."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def get(self, instance_id: str) -> AapInstance | None:
+        body = self._sql.value("aap_instance", kept(instance_id))
+        return None if body is None else load_aap_instance(body)
+
+    def by_key(self, provisioner: str, key: str) -> AapInstance | None:
+        body = self._sql.value("aap_instance_by_key", kept(provisioner), kept(key)) if key else None
+        return None if body is None else load_aap_instance(body)
+
+    def put(self, instance: AapInstance) -> None:
+        found_by = (kept(instance.id), kept(instance.provisioner), kept(instance.key), micros(instance.revoked_at))
+        self._sql.run("put_aap_instance", *found_by, dump_aap_instance(instance))
+
+    def all(self, *, revoked: bool = True) -> Sequence[AapInstance]:
+        rows = self._sql.rows("aap_instances" if revoked else "living_aap_instances")
+        return [load_aap_instance(body) for (body,) in rows]
+
+    def forget(self, before: datetime) -> None:
+        self._sql.run("drop_aap_instances", micros(before))
+
+
 class SqlSettings:
     """See `signoff.ports.StoreSettings`."""
 
@@ -711,6 +774,8 @@ class SqlTransaction:
     access_keys: SqlAccessKeys
     comments: SqlComments
     replies: SqlReplies
+    aap_requests: SqlAapRequests
+    aap_instances: SqlAapInstances
     settings: SqlSettings
 
     def __init__(self, wire: Wire, queries: Queries, chain: SqlChain) -> None:
@@ -748,6 +813,8 @@ _NOUNS: Mapping[str, Callable[[SqlTransaction], object]] = {
     "access_keys": lambda tx: SqlAccessKeys(tx.sql),
     "comments": lambda tx: SqlComments(tx.sql),
     "replies": lambda tx: SqlReplies(tx.sql),
+    "aap_requests": lambda tx: SqlAapRequests(tx.sql),
+    "aap_instances": lambda tx: SqlAapInstances(tx.sql),
     "settings": lambda tx: SqlSettings(tx.sql),
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from signoff.config import Person
-from signoff.core.access import Permission
+from signoff.core.access import EVERYTHING, Permission
 from signoff.core.people import Actor
 from signoff.errors import MissingExtra, WrongUse
 from signoff.policy.layers import Layers
@@ -100,8 +100,8 @@ class GateRules:
 
 
 def _known(permissions: Collection[str]) -> frozenset[Permission]:
-    unknown = [one for one in permissions if one not in list(Permission)]
+    unknown = [one for one in permissions if one not in EVERYTHING]
     if isinstance(permissions, str) or unknown:
-        what = ", ".join(map(repr, Permission.__members__.values()))
+        what = ", ".join(repr(one) for one in Permission if one in EVERYTHING)
         raise WrongUse(f"inbox_app(permissions=…): it must be some of {what}, not {permissions!r}")
     return frozenset(map(Permission, permissions))

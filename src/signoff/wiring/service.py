@@ -24,6 +24,7 @@ from signoff.server.key_identity import KeyIdentity
 from signoff.server.meters import Meters
 from signoff.server.record_follower import count_decisions
 from signoff.server.state import ServerState
+from signoff.wiring.aap_gates import ProjectGates
 from signoff.wiring.answer_checks import checked_answer, refuse_unseen
 from signoff.wiring.channel_runs import AT_ONCE
 from signoff.wiring.channel_wiring import channel_for, check_workers, discord_people
@@ -136,6 +137,7 @@ class Service:
             people=projects.people,
             runs=self.runs,
             rules=TeamRules(broker, projects),
+            gates=ProjectGates(broker, projects),
             meters=self.meters,
             title=projects.title,
             ready=self._why_not_ready,
@@ -297,6 +299,7 @@ class Service:
 
     async def _sweep(self) -> None:
         await self.broker.sweep()
+        await self.broker.aap.sweep()
         await self.broker.signing.sign_if_due()
         await pause_for(self.broker.clock, EVERY)
 

@@ -1,0 +1,464 @@
+"""Calls of agents elsewhere, by the Agent Approval Protocol: asked about, decided, consumed once, and told of.
+
+What people were asked is a request as any other; its decision is copied here when it is first told, because the
+protocol wants it never to change. To consume is to claim, an outcome is an outcome, and what was consumed without one
+is unknown after a while, or when its instance is revoked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from signoff.broker import requests as stored
+from signoff.broker.deadlines import feed
+from signoff.broker.ledger import Ledger
+from signoff.broker.policies import BrokerPolicies
+from signoff.broker.switch import check_not_halted
+from signoff.core.aap import (
+    UPDATES_KEPT,
+    VALID_FOR,
+    AapDecision,
+    AapInstance,
+    AapOutcome,
+    AapRequest,
+    AapStage,
+    AapStatus,
+    AapUpdate,
+)
+from signoff.core.access import AccessKey, AccessKind, Permission, digest_of
+from signoff.core.decision import ApprovalDecision
+from signoff.core.lifecycle import Cancelled, Claimed, remind_at
+from signoff.core.people import ActorKind
+from signoff.core.record import EventDraft
+from signoff.core.request import ApprovalRequest, State
+from signoff.errors import RequestError, UnknownRequest
+from signoff.ports import Transaction
+
+if TYPE_CHECKING:
+    from signoff.policy.layers import Layers
+
+KEPT = timedelta(days=30)
+"""How long a call that is decided is found again, and an instance that was revoked; the protocol wants seven days."""
+CHECKED_EVERY = timedelta(minutes=1)
+"""How often it is looked for instances whose key was revoked or expired by itself: they get in no longer anyway."""
+WITHDRAWN = "the agent withdrew it"
+TOO_LATE = "nobody answered before the agent's time was up"
+_ENDINGS = {State.DENIED: AapStatus.DENIED, State.EXPIRED: AapStatus.EXPIRED, State.CANCELLED: AapStatus.CANCELLED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AapAnswer:
+    """A request after something was asked of it; where that was refused, why."""
+
+    request: AapRequest
+    conflict: str = ""
+    """The protocol's word for why; empty where it was done."""
+    message: str = ""
+    is_new: bool = False
+
+
+class BrokerAap:
+    """The broker's part about the Agent Approval Protocol."""
+
+    def __init__(self, ledger: Ledger, policies: BrokerPolicies) -> None:
+        self._ledger = ledger
+        self._policies = policies
+        self._checked: datetime | None = None
+        """When the keys of all instances were last looked at."""
+
+    # --- requests ---
+
+    async def known(self, instance: str, key: str) -> AapRequest | None:
+        """The request that an instance calls so, as it stands now."""
+        row = await self._ledger.store.read(lambda tx: tx.aap_requests.by_key(instance, key))
+        return await self.look(row.id, instance) if row is not None else None
+
+    async def submit(
+        self,
+        row: AapRequest,
+        *,
+        window: timedelta,
+        question: ApprovalRequest | None = None,
+        is_deadline: bool = False,
+        policy: Layers | None = None,
+        most: int,
+    ) -> AapAnswer:
+        """Keep a call: with the question that people are asked, or with what policy decided.
+
+        Its times are set here, for `window` from now, which the question gets as its deadline with `is_deadline`.
+        Where the instance has called another one so, that one is given.
+        """
+        ledger = self._ledger
+
+        def work(tx: Transaction, now: datetime) -> AapAnswer:
+            if (before := tx.aap_requests.by_key(row.instance, row.key)) is not None:
+                return AapAnswer(request=before)
+            instance = tx.aap_instances.get(row.instance)
+            if instance is None or instance.revoked_at is not None:
+                return AapAnswer(request=row, conflict="revoked", message="the instance was revoked")
+            if question is not None and tx.aap_requests.waiting(row.instance) >= most:
+                text = f"{most} calls of this instance wait for people already"
+                return AapAnswer(request=row, conflict="too_many_pending", message=text)
+            kept = row.changed(created_at=now, deadline=now + window, decision=_dated(row.decision, now))
+            if question is not None:
+                if policy is not None:
+                    self._policies.keep(tx, policy)
+                opened = stored.opened(ledger.journal, question, now)
+                if is_deadline:
+                    opened = _until(opened, kept.deadline, now)
+                kept = kept.changed(request=stored.ask(tx, ledger.journal, opened, now).id)
+            tx.aap_requests.forget(now - KEPT)
+            tx.aap_requests.put(kept)
+            return AapAnswer(request=kept, is_new=True)
+
+        return await ledger.write("ask by AAP", work)
+
+    async def look(self, request_id: str, instance: str) -> AapRequest:
+        """A request of an instance as it stands now; raises `UnknownRequest` where it has none of that id."""
+        now = self._ledger.now()
+
+        def read(tx: Transaction) -> tuple[AapRequest, bool]:
+            row = _found(tx, request_id, instance)
+            return row, row.decision is None and _is_settled(tx, row, now)
+
+        row, is_news = await self._ledger.store.read(read)
+        if not is_news:
+            return row
+        return await self._ledger.write(
+            "settle AAP", lambda tx, now: self._settled(tx, _found(tx, row.id, instance), now)
+        )
+
+    async def cancel(self, request_id: str, instance: str) -> AapAnswer:
+        """Withdraw a call that waits. What is decided stays as it is."""
+
+        def work(tx: Transaction, now: datetime) -> AapAnswer:
+            row = self._settled(tx, _found(tx, request_id, instance), now)
+            if row.decision is None:
+                return AapAnswer(request=self._withdraw(tx, row, WITHDRAWN, now))
+            if row.status is AapStatus.CANCELLED:
+                return AapAnswer(request=row)
+            return AapAnswer(request=row, conflict="already_terminal", message=f"the request is {row.status} already")
+
+        return await self._ledger.write("cancel AAP", work)
+
+    async def consume(self, request_id: str, instance: str, key: str, refusal: str = "") -> AapAnswer:
+        """Spend an approval, once: the agent is about to run the call. `refusal` says why it may not after all.
+
+        Raises `Halted` while everything is halted.
+        """
+        ledger = self._ledger
+
+        def work(tx: Transaction, now: datetime) -> AapAnswer:
+            row = self._settled(tx, _found(tx, request_id, instance), now)
+            if row.consumed_at is not None:
+                if row.consumed_as == key:
+                    return AapAnswer(request=row)
+                return AapAnswer(request=row, conflict="already_consumed", message="the approval was consumed before")
+            decision = row.decision
+            if decision is None or decision.status is not AapStatus.APPROVED:
+                return AapAnswer(request=row, conflict="not_approved", message=f"the request is {row.status}")
+            check_not_halted(tx)
+            why = refusal
+            if decision.expires_at is not None and now >= decision.expires_at:
+                why = "the approval was not consumed in time"
+            if not why:
+                why = self._claimed(tx, row, now)
+            if why:
+                self._void(tx, row, why, now)
+                return AapAnswer(request=row, conflict="approval_expired", message=why)
+            return AapAnswer(request=_put(tx, row.changed(consumed_at=now, consumed_as=key)))
+
+        return await ledger.write("consume AAP", work)
+
+    async def report(self, request_id: str, instance: str, *, succeeded: bool, note: str = "") -> AapAnswer:
+        """Write down what the agent says came of its call."""
+        journal = self._ledger.journal
+
+        def work(tx: Transaction, now: datetime) -> AapAnswer:
+            row = _found(tx, request_id, instance)
+            if row.consumed_at is None:
+                return AapAnswer(request=row, conflict="not_consumed", message="the approval was not consumed")
+            if (told := row.outcome) is not None:
+                if (told.succeeded, told.note) == (succeeded, note):
+                    return AapAnswer(request=row)
+                return AapAnswer(request=row, conflict="outcome_conflict", message="another outcome was told before")
+            if row.request:
+                stored.finish(
+                    tx,
+                    journal,
+                    stored.found(tx, row.request),
+                    now,
+                    error=None if succeeded else note or "the agent says that it failed",
+                    digest="",
+                    preview=note,
+                    result=None,
+                    token=row.id,
+                    secrets=(),
+                )
+            else:
+                body = {"preview": journal.text(note)} if succeeded else {"error": journal.text(note)}
+                tx.record.append([self._passed(row, "ran" if succeeded else "failed", now, body)])
+            return AapAnswer(request=_put(tx, row.changed(outcome=AapOutcome(succeeded=succeeded, at=now, note=note))))
+
+        return await self._ledger.write("AAP outcome", work)
+
+    # --- instances ---
+
+    async def provision(
+        self,
+        instance_id: str,
+        name: str,
+        secret: str,
+        *,
+        owner: str,
+        by: str,
+        lasts: timedelta | None,
+        provisioner: str = "",
+        key: str = "",
+        asked: str = "",
+    ) -> tuple[AapInstance, AccessKey, bool]:
+        """Make an instance and its access key; whether it is new. What its `provisioner` called so before is given."""
+        journal = self._ledger.journal
+
+        def work(tx: Transaction, now: datetime) -> tuple[AapInstance, AccessKey, bool]:
+            if (before := tx.aap_instances.by_key(provisioner, key)) is not None:
+                return before, _key_of(tx, before, now), False
+            access = AccessKey(
+                id=instance_id,
+                kind=AccessKind.INSTANCE,
+                digest=digest_of(secret),
+                holder=instance_id,
+                is_program=True,
+                label=name,
+                permissions=frozenset({Permission.REQUEST}),
+                created_at=now,
+                created_by=by,
+                expires_at=now + lasts if lasts is not None else None,
+            )
+            made = AapInstance(
+                id=instance_id,
+                name=name,
+                access=access.id,
+                owner=owner,
+                created_at=now,
+                provisioner=provisioner,
+                key=key,
+                asked=asked,
+            )
+            tx.aap_instances.forget(now - KEPT)
+            tx.access_keys.put(access)
+            tx.aap_instances.put(made)
+            tx.record.append([_about_key(made, "access given", now, by, journal.text(name))])
+            return made, access, True
+
+        return await self._ledger.write("make AAP instance", work)
+
+    async def rename(self, instance_id: str, provisioner: str, name: str, *, key: str, asked: str) -> AapUpdate | None:
+        """Call an instance otherwise, once under a key; None where that was used for something else.
+
+        Raises `UnknownRequest` where the provisioner has no such instance, or no longer.
+        """
+
+        def work(tx: Transaction, now: datetime) -> AapUpdate | None:
+            instance = tx.aap_instances.get(instance_id)
+            if instance is None or instance.provisioner != provisioner or instance.revoked_at is not None:
+                raise UnknownRequest(f"no instance has the id {instance_id!r}")
+            if (before := next((one for one in instance.updates if one.key == key), None)) is not None:
+                return before if before.asked == asked else None
+            update = AapUpdate(key=key, asked=asked, at=now, name=name or instance.name)
+            kept = tuple(one for one in instance.updates if now - one.at < UPDATES_KEPT)
+            tx.aap_instances.put(instance.changed(name=update.name, updates=(*kept, update)))
+            return update
+
+        return await self._ledger.write("rename AAP instance", work)
+
+    async def revoke(self, instance_id: str, *, by: str) -> AapInstance:
+        """Let an instance in no longer: what waits is withdrawn, what it consumed and told nothing of is unknown."""
+        return await self._ledger.write("revoke AAP instance", lambda tx, now: self._revoke(tx, instance_id, by, now))
+
+    async def instance(self, instance_id: str) -> AapInstance | None:
+        """The instance of this id, whatever became of it."""
+        return await self._ledger.store.read(lambda tx: tx.aap_instances.get(instance_id))
+
+    async def instances(self) -> Sequence[tuple[AapInstance, AccessKey | None]]:
+        """All of them with their keys, in the order they were made."""
+        return await self._ledger.store.read(
+            lambda tx: [(one, tx.access_keys.get(one.access)) for one in tx.aap_instances.all()]
+        )
+
+    # --- time ---
+
+    async def sweep(self) -> int:
+        """End what is out of time, and revoke instances whose key lets nobody in any longer; how many that were."""
+        ledger = self._ledger
+
+        def look(tx: Transaction) -> tuple[Sequence[str], list[str]]:
+            now, closed = ledger.now(), list[str]()
+            if self._checked is None or now - self._checked >= CHECKED_EVERY:
+                self._checked = now
+                closed = [one.id for one in tx.aap_instances.all(revoked=False) if _is_closed(tx, one, now)]
+            return tx.aap_requests.due(now), closed
+
+        due, closed = await ledger.store.read(look)
+        if not due and not closed:
+            return 0
+
+        def work(tx: Transaction, now: datetime) -> None:
+            for one in due:
+                if (row := tx.aap_requests.get(one)) is not None:
+                    self._settled(tx, row, now)
+            for one in closed:
+                self._revoke(tx, one, "signoff", now)
+
+        await ledger.write("sweep AAP", work)
+        return len(due) + len(closed)
+
+    # --- inside a transaction ---
+
+    def _settled(self, tx: Transaction, row: AapRequest, now: datetime) -> AapRequest:
+        """The request with its decision, if there is one by now."""
+        if row.decision is not None:
+            return row
+        request = tx.requests.get(row.request)
+        if request is not None and request.state is State.PENDING and row.deadline <= now:
+            request = feed(tx, self._ledger, request.id, now) or request  # its rule may have something to say
+            if request.state is State.PENDING:
+                return self._withdraw(tx, row, TOO_LATE, now, status=AapStatus.EXPIRED)
+        if request is not None and request.state is State.PENDING:
+            return row
+        decided = request.decision if request is not None else None
+        if request is None or decided is None:
+            return _put(tx, row.changed(decision=_decision(AapStatus.CANCELLED, now, "it is not known any longer")))
+        at = max(decided.at or now, row.created_at)
+        if request.state is not State.APPROVED:
+            status = _ENDINGS.get(request.state, AapStatus.CANCELLED)
+            return _put(tx, row.changed(decision=_decision(status, at, decided.note)))
+        if at > row.deadline:
+            return self._withdraw(tx, row, TOO_LATE, now, status=AapStatus.EXPIRED)
+        if decided.edited_args is not None:
+            wanted = _wanted(request, decided, decided.edited_args)
+            return self._withdraw(tx, row, wanted, now, status=AapStatus.DENIED)
+        return _put(tx, row.changed(decision=_decision(AapStatus.APPROVED, at, decided.note)))
+
+    def _withdraw(
+        self, tx: Transaction, row: AapRequest, why: str, now: datetime, *, status: AapStatus = AapStatus.CANCELLED
+    ) -> AapRequest:
+        """End a call with a no of ours, and the request behind it."""
+        self._void(tx, row, why, now)
+        return _put(tx, row.changed(decision=_decision(status, now, why)))
+
+    def _void(self, tx: Transaction, row: AapRequest, why: str, now: datetime) -> None:
+        """Withdraw the request behind a call, if that is still of use to anybody."""
+        request = tx.requests.get(row.request) if row.request else None
+        if request is not None and request.state in (State.PENDING, State.APPROVED):
+            stored.settle(tx, self._ledger.journal, request, Cancelled(why), now)
+
+    def _claimed(self, tx: Transaction, row: AapRequest, now: datetime) -> str:
+        """Spend the approval behind a call; why that cannot be done, empty where it was."""
+        if not row.request:
+            tx.record.append([self._passed(row, "claimed", now, {"process": row.holder})])
+            return ""
+        try:
+            claimed = stored.put(tx, stored.found(tx, row.request), Claimed(row.holder, row.id), now)
+        except RequestError as error:  # it was withdrawn meanwhile
+            return str(error)
+        tx.record.append([self._ledger.journal.about(claimed, "claimed", now, {"process": row.holder})])
+        return ""
+
+    def _passed(self, row: AapRequest, kind: str, now: datetime, body: Mapping[str, Any]) -> EventDraft:
+        """A step of a call that policy alone decided."""
+        tool = self._ledger.journal.text(str(json.loads(row.body)["tool"]))
+        return EventDraft(kind=kind, at=now, body={"tool": tool, "aap": row.id, "instance": row.instance, **body})
+
+    def _revoke(self, tx: Transaction, instance_id: str, by: str, now: datetime) -> AapInstance:
+        instance = tx.aap_instances.get(instance_id)
+        if instance is None:
+            raise UnknownRequest(f"no instance has the id {instance_id!r}")
+        if instance.revoked_at is not None:
+            return instance
+        journal, why = self._ledger.journal, f"the instance {instance.name} was revoked"
+        revoked = instance.changed(revoked_at=now, revoked_by=by)
+        tx.aap_instances.put(revoked)
+        key = tx.access_keys.get(instance.access)
+        if key is not None and key.revoked_at is None:
+            tx.access_keys.put(replace(key, revoked_at=now))
+            tx.record.append([_about_key(revoked, "access revoked", now, by, journal.text(instance.name))])
+        for row in tx.aap_requests.going(instance_id):
+            one = self._settled(tx, row, now)
+            match one.stage:
+                case AapStage.OPEN:
+                    self._withdraw(tx, one, why, now)
+                case AapStage.APPROVED:
+                    self._void(tx, one, why, now)
+                case AapStage.CONSUMED if one.request:
+                    with suppress(RequestError):  # somebody has said meanwhile what became of it
+                        stored.lose(tx, journal, stored.found(tx, one.request), why, now)
+                case _:
+                    pass
+        return revoked
+
+
+def _found(tx: Transaction, request_id: str, instance: str) -> AapRequest:
+    row = tx.aap_requests.get(request_id)
+    if row is None or row.instance != instance:  # that others have one is not told
+        raise UnknownRequest(f"no request has the id {request_id!r}")
+    return row
+
+
+def _put(tx: Transaction, row: AapRequest) -> AapRequest:
+    tx.aap_requests.put(row)
+    return row
+
+
+def _is_settled(tx: Transaction, row: AapRequest, now: datetime) -> bool:
+    request = tx.requests.get(row.request)
+    return request is None or request.state is not State.PENDING or row.deadline <= now
+
+
+def _is_closed(tx: Transaction, instance: AapInstance, now: datetime) -> bool:
+    """Whether the key of an instance lets nobody in any longer."""
+    key = tx.access_keys.get(instance.access)
+    return key is None or bool(key.refusal(now))
+
+
+def _key_of(tx: Transaction, instance: AapInstance, now: datetime) -> AccessKey:
+    """The key of an instance; one that was dropped long after it expired is told as one that is revoked."""
+    found = tx.access_keys.get(instance.access)
+    if found is not None:
+        return found
+    return AccessKey(
+        id=instance.access, kind=AccessKind.INSTANCE, digest="", holder=instance.id, created_at=now, revoked_at=now
+    )
+
+
+def _until(question: ApprovalRequest, deadline: datetime, now: datetime) -> ApprovalRequest:
+    """A question that waits no longer than this."""
+    remind = remind_at(question.requirement, deadline)
+    return question.changed_to(deadline=deadline, remind_at=remind if remind is not None and remind > now else None)
+
+
+def _decision(status: AapStatus, at: datetime, note: str = "") -> AapDecision:
+    expires = at + VALID_FOR if status is AapStatus.APPROVED else None
+    return AapDecision(status=status, at=at, note=note, expires_at=expires)
+
+
+def _dated(decision: AapDecision | None, now: datetime) -> AapDecision | None:
+    return _decision(decision.status, now, decision.note) if decision is not None else None
+
+
+def _wanted(request: ApprovalRequest, decision: ApprovalDecision, args: Mapping[str, Any]) -> str:
+    """A no that says what to send: the protocol has no way to run a call with other arguments."""
+    by = decision.by.name if decision.by is not None and decision.by.kind is ActorKind.PERSON else "a person"
+    said = f" ({decision.note})" if decision.note else ""
+    sent = json.dumps(args, ensure_ascii=False, default=str)
+    return f"{by} wants other arguments{said}: call {request.tool_name} with {sent}"
+
+
+def _about_key(instance: AapInstance, kind: str, now: datetime, by: str, name: str) -> EventDraft:
+    told = {"key": instance.access, "kind": str(AccessKind.INSTANCE), "holder": instance.id, "label": name, "by": by}
+    return EventDraft(kind=kind, at=now, body={**told, "permissions": [str(Permission.REQUEST)]})

@@ -1,0 +1,216 @@
+"""`signoff aap`: agents elsewhere that have their calls judged by a server, by the Agent Approval Protocol."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from signoff.cli import shared_options
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.config import Settings
+    from signoff.core.aap import AapInstance
+    from signoff.core.access import AccessKey
+
+    _Held: TypeAlias = tuple[AapInstance, AccessKey | None]
+
+
+@click.group()
+def aap() -> None:
+    """Agents elsewhere, whatever they are made with, by the Agent Approval Protocol.
+
+    `signoff serve` answers them at its address with /aap behind it. Each has a credential of its own.
+    """
+
+
+@aap.group(invoke_without_command=True)
+@click.pass_context
+def instance(ctx: click.Context) -> None:
+    """Credentials of agents elsewhere: create, list, revoke. Alone it lists them."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_instances, everything=False, as_json=False, store=None, policy=None)
+
+
+@instance.command(no_args_is_help=True)
+@click.argument("called", metavar="NAME")
+@click.option("--expires", default="90d", show_default=True, metavar="WHEN", help="Until when: 2h, 90d, 2031-05-24.")
+@shared_options.as_json
+@shared_options.who
+@shared_options.where
+def create(called: str, expires: str, as_json: bool, name: str | None, store: str | None, policy: str | None) -> None:
+    """Make an instance called NAME. Its credential is printed once, and kept nowhere.
+
+    The name is for people to read. You answer for it: where a rule excludes the requester, that is you.
+
+    \b
+    Example:
+      signoff aap instance create support-bot
+    """
+    from signoff.cli.open_broker import with_broker
+    from signoff.cli.terminal_text import as_json as json_line
+    from signoff.cli.terminal_text import now, when
+
+    at = now()
+    lasts = when(expires, at, option="--expires") - at
+
+    async def work(broker: Broker, settings: Settings) -> tuple[AapInstance, AccessKey, str, str]:
+        import secrets
+        from uuid import uuid4
+
+        from signoff.broker.access_keys import INSTANCE_MARK
+        from signoff.cli.access_options import check_admin, server_address
+        from signoff.core.aap import name_problem
+        from signoff.errors import WrongUse
+        from signoff.wiring import whoami
+
+        if problem := name_problem(called):
+            raise WrongUse(f"an instance needs {problem}")
+        by = whoami(name, settings, via="command")
+        check_admin(by, settings, holder=called)
+        secret = f"{INSTANCE_MARK}{secrets.token_urlsafe(32)}"
+        made, key, _ = await broker.aap.provision(str(uuid4()), called, secret, owner=by.name, by=by.name, lasts=lasts)
+        return made, key, secret, f"{server_address(None, settings)}/aap"
+
+    made, key, secret, url = with_broker(store, policy, work, make=True)
+    if as_json:
+        click.echo(json_line({**_data((made, key), at), "url": url, "secret": secret}))
+        return
+    click.echo(secret)
+    click.echo(f"{_facts((made, key), at)}  {made.id}", err=True)
+    click.echo(f"It is shown this once. The agent's client needs it, and this address: {url}", err=True)
+
+
+@instance.command("list")
+@click.option("--all", "everything", is_flag=True, help="Also those that are let in no longer.")
+@shared_options.as_json
+@shared_options.where
+def list_instances(everything: bool, as_json: bool, store: str | None, policy: str | None) -> None:
+    """List instances, oldest first.
+
+    \b
+    Example:
+      signoff aap instance list
+    """
+    from signoff.cli.open_broker import say_where, with_broker
+    from signoff.cli.terminal_text import as_json as json_line
+    from signoff.cli.terminal_text import now
+
+    at = now()
+
+    async def work(broker: Broker, settings: Settings) -> Sequence[_Held]:
+        return await broker.aap.instances()
+
+    found = [one for one in with_broker(store, policy, work) if everything or not _refusal(one, at)]
+    if as_json:
+        click.echo(json_line({"instances": [_data(one, at) for one in found]}))
+        return
+    if not found:
+        click.echo("There are no instances.")
+    for one in found:
+        for line in _lines(one, at):
+            click.echo(line)
+    say_where(store, policy, always=not found)
+
+
+@instance.command(no_args_is_help=True)
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@shared_options.who
+@shared_options.where
+def revoke(ids: tuple[str, ...], name: str | None, store: str | None, policy: str | None) -> None:
+    """Let instances in no longer. What they wait for is withdrawn. An id may be its beginning.
+
+    Calls that they began and told no outcome of are unknown from then on, and a person is asked.
+
+    \b
+    Example:
+      signoff aap instance revoke b29a43a7
+    """
+    from signoff.cli.main import FAILED
+    from signoff.cli.open_broker import looked_in, with_broker
+    from signoff.cli.terminal_text import safe
+
+    async def work(broker: Broker, settings: Settings) -> bool:
+        from signoff.wiring import chosen_store, whoami
+
+        by = whoami(name, settings, via="command").name
+        known = await broker.aap.instances()
+        are_all = all([await _revoke(broker, known, one, by) for one in dict.fromkeys(ids)])
+        if not are_all:
+            click.echo(f"  {safe(looked_in(chosen_store(store, settings)))}", err=True)
+        return are_all
+
+    if not with_broker(store, policy, work):
+        sys.exit(FAILED)
+
+
+async def _revoke(broker: Broker, known: Sequence[_Held], given: str, by: str) -> bool:
+    from signoff.cli.terminal_text import local
+    from signoff.core.visible import visible
+
+    found = [one for one, _ in known if given and one.id.startswith(given)]
+    if len(found) != 1:
+        what = f"there is no instance {visible(given)}" if not found else f"several begin with {visible(given)}"
+        click.echo(f"signoff: {what}", err=True)
+        return False
+    [one] = found
+    if one.revoked_at is not None:
+        click.echo(f"revoked before at {local(one.revoked_at)}  {one.id}")
+        return True
+    await broker.aap.revoke(one.id, by=by)
+    click.echo(f"revoked  {one.id}  {visible(one.name)}")
+    return True
+
+
+def _refusal(held: _Held, at: datetime) -> str:
+    """Why it is let in no longer; empty where it is."""
+    one, key = held
+    if one.revoked_at is not None:
+        return "revoked"
+    return key.refusal(at).replace("this instance", "its credential") if key is not None else "its credential is gone"
+
+
+def _facts(held: _Held, at: datetime) -> str:
+    """What it is, on one line."""
+    from signoff.cli.terminal_text import local
+    from signoff.core.visible import visible
+
+    one, key = held
+    expires = key.expires_at if key is not None else None
+    until = f"until {local(expires)}" if expires is not None else "for ever"
+    return f"{visible(one.name)}: {_refusal(held, at) or until}"
+
+
+def _lines(held: _Held, at: datetime) -> Iterator[str]:
+    from signoff.cli.terminal_text import local
+    from signoff.core.visible import visible
+
+    one, key = held
+    yield f"{click.style(one.id, fg='cyan')}  {click.style(_facts(held, at), dim=bool(_refusal(held, at)))}"
+    maker = visible(one.provisioner or one.owner)
+    facts = [f"made by {maker} {local(one.created_at)}", f"{visible(one.owner)} answers for it"]
+    used = key.used_at if key is not None else None
+    facts += [f"used {local(used)}" if used is not None else "never used"]
+    yield click.style(" " * 12 + " · ".join(facts), dim=True)
+
+
+def _data(held: _Held, at: datetime) -> dict[str, Any]:
+    from signoff.cli.terminal_text import iso
+
+    one, key = held
+    return {
+        "id": one.id,
+        "name": one.name,
+        "worker": one.worker,
+        "owner": one.owner,
+        "provisioner": one.provisioner or None,
+        "created_at": iso(one.created_at),
+        "expires_at": iso(key.expires_at) if key is not None else None,
+        "used_at": iso(key.used_at) if key is not None else None,
+        "revoked_at": iso(one.revoked_at),
+        "refusal": _refusal(held, at) or None,
+    }

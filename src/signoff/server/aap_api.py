@@ -1,0 +1,450 @@
+"""The Agent Approval Protocol: agents elsewhere have their calls judged, asked about and spent, by the same rules.
+
+It has a root of its own: its paths, its errors and its keys are not those of the API. A key of an instance opens this
+door and no other, and a key of a program with the permission to provision opens only what instances are made with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import json
+import logging
+from asyncio import Lock
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any
+from uuid import UUID, uuid4
+from weakref import WeakValueDictionary
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from signoff.broker.aap_requests import AapAnswer
+from signoff.broker.access_keys import INSTANCE_MARK
+from signoff.core.aap import AapDecision, AapInstance, AapRequest, AapStage, AapStatus
+from signoff.core.access import AccessKey, AccessKind, Permission, digest_of
+from signoff.core.safe import safe_text
+from signoff.core.visible import visible
+from signoff.errors import Halted, StoreError, UnknownRequest, WrongFile, WrongUse
+from signoff.outside.client_gate import ClientCall, ClientQuestion
+from signoff.server.aap_wire import (
+    LONGEST_NOTE,
+    LONGEST_WAIT,
+    AapProblem,
+    AapSubmission,
+    checked_key,
+    credential_data,
+    digest_of_fields,
+    duration,
+    instance_data,
+    name_of,
+    read_fields,
+    read_submission,
+    request_text,
+    submission_of,
+    text_of,
+)
+from signoff.server.endpoint import read_body
+from signoff.server.problem import ProblemRaised
+from signoff.server.rate_limit import RateLimit
+from signoff.server.request_log import REQUEST_ID
+from signoff.server.state import CallGates, ServerState
+
+ROOT = "/aap"
+"""Where the protocol's paths begin; clients are given this with the address."""
+MOST_WAITING = 200
+"""Calls of one instance that wait for people at once."""
+MOST_POLLS = 100
+"""Polls of one instance that wait at once."""
+MOST_TOGETHER = 500
+"""Polls of all instances: people who want to answer have to get in, too."""
+EACH_MINUTE = 600
+"""Calls of one instance that are judged."""
+MOST_REFUSED = 60
+"""Requests from one address in a minute whose key lets nobody in."""
+LASTS = timedelta(days=90)
+"""How long the key of an instance is good that a program makes."""
+_AGAIN = {"Retry-After": "5"}
+_BEGIN = "aap instance "
+_log = logging.getLogger("signoff.server")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AapExchange:
+    """One request of a client, and who sent it."""
+
+    request: Request
+    access: AccessKey
+    secret: str
+
+    @property
+    def instance(self) -> str:
+        return self.access.holder
+
+    @property
+    def key(self) -> str:
+        return checked_key(self.request.headers.getlist("idempotency-key"))
+
+    @property
+    def id(self) -> str:
+        """The id that the path names, in its usual form."""
+        try:
+            return str(UUID(self.request.path_params["id"]))
+        except ValueError as error:
+            raise _unknown() from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AapOperation:
+    """A row of the table. The permission that it needs stands in it, and nowhere else."""
+
+    method: str
+    path: str
+    permission: Permission
+    handle: Callable[[AapApi, AapExchange], Awaitable[Response]]
+
+
+@dataclass(slots=True)
+class AapApi:
+    """Answers the protocol's requests."""
+
+    state: ServerState
+    gates: CallGates
+    _turns: WeakValueDictionary[tuple[str, str], Lock] = field(
+        default_factory=WeakValueDictionary[tuple[str, str], Lock]
+    )
+    """What is sent under one key comes one after the other."""
+    _polls: Counter[str] = field(default_factory=Counter[str])
+    _refused: RateLimit = field(default_factory=lambda: RateLimit(each=MOST_REFUSED))
+    _judged: RateLimit = field(default_factory=lambda: RateLimit(each=EACH_MINUTE))
+
+    def routes(self) -> list[BaseRoute]:
+        """A route for each row of the table."""
+
+        def route(operation: AapOperation) -> Route:
+            async def answer(request: Request) -> Response:
+                return await self.answer(operation, request)
+
+            return Route(operation.path, answer, methods=[operation.method])
+
+        return [route(one) for one in OPERATIONS]
+
+    async def answer(self, operation: AapOperation, request: Request) -> Response:
+        """What is sent back, whatever happens."""
+        try:
+            access, secret = await self._admitted(request, operation.permission)
+            return _marked(
+                await operation.handle(self, AapExchange(request=request, access=access, secret=secret)), request
+            )
+        except AapProblem as problem:
+            return aap_problem(request, problem)
+        except ProblemRaised as problem:  # of a body that is too long
+            return aap_problem(request, AapProblem(problem.status, "request_too_large", problem.detail))
+        except UnknownRequest:
+            return aap_problem(request, _unknown())
+        except Halted as error:
+            return aap_problem(request, AapProblem(503, "halted", safe_text(str(error)), headers=_AGAIN))
+        except StoreError as error:
+            _log.warning("the store failed an agent: %s", visible(str(error)))
+            return aap_problem(request, AapProblem(503, "store_unavailable", "try again later", headers=_AGAIN))
+        except (WrongFile, WrongUse) as error:
+            _log.warning("a call cannot be judged: %s", visible(str(error)))
+            return aap_problem(request, AapProblem(503, "policy_unavailable", "no call can be judged", headers=_AGAIN))
+        except Exception:
+            _log.exception("%s %s failed", operation.method, operation.path)
+            return aap_problem(request, AapProblem(500, "internal", "something went wrong here"))
+
+    async def _admitted(self, request: Request, permission: Permission) -> tuple[AccessKey, str]:
+        """Whose key it is, and its secret, if it opens this. A browser's cookies open nothing here."""
+        sent = request.headers.getlist("authorization")
+        scheme, _, secret = sent[0].strip().partition(" ") if len(sent) == 1 else ("", "", "")
+        secret = secret.strip()
+        kind = AccessKind.INSTANCE if secret.startswith(INSTANCE_MARK) else AccessKind.TOKEN
+        key = await self.state.broker.access.find(kind, secret) if scheme.lower() == "bearer" and secret else None
+        if key is None:
+            if seconds := self._refused.wait(request.client.host if request.client is not None else ""):
+                raise _too_often("too many requests without a key that is good", seconds)
+            what = "send the key of an instance" if permission is Permission.REQUEST else "send a provisioner's key"
+            headers = {"WWW-Authenticate": "Bearer"}
+            raise AapProblem(401, "invalid_credential", f"{what}; this one is not, or no longer", headers=headers)
+        if permission not in key.permissions or not key.is_program:
+            raise AapProblem(403, "not_permitted", f"this needs a key with the permission {permission}")
+        return key, secret
+
+    # --- requests ---
+
+    async def create(self, sent: AapExchange) -> Response:
+        key, submission = sent.key, read_submission(await _json_body(sent.request))
+        async with self._turns.setdefault((sent.instance, key), Lock()):
+            known = await self.state.broker.aap.known(sent.instance, key)
+            if known is None:
+                instance = await self._instance(sent)
+                if seconds := self._judged.wait(sent.instance):
+                    raise _too_often("too many calls in a minute", seconds)
+                answer = await self._submitted(submission, key, instance)
+                if answer.is_new:
+                    return _request_response(answer.request, 201)
+                known = answer.request
+        if known.asked != submission.digest:
+            raise AapProblem(409, "idempotency_conflict", "this key was sent with other fields before")
+        return _request_response(known)
+
+    async def _submitted(self, submission: AapSubmission, key: str, instance: AapInstance) -> AapAnswer:
+        now = self.state.broker.clock.now()
+        row = AapRequest(
+            id=str(uuid4()),
+            instance=instance.id,
+            key=key,
+            asked=submission.digest,
+            body=submission.text,
+            created_at=now,
+            deadline=now,
+        )
+        gate = await self.gates.gate(instance.owner)
+        ruling = await gate.judge(self._call(row, submission, instance), submission.timeout)
+        aap = self.state.broker.aap
+        if isinstance(ruling, ClientQuestion):
+            asked = await aap.submit(
+                row,
+                window=ruling.window,
+                question=ruling.request,
+                is_deadline=ruling.is_deadline,
+                policy=gate.policy,
+                most=MOST_WAITING,
+            )
+        else:
+            status = AapStatus.APPROVED if ruling.allowed else AapStatus.DENIED
+            note = "" if ruling.allowed else f"{ruling.by}: {ruling.reason}" if ruling.reason else ruling.by
+            decided = row.changed(decision=AapDecision(status=status, at=now, note=note), grant=ruling.grant)
+            asked = await aap.submit(decided, window=submission.timeout, most=MOST_WAITING)
+        if asked.conflict == "revoked":
+            raise AapProblem(401, "invalid_credential", asked.message, headers={"WWW-Authenticate": "Bearer"})
+        if asked.conflict:
+            raise AapProblem(429, asked.conflict, asked.message, headers={"Retry-After": "30"})
+        return asked
+
+    async def show(self, sent: AapExchange) -> Response:
+        wait, instance = _wait_of(sent.request), sent.instance
+        row = await self.state.broker.aap.look(sent.id, instance)
+        if wait is None or row.stage is not AapStage.OPEN:
+            return _request_response(row)
+        if self._polls[instance] >= MOST_POLLS or self._polls.total() >= MOST_TOGETHER:
+            raise _too_often("too many polls wait already", 5)
+        self._polls[instance] += 1
+        try:
+            await self._waited(row, wait)
+        finally:
+            self._polls[instance] -= 1
+            if not self._polls[instance]:
+                del self._polls[instance]
+        await self._admitted(sent.request, Permission.REQUEST)  # the key may have been revoked meanwhile
+        return _request_response(await self.state.broker.aap.look(row.id, instance))
+
+    async def _waited(self, row: AapRequest, wait: timedelta) -> None:
+        """Until it is settled, its time or the wait is over, or the server is about to end."""
+        broker = self.state.broker
+        until = min(broker.clock.now() + min(wait, LONGEST_WAIT), row.deadline)
+        tasks: list[asyncio.Future[Any]] = [
+            asyncio.ensure_future(broker.wait(row.request)),
+            asyncio.ensure_future(broker.clock.sleep_until(until)),
+            asyncio.ensure_future(self.state.stopping.wait()),
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def cancel(self, sent: AapExchange) -> Response:
+        return _answered(await self.state.broker.aap.cancel(sent.id, sent.instance))
+
+    async def consume(self, sent: AapExchange) -> Response:
+        key, aap = sent.key, self.state.broker.aap
+        if (raw := await read_body(sent.request)).strip():
+            read_fields(raw)
+        async with self._turns.setdefault((sent.id, "consume"), Lock()):
+            row = await aap.look(sent.id, sent.instance)
+            why = await self._hindrance(row, sent) if row.stage is AapStage.APPROVED else ""
+            return _answered(await aap.consume(row.id, sent.instance, key, why))
+
+    async def _hindrance(self, row: AapRequest, sent: AapExchange) -> str:
+        """Why a call that was approved may not run after all: the policy is looked at again, as before every call."""
+        instance = await self._instance(sent)
+        gate = await self.gates.gate(instance.owner)
+        request = await self.state.broker.get(row.request) if row.request else None
+        return await gate.hindrance(self._call(row, submission_of(row), instance), request, row.grant)
+
+    async def report(self, sent: AapExchange) -> Response:
+        found = read_fields(await _json_body(sent.request), required=("status",), others=("note",))
+        if found["status"] not in ("succeeded", "failed"):
+            raise AapProblem(400, "invalid_field", "status: succeeded or failed", param="status")
+        note = text_of(found, "note", LONGEST_NOTE, least=0) if "note" in found else ""
+        succeeded = found["status"] == "succeeded"
+        aap = self.state.broker.aap
+        return _answered(await aap.report(sent.id, sent.instance, succeeded=succeeded, note=note))
+
+    async def _instance(self, sent: AapExchange) -> AapInstance:
+        found = await self.state.broker.aap.instance(sent.instance)
+        if found is None or found.revoked_at is not None:
+            raise AapProblem(401, "invalid_credential", "the instance was revoked")
+        return found
+
+    def _call(self, row: AapRequest, submission: AapSubmission, instance: AapInstance) -> ClientCall:
+        return ClientCall(
+            agents=(instance.worker,),
+            session=f"aap:{instance.id}",
+            call_id=row.id,
+            tool=submission.tool,
+            args=submission.arguments,
+            directory=self.gates.directory,
+            words=submission.reasoning,
+            claims=submission.claims,
+        )
+
+    # --- instances ---
+
+    async def provision(self, sent: AapExchange) -> Response:
+        key, found = sent.key, read_fields(await _json_body(sent.request), others=("instance_name", "delivery"))
+        _refuse_delivery(found)
+        name, aap, by = name_of(found), self.state.broker.aap, sent.access
+        async with self._turns.setdefault((by.holder, f"provision {key}"), Lock()):
+            made = str(uuid4())
+            instance, access, is_new = await aap.provision(
+                made,
+                name or f"instance-{made[:8]}",
+                _secret_of(sent.secret, made),
+                owner=by.created_by,
+                by=by.holder,
+                lasts=LASTS,
+                provisioner=by.holder,
+                key=key,
+                asked=digest_of_fields(found),
+            )
+        # The secret is kept nowhere. It is made of the provisioner's, so that whoever has that is told it again.
+        secret = _secret_of(sent.secret, instance.id)
+        if instance.revoked_at is not None:
+            raise AapProblem(409, "instance_deleted", "the instance that was made under this key was deleted")
+        if instance.asked != digest_of_fields(found) or access.digest != digest_of(secret):
+            raise AapProblem(409, "idempotency_conflict", "this key was sent with other fields or another token before")
+        body = {"instance": instance_data(instance), "credential": credential_data(access, secret)}
+        return _json_response(body, 201 if is_new else 200)
+
+    async def show_instance(self, sent: AapExchange) -> Response:
+        return _json_response(instance_data(await self._provisioned(sent)))
+
+    async def rename(self, sent: AapExchange) -> Response:
+        raw = await _json_body(sent.request)
+        key, found = sent.key, read_fields(raw, others=("instance_name", "delivery"), nullable=("delivery",))
+        if not found:
+            raise AapProblem(400, "missing_field", "say what is to be changed", param="instance_name")
+        _refuse_delivery(found)
+        update = await self.state.broker.aap.rename(
+            sent.id, sent.access.holder, name_of(found), key=key, asked=digest_of_fields(found)
+        )
+        if update is None:
+            raise AapProblem(409, "idempotency_conflict", "this key was sent with other fields before")
+        return _json_response({"id": sent.id, "name": update.name})
+
+    async def delete(self, sent: AapExchange) -> Response:
+        instance = await self._provisioned(sent, also_revoked=True)
+        await self.state.broker.aap.revoke(instance.id, by=sent.access.holder)
+        return Response(status_code=204)
+
+    async def _provisioned(self, sent: AapExchange, *, also_revoked: bool = False) -> AapInstance:
+        """An instance that this provisioner made: others are none of its business."""
+        found = await self.state.broker.aap.instance(sent.id)
+        if found is None or found.provisioner != sent.access.holder:
+            raise _unknown()
+        if found.revoked_at is not None and not also_revoked:
+            raise _unknown()
+        return found
+
+
+OPERATIONS: Sequence[AapOperation] = (
+    AapOperation(method="POST", path="/v1/requests", permission=Permission.REQUEST, handle=AapApi.create),
+    AapOperation(method="GET", path="/v1/requests/{id}", permission=Permission.REQUEST, handle=AapApi.show),
+    AapOperation(method="DELETE", path="/v1/requests/{id}", permission=Permission.REQUEST, handle=AapApi.cancel),
+    AapOperation(method="POST", path="/v1/requests/{id}/consume", permission=Permission.REQUEST, handle=AapApi.consume),
+    AapOperation(method="POST", path="/v1/requests/{id}/outcome", permission=Permission.REQUEST, handle=AapApi.report),
+    AapOperation(method="POST", path="/v1/instances", permission=Permission.PROVISION, handle=AapApi.provision),
+    AapOperation(method="GET", path="/v1/instances/{id}", permission=Permission.PROVISION, handle=AapApi.show_instance),
+    AapOperation(method="PATCH", path="/v1/instances/{id}", permission=Permission.PROVISION, handle=AapApi.rename),
+    AapOperation(method="DELETE", path="/v1/instances/{id}", permission=Permission.PROVISION, handle=AapApi.delete),
+)
+"""The whole protocol, as far as nobody is called back."""
+
+
+def aap_problem(request: Request, problem: AapProblem) -> Response:
+    """An error, in the protocol's shape."""
+    name = _request_id(request)
+    response = _json_response(problem.data(name), problem.status)
+    response.headers.update(problem.headers)
+    return _marked(response, request)
+
+
+def _marked(response: Response, request: Request) -> Response:
+    response.headers["X-Request-ID"] = _request_id(request)
+    return response
+
+
+def _request_id(request: Request) -> str:
+    """By which this exchange is found in the log."""
+    return request.scope.setdefault(REQUEST_ID, str(uuid4()))
+
+
+def _unknown() -> AapProblem:
+    return AapProblem(404, "not_found", "there is no such thing here for this key")
+
+
+def _too_often(what: str, seconds: int) -> AapProblem:
+    return AapProblem(429, "too_many_requests", what, headers={"Retry-After": str(seconds)})
+
+
+def _answered(answer: AapAnswer) -> Response:
+    if answer.conflict:
+        raise AapProblem(409, answer.conflict, safe_text(answer.message))
+    return _request_response(answer.request)
+
+
+def _request_response(row: AapRequest, status: int = 200) -> Response:
+    return Response(request_text(row), status, media_type="application/json")
+
+
+def _json_response(data: object, status: int = 200) -> Response:
+    return Response(json.dumps(data), status, media_type="application/json")
+
+
+async def _json_body(request: Request) -> bytes:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise AapProblem(400, "invalid_content_type", "send application/json")
+    return await read_body(request)
+
+
+def _wait_of(request: Request) -> timedelta | None:
+    """How long a poll may wait; None: not at all."""
+    names = [name for name, _ in request.query_params.multi_items()]
+    if other := next((one for one in names if one != "wait"), None):
+        raise AapProblem(400, "unknown_parameter", "there is only wait", param=visible(other[:100]) or "query")
+    if len(names) > 1:
+        raise AapProblem(400, "invalid_field", "wait is there twice", param="wait")
+    return duration(request.query_params["wait"], "wait") if names else None
+
+
+def _refuse_delivery(found: dict[str, object]) -> None:
+    if found.get("delivery") is not None:
+        what = "this provider calls nobody back: leave delivery out, and poll"
+        raise AapProblem(400, "unsupported_delivery_type", what, param="delivery")
+
+
+def _secret_of(provisioner: str, instance: str) -> str:
+    """The secret of an instance that a program made: the same again for whoever has the program's key."""
+    mark = hmac.new(provisioner.encode(), f"{_BEGIN}{instance}".encode(), sha256).digest()
+    return f"{INSTANCE_MARK}{base64.urlsafe_b64encode(mark).decode().rstrip('=')}"

@@ -1,0 +1,221 @@
+"""The Agent Approval Protocol on the wire: what is sent is read strictly, and told again to the letter."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any, cast
+
+from signoff.core.aap import LONGEST_NAME, AapInstance, AapRequest, name_problem
+from signoff.core.access import AccessKey
+from signoff.core.visible import visible
+from signoff.outside.strict_json import read_object
+
+LONGEST_TOOL = 200
+LONGEST_SERVER = 200
+LONGEST_REASONING = 16_000
+LONGEST_CONTEXT = 64_000
+LONGEST_NOTE = 4_000
+LONGEST_TIMEOUT = timedelta(days=30)
+LONGEST_WAIT = timedelta(seconds=30)
+"""What is longer is cut to it, as the protocol says."""
+_DEEPEST = 64
+"""Of lists and objects inside each other."""
+_DURATION = re.compile(r"([1-9][0-9]{0,8})([smh])")
+_UNITS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1)}
+_KEY = re.compile(r"[\x20-\x7e]{1,255}")
+_TYPES = {401: "authentication", 403: "authorization", 404: "not_found", 409: "conflict", 429: "rate_limit"}
+
+
+class AapProblem(Exception):
+    """Something that is answered with an error."""
+
+    def __init__(
+        self, status: int, code: str, message: str, *, param: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.param = param
+        self.headers = dict(headers or {})
+
+    def data(self, request_id: str) -> dict[str, Any]:
+        """As it is sent."""
+        kind = _TYPES.get(self.status, "invalid_request")
+        if self.status >= 500:
+            kind = "dependency" if self.status == 503 else "internal"
+        told = {"type": kind, "code": self.code, "message": self.message, "request_id": request_id}
+        return {"error": {**told, "param": self.param} if self.param else told}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AapSubmission:
+    """A call as an agent sent it."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    timeout: timedelta
+    server: str
+    reasoning: str
+    context: Mapping[str, Any]
+    text: str
+    """To the letter."""
+    digest: str
+
+    @property
+    def claims(self) -> dict[str, Any]:
+        """What the agent says besides the call, by the names that people read."""
+        told = {"server, as the agent says": self.server, "context, as the agent says": dict(self.context)}
+        return {name: value for name, value in told.items() if value}
+
+
+def read_submission(raw: bytes) -> AapSubmission:
+    """A call that is asked about."""
+    found = read_fields(raw, required=("tool", "arguments", "timeout"), others=("server", "agent_reasoning", "context"))
+    context = _object(found, "context")
+    if len(json.dumps(context)) > LONGEST_CONTEXT:
+        raise _invalid("context", f"it has more than {LONGEST_CONTEXT:,} characters")
+    timeout = duration(text_of(found, "timeout", 20), "timeout")
+    if timeout > LONGEST_TIMEOUT:
+        raise _invalid("timeout", f"at most {LONGEST_TIMEOUT.days * 24}h")
+    return AapSubmission(
+        tool=text_of(found, "tool", LONGEST_TOOL),
+        arguments=_object(found, "arguments"),
+        timeout=timeout,
+        server=text_of(found, "server", LONGEST_SERVER) if "server" in found else "",
+        reasoning=text_of(found, "agent_reasoning", LONGEST_REASONING, least=0) if "agent_reasoning" in found else "",
+        context=context,
+        text=raw.decode().strip(),
+        digest=digest_of_fields(found),
+    )
+
+
+def submission_of(row: AapRequest) -> AapSubmission:
+    """What was sent once."""
+    return read_submission(row.body.encode())
+
+
+def read_fields(
+    raw: bytes, *, required: Sequence[str] = (), others: Sequence[str] = (), nullable: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The fields of a body: all that are required, and none that is not known."""
+    try:
+        found = read_object(raw, what="the body", exact=True)
+    except ValueError as error:
+        raise AapProblem(400, "invalid_json", visible(str(error))) from error
+    if _is_deeper(found, _DEEPEST):
+        raise AapProblem(400, "invalid_json", f"the body is more than {_DEEPEST} lists and objects deep")
+    for name, value in found.items():
+        if name not in required and name not in others:
+            raise AapProblem(400, "unknown_field", "there is no such field", param=visible(name[:LONGEST_NAME]))
+        if value is None and name not in nullable:
+            raise _invalid(name, "it is null; leave it out instead")
+    if missing := next((name for name in required if name not in found), ""):
+        raise AapProblem(400, "missing_field", f"{missing} is missing", param=missing)
+    return found
+
+
+def digest_of_fields(found: Mapping[str, Any]) -> str:
+    """The same for the same fields, in whatever order and with whatever blanks they were sent."""
+    return sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+
+
+def text_of(found: Mapping[str, Any], name: str, longest: int, *, least: int = 1) -> str:
+    value = found[name]
+    if not isinstance(value, str) or not least <= len(value) <= longest:
+        raise _invalid(name, f"a text of {least} to {longest:,} characters")
+    return value
+
+
+def name_of(found: Mapping[str, Any]) -> str:
+    """What an instance is to be called; empty where nothing is said."""
+    if "instance_name" not in found:
+        return ""
+    name = text_of(found, "instance_name", LONGEST_NAME)
+    if problem := name_problem(name):
+        raise _invalid("instance_name", problem)
+    return name
+
+
+def duration(text: str, param: str) -> timedelta:
+    """A whole number of seconds, minutes or hours, as `30m`."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise _invalid(param, "a whole number with its unit, as 30s, 30m or 24h")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def checked_key(sent: Sequence[str]) -> str:
+    """The idempotency key of a request."""
+    if not sent:
+        raise AapProblem(400, "missing_idempotency_key", "send an Idempotency-Key", param="Idempotency-Key")
+    if len(sent) > 1 or not _KEY.fullmatch(sent[0]):
+        what = "one key of 1 to 255 characters of ASCII"
+        raise AapProblem(400, "invalid_idempotency_key", what, param="Idempotency-Key")
+    return sent[0]
+
+
+def request_text(row: AapRequest) -> str:
+    """A request as it is sent: what was submitted, as it was spelled, and how it stands."""
+    own: dict[str, Any] = {
+        "id": row.id,
+        "status": str(row.status),
+        "created_at": stamp(row.created_at),
+        "deadline_at": stamp(row.deadline),
+    }
+    if (decision := row.decision) is not None:
+        own["decision"] = {"status": str(decision.status), "decided_at": stamp(decision.at)}
+        if decision.note:
+            own["decision"]["note"] = decision.note
+        if decision.expires_at is not None:
+            own["decision"]["expires_at"] = stamp(decision.expires_at)
+    if row.consumed_at is not None:
+        consumption: dict[str, Any] = {"consumed_at": stamp(row.consumed_at)}
+        if (told := row.outcome) is not None:
+            outcome = {"status": "succeeded" if told.succeeded else "failed", "reported_at": stamp(told.at)}
+            consumption["outcome"] = {**outcome, "note": told.note} if told.note else outcome
+        own["consumption"] = consumption
+    # An object that has fields, without the bracket at its end; none of its fields is called as one of ours.
+    return f"{row.body.rstrip()[:-1]}, {json.dumps(own)[1:]}"
+
+
+def instance_data(instance: AapInstance) -> dict[str, Any]:
+    """An instance as it is sent."""
+    return {"id": instance.id, "name": instance.name}
+
+
+def credential_data(key: AccessKey, secret: str) -> dict[str, Any]:
+    """The credential of an instance, which is sent to whoever made it and to nobody else."""
+    told: dict[str, Any] = {"token": secret}
+    return {**told, "expires_at": stamp(key.expires_at)} if key.expires_at is not None else told
+
+
+def stamp(at: datetime) -> str:
+    """A moment, in the protocol's form."""
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def _object(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = found.get(name, {})
+    if not isinstance(value, dict):
+        raise _invalid(name, "an object")
+    return cast("dict[str, Any]", value)
+
+
+def _invalid(name: str, what: str) -> AapProblem:
+    return AapProblem(400, "invalid_field", f"{name}: {what}", param=name)
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    if isinstance(value, dict):
+        inner = list(cast("dict[str, object]", value).values())
+    elif isinstance(value, list):
+        inner = cast("list[object]", value)
+    else:
+        return False
+    return levels == 0 or any(_is_deeper(one, levels - 1) for one in inner)

@@ -1,0 +1,61 @@
+"""Gates for agents elsewhere, by the policy of the project that is served. Its file is read again where it changed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+from signoff.config.files import find_project, user_file
+from signoff.policy.layers import Layers
+from signoff.wiring.project import settings_for
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
+    from signoff.config import Settings
+    from signoff.outside.client_gate import ClientGate
+    from signoff.wiring.served_projects import ServedProjects
+
+
+class ProjectGates:
+    """Implements `signoff.server.state.CallGates` for the first of the projects."""
+
+    def __init__(self, broker: Broker, projects: ServedProjects) -> None:
+        self._broker = broker
+        self._directory = projects.first.directory
+        self._settings = projects.first.settings
+        self._stamps = self._now()
+
+    @property
+    def directory(self) -> str:
+        """Where relative paths in their calls are taken to start from."""
+        return self._directory
+
+    async def gate(self, requester: str) -> ClientGate:
+        """The gate as the policy is now."""
+        from signoff.outside.client_gate import ClientGate
+
+        settings = await self._current()
+        return ClientGate(broker=self._broker, policy=Layers(settings.layers), requester=requester, takes_edits=False)
+
+    async def _current(self) -> Settings:
+        stamps = self._now()
+        if stamps != self._stamps:
+            # What is wrong with the file is raised, for each call, until it is put right: none is judged meanwhile.
+            self._settings = await asyncio.to_thread(settings_for, None, directory=self._directory)
+            self._stamps = stamps
+        return self._settings
+
+    def _now(self) -> tuple[object, ...]:
+        return tuple(_stamp(file) for file in (find_project(self._directory), user_file()))
+
+
+def _stamp(file: str | None) -> tuple[object, ...]:
+    """What tells one state of a file from another."""
+    if file is None:
+        return ()
+    try:
+        found = os.stat(file)
+    except OSError:
+        return (file,)
+    return file, found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,75 @@
+"""The real `signoff serve` and an agent elsewhere: killed between consume and outcome, nothing is spent twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from tests.server.serving import Served, Shop
+
+from signoff.broker import Broker
+from signoff.core.decision import ApprovalDecision
+from signoff.core.people import Actor
+from signoff.core.request import State
+from signoff.store.open import open_store
+
+T = TypeVar("T")
+
+PROJECT = "policy: [{ask: pay}]\n"
+ID, SECRET = "6c1f0a50-1a52-4a26-9f0b-6f2f0d0c7c11", "soi_for-tests"
+CALL = {"tool": "pay", "arguments": {"to": "ben"}, "timeout": "1h"}
+
+
+async def at(shop: Shop, work: Callable[[Broker], Awaitable[T]]) -> T:
+    """Do something at the store, beside the server."""
+    broker = Broker(open_store(shop.store))
+    try:
+        return await work(broker)
+    finally:
+        broker.watch.close()
+        broker.store.close()
+
+
+def call(served: Served, method: str, path: str, secret: str, body: object = None, key: str = "one") -> tuple[int, Any]:
+    """Status and data of a request by the protocol."""
+    headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json", "Idempotency-Key": key}
+    data = json.dumps(body).encode() if body is not None else None
+    request = urllib.request.Request(f"{served.url}/aap/v1{path}", data, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+@pytest.mark.timeout(240)
+def test_a_server_that_is_killed_between_consume_and_outcome_spends_nothing_twice(tmp_path: Path) -> None:
+    shop = Shop(tmp_path).write(PROJECT)
+    asyncio.run(at(shop, lambda broker: broker.aap.provision(ID, "payer", SECRET, owner="ana", by="ana", lasts=None)))
+    secret = SECRET
+    with shop.serving() as served:
+        status, asked = call(served, "POST", "/requests", secret, CALL)
+        assert (status, asked["status"]) == (201, "pending")
+        [request] = asyncio.run(at(shop, lambda broker: broker.pending()))
+        yes = ApprovalDecision(approved=True)
+        asyncio.run(at(shop, lambda broker: broker.answer(request.id, yes, by=Actor(name="ana"))))
+        path = f"/requests/{asked['id']}"
+        assert call(served, "GET", f"{path}?wait=30s", secret)[1]["status"] == "approved"
+        status, consumed = call(served, "POST", f"{path}/consume", secret, key="run-1")
+        assert status == 200
+        served.process.kill()
+        served.process.wait()
+    with shop.serving() as served:
+        assert call(served, "POST", "/requests", secret, CALL) == (200, consumed)
+        assert call(served, "POST", f"{path}/consume", secret, key="run-2")[0] == 409
+        assert call(served, "POST", f"{path}/consume", secret, key="run-1") == (200, consumed)
+        status, _ = call(served, "POST", f"{path}/outcome", secret, {"status": "succeeded", "note": "paid"})
+        assert status == 200
+        ended = asyncio.run(at(shop, lambda broker: broker.get(request.id)))
+        assert ended.state is State.SUCCEEDED
