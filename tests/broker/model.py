@@ -329,7 +329,8 @@ class Model:
     def claim(self, question: Question, process: str, fence: tuple[str, int] | None = None) -> list[Happened]:
         reasons: list[str] = ["Halted"] if self.halted else []
         if fence is not None:
-            reasons += self.why_lost(*fence)
+            put_down = ["RunTaken"] if self.runs[fence[0]].holder != process else []
+            reasons += self.why_lost(*fence) or put_down
         if question.state in ("claimed", "succeeded", "failed", "unknown"):
             reasons.append("AlreadySpent")
         elif question.state == "pending":

@@ -59,7 +59,7 @@ AGENTS = Format(
     read_agents,
     {
         "description": "Agents of your programs, by name: signoff serve goes on with their runs.",
-        "type": "object",
+        "type": ["object", "null"],
         "propertyNames": {"pattern": r"\S"},
         "additionalProperties": AGENT,
     },
