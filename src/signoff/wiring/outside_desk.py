@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from signoff.outside.agent_process import agent_process
@@ -15,6 +16,8 @@ from signoff.wiring.stores import chosen_store
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
+    from signoff.config.entries import ToolsetEntry
+    from signoff.policy.engine import Policy
 
 
 class OutsideDesk:
@@ -28,19 +31,37 @@ class OutsideDesk:
         self._kept: list[Settings] = []
         """Whatever a broker was made for, so that no other has its number."""
 
-    def gate(self, directory: str, store: str | None, *, caller: int, takes_edits: bool) -> OutsideGate:
-        """The gate of the project in a directory, for an agent that started the process `caller`."""
+    def gate(
+        self,
+        directory: str,
+        store: str | None,
+        *,
+        caller: int | None,
+        takes_edits: bool,
+        toolset: str = "",
+        secrets: tuple[str, ...] = (),
+    ) -> OutsideGate:
+        """The gate of the project in a directory, for an agent that started the process `caller`; None: it runs here.
+
+        With `toolset`, the rules count besides that the project has for its own MCP server of that name.
+        """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is said about stores would be taken for the answer
             settings = self._settings_of(directory)
             broker = self._broker(store, settings)
         return OutsideGate(
             broker=broker,
-            policy=Layers(settings.layers),
-            holder=agent_process(caller, broker.clock.now()),
+            policy=Layers((*settings.layers, *_own_rules(settings, toolset))),
+            holder=agent_process(caller, broker.clock.now()) if caller is not None else None,
             requester=requester_of(None, settings),
+            secrets=secrets,
             takes_edits=takes_edits,
         )
+
+    def labels(self, directory: str, toolset: str) -> Mapping[str, tuple[str, ...]]:
+        """How the project in a directory labels the tools of its own MCP server of that name, by name or glob."""
+        entry = _entry(self._settings_of(directory), toolset)
+        return entry.labels if entry is not None else {}
 
     def close(self) -> None:
         """Write down what is left, and let go of the stores."""
@@ -69,6 +90,17 @@ class OutsideDesk:
             self._kept.append(settings)
             broker = self._brokers[key] = Broker(chosen.open(), people=roles_of(settings), signer=Keys())
         return broker
+
+
+def _entry(settings: Settings, toolset: str) -> ToolsetEntry | None:
+    """The project's own MCP server of that name."""
+    entry = settings.toolsets.get(toolset)
+    return entry if entry is not None and entry.use == "mcp" else None
+
+
+def _own_rules(settings: Settings, toolset: str) -> tuple[Policy, ...]:
+    entry = _entry(settings, toolset)
+    return (entry.policy,) if entry is not None and entry.policy is not None else ()
 
 
 def _stamp(file: str | None) -> tuple[object, ...]:
