@@ -15,7 +15,9 @@ from signoff.outside.strict_json import read_object
 
 SERVERS = ("mcpServers", "servers")
 """Under which name clients list them."""
-_VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\}|\$\{(?P<odd>[^{}]*)\}")
+_VARIABLE = re.compile(
+    r"\$\{(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\}|\$\{(?P<odd>[^{}]*)\}"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +119,9 @@ class _Entry:
 
     def texts(self, key: str) -> dict[str, str]:
         value = self._get(key, {})
-        if not isinstance(value, dict) or not all(isinstance(one, str) for one in cast("dict[str, Any]", value).values()):
+        if not isinstance(value, dict) or not all(
+            isinstance(one, str) for one in cast("dict[str, Any]", value).values()
+        ):
             raise self.wrong(f"should have texts by name as its `{key}`")
         return {name: self._filled(one) for name, one in cast("dict[str, str]", value).items()}
 

@@ -368,9 +368,7 @@ class OutsideGate:
             )
             self.broker.audit_buffer.flush()
         spent = why is Refusal.SPENT
-        return CallPermission(
-            allowed=False, args=outside.args, by=by, reason=reason, request=request, spent=spent
-        )
+        return CallPermission(allowed=False, args=outside.args, by=by, reason=reason, request=request, spent=spent)
 
 
 def _on_record(tx: Transaction, key: str) -> ApprovalRequest | None:

@@ -24,7 +24,7 @@ class RepeatedCalls:
         self._last: dict[str, int] = {}
         """By call: the highest number that is known to be on record."""
         self._told: dict[str, str] = {}
-        """By call: the last request whose refusal was told. After a restart it is told once more, which does no harm."""
+        """By call: the last request whose refusal was told. After a restart it is told once more, and nothing runs."""
 
     async def number(self, broker: Broker, key: str) -> int:
         """Which of the calls with this key is being made now."""

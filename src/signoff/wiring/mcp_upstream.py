@@ -103,7 +103,7 @@ class McpUpstream:
             return await work(client)
         except MCPError as error:
             if error.error.code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
-                raise UpstreamRefusal(self._hidden(str(error))) from error
+                raise UpstreamRefusal(self._hidden(error.message)) from error
             await self._drop(client)
             raise UpstreamGone(self._broken(error)) from error
         except Exception as error:
