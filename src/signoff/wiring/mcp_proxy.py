@@ -383,7 +383,7 @@ def _doubt(tool: _Tool) -> str:
 
 
 def _fingerprint(definition: ToolDefinition, args: Mapping[str, Any]) -> str:
-    """What makes two calls the same. An answer is bound to the definition besides: where it changed, people are asked."""
+    """What makes two calls the same. An answer is bound to the definition, too."""
     try:
         return digest([definition.toolset, definition.tool, args])[:32]
     except CannotCanonicalise:
@@ -394,7 +394,7 @@ def _waiting(request: ApprovalRequest) -> str:
     if request.state is State.UNKNOWN:
         return (
             "signoff: a call like this was approved and started before, and nobody knows whether it happened. This one "
-            f"has not run. A person has to look, and say so: `signoff outcome {request.id} happened` or `not-happened`."
+            f"has not run. A person has to look, and say so: `signoff outcome {request.id} happened` or `did-not`."
         )
     return (
         f"signoff: this call has not run yet: it waits for a person. Request {request.id}, to be answered in "
