@@ -9,22 +9,24 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
+import httpx2
 import mcp_types
 import pytest
-from fastmcp import Client as HttpClient
-from fastmcp.client.transports import StreamableHttpTransport
+import uvicorn
 from mcp import MCPError
 from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.shared.message import SessionMessage
 from mcp_types import ToolAnnotations
 from tests import start
 
@@ -41,7 +43,7 @@ from signoff.store.open import open_store
 from signoff.testing.office import soon
 from signoff.wiring.mcp_proxy import McpProxy, ProxyOptions
 from signoff.wiring.mcp_upstream import McpUpstream
-from signoff.wiring.proxy_server import proxy_server, token_in
+from signoff.wiring.proxy_server import listener, proxy_server, token_in
 
 POLICY = """\
 policy:
@@ -381,7 +383,6 @@ async def test_a_broken_policy_refuses(desk: Desk) -> None:
 
 SERVER = """
 import os
-from pathlib import Path
 
 from mcp.server.mcpserver import MCPServer
 
@@ -390,14 +391,7 @@ desk = MCPServer("desk", log_level="CRITICAL")
 
 @desk.tool()
 def read() -> str:
-    return Path("notes.txt").read_text() if Path("notes.txt").exists() else "nothing"
-
-
-@desk.tool()
-def note(text: str) -> str:
-    with open("notes.txt", "a") as file:
-        file.write(text)
-    return f"noted {text} for {os.environ['WRITER']}"
+    return f"nothing for {os.environ['WRITER']}"
 
 
 @desk.tool()
@@ -422,7 +416,7 @@ def programs(desk: Desk) -> Desk:
 
 def words(desk: Desk, *more: str) -> list[str]:
     named = ["--client", "desktop", "--wait", "0s", "--store", f"sqlite:{desk.directory}/store.db"]
-    return [*start.SIGNOFF, "mcp", "proxy", "servers.json", *named, *more]
+    return [*start.SIGNOFF, "mcp", "proxy", *named, *more]
 
 
 def environment(desk: Desk) -> dict[str, str]:
@@ -430,25 +424,75 @@ def environment(desk: Desk) -> dict[str, str]:
     return {**passed, "HOME": str(desk.directory), "WRITER": "wilma"}
 
 
-async def test_over_the_pipes_a_call_waits_across_a_restart_of_the_proxy(programs: Desk) -> None:
-    program, *arguments = words(programs)
-    proxy = StdioServerParameters(
-        command=program, args=arguments, env=environment(programs), cwd=str(programs.directory)
-    )
-    async with Client(proxy) as client:
-        assert await names(client) == ["read", "note", "drop"]
-        assert text_of(await client.call_tool("read", {})) == "nothing"
-        assert "waits for a person" in text_of(await client.call_tool("note", {"text": "a"}))
-    await programs.answer(YES)
-    async with Client(proxy) as client:
-        assert text_of(await client.call_tool("note", {"text": "a"})) == "noted a for wilma"
-        assert "waits for a person" in text_of(await client.call_tool("note", {"text": "a"}))
-    assert (programs.directory / "notes.txt").read_text() == "a"
+@asynccontextmanager
+async def served(server: MCPServer) -> AsyncGenerator[str]:
+    """The address of a server in this process."""
+    made = listener(0)
+    config = uvicorn.Config(server.streamable_http_app(), log_level="critical", timeout_graceful_shutdown=1)
+    running = uvicorn.Server(config)
+    running.capture_signals = nullcontext  # pyright: ignore[reportAttributeAccessIssue]
+    task = asyncio.create_task(running.serve(sockets=[made]))
+    try:
+        await soon(lambda: running.started, "the server does not begin")
+        yield f"http://127.0.0.1:{made.getsockname()[1]}/mcp"
+    finally:
+        running.should_exit = True
+        await task
+
+
+@asynccontextmanager
+async def piped(command: list[str], **options: Any) -> AsyncGenerator[tuple[Any, Any]]:
+    """The standard input and output of a program, for a client."""
+    pipe = subprocess.PIPE
+    process = start.Process(command, stdin=pipe, stdout=pipe, text=True, **options)
+    out, told = anyio.create_memory_object_stream[SessionMessage | Exception](100)
+    given, ours = anyio.create_memory_object_stream[SessionMessage](100)
+    assert process.stdin is not None and process.stdout is not None
+
+    async def read() -> None:
+        assert process.stdout is not None
+        async with out:
+            while line := await asyncio.to_thread(process.stdout.readline):
+                await out.send(SessionMessage(mcp_types.jsonrpc_message_adapter.validate_json(line)))
+
+    async def write() -> None:
+        assert process.stdin is not None
+        async with ours:
+            async for message in ours:
+                process.stdin.write(message.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
+                process.stdin.flush()
+
+    reading, writing = asyncio.create_task(read()), asyncio.create_task(write())
+    try:
+        yield told, given
+    finally:
+        await given.aclose()
+        await writing
+        process.stdin.close()
+        assert await asyncio.to_thread(process.wait, start.PATIENCE) == 0, "it ends when its client does"
+        await told.aclose()
+        await asyncio.wait([reading])
+        process.stdout.close()
+
+
+async def test_over_the_pipes_a_call_waits_across_a_restart_of_the_proxy(desk: Desk) -> None:
+    async with served(desk.server()) as url:
+        command = words(desk, url, "--name", "desk")
+        options: dict[str, Any] = {"cwd": desk.directory, "env": environment(desk)}
+        async with Client(piped(command, **options)) as client:
+            assert await names(client) == ["read", "note", "boom"]
+            assert text_of(await client.call_tool("read", {})) == ""
+            assert "waits for a person" in text_of(await client.call_tool("note", {"text": "a"}))
+        await desk.answer(YES)
+        async with Client(piped(command, **options)) as client:
+            assert text_of(await client.call_tool("note", {"text": "a"})) == "noted a"
+            assert "waits for a person" in text_of(await client.call_tool("note", {"text": "a"}))
+    assert desk.notes == ["a"]
 
 
 async def test_over_http_with_a_token_and_a_server_that_dies(programs: Desk) -> None:
     token = programs.directory / "token"
-    command = words(programs, "--http", "0", "--token-file", str(token), "--wait", "60s")
+    command = words(programs, "servers.json", "--http", "0", "--token-file", str(token), "--wait", "60s")
     with start.Process(
         command, cwd=programs.directory, env=environment(programs), stderr=subprocess.PIPE, text=True
     ) as process:
@@ -465,13 +509,17 @@ async def test_over_http_with_a_token_and_a_server_that_dies(programs: Desk) -> 
                 for odd in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
                     found = await web.post(url, headers={**good, **odd, "Content-Type": "application/json"}, json={})
                     assert found.status_code in (403, 421)
-            async with HttpClient(StreamableHttpTransport(url, headers=good)) as client:
-                call = asyncio.create_task(client.call_tool("drop", {}, raise_on_error=False))
+            async with (
+                httpx2.AsyncClient(headers=good, timeout=60) as web,
+                Client(streamable_http_client(url, http_client=web)) as client,
+            ):
+                assert "nothing for wilma" in text_of(await client.call_tool("read", {}))
+                call = asyncio.create_task(client.call_tool("drop", {}))
                 request = await programs.answer(YES)
-                broken = await call
-                assert broken.is_error and "broke off" in str(broken.content) and "Nobody knows" in str(broken.content)
+                broken = text_of(await call)
+                assert "broke off" in broken and "Nobody knows whether the call happened" in broken
                 assert str((await programs.request(request.id)).state) == "unknown"
-                assert str((await client.call_tool("read", {})).data or "nothing") == "nothing"
+                assert "nothing" in text_of(await client.call_tool("read", {})), "it is started anew"
         finally:
             process.kill()
 

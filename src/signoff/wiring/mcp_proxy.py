@@ -299,12 +299,13 @@ class McpProxy:
     # --- the end ---
 
     async def close(self) -> None:
-        """End the servers, and withdraw what nobody could ask for again."""
-        for upstream in self.upstreams:
-            await upstream.close()
+        """Withdraw what nobody could ask for again, and end the servers."""
         if not self.options.client:
             for request, broker in self._open.items():
                 broker.withdraw([request], "the MCP client that asked is gone, and has no name to come back by")
+                await broker.store.flush()
+        self._open.clear()
+        await asyncio.gather(*(upstream.close() for upstream in self.upstreams))
         self._desk.close()
 
 
