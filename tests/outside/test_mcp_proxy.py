@@ -28,6 +28,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.message import SessionMessage
 from mcp_types import ToolAnnotations
+from pydantic import BaseModel
 from tests import start
 
 from signoff.broker import Broker
@@ -38,8 +39,15 @@ from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.errors import WrongUse
 from signoff.outside.mcp_servers import UpstreamServer, read_servers, read_upstream
+from signoff.outside.outside_call import OutsideCall
+from signoff.outside.outside_gate import CallPermission, OutsideGate
+from signoff.outside.repeated_call import RepeatedCalls
+from signoff.policy.engine import Policy
+from signoff.policy.layers import Layers
 from signoff.ports import Store
+from signoff.store.memory_store import MemoryStore
 from signoff.store.open import open_store
+from signoff.testing.manual_clock import FakeClock
 from signoff.testing.office import soon
 from signoff.wiring.mcp_proxy import McpProxy, ProxyOptions
 from signoff.wiring.mcp_upstream import McpUpstream
@@ -55,6 +63,12 @@ ANA = Actor(name="ana")
 YES = ApprovalDecision(approved=True, by=ANA)
 NO = ApprovalDecision(approved=False, by=ANA, note="not today")
 READS = ToolAnnotations(readOnlyHint=True)
+
+
+class Password(BaseModel):
+    """What a server would like to know."""
+
+    word: str
 
 
 @dataclass
@@ -98,6 +112,12 @@ class Desk:
         def boom() -> str:
             """Fail."""
             raise ToolError("out of ink")
+
+        @server.tool()
+        async def pry(ctx: Context) -> str:
+            """Ask whoever sits at the client."""
+            answer = await ctx.elicit("Your password?", Password)
+            return f"{answer.action}"
 
         @server.resource("desk://motto")
         def motto() -> str:
@@ -169,7 +189,7 @@ async def names(client: Client) -> list[str]:
 async def test_allowed_denied_and_hidden(desk: Desk) -> None:
     desk.notes.append("first")
     async with desk.proxied() as client:
-        assert await names(client) == ["read", "note", "boom"], "what is denied in any case is not offered"
+        assert await names(client) == ["read", "note", "boom", "pry"], "what is denied in any case is not offered"
         done = await client.call_tool("read", {})
         assert (done.is_error, text_of(done)) == (False, "first")
         refused = await client.call_tool("drop", {})
@@ -338,7 +358,7 @@ toolsets:
   desk: {use: mcp, config: {url: "http://127.0.0.1:9/mcp"}, labels: {read: data.read}, policy: [{deny: boom}]}
 """)
     async with desk.proxied() as client:
-        assert await names(client) == ["read", "note", "drop"]
+        assert await names(client) == ["read", "note", "drop", "pry"]
         assert not (await client.call_tool("read", {})).is_error
         assert "waits for a person" in text_of(await client.call_tool("drop", {}))
 
@@ -355,11 +375,26 @@ async def test_resources_and_prompts_are_passed_on_and_nothing_else_is_asked_of_
             await client.read_resource("desk://nothing")
 
 
+async def test_what_a_server_asks_of_the_client_does_not_reach_it(desk: Desk) -> None:
+    (desk.directory / "signoff.yaml").write_text("policy: [{allow: pry}]\n")
+    asked: list[object] = []
+
+    async def answer(context: object, params: object) -> mcp_types.ElicitResult:
+        asked.append(params)
+        return mcp_types.ElicitResult(action="accept", content={"word": "hush"})
+
+    async with desk.proxied(elicitation_callback=answer) as client:
+        refused = await client.call_tool("pry", {})
+        assert refused.is_error and "Nobody knows" not in text_of(refused)
+        assert (await client.list_tools()).tools, "the connection stays"
+    assert asked == []
+
+
 async def test_several_servers_have_their_names_before_their_tools(desk: Desk) -> None:
     async with desk.proxied(servers=2) as client:
         assert await names(client) == [
-            *("desk_read", "desk_note", "desk_boom"),
-            *("other-desk_read", "other-desk_note", "other-desk_drop", "other-desk_boom"),
+            *("desk_read", "desk_note", "desk_boom", "desk_pry"),
+            *("other-desk_read", "other-desk_note", "other-desk_drop", "other-desk_boom", "other-desk_pry"),
         ]
         assert not (await client.call_tool("desk_read", {})).is_error
         assert "waits" in text_of(await client.call_tool("other-desk_read", {})), "a rule is for its own server"
@@ -480,7 +515,7 @@ async def test_over_the_pipes_a_call_waits_across_a_restart_of_the_proxy(desk: D
         command = words(desk, url, "--name", "desk")
         options: dict[str, Any] = {"cwd": desk.directory, "env": environment(desk)}
         async with Client(piped(command, **options)) as client:
-            assert await names(client) == ["read", "note", "boom"]
+            assert await names(client) == ["read", "note", "boom", "pry"]
             assert text_of(await client.call_tool("read", {})) == ""
             assert "waits for a person" in text_of(await client.call_tool("note", {"text": "a"}))
         await desk.answer(YES)
@@ -530,6 +565,42 @@ async def answers(url: str) -> bool:
             return (await web.get(url)).status_code == 401
     except httpx.TransportError:
         return False
+
+
+# --- the same call again ---
+
+
+async def test_an_answer_waits_a_day_for_its_call(tmp_path: Path) -> None:
+    clock = FakeClock()
+    broker = Broker(MemoryStore(), clock)
+    gate = OutsideGate(broker=broker, policy=Layers((Policy.from_rules([{"ask": "*"}]),)))
+    calls, key = RepeatedCalls(), "mcp:desktop:note"
+
+    async def made() -> CallPermission:
+        number = await calls.number(broker, key)
+        call = OutsideCall(
+            agents=("desktop",),
+            session="mcp:desktop",
+            call_id=f"note.{number}",
+            tool="note",
+            args={"text": "a"},
+            directory=str(tmp_path),
+        )
+        return await gate.decide(call, until=clock.now(), parks=True)
+
+    for number in range(5):  # numbers are found by leaps, also by a process that knows none of them
+        calls = RepeatedCalls()
+        first = await made()
+        assert first.waits and await calls.number(broker, key) == number
+        await broker.answer(first.request, YES, by=ANA)
+        assert (await made()).allowed
+    for decision in (YES, NO):
+        stale = await made()
+        await broker.answer(stale.request, decision, by=ANA)
+        clock.advance(timedelta(days=1, seconds=1))
+        fresh = await made()
+        assert fresh.waits and fresh.request != stale.request
+        await broker.cancel(fresh.request, "enough")
 
 
 # --- what a command line means ---
