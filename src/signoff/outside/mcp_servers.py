@@ -66,12 +66,14 @@ def read_servers(file: str, environment: Mapping[str, str] | None = None) -> lis
     if not isinstance(listed, dict) or not listed:
         raise WrongUse(f'{file} lists no servers: {{"mcpServers": {{"NAME": {{"command": "…", "args": […]}}}}}}')
     given = os.environ if environment is None else environment
-    entries = cast("dict[str, Any]", listed).items()
-    return [_server(name, _Entry(file, name, entry, given)) for name, entry in entries if not _is_off(entry)]
+    entries = [_Entry(file, name, _object(entry), given) for name, entry in cast("dict[str, Any]", listed).items()]
+    if not (on := [entry for entry in entries if not entry.is_off]):
+        raise WrongUse(f"every server in {file} is disabled")
+    return [_server(entry.name, entry) for entry in on]
 
 
-def _is_off(entry: object) -> bool:
-    return isinstance(entry, dict) and cast("dict[str, Any]", entry).get("disabled") is True
+def _object(entry: object) -> Mapping[str, object] | None:
+    return cast("Mapping[str, object]", entry) if isinstance(entry, dict) else None
 
 
 def _program(words: Sequence[str]) -> tuple[str, ...]:
@@ -99,8 +101,13 @@ class _Entry:
 
     file: str
     name: str
-    told: object
+    told: Mapping[str, object] | None
+    """None: it is something else than an object."""
     environment: Mapping[str, str]
+
+    @property
+    def is_off(self) -> bool:
+        return self.told is not None and self.told.get("disabled") is True
 
     def wrong(self, what: str) -> WrongUse:
         return WrongUse(f"{self.file}: the server {quoted(visible(self.name))} {what}")
@@ -126,9 +133,9 @@ class _Entry:
         return {name: self._filled(one) for name, one in cast("dict[str, str]", value).items()}
 
     def _get(self, key: str, default: object) -> object:
-        if not isinstance(self.told, dict):
+        if self.told is None:
             raise self.wrong("should be an object")
-        found = cast("dict[str, object]", self.told).get(key)
+        found = self.told.get(key)
         return default if found is None else found
 
     def _filled(self, text: str) -> str:

@@ -64,7 +64,11 @@ class McpUpstream:
 
     async def call(self, tool: str, args: dict[str, Any], reports: Reports) -> mcp_types.CallToolResult:
         """What a call gives. Raises `UpstreamGone` where nobody knows whether it ran, `UpstreamRefusal` where not."""
-        return await self._ask(lambda client: client.call_tool(tool, args, progress_callback=reports))
+
+        async def reported(progress: float, total: float | None, message: str | None) -> None:
+            await reports(progress, total, message)
+
+        return await self._ask(lambda client: client.call_tool(tool, args, progress_callback=reported))
 
     async def resources(self) -> list[mcp_types.Resource]:
         async def listed(client: Client) -> list[mcp_types.Resource]:
