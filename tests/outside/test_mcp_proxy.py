@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.message import SessionMessage
 from mcp_types import ToolAnnotations
 from pydantic import BaseModel
+from pydantic_ai.tools import ToolDefinition as AgentsTool
 from tests import start
 
 from signoff.broker import Broker
@@ -37,7 +38,10 @@ from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
+from signoff.core.record import Entry
+from signoff.core.tool_definition import ToolDefinition
 from signoff.errors import WrongUse
+from signoff.gate.tools import schema_hash
 from signoff.outside.mcp_servers import UpstreamServer, read_servers, read_upstream
 from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import CallPermission, OutsideGate
@@ -166,6 +170,9 @@ class Desk:
         [request] = found
         return await self.inbox.answer(request.id, decision)
 
+    async def record(self, request_id: str) -> list[Entry]:
+        return list(await self.opened.read(lambda tx: tx.record.entries(request=request_id)))
+
     async def request(self, request_id: str) -> ApprovalRequest:
         return await self.inbox.request(request_id)
 
@@ -277,6 +284,29 @@ async def test_equal_calls_at_the_same_time_need_an_answer_each(desk: Desk) -> N
         assert first.id != second.id
         assert sorted(one.is_error for one in await asyncio.gather(*calls)) == [False, True]
     assert desk.notes == ["a"]
+
+
+async def test_giving_up_on_one_of_two_equal_calls_does_not_void_the_claim_of_the_other(desk: Desk) -> None:
+    desk.hangs = True
+    async with desk.proxied(wait=60) as client:
+        calls = [asyncio.create_task(client.call_tool("note", {"text": "a"})) for _ in range(2)]
+        request = await desk.answer(YES)
+        await asyncio.wait_for(desk.running.wait(), 20)
+
+        async def asks_again() -> bool:
+            return bool(await desk.waiting())
+
+        await soon(asks_again, "the other one is not asked about")
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+
+        async def is_unknown() -> bool:
+            return str((await desk.request(request.id)).state) == "unknown"
+
+        await soon(is_unknown, "the one that ran is not known to be lost")
+    kept = [entry.kind for entry in await desk.record(request.id)]
+    assert "returned" not in kept and kept.count("claimed") == 1
 
 
 async def test_a_tool_that_fails_is_on_record_as_failed(desk: Desk) -> None:
@@ -476,8 +506,8 @@ async def served(server: MCPServer) -> AsyncGenerator[str]:
 
 
 @asynccontextmanager
-async def piped(command: list[str], **options: Any) -> AsyncGenerator[tuple[Any, Any]]:
-    """The standard input and output of a program, for a client."""
+async def piped(command: list[str], *, kills: bool = False, **options: Any) -> AsyncGenerator[tuple[Any, Any]]:
+    """The standard input and output of a program, for a client, which ends it by closing them, or by a signal."""
     pipe = subprocess.PIPE
     process = start.Process(command, stdin=pipe, stdout=pipe, text=True, **options)
     out, told = anyio.create_memory_object_stream[SessionMessage | Exception](100)
@@ -503,10 +533,14 @@ async def piped(command: list[str], **options: Any) -> AsyncGenerator[tuple[Any,
     finally:
         await given.aclose()
         await writing
-        process.stdin.close()
+        if kills:
+            process.terminate()
+        else:
+            process.stdin.close()
         assert await asyncio.to_thread(process.wait, start.PATIENCE) == 0, "it ends when its client does"
         await told.aclose()
         await asyncio.wait([reading])
+        process.stdin.close()
         process.stdout.close()
 
 
@@ -522,6 +556,11 @@ async def test_over_the_pipes_a_call_waits_across_a_restart_of_the_proxy(desk: D
         async with Client(piped(command, **options)) as client:
             assert text_of(await client.call_tool("note", {"text": "a"})) == "noted a"
             assert "waits for a person" in text_of(await client.call_tool("note", {"text": "a"}))
+        [left] = await desk.waiting()
+        async with Client(piped([*command, "--client", ""], kills=True, **options)) as client:
+            assert "waits for a person" in text_of(await client.call_tool("note", {"text": "b"}))
+            assert len(await desk.waiting()) == 2
+    assert await desk.waiting() == [left], "a client without a name cannot come back"
     assert desk.notes == ["a"]
 
 
@@ -601,6 +640,20 @@ async def test_an_answer_waits_a_day_for_its_call(tmp_path: Path) -> None:
         fresh = await made()
         assert fresh.waits and fresh.request != stale.request
         await broker.cancel(fresh.request, "enough")
+
+
+def test_a_tool_has_the_same_digest_for_workers_and_for_the_proxy() -> None:
+    """So that an answer which is remembered for the one holds for the other."""
+    takes = {"type": "object", "properties": {"text": {"type": "string"}}}
+    said = READS.model_dump(by_alias=True)
+    given = AgentsTool(
+        name="note", description="Write.", parameters_json_schema=takes, metadata={"annotations": said, "meta": None}
+    )
+    tool = ToolDefinition(toolset="desk", tool="note", description="Write.", takes=takes, annotations=said)
+    assert schema_hash(given, claims=True) == tool.digest
+    for changed in ({"description": "Send."}, {"takes": {}}, {"annotations": None}, {"title": "Writes"}):
+        assert replace(tool, **changed).digest != tool.digest
+    assert ToolDefinition(toolset="desk", tool="odd\ud800", takes={"x": "\ud800"}).digest, "whatever a server says"
 
 
 # --- what a command line means ---

@@ -30,6 +30,8 @@ class OutsideCall:
     """Which conversation of that agent it is."""
     call_id: str
     """Which call of the conversation: an approval is bound to both, and to the arguments."""
+    attempt: str = ""
+    """Which attempt to make it, where one program may make the very same call twice at once."""
     tool: str
     args: Mapping[str, Any]
     directory: str

@@ -312,7 +312,7 @@ class OutsideGate:
         if edited is not None and not self.takes_edits:
             return await self._told_to_edit(outside, request, outside.own(edited))
         try:
-            claimed = await self.broker.claim(request.id, token=outside.call_id, holder=self.holder)
+            claimed = await self.broker.claim(request.id, token=outside.attempt or outside.call_id, holder=self.holder)
         except AlreadySpent as spent:
             return CallPermission(
                 allowed=False, args=outside.args, by=SIGNOFF, reason=str(spent), request=request.id, spent=True

@@ -61,7 +61,8 @@ class RepeatedCalls:
                 low = middle
             else:
                 high = middle
-        self._last[key] = low
+        if low >= 0:  # most calls are never asked about: of those nothing has to be known
+            self._last[key] = low
         return low
 
 

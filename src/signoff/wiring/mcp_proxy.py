@@ -208,6 +208,7 @@ class McpProxy:
             agents=(client or NAMELESS,),
             session=f"mcp:{client or caller.session or self._id}",
             call_id=_fingerprint(definition, args),
+            attempt=new_id(),
             tool=definition.tool,
             toolset=tool.server,
             args=args,
@@ -226,9 +227,11 @@ class McpProxy:
         """Whether a call may be made, and which of the like it is."""
         key, broker = call.key, gate.broker
         until, telling = broker.clock.now() + self.options.patience, _Telling(broker, caller)
+        known = list[str]()
 
         def asked(request: ApprovalRequest) -> None:
             self._open[request.id] = broker
+            known.append(request.id)
             telling.begin(request)
 
         try:
@@ -241,6 +244,10 @@ class McpProxy:
                 self._calls.spent(key, number)
             else:
                 raise WrongUse("the same call is made too often at the same time")
+        except BaseException:  # the client gave up, perhaps in the instant of the claim
+            for request in known:
+                broker.give_back(request, call.attempt)
+            raise
         finally:
             telling.end()
         if permission.request and not permission.waits:
@@ -260,7 +267,7 @@ class McpProxy:
             if tool.pin is None or tool.has_changed:
                 await broker.pins.put(tool.definition, by=permission.by, request=permission.request)
         except BaseException:
-            broker.give_back(permission.request, call.call_id)
+            broker.give_back(permission.request, call.attempt)
             raise
 
     async def _run(
@@ -279,7 +286,7 @@ class McpProxy:
             return _result(f"signoff: {gone}. Nobody knows whether the call happened.", is_error=True)
         except BaseException:  # the client gave up on it
             if permission.request:
-                gate.broker.cut_off(permission.request, call.call_id)
+                gate.broker.cut_off(permission.request, call.attempt)
             raise
         told = _texts(result)
         await self._report(gate, call, permission, error=told or "it failed" if result.is_error else None, preview=told)

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from signoff.errors import MissingExtra, WrongUse
+from signoff.errors import MissingExtra, SignoffError, WrongUse
 from signoff.wiring.mcp_proxy import McpProxy, ProxyCaller
 from signoff.wiring.mcp_upstream import McpUpstream, UpstreamGone, UpstreamRefusal
 
@@ -115,7 +115,7 @@ async def _told(work: Awaitable[T]) -> T:
 
     try:
         return await work
-    except (UpstreamGone, UpstreamRefusal) as error:
+    except (UpstreamGone, UpstreamRefusal, SignoffError) as error:
         raise MCPError(code=INTERNAL_ERROR, message=f"signoff: {error}") from error
 
 
