@@ -37,8 +37,8 @@ from signoff.channels import open_inbox
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
-from signoff.core.request import ApprovalRequest
 from signoff.core.record import Entry
+from signoff.core.request import ApprovalRequest
 from signoff.core.tool_definition import ToolDefinition
 from signoff.errors import WrongUse
 from signoff.gate.tools import schema_hash
