@@ -192,7 +192,8 @@ class OutsideGate:
     def _verdict(self, call: Call, doubt: str = "") -> Verdict:
         verdict = self.policy.judge(call)
         if doubt and verdict.effect is Effect.ALLOW:
-            return Verdict(effect=Effect.ASK, rules=verdict.rules, reason=doubt, errors=verdict.errors)
+            reason = f"{verdict.reason}, but it is asked about again"
+            return Verdict(effect=Effect.ASK, rules=verdict.rules, reason=reason, errors=verdict.errors)
         if verdict.effect is not Effect.ASK or verdict.rules:
             return verdict
         why = self.policy.nearly(call)

@@ -24,6 +24,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.tool_definition import ToolDefinition, ToolPin
 from signoff.core.visible import quoted, visible
 from signoff.errors import CannotCanonicalise, SignoffError, WrongUse
+from signoff.gate.refusal_words import POLICY
 from signoff.outside.hook_event import beginning, said
 from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import CallPermission, OutsideGate
@@ -387,7 +388,8 @@ def _shown(tool: _Tool, caller: ProxyCaller) -> dict[str, Any]:
 def _doubt(tool: _Tool) -> str:
     if tool.pin is None or not tool.has_changed:
         return ""
-    return f"the server changed the definition of {tool.definition.tool} since it was accepted ({tool.pin.by})"
+    by = "a rule" if tool.pin.by == POLICY else tool.pin.by
+    return f"the server changed the definition of {tool.definition.tool} since it was accepted by {by}"
 
 
 def _fingerprint(definition: ToolDefinition, args: Mapping[str, Any]) -> str:
