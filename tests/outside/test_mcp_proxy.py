@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,7 @@ from mcp_types import ToolAnnotations
 from pydantic import BaseModel
 from pydantic_ai.tools import ToolDefinition as AgentsTool
 from tests import start
+from tests.server.serving import until
 
 from signoff.broker import Broker
 from signoff.channels import open_inbox
@@ -54,7 +56,7 @@ from signoff.store.open import open_store
 from signoff.testing.manual_clock import FakeClock
 from signoff.testing.office import soon
 from signoff.wiring.mcp_proxy import McpProxy, ProxyOptions
-from signoff.wiring.mcp_upstream import McpUpstream
+from signoff.wiring.mcp_upstream import LONGEST_LINE, McpUpstream, ServerLog
 from signoff.wiring.proxy_server import listener, proxy_server, token_in
 
 POLICY = """\
@@ -655,6 +657,28 @@ def test_a_tool_has_the_same_digest_for_workers_and_for_the_proxy() -> None:
     for changed in ({"description": "Send."}, {"takes": {}}, {"annotations": None}, {"title": "Writes"}):
         assert replace(tool, **changed).digest != tool.digest
     assert ToolDefinition(toolset="desk", tool="odd\ud800", takes={"x": "\ud800"}).digest, "whatever a server says"
+
+
+def test_what_a_program_writes_to_standard_error_is_passed_on_without_secrets(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log = ServerLog(UpstreamServer(name="desk", command=("x",), env={"KEY": "hush-hush-hush"}))
+    long = b"y" * (LONGEST_LINE - 5) + b"hush-hush-hush" + b"z" * LONGEST_LINE
+    os.write(log.fileno(), b"key=hush-hush-hush \x1b[2J\n")
+    sent = threading.Thread(target=lambda: [os.write(log.fileno(), part) for part in (long, b"\nend\n")])
+    sent.start()
+    sent.join()
+    told = ""
+
+    def is_over() -> bool:
+        nonlocal told
+        told += capsys.readouterr().err
+        return told.endswith("[desk] end\n")
+
+    until(is_over, "it is passed on")
+    log.close()
+    assert told.startswith("[desk] key=‹hidden› ⟦ESC⟧[2J\n") and "hush" not in told and told.count("\n") == 3
+    assert log.told() == "; it said: end"
 
 
 # --- what a command line means ---

@@ -25,7 +25,7 @@ from signoff.core.tool_definition import ToolDefinition, ToolPin
 from signoff.core.visible import quoted, visible
 from signoff.errors import CannotCanonicalise, SignoffError, WrongUse
 from signoff.gate.refusal_words import POLICY
-from signoff.outside.hook_event import beginning, said
+from signoff.outside.hook_event import said
 from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import CallPermission, OutsideGate
 from signoff.outside.repeated_call import RepeatedCalls
@@ -300,8 +300,8 @@ class McpProxy:
         if permission.request:
             await gate.report(call, error=error, preview=preview)
             return
-        step, text = (CallStep.RAN, preview) if error is None else (CallStep.FAILED, error)
-        gate.broker.audit_buffer.add(step, call.read(gate.policy), None, text=text, secrets=gate.secrets)
+        step = CallStep.RAN if error is None else CallStep.FAILED
+        gate.broker.audit_buffer.add(step, call.read(gate.policy), None, text=error or "", secrets=gate.secrets)
         gate.broker.audit_buffer.flush()
 
     # --- the end ---
@@ -421,9 +421,9 @@ def _result(text: str, *, is_error: bool = False) -> mcp_types.CallToolResult:
 
 
 def _texts(result: mcp_types.CallToolResult) -> str:
-    """The beginning of what a call gave, as text."""
+    """What a call gave, as text. Whoever keeps the beginning masks it first: half a secret is not recognised."""
     texts = (text for block in result.content if isinstance(text := getattr(block, "text", None), str))
-    return beginning("\n".join(texts) or result.structured_content or "")
+    return "\n".join(texts) or (json.dumps(result.structured_content) if result.structured_content else "")
 
 
 def _passed_on(result: mcp_types.CallToolResult, permission: CallPermission) -> mcp_types.CallToolResult:

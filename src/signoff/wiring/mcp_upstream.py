@@ -30,6 +30,7 @@ LONGEST_CALL = 3_600.0
 CLOSING = 5.0
 """Seconds for a server to end, first when it is asked to."""
 MOST_PAGES = 200
+LONGEST_LINE = 65_536
 Reports = Callable[[float, float | None, str | None], Awaitable[None]]
 """Told how far a call is."""
 
@@ -304,8 +305,12 @@ class ServerLog:
 
     def _pass_on(self, reads: int) -> None:
         with os.fdopen(reads, "rb") as lines:
-            while line := lines.readline(4_096):
+            while line := lines.readline(LONGEST_LINE):
                 text = safe_text(hide(line.decode(errors="replace").rstrip("\n"), self._server.secrets))
+                if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+                    text = f"{text[: LONGEST_LINE // 2]}…"  # a secret may be cut at its end, and is not recognised
+                    while (rest := lines.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
+                        pass
                 if text.strip():
                     self._last = text[:300]
                 with suppress(OSError, ValueError):

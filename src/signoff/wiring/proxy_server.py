@@ -180,7 +180,12 @@ async def serve_http(proxy: McpProxy, made: socket.socket, token: str) -> None:
     )
     app = server.streamable_http_app(streamable_http_path=PATH, transport_security=security)
     config = uvicorn.Config(
-        TokenGuard(app, token), log_level="critical", access_log=False, timeout_graceful_shutdown=3, lifespan="on"
+        TokenGuard(app, token),
+        log_level="critical",
+        access_log=False,
+        timeout_graceful_shutdown=3,
+        lifespan="on",
+        ws="none",
     )
     try:
         await uvicorn.Server(config).serve(sockets=[made])
