@@ -43,6 +43,7 @@ NOT_PLAYED = {
     "serve": "it stays",
     "hook serve": "it stays",
     "mcp approve-tool": "it stays",
+    "mcp proxy": "it stays",
 }
 
 

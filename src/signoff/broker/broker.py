@@ -27,6 +27,7 @@ from signoff.broker.policies import BrokerPolicies
 from signoff.broker.runs import BrokerRuns, RunProgress, check, refuse_over, save
 from signoff.broker.signatures import Signing
 from signoff.broker.switch import Switch, check_not_halted
+from signoff.broker.tool_pins import BrokerPins
 from signoff.broker.watch import Watch
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import NOWHERE
@@ -81,6 +82,7 @@ class Broker:
         self.access = BrokerAccess(ledger)
         self.comments = BrokerComments(ledger)
         self.aap = BrokerAap(ledger, self.policies)
+        self.pins = BrokerPins(ledger)
         self.remembers = remembers and store.is_durable
 
     @property

@@ -35,3 +35,63 @@ def approve_tool(project: str, wait: str, store: str | None) -> None:
         prompt_server(tool).run()
     finally:
         tool.close()
+
+
+@mcp.command("proxy")
+@click.argument("upstream", nargs=-1, required=True, metavar="FILE|URL|-- COMMAND…", type=click.UNPROCESSED)
+@click.option("--project", default="", metavar="DIR", help="Whose policy counts. Default: the nearest one here.")
+@click.option("--client", default="", metavar="NAME", help="Of the client: its calls find their answers by it later.")
+@click.option("--name", default="", metavar="NAME", help="Of the server, for a command or a URL. Default: mcp.")
+@click.option("--wait", default="50s", show_default=True, metavar="TIME", help="How long a call waits for an answer.")
+@click.option("--http", metavar="PORT", type=click.IntRange(0, 65_535), help="Serve on 127.0.0.1, not on the pipes.")
+@click.option("--token-file", metavar="FILE", help="For --http: holds the token, and is made if it is not there.")
+@click.option("--store", metavar="URL", help="Where questions are kept. Default: as for other commands.")
+@shared_options.only_here
+def proxy(
+    upstream: tuple[str, ...],
+    project: str,
+    client: str,
+    name: str,
+    wait: str,
+    http: int | None,
+    token_file: str | None,
+    store: str | None,
+) -> None:
+    """Stand in front of MCP servers: every tool call is judged, asked about and recorded before it is passed on.
+
+    FILE is a configuration with mcpServers, as MCP clients write it.
+
+    \b
+    Examples:
+      signoff mcp proxy servers.json --client desktop
+      signoff mcp proxy --name github -- npx -y @modelcontextprotocol/server-github
+      signoff mcp proxy https://mcp.example/mcp --http 8427 --token-file ~/.config/proxy-token
+    """
+    import secrets
+
+    from signoff.cli.durations import read_duration
+    from signoff.cli.loops import run
+    from signoff.outside.mcp_servers import read_upstream
+    from signoff.wiring.mcp_proxy import McpProxy, ProxyOptions
+    from signoff.wiring.mcp_upstream import McpUpstream
+    from signoff.wiring.proxy_server import PATH, listener, serve_http, serve_stdio, token_in
+
+    if token_file is not None and http is None:
+        raise click.UsageError("--token-file goes with --http: over the pipes, nobody else can speak to it.")
+    directory = os.path.realpath(project or os.curdir)
+    options = ProxyOptions(project=directory, store=store, client=client, patience=read_duration(wait))
+    servers = read_upstream(upstream, name)
+    token = token_in(os.path.expanduser(token_file)) if token_file is not None else secrets.token_urlsafe(32)
+
+    async def stay() -> None:
+        made = McpProxy([McpUpstream(server, directory) for server in servers], options)
+        if http is None:
+            await serve_stdio(made)
+            return
+        socket = listener(http)
+        click.echo(f"signoff: http://127.0.0.1:{socket.getsockname()[1]}{PATH}", err=True)
+        if token_file is None:
+            click.echo(f"signoff: Authorization: Bearer {token}", err=True)
+        await serve_http(made, socket, token)
+
+    run(stay())

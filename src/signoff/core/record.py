@@ -57,6 +57,7 @@ KINDS: Mapping[str, str] = {
     "access given": "a link, a session or a token was made for somebody",
     "access revoked": "a link, a session or a token was revoked",
     "rule written": "signoff wrote a rule to the policy file: who had it written, and what it says",
+    "tool accepted": "a tool of another server was accepted as it is defined, by an approval or a rule",
     "halted": "somebody pulled the kill switch",
     "unhalted": "somebody let things run again",
 }

@@ -20,6 +20,7 @@ from signoff.attached.checks import attached_labels, checks_of
 from signoff.attached.marks import policies_on
 from signoff.core.call import Call
 from signoff.core.canonical import digest
+from signoff.core.tool_definition import definition_digest
 from signoff.gate.arguments import PROCESS_KEY, as_json
 from signoff.gate.likeness import directory_name, read_for_memory, with_likeness
 from signoff.links import followed
@@ -93,7 +94,7 @@ def schema_hash(tool_def: ToolDefinition, *, claims: bool = False) -> str:
         except ValueError:  # there is more in it than plain values
             return digest(to_jsonable_python(takes))
     said = (tool_def.metadata or {}).get("annotations")
-    return digest(to_jsonable_python([takes, tool_def.description, said], fallback=repr))
+    return definition_digest(*to_jsonable_python([takes, tool_def.description, said], fallback=repr))
 
 
 @lru_cache(maxsize=1_024)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.core.call import Call
@@ -30,6 +30,8 @@ class OutsideCall:
     """Which conversation of that agent it is."""
     call_id: str
     """Which call of the conversation: an approval is bound to both, and to the arguments."""
+    attempt: str = ""
+    """Which attempt to make it, where one program may make the very same call twice at once."""
     tool: str
     args: Mapping[str, Any]
     directory: str
@@ -39,6 +41,18 @@ class OutsideCall:
     """What the agent was told to do."""
     words: str = ""
     """What its model said about the call."""
+    toolset: str | None = None
+    """The server whose tool it is, where it is one of a server."""
+    claimed: frozenset[str] = frozenset()
+    """Labels that the server claims for the tool."""
+    definition: str = ""
+    """Digest of how the server defines the tool."""
+    schema: Mapping[str, Any] | None = None
+    """What the tool takes, where that is known."""
+    said: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What a card shows besides, as `describe_approval` of a toolset says it."""
+    doubt: str = ""
+    """Why people are asked even where a rule or an earlier answer lets it run."""
     reads: ReadsArguments = nothing_read
     """Reads out of the arguments what is judged and shown with them, such as the files that a patch changes."""
 
@@ -52,6 +66,9 @@ class OutsideCall:
         root, given = policy.root or self.directory, self.args if args is None else args
         call = Call(
             tool=self.tool,
+            toolset=self.toolset,
+            claimed=self.claimed,
+            schema_hash=self.definition,
             args={**given, **self.reads(given)},
             worker=self.agents,
             labels=self.labels,

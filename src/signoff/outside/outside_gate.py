@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -69,6 +69,10 @@ class CallPermission:
     reason: str = ""
     request: str = ""
     """The id of the request, where somebody was asked."""
+    waits: bool = False
+    """Whether there is no answer yet, and the same call made again may find one."""
+    spent: bool = False
+    """Whether it is refused because its approval let a call run before."""
 
 
 @dataclass(slots=True)
@@ -104,10 +108,18 @@ class OutsideGate:
     def root(self) -> str:
         return self.policy.root or ""
 
-    async def decide(self, outside: OutsideCall, *, until: datetime | None = None) -> CallPermission:
+    async def decide(
+        self,
+        outside: OutsideCall,
+        *,
+        until: datetime | None = None,
+        parks: bool = False,
+        asked: Callable[[ApprovalRequest], None] | None = None,
+    ) -> CallPermission:
         """Whether a call may be made now. A person is waited for, at most `until` then.
 
-        Raises `Halted` while everything is halted. What has no answer in time is withdrawn.
+        Raises `Halted` while everything is halted. What has no answer in time is withdrawn, unless the program makes
+        the same call again: then it `parks`. `asked` is told what is waited for.
         """
         args: Mapping[str, Any] | None = None
         while True:
@@ -126,13 +138,13 @@ class OutsideGate:
                     return self._refused(outside, seen, why)
                 case Ask(why):
                     [request] = await self.broker.open([await self._question(outside, seen, why)], policy=self.policy)
-                    if (settled := await self._waited(request, until)) is None:
-                        return await self._out_of_time(outside, request)
+                    if (settled := await self._waited(request, until, asked)) is None:
+                        return await self._out_of_time(outside, request, parks)
                     args = _edited(settled)
                 case Pause():
                     request = _known(seen)
-                    if (settled := await self._waited(request, until)) is None:
-                        return await self._out_of_time(outside, request)
+                    if (settled := await self._waited(request, until, asked)) is None:
+                        return await self._out_of_time(outside, request, parks)
                     args = _edited(settled)
                 case _:
                     raise AssertionError(f"no call of another program gets to {step}")
@@ -164,7 +176,7 @@ class OutsideGate:
 
     async def _look(self, outside: OutsideCall, args: Mapping[str, Any] | None) -> _Pass:
         call = outside.read(self.policy, args)
-        verdict = self._verdict(call)
+        verdict = self._verdict(call, outside.doubt)
         try:
             call.args_digest  # noqa: B018 - what an approval would be bound to
             has_json = True
@@ -174,13 +186,16 @@ class OutsideGate:
             verdict.effect,
             mode=self.mode,
             wanted=verdict.requirement.wanted,
-            in_doubt=bool(verdict.errors),
+            in_doubt=bool(verdict.errors or outside.doubt),
             has_json=has_json,
         )
         return _Pass(call, verdict, facts)
 
-    def _verdict(self, call: Call) -> Verdict:
+    def _verdict(self, call: Call, doubt: str = "") -> Verdict:
         verdict = self.policy.judge(call)
+        if doubt and verdict.effect is Effect.ALLOW:
+            reason = f"{verdict.reason}, but it is asked about again"
+            return Verdict(effect=Effect.ASK, rules=verdict.rules, reason=reason, errors=verdict.errors)
         if verdict.effect is not Effect.ASK or verdict.rules:
             return verdict
         if self.unmatched:
@@ -233,15 +248,16 @@ class OutsideGate:
             tool_call_id=outside.call_id,
             tool_name=call.tool,
             args=call.args,
-            summary=summary_of(call.tool, call.args, {}),
+            metadata=outside.said,
+            summary=summary_of(call.tool, call.args, outside.said),
             call=with_likeness(call, self.root),
             verdict=seen.verdict,
             policy_revision=self.policy.revision,
-            schema=shape_of(call.args),
+            schema=outside.schema if outside.schema is not None else shape_of(call.args),
             context=RequestContext(
                 prompt=shortened(outside.prompt, LONGEST_PROMPT), words=shortened(outside.words, LONGEST_WORDS)
             ),
-            changed=await self._why_again(seen, why),
+            changed=(*await self._why_again(seen, why), *filter(None, (outside.doubt,))),
             requester=self.requester,
             root=outside.directory,
             secrets=self.secrets,
@@ -259,10 +275,17 @@ class OutsideGate:
         await self.broker.cancel(request.id, reason)
         return (reason,)
 
-    async def _waited(self, request: ApprovalRequest, until: datetime | None) -> ApprovalRequest | None:
+    async def _waited(
+        self,
+        request: ApprovalRequest,
+        until: datetime | None,
+        asked: Callable[[ApprovalRequest], None] | None,
+    ) -> ApprovalRequest | None:
         """The request once it is settled; None where that takes too long."""
         if request.state not in OPEN:
             return request
+        if asked is not None:
+            asked(request)
         if until is None:
             return await self.broker.wait(request.id)
         answer = asyncio.ensure_future(self.broker.wait(request.id))
@@ -274,8 +297,10 @@ class OutsideGate:
             answer.cancel()
             timer.cancel()
 
-    async def _out_of_time(self, outside: OutsideCall, request: ApprovalRequest) -> CallPermission:
+    async def _out_of_time(self, outside: OutsideCall, request: ApprovalRequest, parks: bool) -> CallPermission:
         """The program waits no longer. An answer in the same instant counts as one that came too late."""
+        if parks:
+            return CallPermission(allowed=False, args=outside.args, by=TIMEOUT, request=request.id, waits=True)
         reason = "nobody answered before the program that asks gave up"
         try:
             await self.broker.cancel(request.id, reason)
@@ -292,9 +317,11 @@ class OutsideGate:
         if edited is not None and not self.takes_edits:
             return await self._told_to_edit(outside, request, outside.own(edited))
         try:
-            claimed = await self.broker.claim(request.id, token=outside.call_id, holder=self.holder)
+            claimed = await self.broker.claim(request.id, token=outside.attempt or outside.call_id, holder=self.holder)
         except AlreadySpent as spent:
-            return CallPermission(allowed=False, args=outside.args, by=SIGNOFF, reason=str(spent), request=request.id)
+            return CallPermission(
+                allowed=False, args=outside.args, by=SIGNOFF, reason=str(spent), request=request.id, spent=True
+            )
         except AlreadySettled:
             return None
         decision = _decision(claimed)
@@ -345,7 +372,8 @@ class OutsideGate:
                 CallStep.DENIED, seen.call, seen.verdict, by=by, text=reason, secrets=self.secrets
             )
             self.broker.audit_buffer.flush()
-        return CallPermission(allowed=False, args=outside.args, by=by, reason=reason, request=request)
+        spent = why is Refusal.SPENT
+        return CallPermission(allowed=False, args=outside.args, by=by, reason=reason, request=request, spent=spent)
 
 
 def _on_record(tx: Transaction, key: str) -> ApprovalRequest | None:

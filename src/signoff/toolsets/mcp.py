@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from tempfile import TemporaryFile
 from typing import IO, Any, Self, cast
 
@@ -22,6 +21,7 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from signoff.errors import MissingExtra, WrongUse
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.toolsets.context import ToolsetContext
+from signoff.toolsets.mcp_claims import labels_claimed
 from signoff.toolsets.variable_mask import hide
 
 
@@ -178,7 +178,8 @@ class McpServer(WrapperToolset[Any]):
                     raise WrongUse(f"the MCP server of toolset {shown(self.name)} has no tool {shown(name)}\n  {hint}")
             tools = {name: tool for name, tool in tools.items() if name in only}
         for name, tool in tools.items():
-            self.claims[name] = frozenset(self._claimed(name, (tool.tool_def.metadata or {}).get("annotations")))
+            said = (tool.tool_def.metadata or {}).get("annotations")
+            self.claims[name] = labels_claimed(name, said, self.labelled)
         return tools
 
     async def call_tool(
@@ -187,18 +188,6 @@ class McpServer(WrapperToolset[Any]):
         if self.config.tools is not None and name not in self.config.tools:
             raise WrongUse(f"{shown(name)} is not among the `tools` of toolset {shown(self.name)}")
         return await self.wrapped.call_tool(name, tool_args, ctx, tool)
-
-    def _claimed(self, name: str, annotations: Mapping[str, Any] | None) -> Iterator[str]:
-        said = annotations or {}
-        reads = said.get("readOnlyHint")
-        if reads is True:
-            yield "data.read"
-        # By the protocol, a tool about which nothing is said may write. The project's own label says more.
-        silent = reads is None and not any(fnmatchcase(name, one) for one in self.labelled)
-        if reads is False or said.get("destructiveHint") is True or silent:
-            yield "data.write"
-        if said.get("openWorldHint") is True:
-            yield "net.egress"
 
     def claimed_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> frozenset[str]:
         """What the server says about a tool."""

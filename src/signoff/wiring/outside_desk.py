@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from signoff.outside.agent_process import agent_process
@@ -17,6 +18,8 @@ from signoff.wiring.stores import chosen_store
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
+    from signoff.config.entries import ToolsetEntry
+    from signoff.policy.engine import Policy
 
 UNTRUSTED = "{file} is not trusted yet; the user has to look at it and type: signoff hook trust {directory}"
 
@@ -33,11 +36,20 @@ class OutsideDesk:
         """Whatever a broker was made for, so that no other has its number."""
 
     def gate(
-        self, directory: str, store: str | None, *, caller: int, takes_edits: bool, chosen: bool = True
+        self,
+        directory: str,
+        store: str | None,
+        *,
+        caller: int | None,
+        takes_edits: bool,
+        toolset: str = "",
+        secrets: tuple[str, ...] = (),
+        chosen: bool = True,
     ) -> OutsideGate:
-        """The gate of the project in a directory, for an agent that started the process `caller`.
+        """The gate of the project in a directory, for an agent that started the process `caller`; None: it runs here.
 
-        `chosen`: somebody has said that this project's file counts. Otherwise it counts only where it is trusted.
+        With `toolset`, the rules count besides that the project has for its own MCP server of that name. `chosen`:
+        somebody has said that this project's file counts. Otherwise it counts only where it is trusted.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is said about stores would be taken for the answer
@@ -45,12 +57,18 @@ class OutsideDesk:
             broker = self._broker(store, settings)
         return OutsideGate(
             broker=broker,
-            policy=Layers(settings.layers),
-            holder=agent_process(caller, broker.clock.now()),
+            policy=Layers((*settings.layers, *_own_rules(settings, toolset))),
+            holder=agent_process(caller, broker.clock.now()) if caller is not None else None,
             requester=requester_of(None, settings),
+            secrets=secrets,
             takes_edits=takes_edits,
             unmatched=_refusal(untrusted) if untrusted else "",
         )
+
+    def labels(self, directory: str, toolset: str) -> Mapping[str, tuple[str, ...]]:
+        """How the project in a directory labels the tools of its own MCP server of that name, by name or glob."""
+        entry = _entry(self._settings_of(directory, chosen=True)[0], toolset)
+        return entry.labels if entry is not None else {}
 
     def close(self) -> None:
         """Write down what is left, and let go of the stores."""
@@ -87,6 +105,17 @@ class OutsideDesk:
 
 def _refusal(file: str) -> str:
     return UNTRUSTED.format(file=file, directory=shlex.quote(os.path.dirname(file)))
+
+
+def _entry(settings: Settings, toolset: str) -> ToolsetEntry | None:
+    """The project's own MCP server of that name."""
+    entry = settings.toolsets.get(toolset)
+    return entry if entry is not None and entry.use == "mcp" else None
+
+
+def _own_rules(settings: Settings, toolset: str) -> tuple[Policy, ...]:
+    entry = _entry(settings, toolset)
+    return (entry.policy,) if entry is not None and entry.policy is not None else ()
 
 
 def _stamp(file: str | None) -> tuple[object, ...]:

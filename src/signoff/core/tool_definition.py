@@ -1,0 +1,91 @@
+"""What a server says about a tool: the text that models choose it by. It may say something else tomorrow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from signoff.core.canonical import digest, digest_of
+from signoff.core.preview import unified_diff
+from signoff.errors import CannotCanonicalise
+
+LONGEST = 100_000
+"""Characters of a definition, as JSON. A longer one is no definition that a person could look at."""
+
+
+def definition_digest(takes: object, description: object, annotations: object, *more: object) -> str:
+    """Digest of a tool as somebody else defines it: its schema, its description, what is claimed about it."""
+    parts = [takes, description, annotations, *more]
+    try:
+        return digest(parts)
+    except CannotCanonicalise:  # half a surrogate pair, a number beyond all: told apart all the same
+        return digest_of(json.dumps(parts, sort_keys=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDefinition:
+    """A tool as its server defines it."""
+
+    toolset: str
+    """The server, as the project or its configuration names it."""
+    tool: str
+    description: str | None = None
+    takes: Mapping[str, Any]
+    """The JSON schema of its arguments."""
+    annotations: Mapping[str, Any] | None = None
+    title: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Changes with whatever a model or a person is shown of it. The same as for the toolset of a worker."""
+        return definition_digest(self.takes, self.description, self.annotations, *([self.title] if self.title else []))
+
+    @property
+    def text(self) -> str:
+        """All of it, for people: first the words, then the rest as JSON."""
+        rest = {"annotations": self.annotations, "takes": self.takes}
+        told = [self.title, self.description or "", json.dumps(rest, indent=1, sort_keys=True, ensure_ascii=False)]
+        return "\n".join(one for one in told if one)
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether nobody can be expected to look at it."""
+        return len(json.dumps(self.data())) > LONGEST
+
+    def diff_from(self, before: ToolDefinition) -> str:
+        """What changed, as a unified diff. Nothing in it is safe to show yet."""
+        return unified_diff(before.text, self.text, f"definition of {self.tool}").text
+
+    def data(self) -> dict[str, Any]:
+        """As it is kept."""
+        return {
+            "toolset": self.toolset,
+            "tool": self.tool,
+            "title": self.title,
+            "description": self.description,
+            "annotations": dict(self.annotations) if self.annotations is not None else None,
+            "takes": dict(self.takes),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolPin:
+    """A definition that somebody accepted: by approving a call, or by a rule that allows calls."""
+
+    definition: ToolDefinition
+    by: str
+    at: datetime
+
+    def text(self) -> str:
+        """As it is kept, as JSON."""
+        return json.dumps({"definition": self.definition.data(), "by": self.by, "at": self.at.isoformat()})
+
+    @classmethod
+    def read(cls, text: str) -> ToolPin:
+        """The pin in a text that `text` made."""
+        told = json.loads(text)
+        definition = ToolDefinition(**told["definition"])
+        return cls(definition=definition, by=told["by"], at=datetime.fromisoformat(told["at"]))

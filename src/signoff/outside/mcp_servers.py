@@ -1,0 +1,151 @@
+"""Which MCP servers a proxy stands in front of: a configuration as MCP clients write it, a command, or an address."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from signoff.core.visible import quoted, visible
+from signoff.errors import WrongUse
+from signoff.outside.strict_json import read_object
+
+SERVERS = ("mcpServers", "servers")
+"""Under which name clients list them."""
+_VARIABLE = re.compile(
+    r"\$\{(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\}|\$\{(?P<odd>[^{}]*)\}"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamServer:
+    """A program to start, or an address."""
+
+    name: str
+    """What rules call it by: as the toolset of a worker."""
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    cwd: str = ""
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values that are shown nowhere."""
+        return tuple(dict.fromkeys(one for one in (*self.env.values(), *self.headers.values()) if len(one) > 3))
+
+
+def read_upstream(words: Sequence[str], name: str = "") -> list[UpstreamServer]:
+    """The servers that a command line means. Raises `WrongUse`."""
+    match list(words):
+        case []:
+            raise WrongUse("name what to stand in front of: a file with mcpServers, a URL, or -- COMMAND …")
+        case [url] if url.startswith(("http://", "https://")):
+            return [UpstreamServer(name=name or "mcp", url=url)]
+        case [file] if file.endswith(".json"):
+            if name:
+                raise WrongUse(f"--name is for a command or a URL; {file} names its servers itself")
+            return read_servers(file)
+        case command:
+            return [UpstreamServer(name=name or "mcp", command=_program(command))]
+
+
+def read_servers(file: str, environment: Mapping[str, str] | None = None) -> list[UpstreamServer]:
+    """The servers in a file, without those that are switched off. `${NAME}` comes from the environment."""
+    try:
+        with open(file, "rb") as opened:
+            told = read_object(opened.read(), what=file)
+    except OSError as error:
+        raise WrongUse(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise WrongUse(str(error)) from error
+    listed = next((told[key] for key in SERVERS if key in told), None)
+    if not isinstance(listed, dict) or not listed:
+        raise WrongUse(f'{file} lists no servers: {{"mcpServers": {{"NAME": {{"command": "…", "args": […]}}}}}}')
+    given = os.environ if environment is None else environment
+    entries = [_Entry(file, name, _object(entry), given) for name, entry in cast("dict[str, Any]", listed).items()]
+    if not (on := [entry for entry in entries if not entry.is_off]):
+        raise WrongUse(f"every server in {file} is disabled")
+    return [_server(entry.name, entry) for entry in on]
+
+
+def _object(entry: object) -> Mapping[str, object] | None:
+    return cast("Mapping[str, object]", entry) if isinstance(entry, dict) else None
+
+
+def _program(words: Sequence[str]) -> tuple[str, ...]:
+    """The command in its words. `python` is the Python that runs signoff, as for toolsets."""
+    return (sys.executable, *words[1:]) if words[0] == "python" else tuple(words)
+
+
+def _server(name: str, entry: _Entry) -> UpstreamServer:
+    url, program = entry.text("url") or entry.text("serverUrl"), entry.text("command")
+    if bool(url) == bool(program):
+        raise entry.wrong("has either a `command` or a `url`")
+    if url:
+        if not url.startswith(("http://", "https://")):
+            raise entry.wrong("has a `url` that does not begin with http:// or https://")
+        return UpstreamServer(name=name, url=url, headers=entry.texts("headers"))
+    words = [program, *entry.words("args")]
+    if words[1:3] == ["mcp", "proxy"] and os.path.basename(program) == "signoff":
+        raise entry.wrong("is a proxy like this one: give it a file of its own that lists the servers behind it")
+    return UpstreamServer(name=name, command=_program(words), env=entry.texts("env"), cwd=entry.text("cwd"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One server in a file, each value of the kind that it has to be, and variables filled in."""
+
+    file: str
+    name: str
+    told: Mapping[str, object] | None
+    """None: it is something else than an object."""
+    environment: Mapping[str, str]
+
+    @property
+    def is_off(self) -> bool:
+        return self.told is not None and self.told.get("disabled") is True
+
+    def wrong(self, what: str) -> WrongUse:
+        return WrongUse(f"{self.file}: the server {quoted(visible(self.name))} {what}")
+
+    def text(self, key: str) -> str:
+        value = self._get(key, "")
+        if not isinstance(value, str):
+            raise self.wrong(f"should have a text as its `{key}`")
+        return self._filled(value)
+
+    def words(self, key: str) -> list[str]:
+        value = self._get(key, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in cast("list[Any]", value)):
+            raise self.wrong(f"should have a list of texts as its `{key}`")
+        return [self._filled(one) for one in cast("list[str]", value)]
+
+    def texts(self, key: str) -> dict[str, str]:
+        value = self._get(key, {})
+        if not isinstance(value, dict) or not all(
+            isinstance(one, str) for one in cast("dict[str, Any]", value).values()
+        ):
+            raise self.wrong(f"should have texts by name as its `{key}`")
+        return {name: self._filled(one) for name, one in cast("dict[str, str]", value).items()}
+
+    def _get(self, key: str, default: object) -> object:
+        if self.told is None:
+            raise self.wrong("should be an object")
+        found = self.told.get(key)
+        return default if found is None else found
+
+    def _filled(self, text: str) -> str:
+        return _VARIABLE.sub(self._found, text)
+
+    def _found(self, found: re.Match[str]) -> str:
+        name, default = found["name"], found["default"]
+        if name is None:
+            raise self.wrong(f"uses {found[0]}, which only its client knows; write ${{NAME}}, from the environment")
+        value = self.environment.get(name)
+        if not value and default is None:
+            raise self.wrong(f"uses {found[0]}, and the environment has no {name}")
+        return value or default or ""

@@ -1,0 +1,24 @@
+"""What an MCP server says about its tools (annotations), as labels that are only claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+
+def labels_claimed(name: str, annotations: Mapping[str, Any] | None, labelled: Iterable[str]) -> frozenset[str]:
+    """The labels that a server claims for a tool; `labelled` are tools that the project labelled itself, or globs."""
+    return frozenset(_claimed(name, annotations or {}, labelled))
+
+
+def _claimed(name: str, said: Mapping[str, Any], labelled: Iterable[str]) -> Iterator[str]:
+    reads = said.get("readOnlyHint")
+    if reads is True:
+        yield "data.read"
+    # By the protocol, a tool about which nothing is said may write. The project's own label says more.
+    silent = reads is None and not any(fnmatchcase(name, one) for one in labelled)
+    if reads is False or said.get("destructiveHint") is True or silent:
+        yield "data.write"
+    if said.get("openWorldHint") is True:
+        yield "net.egress"

@@ -1,0 +1,248 @@
+"""How MCP clients reach a proxy: over its standard input and output, or over HTTP on this machine with a token."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from signoff.errors import MissingExtra, SignoffError, WrongUse
+from signoff.wiring.mcp_proxy import McpProxy, ProxyCaller
+from signoff.wiring.mcp_upstream import McpUpstream, UpstreamGone, UpstreamRefusal
+
+if TYPE_CHECKING:
+    import mcp_types
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.lowlevel import Server
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+T = TypeVar("T")
+PATH = "/mcp"
+SHORTEST_TOKEN = 16
+
+
+def proxy_server(proxy: McpProxy) -> Server[Any]:
+    """The server that clients speak to."""
+    try:
+        from mcp.server.lowlevel import Server
+    except ImportError as error:
+        raise MissingExtra("the proxy", "mcp") from error
+    offered = _Offered(proxy)
+    return Server(
+        "signoff",
+        on_list_tools=offered.tools,
+        on_call_tool=offered.call,
+        on_list_resources=offered.resources,
+        on_list_resource_templates=offered.templates,
+        on_read_resource=offered.resource,
+        on_list_prompts=offered.prompts,
+        on_get_prompt=offered.prompt,
+    )
+
+
+class _Offered:
+    """What the protocol asks for. Tools go through the gate; resources and prompts are passed on as they are."""
+
+    def __init__(self, proxy: McpProxy) -> None:
+        self._proxy = proxy
+
+    async def tools(self, ctx: ServerRequestContext[Any], params: object) -> mcp_types.ListToolsResult:
+        from mcp_types import ListToolsResult
+
+        return ListToolsResult(tools=await _told(self._proxy.tools()))
+
+    async def call(
+        self, ctx: ServerRequestContext[Any], params: mcp_types.CallToolRequestParams
+    ) -> mcp_types.CallToolResult:
+        return await self._proxy.call(params.name, dict(params.arguments or {}), _caller(ctx))
+
+    async def resources(self, ctx: ServerRequestContext[Any], params: object) -> mcp_types.ListResourcesResult:
+        from mcp_types import ListResourcesResult
+
+        return ListResourcesResult(resources=await self._all(lambda one: one.resources()))
+
+    async def templates(self, ctx: ServerRequestContext[Any], params: object) -> mcp_types.ListResourceTemplatesResult:
+        from mcp_types import ListResourceTemplatesResult
+
+        return ListResourceTemplatesResult(resource_templates=await self._all(lambda one: one.templates()))
+
+    async def resource(
+        self, ctx: ServerRequestContext[Any], params: mcp_types.ReadResourceRequestParams
+    ) -> mcp_types.ReadResourceResult:
+        return await self._first(lambda one: one.resource(str(params.uri)))
+
+    async def prompts(self, ctx: ServerRequestContext[Any], params: object) -> mcp_types.ListPromptsResult:
+        from mcp_types import ListPromptsResult
+
+        return ListPromptsResult(prompts=await self._all(lambda one: one.prompts()))
+
+    async def prompt(
+        self, ctx: ServerRequestContext[Any], params: mcp_types.GetPromptRequestParams
+    ) -> mcp_types.GetPromptResult:
+        return await self._first(lambda one: one.prompt(params.name, params.arguments))
+
+    async def _all(self, asks: Callable[[McpUpstream], Awaitable[list[T]]]) -> list[T]:
+        """What all servers have that are there."""
+        found: list[T] = []
+        for upstream in self._proxy.upstreams:
+            try:
+                found += await asks(upstream)
+            except (UpstreamGone, UpstreamRefusal):
+                if len(self._proxy.upstreams) == 1:
+                    await _told(asks(upstream))  # says why
+        return found
+
+    async def _first(self, asks: Callable[[McpUpstream], Awaitable[T]]) -> T:
+        """What the first server says that has an answer."""
+        *others, last = self._proxy.upstreams
+        for upstream in others:
+            try:
+                return await asks(upstream)
+            except (UpstreamGone, UpstreamRefusal):
+                continue
+        return await _told(asks(last))
+
+
+async def _told(work: Awaitable[T]) -> T:
+    """What is worked out; what goes wrong behind the proxy, as an error of the protocol."""
+    from mcp import MCPError
+    from mcp_types import INTERNAL_ERROR
+
+    try:
+        return await work
+    except (UpstreamGone, UpstreamRefusal, SignoffError) as error:
+        raise MCPError(code=INTERNAL_ERROR, message=f"signoff: {error}") from error
+
+
+def _caller(ctx: ServerRequestContext[Any]) -> ProxyCaller:
+    params = ctx.session.client_params
+    info = params.client_info if params is not None else None
+    headers: Any = getattr(ctx.request, "headers", None)
+    return ProxyCaller(
+        session=str(headers.get("mcp-session-id") or "") if headers is not None else "",
+        claim=f"{info.name} {info.version}".strip() if info is not None else "",
+        reports=ctx.session.report_progress,
+    )
+
+
+# --- ways in ---
+
+
+async def serve_stdio(proxy: McpProxy) -> None:
+    """Speak to the client that started this process, until it closes its end."""
+    import asyncio
+
+    server = proxy_server(proxy)
+    _quiet()
+    from mcp.server.stdio import stdio_server
+
+    async def end() -> None:
+        await proxy.close()
+        os._exit(0)  # a thread waits for the client's next line, which may never come
+
+    ends: list[asyncio.Future[None]] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, lambda: ends.append(asyncio.ensure_future(end())))
+    try:
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+    finally:
+        await proxy.close()
+
+
+def listener(port: int) -> socket.socket:
+    """A socket on this machine's own address; 0 is any free port."""
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind(("127.0.0.1", port))
+    except OSError as error:
+        made.close()
+        raise WrongUse(f"port {port} of this machine cannot be listened on: {error.strerror}") from error
+    return made
+
+
+async def serve_http(proxy: McpProxy, made: socket.socket, token: str) -> None:
+    """Answer clients that know the token, until a signal ends it."""
+    server = proxy_server(proxy)
+    _quiet()
+    import uvicorn
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    names = [f"{host}:{made.getsockname()[1]}" for host in ("127.0.0.1", "localhost")]
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=True, allowed_hosts=names, allowed_origins=[f"http://{one}" for one in names]
+    )
+    app = server.streamable_http_app(streamable_http_path=PATH, transport_security=security)
+    config = uvicorn.Config(
+        TokenGuard(app, token),
+        log_level="critical",
+        access_log=False,
+        timeout_graceful_shutdown=3,
+        lifespan="on",
+        ws="none",
+    )
+    try:
+        await uvicorn.Server(config).serve(sockets=[made])
+    finally:
+        await proxy.close()
+
+
+class TokenGuard:
+    """Lets only those in who know the token."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._expected = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan" or (scope["type"] == "http" and self._knows(scope)):
+            await self._app(scope, receive, send)
+            return
+        from starlette.responses import PlainTextResponse
+
+        refusal = PlainTextResponse("signoff: send the token of this proxy: Authorization: Bearer …\n", 401)
+        refusal.headers["WWW-Authenticate"] = "Bearer"
+        await refusal(scope, receive, send)
+
+    def _knows(self, scope: Scope) -> bool:
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        return len(given) == 1 and hmac.compare_digest(given[0], self._expected)
+
+
+def token_in(file: str) -> str:
+    """The token in a file that nobody else can read; made, where there is none yet."""
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return _kept_token(file)
+    except OSError as error:
+        raise WrongUse(f"{file} cannot be written: {error.strerror}") from error
+    token = secrets.token_urlsafe(32)
+    with os.fdopen(descriptor, "w") as opened:
+        opened.write(f"{token}\n")
+    return token
+
+
+def _kept_token(file: str) -> str:
+    try:
+        with open(file, encoding="ascii") as opened:
+            if os.fstat(opened.fileno()).st_mode & 0o077:
+                raise WrongUse(f"others may read {file}, which holds a token: chmod 600 {file}")
+            token = opened.read().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongUse(f"{file} holds no token that can be read: {error}") from error
+    if len(token) < SHORTEST_TOKEN or not token.isprintable() or " " in token:
+        raise WrongUse(f"{file} should hold one token of {SHORTEST_TOKEN} characters or more, and nothing else")
+    return token
+
+
+def _quiet() -> None:
+    """What libraries log would hold texts of servers and clients as they are."""
+    for name in ("mcp", "fastmcp", "httpx2", "httpx"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
