@@ -140,7 +140,7 @@ def said(permission: CallPermission) -> str:
     return f"signoff: refused by {permission.by}: {permission.reason}{about}. Do not try to get around it."
 
 
-def beginning(value: object, longest: int = 500) -> str:
-    """The beginning of what a tool gave."""
+def beginning(value: object, longest: int = 20_000) -> str:
+    """The beginning of what a tool gave: long enough that the record finds a secret in what it keeps of it."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return text[:longest]
