@@ -23,14 +23,14 @@ SCOPES = ("run", "session", "worker", "project")
 def _remembering(*limits: Callable[[Any], Any]) -> Callable[[F], F]:
     """`--remember` and what limits it."""
     every = (
-        click.option("--yes", is_flag=True, help="Remember without asking back."),
+        click.option("--yes", is_flag=True, help="Remember without asking for confirmation."),
         *limits,
-        click.option("--until", metavar="WHEN", help="Remember until then: 2h, 3d, friday, 2031-05-24."),
+        click.option("--until", metavar="WHEN", help="Remember until: 2h, 3d, friday, 2031-05-24."),
         click.option(
             "--for", "scope", type=click.Choice(SCOPES), help="Where it is remembered. Default: the whole project."
         ),
         click.option(
-            "--remember", metavar="exact|N|ARG", help="Also hold for later calls: as `signoff show` numbers it."
+            "--remember", metavar="exact|N|ARG", help="Also cover later calls; N is a number that `signoff show` lists."
         ),
     )
 
@@ -45,11 +45,15 @@ def _remembering(*limits: Callable[[Any], Any]) -> Callable[[F], F]:
 @click.command(no_args_is_help=True)
 @click.argument("request_ids", metavar="ID...", nargs=-1, required=True, shell_complete=id_completion.pending)
 @shared_options.who
-@shared_options.note("For the record and the model.")
-@click.option("--args", "arguments", metavar="JSON|@FILE", help="Run it with these arguments, whole, instead.")
+@shared_options.note("A note for the audit log and the model.")
+@click.option(
+    "--args", "arguments", metavar="JSON|@FILE", help="Run it with these arguments instead; give all of them."
+)
 @_remembering(
-    click.option("--budget", metavar="'ARG 200/day'", help="Remember while ARG adds up to no more: 200/day, or 200."),
-    click.option("--uses", type=click.IntRange(1, 1_000_000), metavar="N", help="Remember for so many calls."),
+    click.option(
+        "--budget", metavar="'ARG 200/day'", help="Remember until the sum of ARG exceeds this: 200/day, or 200."
+    ),
+    click.option("--uses", type=click.IntRange(1, 1_000_000), metavar="N", help="Remember for this many calls."),
 )
 @shared_options.as_json
 @shared_options.anywhere
@@ -68,7 +72,7 @@ def approve(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """Let calls run. Each ID may be the beginning of one, and is answered on a line of its own.
+    """Approve calls. Each ID may be a prefix; the result of each is printed on its own line.
 
     \b
     Examples:
@@ -76,7 +80,7 @@ def approve(
       signoff approve k3f9 --args '{"to": "ana", "amount": 20}'
       signoff approve k3f9 --remember amount --budget 'amount 200/day' --until friday
 
-    Exit code 1 if any of them could not be approved; the message says who was faster, or why not.
+    Exit code 1 if any of them could not be approved; the message says why, or who answered first.
     """
     if arguments is not None and len(request_ids) > 1:
         raise click.UsageError("--args are for one request")
@@ -93,7 +97,7 @@ def approve(
 @click.command(no_args_is_help=True)
 @click.argument("request_ids", metavar="ID...", nargs=-1, required=True, shell_complete=id_completion.pending)
 @shared_options.who
-@shared_options.note("Why; the model is told.")
+@shared_options.note("The reason; the model reads it.")
 @_remembering()
 @shared_options.as_json
 @shared_options.anywhere
@@ -109,7 +113,7 @@ def deny(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """Say no to calls. A person's no is final. Each ID may be the beginning of one.
+    """Deny calls. A person's denial is final. Each ID may be a prefix.
 
     \b
     Examples:

@@ -30,7 +30,7 @@ _BROKEN = 1
 @click.group(invoke_without_command=True)
 @click.pass_context
 def audit(ctx: click.Context) -> None:
-    """Read, check and export the record of what was judged, asked, answered and run. Alone it shows the last events."""
+    """Read, verify and export the audit log. Without a subcommand: show the last events."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(log)
 
@@ -41,14 +41,17 @@ def audit(ctx: click.Context) -> None:
     "request_id",
     metavar="ID",
     shell_complete=id_completion.waiting,
-    help="Only what happened to one request.",
+    help="Only events of one request.",
 )
+@click.option("--run", "run_id", metavar="RUN", shell_complete=id_completion.runs, help="Only events of one run.")
+@click.option("--since", metavar="WHEN", help="Only events since: 2h, 3d, 2026-01-31, 2026-01-31T12:00.")
 @click.option(
-    "--run", "run_id", metavar="RUN", shell_complete=id_completion.runs, help="Only what happened in one run."
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Only the last N events. Default: 50, without other filters.",
 )
-@click.option("--since", metavar="WHEN", help="Only what happened since: 2h, 3d, 2026-01-31, 2026-01-31T12:00.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the last N; 50 if nothing else is chosen.")
-@click.option("--follow", is_flag=True, help="Stay, and show what happens.")
+@click.option("--follow", is_flag=True, help="Keep running, and print new events.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event, with the fields of an export.")
 @shared_options.anywhere
 def log(
@@ -61,10 +64,9 @@ def log(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """Show what happened.
+    """Print the audit log.
 
-    One line an event, oldest first: number, time, what happened, who, about what, by which rule, and to which request
-    and run it belongs.
+    One line per event, oldest first: number, time, kind, person, subject, rule, request and run.
 
     \b
     Examples:
@@ -101,17 +103,19 @@ def log(
 
 @audit.command()
 @click.argument("file", required=False)
-@click.option("--key", "keys", multiple=True, metavar="HEX|FILE", help="Whose signature counts; may be repeated.")
+@click.option(
+    "--key", "keys", multiple=True, metavar="HEX|FILE", help="Accept signatures of this key only. Repeatable."
+)
 @shared_options.as_json
 @shared_options.anywhere
 @click.pass_context
 def verify(
     ctx: click.Context, file: str | None, keys: tuple[str, ...], as_json: bool, store: str | None, policy: str | None
 ) -> None:
-    """Check that the record is whole.
+    """Verify the audit log.
 
-    Finds whatever was changed, removed, added or put in another order, names the first bad event and ends with exit
-    code 1. FILE is an exported record (- for standard input) and needs no store; without FILE the store is checked.
+    Detects events that were changed, removed, added or reordered. It names the first bad event, and the exit code is 1.
+    FILE is an exported log (- for standard input) and needs no store; without FILE, the store is verified.
 
     \b
     Examples:
@@ -146,13 +150,13 @@ def verify(
 
 
 @audit.command()
-@click.option("-o", "--output", metavar="FILE", help="Where to; by default, and with -, standard output.")
+@click.option("-o", "--output", metavar="FILE", help="Output file. Default, and with -: standard output.")
 @click.option("--format", "form", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True)
 @shared_options.where
 def export(output: str | None, form: str, store: str | None, policy: str | None) -> None:
-    """Write the record to a file.
+    """Export the audit log to a file.
 
-    As signed JSON lines, which `signoff audit verify FILE` checks anywhere, or as CSV for a spreadsheet.
+    Either as signed JSON Lines, which `signoff audit verify FILE` checks on any machine, or as CSV for a spreadsheet.
 
     \b
     Examples:

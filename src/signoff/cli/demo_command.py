@@ -34,13 +34,13 @@ ANSWERS_HELP = "Answer in advance, in order: approve, deny, deny:NOTE, edit, edi
     type=click.Path(path_type=Path, file_okay=False),
     help="Scratch directory. Default: a new one.",
 )
-@click.option("--web", is_flag=True, help="Be asked in the web inbox, of a server of its own (needs the extra web).")
+@click.option("--web", is_flag=True, help="Ask in the web inbox of a separate server (needs the extra web).")
 @shared_options.only_here
 def demo(answers: str | None, directory: Path | None, web: bool) -> None:
-    """Watch an agent being allowed, asked about and refused.
+    """Watch calls of an agent being allowed, asked about and denied.
 
-    A scripted model works on real files in a scratch directory, so nothing is needed: no key, no network. You are asked
-    five times. Say what you like; the summary at the end shows what ran, what did not, and why.
+    A scripted model works on real files in a scratch directory. You need no key and no network. You are asked five
+    times. Answer as you like; the summary at the end shows what ran, what did not, and why.
 
     \b
     Examples:

@@ -20,17 +20,17 @@ GrantSheet = Mapping[str, Any]
 @click.group(invoke_without_command=True)
 @click.pass_context
 def grants(ctx: click.Context) -> None:
-    """Remembered answers: list, explain, revoke. Alone it lists them."""
+    """List, explain and revoke remembered answers. Without a subcommand: list."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_grants, everything=False, as_json=False, store=None, policy=None)
 
 
 @grants.command("list")
-@click.option("--all", "everything", is_flag=True, help="Also those that were revoked.")
+@click.option("--all", "everything", is_flag=True, help="Include revoked grants.")
 @shared_options.as_json
 @shared_options.anywhere
 def list_grants(everything: bool, as_json: bool, store: str | None, policy: str | None) -> None:
-    """List what is remembered, oldest first.
+    """List remembered answers, oldest first.
 
     \b
     Example:
@@ -60,9 +60,9 @@ def list_grants(everything: bool, as_json: bool, store: str | None, policy: str 
 @shared_options.who
 @shared_options.anywhere
 def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, policy: str | None) -> None:
-    """Revoke grants: what they covered is asked about again.
+    """Revoke grants.
 
-    What they covered is asked about again.
+    Calls that they covered ask again.
 
     \b
     Example:
@@ -106,9 +106,9 @@ async def _revoke(desk: ApprovalDesk, given: str) -> bool:
 @shared_options.as_json
 @shared_options.anywhere
 def explain(grant_id: str, as_json: bool, store: str | None, policy: str | None) -> None:
-    """Tell all about one grant.
+    """Explain one grant.
 
-    What it says, who gave it, how much of it is used, and why it sleeps if it does.
+    Prints what it covers, who gave it, how much of it is used, and why it is inactive, if it is.
 
     \b
     Example:

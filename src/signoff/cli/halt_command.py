@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@shared_options.note("Why; whoever is stopped is told.")
+@shared_options.note("The reason; stopped runs report it.")
 @shared_options.who
 @shared_options.anywhere
 def halt(note: str, name: str | None, store: str | None, policy: str | None) -> None:
-    """Stop everything: nothing new runs, in any process that uses this store. What is pending stays pending.
+    """Stop everything: no new call runs, in any process that uses this store. Pending requests stay pending.
 
     \b
     Example:
@@ -56,11 +56,11 @@ def _meant(command: str, store: str | None, policy: str | None) -> ChosenStore:
 
 
 @click.command()
-@shared_options.note("Why, for the record.")
+@shared_options.note("The reason, for the audit log.")
 @shared_options.who
 @shared_options.anywhere
 def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -> None:
-    """Let things run again.
+    """Lift a halt: calls run again.
 
     \b
     Example:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group(name="import")
 def import_() -> None:
-    """Bring a project of another program here. A dry run, unless --write is given.
+    """Import a project of another program. A dry run, unless --write is given.
 
     \b
     Example:
@@ -28,9 +28,11 @@ def import_() -> None:
 @import_.command(name="llm-do")
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
 @click.option("--into", metavar="DIR", type=click.Path(file_okay=False), help="Where to write. Default: DIRECTORY.")
-@click.option("--write", "is_write", is_flag=True, help="Write the files. Without it, only say what would be written.")
-@click.option("--overwrite", is_flag=True, help="With --write: replace files that are there already.")
-@click.option("--skip", metavar="FILE", multiple=True, type=click.Path(), help="Leave this file out. Repeatable.")
+@click.option(
+    "--write", "is_write", is_flag=True, help="Write the files. Without it, only report what would be written."
+)
+@click.option("--overwrite", is_flag=True, help="With --write: replace existing files.")
+@click.option("--skip", metavar="FILE", multiple=True, type=click.Path(), help="Skip this file. Repeatable.")
 @click.option("--diff", "is_diff", is_flag=True, help="Show every line that would be written.")
 @shared_options.as_json
 @click.pass_context
@@ -44,10 +46,10 @@ def llm_do(
     is_diff: bool,
     as_json: bool,
 ) -> None:
-    """Make signoff.yaml and workers/ of the llm-do project in DIRECTORY, and say what became of each line.
+    """Convert the llm-do project in DIRECTORY to signoff.yaml and workers/, and report what each line becomes.
 
-    Worker files (.worker, .agent) and project.json are read; no Python of the project is run. Nothing is loosened:
-    what cannot be said exactly is asked about, and the report says so.
+    It reads worker files (.worker, .agent) and project.json, and runs no Python code of the project. Nothing is
+    loosened: what cannot be expressed exactly becomes a question, and the report says so.
 
     \b
     Example:
@@ -55,7 +57,7 @@ def llm_do(
       signoff import llm-do old-project --diff
       signoff import llm-do old-project --into new-project --write
 
-    Exit codes: 0 done, 1 a file cannot be carried over (then nothing is written), 2 wrong use.
+    Exit codes: 0 done, 1 a file cannot be converted (then nothing is written), 2 usage error.
     """
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.config.files import from_here

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @shared_options.as_json
-@click.option("--watch", is_flag=True, help="Stay, and redraw whenever something changes. Ctrl-C leaves.")
-@click.option("--tui", is_flag=True, help="Answer on the full screen, all that waits and whatever comes. q leaves.")
+@click.option("--watch", is_flag=True, help="Keep running, and redraw when something changes. Ctrl-C quits.")
+@click.option("--tui", is_flag=True, help="Answer pending and new requests on the full screen. q quits.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many to show.")
-@click.option("--mine", is_flag=True, help="Only what waits for your answer and nobody else works on.")
+@click.option("--mine", is_flag=True, help="Only requests that you can answer and that nobody else has taken.")
 @shared_options.who
 @shared_options.anywhere
 def inbox(
@@ -33,7 +33,7 @@ def inbox(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """What waits for a person, oldest first.
+    """List pending requests, oldest first.
 
     \b
     Examples:
@@ -42,7 +42,7 @@ def inbox(
       signoff inbox --watch
       signoff inbox --tui
 
-    With --watch --json, one JSON object a line: the inbox now, and again after every change.
+    With --watch --json, prints one JSON object per line: the inbox now, and again after every change.
     """
     import asyncio
 

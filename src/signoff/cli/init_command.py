@@ -23,14 +23,14 @@ AGENTS = ("claude-code", "codex", "gemini")
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=".")
-@click.option("--for", "agent", type=click.Choice(AGENTS), help="A policy for this coding agent, and no worker.")
+@click.option("--for", "agent", type=click.Choice(AGENTS), help="Write a policy for this coding agent, and no worker.")
 @shared_options.only_here
 def init(directory: Path, agent: str | None) -> None:
-    """Write signoff.yaml, workers/notetaker.yaml and hello.yaml into DIRECTORY (default: here). Nothing is overwritten.
+    """Write signoff.yaml, workers/notetaker.yaml and hello.yaml into DIRECTORY (default: here). Overwrites nothing.
 
-    The schemas they name, for editors, go into .signoff; `signoff schema --write .signoff` brings them up to date.
-    With --for, only a signoff.yaml is written, which works for a coding agent from the first day: reading, tests, and
-    edits inside the project run; secrets, and the agent's own rules and settings, are denied; the rest asks.
+    Their schemas, for editors, go into .signoff; `signoff schema --write .signoff` updates them. With --for, it writes
+    only a signoff.yaml with a ready-made policy for a coding agent: reading, tests, and edits inside the project run;
+    secrets, and the agent's own rules and settings, are denied; everything else asks.
 
     \b
     Example:

@@ -20,16 +20,16 @@ SAID = ("happened", "did-not", "stop-run")
 @click.argument("request_id", metavar="ID", shell_complete=id_completion.unknown)
 @click.argument("said", metavar="happened|did-not|stop-run", type=click.Choice(SAID))
 @shared_options.who
-@shared_options.note("How you know; for the record.")
+@shared_options.note("How you know; for the audit log.")
 @shared_options.anywhere
 def outcome(request_id: str, said: str, name: str | None, note: str, store: str | None, policy: str | None) -> None:
-    """Say what became of a call that was started and whose process is silent.
+    """Report the outcome of a call that was started and whose process died or stopped responding.
 
     \b
-    happened   it did: it counts as done, and is not run again
-    did-not    it did not: the approval is void; if the run goes on, it is asked about again
-               (a process that is only stopped, in the middle of the tool, may still do it)
-    stop-run   nobody can tell: its run is cancelled, and the request stays on record as unknown
+    happened   the call took effect: it counts as done, and is not run again
+    did-not    it did not: the approval is void; if the run is resumed, signoff asks again
+               (a process that is only paused inside the tool may still do it)
+    stop-run   nobody can tell: its run is cancelled, and the request stays in the audit log as unknown
 
     \b
     Example:

@@ -26,9 +26,9 @@ WIDTH = 100
 @click.option("--allow", "effect", flag_value="allow", default=True, help="The rule lets such calls run. The default.")
 @click.option("--deny", "effect", flag_value="deny", help="The rule refuses such calls.")
 @click.option("--ask", "effect", flag_value="ask", help="The rule asks about such calls.")
-@click.option("--rule", "which", metavar="N", help="Which of the rules on offer, by its number or name.")
-@click.option("--reason", default="", metavar="TEXT", help="Why, to stand beside the rule.")
-@click.option("--yes", is_flag=True, help="Write it without asking back; without --rule, the narrowest.")
+@click.option("--rule", "which", metavar="N", help="Which of the offered rules, by number or name.")
+@click.option("--reason", default="", metavar="TEXT", help="The reason, written into the rule.")
+@click.option("--yes", is_flag=True, help="Write it without asking for confirmation; without --rule, the narrowest.")
 @shared_options.as_json
 @shared_options.where
 def add(
@@ -41,11 +41,11 @@ def add(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """Make a rule of the call that REQUEST asks about, and write it into signoff.yaml. REQUEST may be its beginning.
+    """Make a rule from the call of REQUEST, and write it to signoff.yaml. REQUEST may be a prefix of its ID.
 
-    Rules are offered narrowest first, each with what it says and its exact lines, with this call as an example. The
-    change is shown as a diff and written after a yes; comments and layout stay. Without a terminal, and without --yes,
-    it is only shown. The request itself stays as it is.
+    Rules are offered narrowest first, each with a description and its exact lines, with this call as an example. The
+    change is shown as a diff and written after you confirm; comments and layout are kept. Without a terminal and
+    without --yes, it is only shown. The request itself does not change.
 
     \b
     Examples:

@@ -45,14 +45,14 @@ policy.add_command(add)
 
 @policy.command()
 @click.argument("file", required=False)
-@click.option("--tools", metavar="A,B", help="The tools there are: a rule that names another one is an error.")
+@click.option("--tools", metavar="A,B", help="All known tools: a rule that names another tool is an error.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_context
 def check(ctx: click.Context, file: str | None, tools: str | None, as_json: bool) -> None:
-    """Read a policy file and say what is wrong with it.
+    """Check a policy file and report what is wrong.
 
-    FILE is the nearest signoff.yaml, unless it is given. Tools that rules name are looked for in the toolsets of the
-    project; --tools names those there are instead.
+    FILE defaults to the nearest signoff.yaml. Tool names in rules are checked against the project's toolsets, or
+    against --tools if given.
 
     \b
     Example:
@@ -111,11 +111,11 @@ def _nearest(file: str | None) -> str:
 
 @policy.command()
 @click.argument("file", required=False)
-@click.option("--tool", required=True, metavar="NAME", help="The tool that is called.")
+@click.option("--tool", required=True, metavar="NAME", help="The tool's name.")
 @click.option("--args", "arguments", default="{}", metavar="JSON", help="Its arguments, as a JSON object.")
 @click.option("--toolset", metavar="NAME", help="The toolset the tool belongs to.")
-@click.option("--worker", metavar="NAME", help="Who calls; a chain is written 'outer > inner'.")
-@click.option("--label", "labels", multiple=True, metavar="LABEL", help="A capability label; may be repeated.")
+@click.option("--worker", metavar="NAME", help="The worker that calls; a chain is written 'outer > inner'.")
+@click.option("--label", "labels", multiple=True, metavar="LABEL", help="A capability label. Repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print the explanation as JSON.")
 @shared_options.elsewhere
 def explain(
@@ -127,9 +127,9 @@ def explain(
     labels: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Say what the policy decides about one call, and why.
+    """Print the verdict for one call, and why.
 
-    FILE is the nearest signoff.yaml, unless it is given. With --toolset, the rules of that toolset count too.
+    FILE defaults to the nearest signoff.yaml. With --toolset, the rules of that toolset apply too.
 
     \b
     Example:
@@ -201,8 +201,8 @@ def _explained(file: str, call: Call) -> Explanation:
 def judge(files: tuple[str, ...]) -> None:
     """Judge a stream of calls: one JSON object per line in, one per line out, in the same order.
 
-    FILE is the nearest signoff.yaml, unless it is given. CALLS.jsonl may be - for standard input. Empty lines are
-    skipped. A line that is no call stops the stream.
+    FILE defaults to the nearest signoff.yaml. CALLS.jsonl may be - for standard input. Empty lines are skipped. A line
+    that is not a call stops the stream.
 
     \b
     In:   {"tool": "pay", "args": {"amount": 200}}    toolset, worker, label and labels if you have them

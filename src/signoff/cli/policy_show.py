@@ -39,13 +39,13 @@ class ShownPolicy:
 
 @click.command()
 @click.argument("file", required=False)
-@click.option("--worker", metavar="NAME", help="What holds for this worker: its toolsets and its own rules.")
+@click.option("--worker", metavar="NAME", help="The policy for this worker: its toolsets and its own rules.")
 @shared_options.as_json
 def show(file: str | None, worker: str | None, as_json: bool) -> None:
-    """The merged policy in the order it is judged, each rule as written and where it stands.
+    """Print the merged policy in the order of evaluation: each rule as written, and its place.
 
-    FILE is the nearest signoff.yaml, unless it is given. Without --worker: the rules of every toolset in it. What
-    SIGNOFF_ASK, SIGNOFF_DENY and SIGNOFF_POLICY add here and now comes last.
+    FILE defaults to the nearest signoff.yaml. Without --worker, it includes the rules of all toolsets in the file.
+    Rules from SIGNOFF_ASK, SIGNOFF_DENY and SIGNOFF_POLICY come last.
 
     \b
     Example:

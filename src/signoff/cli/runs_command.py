@@ -20,7 +20,7 @@ _INDENT = " " * 12
 
 
 @click.group(invoke_without_command=True)
-@click.option("--all", "everything", is_flag=True, help="Also those that are over.")
+@click.option("--all", "everything", is_flag=True, help="Include ended runs.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many to show.")
 @shared_options.as_json
 @shared_options.anywhere
@@ -28,7 +28,7 @@ _INDENT = " " * 12
 def runs(
     ctx: click.Context, everything: bool, limit: int, as_json: bool, store: str | None, policy: str | None
 ) -> None:
-    """Runs, newest first: running, waiting for a person, ready to go on, died; with --all also done and cancelled.
+    """List runs, newest first: running, waiting for a person, ready to resume, died; with --all also ended ones.
 
     \b
     Examples:
@@ -117,8 +117,8 @@ def _why_it_can_go_on(run: RunSheet) -> str:
 @shared_options.as_json
 @shared_options.anywhere
 def show(run_id: str, as_json: bool, store: str | None, policy: str | None) -> None:
-    """One run as a timeline: prompt, words, calls, verdicts, questions, answers, outcomes, tokens. RUN may be its
-    beginning.
+    """Show one run as a timeline: prompt, model texts, calls, verdicts, questions, answers, outcomes, tokens. RUN may
+    be a prefix of its ID.
 
     \b
     Example:
@@ -168,12 +168,12 @@ def _timeline(run: RunSheet) -> Iterator[str]:
 @click.command(no_args_is_help=True)
 @click.argument("run_id", metavar="RUN", shell_complete=id_completion.runs)
 @shared_options.who
-@shared_options.note("Why, for the record.")
+@shared_options.note("The reason, for the audit log.")
 @shared_options.anywhere
 def cancel(run_id: str, name: str | None, note: str, store: str | None, policy: str | None) -> None:
-    """End a run: what it asks is withdrawn, approvals it has not used are void, and nobody takes it up again.
+    """Cancel a run: its requests are withdrawn, its unused approvals are void, and it cannot be resumed.
 
-    A process that has it in hand finds out with its next step; a call that is running is not stopped.
+    A process that executes it stops at its next step. A call that is already running is not stopped.
 
     \b
     Example:

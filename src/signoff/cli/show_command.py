@@ -24,9 +24,9 @@ ROWS = 500
 
 @click.command(no_args_is_help=True)
 @click.argument("request_id", metavar="ID", shell_complete=id_completion.waiting)
-@click.option("--whole", is_flag=True, help=f"Every line of every argument; else {ROWS} of each.")
-@click.option("--arg", metavar="NAME", help="Print one argument and nothing else: whole, secrets masked.")
-@click.option("--no-pager", is_flag=True, help="At a terminal, print also what does not fit the screen.")
+@click.option("--whole", is_flag=True, help=f"Print every line of every argument, not only {ROWS} of each.")
+@click.option("--arg", metavar="NAME", help="Print only this argument, in full, secrets masked.")
+@click.option("--no-pager", is_flag=True, help="Print everything, without a pager.")
 @shared_options.as_json
 @shared_options.anywhere
 def show(
@@ -38,9 +38,9 @@ def show(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """One request: what would run, who is asked, who said what, what became of it. ID may be its beginning.
+    """Show one request: what would run, who is asked, the votes and the outcome. ID may be a prefix.
 
-    What does not fit the screen is shown by PAGER, or less.
+    If the text does not fit the screen, PAGER (or less) shows it.
 
     \b
     Examples:

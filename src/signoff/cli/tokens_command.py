@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.group(invoke_without_command=True)
 @click.pass_context
 def tokens(ctx: click.Context) -> None:
-    """Keys of programs and people on a server: make, list, revoke. Alone it lists them."""
+    """Create, list and revoke tokens for a server. Without a subcommand: list."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_tokens, everything=False, as_json=False, store=None, policy=None)
 
@@ -36,10 +36,10 @@ def tokens(ctx: click.Context) -> None:
     type=click.Choice([str(one) for one in Permission]),
     default=["read"],
     show_default=True,
-    help="What it lets its holder do; several times for several. At most what a person may themselves.",
+    help="What the holder may do. Repeatable. Never more than the person may.",
 )
-@click.option("--expires", default="90d", show_default=True, metavar="WHEN", help="Until when: 2h, 90d, 2031-05-24.")
-@click.option("--label", default="", metavar="TEXT", help="What it is for.")
+@click.option("--expires", default="90d", show_default=True, metavar="WHEN", help="Expiry: 2h, 90d, 2031-05-24.")
+@click.option("--label", default="", metavar="TEXT", help="A label: what the token is for.")
 @shared_options.as_json
 @shared_options.who
 @shared_options.where
@@ -54,9 +54,9 @@ def create(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """Make a token for NAME. Its secret is printed once, and kept nowhere.
+    """Create a token for NAME. Its secret is printed once and not stored.
 
-    Where the file names admins, only they make tokens for others and for programs.
+    If signoff.yaml names admins, only they can create tokens for others and for programs.
 
     \b
     Example:
@@ -99,8 +99,8 @@ def create(
 
 
 @tokens.command("list")
-@click.option("--all", "everything", is_flag=True, help="Also those that let nobody in any longer.")
-@click.option("--sessions", is_flag=True, help="Browsers that are signed in, and links, besides.")
+@click.option("--all", "everything", is_flag=True, help="Include expired and revoked tokens.")
+@click.option("--sessions", is_flag=True, help="Include browser sessions and sign-in links.")
 @shared_options.as_json
 @shared_options.where
 def list_tokens(everything: bool, as_json: bool, store: str | None, policy: str | None, sessions: bool = False) -> None:
@@ -137,7 +137,7 @@ def list_tokens(everything: bool, as_json: bool, store: str | None, policy: str 
 @shared_options.who
 @shared_options.where
 def revoke(ids: tuple[str, ...], name: str | None, store: str | None, policy: str | None) -> None:
-    """Revoke tokens, sessions and links: they let nobody in from now on. An id may be its beginning.
+    """Revoke tokens, sessions and links. They stop working at once. Each ID may be a prefix.
 
     \b
     Example:

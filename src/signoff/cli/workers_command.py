@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 @shared_options.as_json
 @click.pass_context
 def workers(ctx: click.Context, name: str | None, policy: str | None, as_json: bool) -> None:
-    """The workers of this project; with NAME, everything about one.
+    """List the workers of this project; with NAME, show one worker in detail.
 
-    A file that is wrong is listed with what is wrong about it, and the exit code is 1.
+    A file with an error is listed with the error, and the exit code is 1.
 
     \b
     Example:
