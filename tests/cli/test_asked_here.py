@@ -62,7 +62,7 @@ def test_who_cannot_answer_is_told_so_with_the_way_out(shop: Desk, barred: str, 
         child.expect("your answer > ")
     child.send(LEAVES[leaves])
     child.expect("left undecided at the terminal")
-    assert "Then go on:" in rest_of(child)
+    assert "Resume:" in rest_of(child)
     assert child.exitstatus == 3 and not (shop.directory / "a.txt").exists()
 
 

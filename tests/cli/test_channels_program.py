@@ -157,8 +157,8 @@ async def test_h10_a_harmless_request_goes_there_and_back(
     service = project.service
     async with project.signoff("test", "discord") as program:
         message = await service.message(asked)
-        assert "nothing will run" in message.text
-        await program.line("waiting 2 min for anybody in `people`")
+        assert "nothing runs" in message.text
+        await program.line("waiting 2 min for anyone in `people`")
         await service.person("ana").press(message, button)
         assert await program.ended() == 0
     assert not [line for line in program.lines if line.startswith("failed")]
@@ -340,7 +340,7 @@ async def test_one_runs_at_a_time_and_the_next_goes_on(project: Project) -> None
         assert f"channel 'discord' is run by process {program.process.pid} on" in second.text
         async with project.signoff("test", "discord") as test:
             assert await test.ended() == 2
-        assert f"discord is run already, by process {program.process.pid}" in test.text
+        assert f"discord is already run by process {program.process.pid}" in test.text
         program.process.send_signal(signal.SIGINT)
         assert await program.ended() == 0
     [first] = await opened(project, asks())
@@ -361,7 +361,7 @@ async def test_what_cannot_be_shown_is_told_with_its_request(project: Project, s
     async with project.signoff("run", "discord", "--no-resume") as program:
         [first] = await opened(project, asks())
         line = await program.line(f"discord: {first}  {said}")
-        assert line.endswith("; tried again, but somebody has to put it right first")
+        assert line.endswith("; retrying, but somebody has to fix it first")
         program.process.send_signal(signal.SIGTERM)
         assert await program.ended() == 0
     assert "Traceback" not in program.text
@@ -392,7 +392,7 @@ async def test_an_outage_and_its_end_are_told_once(project: Project) -> None:
         await program.line("discord: 0 requests wait")
         await service.down()
         [first] = await opened(project, asks())
-        await program.line("; tried again until it can be")
+        await program.line("; retrying until it works")
         await service.up()
         await program.line(f"{first}  asked")
         program.process.send_signal(signal.SIGTERM)

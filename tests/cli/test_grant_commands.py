@@ -55,7 +55,7 @@ def test_explain_says_how_much_is_used_and_why_it_sleeps(desk: Desk) -> None:
     out = desk.run("grants", "explain", one[:6]).out
     assert "used      1 of 2 uses, amount 120 of 300 spent\n" in out
     assert "now       it speaks\n" in out
-    assert "seen only when a call comes" in out
+    assert "signoff notices that at the next call" in out
     assert 'from      pay(to="ana", amount=250, currency="EUR")\n' in out
     assert "note      fine\n" in out
     assert spend(desk, 200) is None, "beyond its budget"

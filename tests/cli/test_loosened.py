@@ -157,13 +157,13 @@ def test_c9_doctor_says_who_can_loosen(shop: Desk) -> None:
 
     both = ["--mode auto_approve", "--policy FILE"]
     assert looked() == (
-        "whoever starts a run, with --mode auto_approve or --policy FILE; the run says so. "
-        "`locked: true` in signoff.yaml refuses both",
+        "anyone who starts a run, with --mode auto_approve or --policy FILE; the run says so. "
+        "`locked: true` in signoff.yaml prevents both",
         {"locked": None, "flags": both},
     )
     Path("signoff.yaml").write_text(PROJECT + "locked: true\n")
     text, data = looked()
-    assert text.startswith("nobody who starts a run: the policy is locked (signoff.yaml:6:")
+    assert text.startswith("nobody: the policy is locked (signoff.yaml:6:")
     assert data["flags"] == [] and data["locked"].startswith("signoff.yaml:6:")
     Path("signoff.yaml").unlink()
     assert looked()[1] == {"locked": None, "flags": both[:1]}

@@ -84,7 +84,7 @@ def test_a_copy_has_a_store_of_its_own_and_says_whose_it_is(shop: Shop) -> None:
     copy = Path(shutil.copytree(first, shop.above / "copy"))
     out, _ = shop.type(copy, "inbox")
     assert out == (
-        "Nothing waits for a person.\n"
+        "No pending requests.\n"
         f"project {copy}, its own store, which is not made yet; {first} has the same id and another store\n"
     )
     shop.ask(copy)
@@ -131,7 +131,7 @@ def test_a_new_project_in_the_old_place_starts_with_nothing(shop: Shop) -> None:
     (new / ".signoff").mkdir()
     (new / ".signoff" / "project").write_text(f"{'0' * 32}\n")
     out, _ = shop.type(new, "inbox")
-    assert "Nothing waits for a person." in out
+    assert "No pending requests." in out
     assert "a project with another id was here before" in out
     shop.ask(new)
     assert shop.waiting(kept) == [request]

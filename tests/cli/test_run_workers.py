@@ -329,7 +329,7 @@ def test_how_to_answer_all_that_a_run_waits_for(shop: Desk, number: int, wording
     assert len(ids) == number
     look, answer, resume = said.err.splitlines()[-3:]
     assert "\n".join((look, answer)) == wording(request=ids)
-    assert resume.startswith("Then go on:  signoff resume ")
+    assert resume.startswith("Resume:  signoff resume ")
     named = ids if number == 1 else ["ID"]
     assert look.split()[:5] == ["Look", "first:", "signoff", "show", *named], "first of all somebody looks"
     assert answer.count(named[0]) == 2 and not any(one in answer for one in ids[1:]), "nothing answers several unseen"
@@ -430,7 +430,7 @@ def test_a_run_that_waits_for_what_is_done_elsewhere_is_not_over(shop: Desk) -> 
     run = ("run", "faxer", "Fax it", "--suspend", "--model", f"script:{shop.directory / 'faxes.yaml'}")
     said = shop.run(*run)
     assert said.code == 3 and not said.out, said
-    assert "Waiting for what is done elsewhere: send_fax." in said.err
+    assert "Waiting for external results: send_fax." in said.err
     told = json.loads(shop.run(*run, "--json").out.splitlines()[-1])
     assert (told["waiting"], told["elsewhere"]) == ([], ["send_fax"])
 

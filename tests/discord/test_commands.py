@@ -60,7 +60,7 @@ async def test_h12_h10_the_self_test_is_called_from_discord_and_answered_where_i
         thread = await house.ana.start_thread(service.channel, "talk")
         assert "comes here" in await told(await house.ana.command("signoff test", thread))
         message = await service.message(lambda one: "May `signoff_test` run?" in one.text)
-        assert message.place is thread and "nothing will run" in message.text and "`ana tries out" in message.text
+        assert message.place is thread and "nothing runs" in message.text and "`ana tries out" in message.text
         await house.ben.press(message, "Approve")
         await service.message(lambda one: one.id == message.id and "**Approved** by `ben`" in one.text)
         assert "in a thread of its own" in await told(await house.ana.command("signoff test", service.channel))

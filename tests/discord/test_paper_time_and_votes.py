@@ -136,7 +136,7 @@ def test_secrets_in_other_arguments_are_masked() -> None:
 
 def test_a_test_says_to_the_end_that_nothing_runs() -> None:
     """As `signoff channels test` asks: nothing about it may read as if something ran."""
-    said = "a test: nothing will run, whatever you answer"
+    said = "this is a test: nothing runs, whatever you answer"
     trial = asked("signoff_test", {}, summary=said, schema=None)
     for state in (State.PENDING, State.APPROVED, State.DENIED, State.CANCELLED, State.EXPIRED):
         sheet = drawn(settled(trial, state))

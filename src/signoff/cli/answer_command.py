@@ -83,9 +83,9 @@ def approve(
     Exit code 1 if any of them could not be approved; the message says why, or who answered first.
     """
     if arguments is not None and len(request_ids) > 1:
-        raise click.UsageError("--args are for one request")
+        raise click.UsageError("--args applies to one request only")
     if arguments is not None and remember is not None:
-        raise click.UsageError("--remember is for calls as they are asked; other arguments (--args) hold once")
+        raise click.UsageError("--remember cannot be combined with --args: edited arguments are approved once")
     wish = _wish(remember, scope, until, uses, budget)
     from signoff.cli.approval_desk import TypedAnswer
     from signoff.cli.json_argument import given_args
@@ -137,7 +137,7 @@ def _wish(
 ) -> RememberOptions | None:
     if remember is None:
         if scope or until or uses or budget:
-            raise click.UsageError("--for, --until, --uses and --budget limit what is remembered: add --remember exact")
+            raise click.UsageError("--for, --until, --uses and --budget need --remember: add --remember exact")
         return None
     from signoff.cli.remember import RememberOptions
 
@@ -209,11 +209,11 @@ def _confirmed(ready: Sequence[PreparedAnswer], yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise WrongUse("there is no terminal to ask back at: add --yes if that is meant; nothing was answered")
+        raise WrongUse("there is no terminal to confirm at: add --yes to confirm; nothing was answered")
     from termios import TCIFLUSH, tcflush
 
     tcflush(sys.stdin.fileno(), TCIFLUSH)  # what was typed before the question is no answer to it
-    return click.confirm("Is that meant?", err=True)
+    return click.confirm("Confirm?", err=True)
 
 
 async def _answered(ready: PreparedAnswer) -> Done:
@@ -250,7 +250,7 @@ def _lines(given: GivenAnswer, answer: TypedAnswer) -> Iterator[str]:
     word = click.style("approved", fg="green") if answer.approved else click.style("denied  ", fg="red")
     waits = ""
     if sheet["state"] == "pending":
-        already = "you had approved it already; " if given.again else ""
+        already = "you have already approved it; " if given.again else ""
         waits = f"; {already}{told['agreed']}, and it needs {told['who']}"
     yield f"{word}  {safe(sheet['id'])}  {safe(sheet['title'])}{waits}"
     if answer.arguments is not None:

@@ -79,5 +79,5 @@ def _told(done: HandedOverRequest) -> str:
     if done.may_answer:
         return told
     # Nobody else can approve it, as long as they have it.
-    why = f"{visible(has_it)} may not answer it, and nobody else can approve it now"
+    why = f"{visible(has_it)} may not answer it, and nobody else can approve it while it is assigned"
     return f"{told}\n{why}: signoff release {sheet['id']}"

@@ -97,7 +97,7 @@ def log(
         if not seen and not as_json:
             from signoff.cli.open_broker import say_where
 
-            click.echo("Nothing is on record.")
+            click.echo("The audit log is empty.")
             say_where(store, policy)
 
 
@@ -127,11 +127,14 @@ def verify(
     from signoff.store.signing_key import read_public_key
 
     if file is not None and store is not None:
-        raise WrongUse("FILE and --store are two records: name one of them")
+        raise WrongUse("FILE and --store name two different logs: give one of them")
     pinned = [read_public_key(key) for key in keys]
     elsewhere = file is None and is_elsewhere(store)
     if elsewhere and pinned:
-        raise WrongUse("a server checks its record by its own key; export it there, and check the file with --key")
+        raise WrongUse(
+            "a server verifies its log with its own key\n"
+            "  To use your own key, export the log there and verify the file with --key"
+        )
     try:
         if elsewhere:
             checked = _verified_elsewhere(store, policy)
@@ -211,15 +214,15 @@ class _Checked:
                 whose = f"the key {self.by.key}"
             case _:
                 if count:
-                    yield "whoever can write to the store could have rewritten or cut off all of them"
+                    yield "anyone who can write to the store could have rewritten or removed all of them"
                 return
         if left:
-            yield f"signed up to event {self.by.upto:,} by {whose}; what comes after it could have been rewritten"
+            yield f"signed up to event {self.by.upto:,} by {whose}; later events could have been rewritten"
         else:
             yield f"signed to the end by {whose}"
         if self.by.trust == "carried":
-            yield "that key came with the record: it says that nothing was changed since it was signed, not by whom;"
-            yield "where you know the right key, check with --key"
+            yield "that key came with the log: it proves that nothing changed since it was signed, not who signed it;"
+            yield "if you know the right key, verify with --key"
 
 
 def _whole(count: int, unsigned: int) -> str:
@@ -229,9 +232,9 @@ def _whole(count: int, unsigned: int) -> str:
     if not unsigned:
         return f"{_events(count)}, all signed: nothing is missing, changed or out of order"
     if unsigned == count:
-        return f"{_events(count)}, none signed: they fit each other"
+        return f"{_events(count)}, none signed: the hash chain is intact"
     return (
-        f"{_events(count)}, the last {unsigned:,} not signed: up to there nothing is missing, changed or out of order"
+        f"{_events(count)}, the last {unsigned:,} not signed: before them nothing is missing, changed or out of order"
     )
 
 
@@ -249,7 +252,7 @@ def _verify_store(store: str | None, policy: str | None, pinned: Sequence[str]) 
     record = _with_store(store, policy, work)
     by = vouched(record.signed, pinned=pinned, own=keys.public_key())
     if pinned and not by.key:
-        raise RecordBroken("nothing in this record is signed with the key you gave")
+        raise RecordBroken("nothing in this log is signed with the given key")
     return _Checked(record, by)
 
 
@@ -273,7 +276,7 @@ def _verify_file(file: str, pinned: Sequence[str]) -> _Checked:
     with _opened(file) as stream, _progress() as progress:
         checked = verify_export(_lines(stream, file, progress), is_signed, name=file)
     if pinned and checked.key not in pinned:
-        raise RecordBroken(f"the file is signed with another key than you gave: {checked.key}")
+        raise RecordBroken(f"the file is not signed with the given key but with {checked.key}")
     # The last line signs everything, so only who made that line counts.
     signed = {checked.key: checked.record.events}
     return _Checked(checked.record, vouched(signed, pinned=pinned, own=_own_key()))
@@ -302,7 +305,7 @@ def _lines(stream: IO[bytes], name: str, progress: Callable[[int], object]) -> I
     try:
         while line := stream.readline(LONGEST_LINE + 1):
             if len(line) > LONGEST_LINE:
-                raise WrongFile(f"{name}: line {number + 1} is longer than {LONGEST_LINE:,} bytes: not a record")
+                raise WrongFile(f"{name}: line {number + 1} is longer than {LONGEST_LINE:,} bytes: not an audit log")
             yield line
             number += 1
             if number % 1_000 == 0:

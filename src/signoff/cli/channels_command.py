@@ -44,9 +44,7 @@ def list_channels(as_json: bool, store: str | None, policy: str | None) -> None:
         click.echo(json_line({"channels": [_data(one) for one in found]}))
         return
     if not found:
-        click.echo(
-            "No channels: people are asked at the terminal. docs/guides/discord.md tells how to ask them on Discord."
-        )
+        click.echo("No channels: people are asked at the terminal. To ask on Discord, see docs/guides/discord.md.")
     for at, one in enumerate(found):
         if at:
             click.echo()
@@ -171,7 +169,7 @@ def _facts(seen: ChannelStatus) -> Iterator[tuple[str, str, bool]]:
     if entry.backup_for:
         yield "backup", f"for {safe(entry.backup_for)}", False
     if seen.backup:
-        yield "backup", f"{safe(seen.backup)} takes over when it fails", False
+        yield "backup", f"{safe(seen.backup)} is its backup", False
     if entry.variable:
         is_set = _has_secret(entry)
         yield "secret", f"{entry.variable} is {'set' if is_set else 'not set'}", not is_set
@@ -206,8 +204,8 @@ def _who(seen: ChannelStatus) -> tuple[str, str, bool]:
     if names:
         return "asks", ", ".join(names), False
     if seen.entry.use == "discord":
-        return "asks", 'nobody: add `discord: "ID"` to people', True
-    return "asks", "whoever sits there", False
+        return "asks", 'nobody: add `discord: "ID"` under `people`', True
+    return "asks", "the user at this terminal", False
 
 
 def _down(lease: Lease) -> str:

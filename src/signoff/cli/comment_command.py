@@ -126,7 +126,7 @@ def _say(
     _tell(sheet, said, as_json=as_json)
     if asks_agent and is_elsewhere(store):
         if not as_json:
-            click.echo(f"The server asks the agent. What it answers: signoff show {safe(sheet['id'])}", err=True)
+            click.echo(f"The server asks the agent. To read the reply: signoff show {safe(sheet['id'])}", err=True)
     elif asks_agent:
         _tell(sheet, _agent_answer(sheet["id"], said["comment"], store, policy), as_json=as_json)
 

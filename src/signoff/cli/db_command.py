@@ -32,7 +32,7 @@ def upgrade(store: str | None, policy: str | None) -> None:
     done = bring_up_to_date(url, root=root)
     for step in done:
         click.echo(f"done  {safe(step)}")
-    click.echo(f"{name} is up to date." if done else f"{name} was up to date already.")
+    click.echo(f"{name} is up to date." if done else f"{name} is already up to date.")
 
 
 @db.command(no_args_is_help=True)
@@ -78,7 +78,7 @@ def check(as_json: bool, store: str | None, policy: str | None) -> None:
     if as_json:
         click.echo(json_line({"store": name, "ok": not problems, "problems": problems}))
     elif not problems:
-        click.echo(f"{name} is well.")
+        click.echo(f"{name} is ok.")
     for problem in problems if not as_json else ():
         click.echo(f"signoff: {safe(problem)}", err=True)
     if problems:

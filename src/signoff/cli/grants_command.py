@@ -48,7 +48,7 @@ def list_grants(everything: bool, as_json: bool, store: str | None, policy: str 
         click.echo(json_line({"grants": [_data(one) for one in found]}))
         return
     if not found:
-        click.echo("Nothing is remembered.")
+        click.echo("No remembered answers.")
     for one in found:
         for line in _lines(one):
             click.echo(line)
@@ -94,7 +94,7 @@ async def _revoke(desk: ApprovalDesk, given: str) -> bool:
         click.echo(f"signoff: {visible(str(error))}", err=True)
         return False
     if grant["revoked_at"] is not None:
-        when = f"revoked before by {visible(grant['revoked_by'] or '')} at {local(moment_of(grant['revoked_at']))}"
+        when = f"already revoked by {visible(grant['revoked_by'] or '')} at {local(moment_of(grant['revoked_at']))}"
         click.echo(f"{when}  {safe(done['id'])}")
     else:
         click.echo(f"revoked  {safe(done['id'])}  {by_wall_clock(done['text'])}")
@@ -166,8 +166,8 @@ def _facts(grant: GrantSheet) -> Iterator[tuple[str, str]]:
         yield "used", ", ".join(usage)
     yield "now", f"asleep: {visible(asleep)}" if asleep else "it speaks"
     if not asleep:
-        yield "", "A rule that denies still denies. If the tool changes what it takes, the grant sleeps:"
-        yield "", "that is seen only when a call comes, which is then asked about."
+        yield "", "A rule that denies still denies. If the tool's parameters change, the grant becomes inactive:"
+        yield "", "signoff notices that at the next call, and asks."
 
 
 def _usage(grant: GrantSheet) -> list[str]:

@@ -106,7 +106,7 @@ def serve() -> None:
     try:
         main()
     except OSError as error:
-        raise WrongUse(f"the helper cannot listen: {error}; hooks work their answers out themselves") from error
+        raise WrongUse(f"the helper cannot listen: {error}; hooks run without it") from error
 
 
 def _answers(agent: str) -> click.Command:
@@ -161,7 +161,7 @@ def _change(place: HookPlace, before: str, after: str, *, dry_run: bool, yes: bo
     from signoff.config.file_exchange import exchange
 
     if before == after:
-        click.echo(f"{safe(place.file)} is as it should be; nothing was changed.")
+        click.echo(f"{safe(place.file)} is up to date; nothing was changed.")
         return True
     for line in unified_diff(before.splitlines(), after.splitlines(), place.file, place.file, lineterm="", n=2):
         click.echo(safe(line))
@@ -189,6 +189,6 @@ def _say_policy(place: HookPlace) -> None:
     if rules:
         click.echo(f"Its calls are judged by {safe(rules)}.")
     else:
-        click.echo(f"There is no signoff.yaml here: every call will be asked about. `signoff init --for {place.agent}`")
-        click.echo("writes one that works from the first day.")
-    click.echo("Questions wait in the inbox: signoff inbox --watch")
+        click.echo(f"There is no signoff.yaml here: every call will ask. `signoff init --for {place.agent}`")
+        click.echo("writes a ready-made one.")
+    click.echo("Requests wait in the inbox: signoff inbox --watch")

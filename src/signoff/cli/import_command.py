@@ -66,7 +66,7 @@ def llm_do(
     from signoff.config.llm_do.target import plan, write
 
     if overwrite and not is_write:
-        raise click.UsageError("--overwrite goes with --write.")
+        raise click.UsageError("--overwrite needs --write.")
     sources = read_sources(directory, skip)
     result = convert(sources)
     target = from_here(into if into is not None else directory)
@@ -81,7 +81,7 @@ def llm_do(
         for line in _lines(result, planned, target, written, is_diff=is_diff):
             click.echo(line)
         if not result.refused and not written:
-            click.echo("\nNothing was written. The same command with --write writes it.")
+            click.echo("\nNothing was written. Run the same command with --write to write it.")
     if result.refused:
         ctx.exit(1)
 
@@ -104,7 +104,7 @@ def _lines(
     for kind, title in (
         (NoteKind.CARRIED, "Carried over"),
         (NoteKind.CHANGED, "Different here"),
-        (NoteKind.LEFT, "Not carried over"),
+        (NoteKind.LEFT, "Not converted"),
     ):
         chosen = [note for note in notes if note.kind is kind]
         if chosen:
@@ -164,10 +164,10 @@ def _counts(result: Imported) -> dict[str, int]:
 
 def _counted(result: Imported) -> str:
     counts = _counts(result)
-    python = f" ({counts['python']} need Python of their own)" if counts["python"] else ""
+    python = f" ({counts['python']} need Python code)" if counts["python"] else ""
     noun = "worker file" if counts["files"] == 1 else "worker files"
     return (
-        f"{counts['files']} {noun}: {counts['whole']} carried over whole, "
+        f"{counts['files']} {noun}: {counts['whole']} converted completely, "
         f"{counts['notes']} with notes{python}, {counts['refused']} refused."
     )
 

@@ -52,14 +52,14 @@ def inbox(
         from signoff.cli.inbox_screen import answer_all
 
         if is_elsewhere(store):
-            raise click.UsageError("--tui works on a store of this machine; with a server there is its page")
+            raise click.UsageError("--tui works with a local store; for a server, use its web inbox")
 
         if watch or as_json:
-            raise click.UsageError("--tui draws on the whole screen; leave --watch and --json out")
+            raise click.UsageError("--tui uses the whole screen; leave out --watch and --json")
         answer_all(store, policy, name, mine=mine)
         return
     if watch and not as_json and not sys.stdout.isatty():
-        raise click.UsageError("--watch draws on a terminal; for programs there is --watch --json")
+        raise click.UsageError("--watch needs a terminal; for programs, use --watch --json")
     if is_elsewhere(store):
         _elsewhere(store, policy, name, limit=limit, mine=mine, watch=watch, as_json=as_json)
         return
@@ -149,6 +149,6 @@ def _show(page: Page, as_json: bool, mine: bool, where: str) -> None:
     for line in lines(page, now(), width, mine=mine):
         click.echo(line)
     if page.items and sys.stdout.isatty():
-        click.secho("\nsignoff show ID tells all about one; signoff approve ID or deny ID answers.", dim=True)
+        click.secho("\nsignoff show ID shows one in full; signoff approve ID or deny ID answers.", dim=True)
     if not page.items or sys.stdout.isatty():
         click.secho(safe(where), dim=True)

@@ -49,7 +49,7 @@ def init(directory: Path, agent: str | None) -> None:
     there = list(dict.fromkeys(str(one) for file in wanted for one in _in_the_way(file, directory)))
     if there:
         raise WrongUse(
-            f"{', '.join(there)} already there; nothing was written.\n"
+            f"{', '.join(there)} already exists; nothing was written.\n"
             "  Move it away, or name another directory: signoff init DIRECTORY"
         )
     _write_all(wanted, directory)
@@ -57,12 +57,12 @@ def init(directory: Path, agent: str | None) -> None:
         click.echo(f"wrote {file}")
     step = "" if directory == Path(".") else f"cd {directory} && "
     if agent is not None:
-        click.echo(f"\nPut it in force:   {step}signoff hook install {agent} --project")
+        click.echo(f"\nInstall the hook:  {step}signoff hook install {agent} --project")
         click.echo(f"Answer questions:  {step}signoff inbox --watch")
         return
     click.echo(f'\nTry it:  {step}signoff run notetaker "Note the milk" --model script:hello.yaml')
     click.echo(f"Talk:    {step}signoff run notetaker --chat --model script:hello.yaml")
-    click.echo("A real model needs its package and its key, and `signoff doctor` says what is missing:")
+    click.echo("A real model needs its package and a key; `signoff doctor` says what is missing:")
     click.echo("         pip install 'signoff[anthropic]'; export ANTHROPIC_API_KEY=…")
     click.echo("         signoff run notetaker --chat --model anthropic:claude-sonnet-5")
 
@@ -114,4 +114,4 @@ def _write_all(texts: Mapping[Path, str], directory: Path) -> None:
         if not isinstance(error, OSError):
             raise
         where = error.filename or directory
-        raise WrongUse(f"{where} cannot be written: {error.strerror}; nothing was left behind") from error
+        raise WrongUse(f"{where} cannot be written: {error.strerror}; no files were created") from error

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from signoff.cli.approval_desk import ApprovalDesk
     from signoff.cli.request_report import Sheet
 
-RISK = "Its process may be stopped rather than gone: if it was inside the tool and goes on, the call may still happen."
+RISK = "Its process may be paused, not dead: if it was inside the tool and continues, the call may still happen."
 SAID = ("happened", "did-not", "stop-run")
 
 
@@ -58,13 +58,13 @@ async def _stop_run(desk: ApprovalDesk, request: Sheet, note: str) -> str:
 
     if request["state"] != "unknown":
         hint = f"signoff cancel {request['run']} ends its run" if request["run"] else "there is nothing to stop"
-        raise RequestError(f"{late_text(request)}; its outcome is not in doubt, {hint}")
+        raise RequestError(f"{late_text(request)}; its outcome is known, {hint}")
     if not request["run"]:
-        raise RequestError(f"request {request['id']} belongs to no run that is kept; say happened or did-not")
+        raise RequestError(f"request {request['id']} belongs to no saved run; use happened or did-not")
     run = await desk.cancel(request["run"], note)
     return (
         f"cancelled  run {safe(run.id)}\n"
-        f"Request {safe(request['id'])} stays on record as unknown, until somebody says happened or did-not."
+        f"Request {safe(request['id'])} stays unknown until somebody reports happened or did-not."
     )
 
 

@@ -113,7 +113,7 @@ def link(
         return
     click.echo(address)
     told = (
-        f"Signs in as {visible(key.holder)}, once, until {local(key.expires_at)}. Take it back: signoff tokens revoke"
+        f"Signs in as {visible(key.holder)}, once, until {local(key.expires_at)}. To revoke it: signoff tokens revoke"
     )
     click.echo(f"{told} {key.id}", err=True)
 
@@ -140,7 +140,7 @@ def delegate(
     from signoff.core.visible import visible
 
     if end is (until is not None):
-        raise click.UsageError("Say one of two: until when (--until), or that it ends now (--end).")
+        raise click.UsageError("Give one of --until (when it ends) and --end (end it now).")
     since = now()
     last = when(until, since) if until is not None else None
 

@@ -168,7 +168,7 @@ def _forget_typed() -> None:
 def _told(found: RuleOffers, chosen: RuleOffer | None, is_written: bool, is_asked: bool) -> Iterator[str]:
     request = found.request
     if not found.offered:
-        yield f"signoff: no rule can be made of request {request.id}; nothing was written"
+        yield f"signoff: no rule can be made from request {request.id}; nothing was written"
         return
     if chosen is None or not is_written:
         yield "Nothing was written."
@@ -179,7 +179,7 @@ def _told(found: RuleOffers, chosen: RuleOffer | None, is_written: bool, is_aske
     added = chosen.added
     yield f"wrote {added.rule.id} into {found.file}, line {added.rule.place.line}"
     if chosen.moved:
-        yield f"  the rules below it have moved down by one: {', '.join(chosen.moved)}"
+        yield f"  the rules below it moved down by one: {', '.join(chosen.moved)}"
     yield from _what_now(request)
 
 
@@ -191,9 +191,9 @@ def _what_now(request: ApprovalRequest) -> Iterator[str]:
     from signoff.core.request import State
 
     if request.state is State.PENDING:
-        yield f"Request {request.id} still waits: answer it with signoff approve {request.id}, or deny."
-    yield "Runs that wait in their process keep the rules they began with. New runs go by the file as it is now; so do"
-    yield "resumed ones, which ask once more about what was approved under the rules before and is not allowed by now."
+        yield f"Request {request.id} is still pending: answer it with signoff approve {request.id}, or deny."
+    yield "Runs that wait in their process keep the rules they started with. New and resumed runs use the changed file;"
+    yield "resumed runs ask again about calls that were approved under the old rules and are not allowed by the new."
 
 
 def _data(found: RuleOffers, chosen: RuleOffer | None, is_written: bool) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def check(ctx: click.Context, file: str | None, tools: str | None, as_json: bool
     if held.rules:
         from signoff.policy.phrases import listed
 
-        may = f"{listed(held.unlisted)} may have them: what tools there are is known once it runs"
+        may = f"{listed(held.unlisted)} may have them: its tools are known only when it runs"
         click.echo(f"note: tools named in {listed(held.rules)} were not found; {may}")
 
 
@@ -105,7 +105,7 @@ def _nearest(file: str | None) -> str:
 
     found = file if file is not None else find_project()
     if found is None:
-        raise WrongUse("there is no signoff.yaml here or above\n  name the file, or write one with `signoff init`")
+        raise WrongUse("there is no signoff.yaml here or above\n  name the file, or create one with `signoff init`")
     return found if file is not None else from_here(found)
 
 
@@ -163,7 +163,7 @@ def _server_for(file: str | None) -> ApprovalServer | None:
     from signoff.cli.server_choice import is_elsewhere, server_options
 
     if file is not None and server_options().url:
-        raise click.UsageError("FILE is a policy here, and a server goes by its own: leave one of them out")
+        raise click.UsageError("FILE is a local policy, but a server uses its own: leave out one of them")
     if file is not None or not is_elsewhere(None):
         return None
     from signoff.cli.server_client import server_for
@@ -211,7 +211,7 @@ def judge(files: tuple[str, ...]) -> None:
     from signoff.config import load_settings
 
     if len(files) not in (1, 2) or (len(files) == 1 and files[0].endswith((".yaml", ".yml"))):
-        what = "this takes a policy file, if not the nearest signoff.yaml, and a file of calls"
+        what = "this command takes an optional policy file and a file of calls"
         raise WrongUse(f"{what}\n  write it as in signoff policy judge calls.jsonl")
     calls = files[-1]
     file = files[0] if len(files) > 1 else None

@@ -78,18 +78,20 @@ def resume(
     from signoff.wiring import Caller, RunOptions, chosen_store, settings_for
 
     if (run is None) is not (everything or watch):
-        raise click.UsageError("Name one run, or say --all or --watch.")
+        raise click.UsageError("Name one run, or use --all or --watch.")
     if watch and (everything or wait is not None):
-        raise click.UsageError("--watch looks at all runs and waits for answers itself; leave --all and --wait out.")
+        raise click.UsageError("--watch covers all runs and waits for answers; leave out --all and --wait.")
     from signoff.cli.server_choice import is_elsewhere
 
     if is_elsewhere(store):
         if watch or suspend or wait or policy or ask or deny or model or traceback or ui != "terminal":
-            raise click.UsageError("with a server, a run goes on there, as it began: leave the other options out")
+            raise click.UsageError(
+                "a server resumes the run with the options it started with: leave out the other options"
+            )
         _resume_elsewhere(run, store, as_json=as_json)
         return
     if suspend and wait is not None:
-        raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")
+        raise click.UsageError("--suspend does not wait; leave out --wait or --suspend.")
     chosen = chosen_store(store, settings_for(policy))
     if chosen.named_by == OPTION or run is not None:
         check_there(chosen)
@@ -118,10 +120,10 @@ def resume(
     agents = settings_for(policy).agents
     ours = [one for one in found if run is not None or one.run.agent or one.run.name in agents]
     if not ours:
-        click.echo("No run can go on now. `signoff runs` lists them.", err=True)
+        click.echo("No run is ready to resume. `signoff runs` lists all runs.", err=True)
         if found:
             ready = count(len(found), "run is ready", "runs are ready")
-            click.echo(f"{ready}, begun by a program: only that can resume it, with resume().", err=True)
+            click.echo(f"{ready}, started by a program: only that program can resume it, with resume().", err=True)
         click.echo(safe(chosen.in_words()), err=True)
         return
     codes = [_resumed(status, options, going, traceback=traceback, alone=run is not None) for status in ours]
@@ -144,7 +146,7 @@ def _resume_elsewhere(run: str | None, store: str | None, *, as_json: bool) -> N
         elif problem:
             click.echo(f"signoff: {problem}", err=True)
         else:
-            click.echo(f"the server goes on with run {safe(run_id)}")
+            click.echo(f"the server resumes run {safe(run_id)}")
 
     async def work() -> int:
         if run is not None:
@@ -163,7 +165,7 @@ def _resume_elsewhere(run: str | None, store: str | None, *, as_json: bool) -> N
                 refused += 1
                 tell(one, safe(str(error)))
         if not ready:
-            click.echo("No run can go on now. `signoff runs` lists them.", err=True)
+            click.echo("No run is ready to resume. `signoff runs` lists all runs.", err=True)
         return FAILED if refused else 0
 
     import asyncio

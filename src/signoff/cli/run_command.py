@@ -96,7 +96,7 @@ def run(
     from signoff.cli.run_screen import Going, carried_out
 
     if how["suspend"] and how["wait"] is not None:
-        raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")
+        raise click.UsageError("--suspend does not wait; leave out --wait or --suspend.")
     going = Going(as_json=as_json)
     with uncollected():
         task, options = _task(prompt, input_json, files, chat=chat), _options(going, chat=chat, **how)
@@ -137,7 +137,7 @@ def _task(prompt: str | None, input_json: str | None, files: tuple[str, ...], *,
         given = given_args(input_json, "--input-json")
     if prompt is None and given is None and not chat:
         if sys.stdin.isatty():
-            raise click.UsageError('Say what is to be done: signoff run WORKER "PROMPT", or --chat to talk.')
+            raise click.UsageError('Give a prompt: signoff run WORKER "PROMPT", or use --chat.')
         prompt = sys.stdin.read()
     return Task(text=prompt or "", input=given, files=tuple(os.path.abspath(file) for file in files))
 

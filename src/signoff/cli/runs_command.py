@@ -69,7 +69,7 @@ def _lines(found: RunSheet, limit: int, everything: bool) -> Iterator[str]:
         yield click.style(f"Nothing new runs: {safe(by_wall_clock(found['halted']))}", fg="red", bold=True)
         yield ""
     if not found["runs"]:
-        yield "There are no runs." if everything else "No run is going. signoff runs --all lists those that are over."
+        yield "There are no runs." if everything else "No active runs. signoff runs --all includes ended runs."
     width = get_terminal_size().columns if sys.stdout.isatty() else 120
     for index, one in enumerate(found["runs"]):
         if index:
@@ -108,8 +108,8 @@ def _run_lines(run: RunSheet, width: int) -> Iterator[str]:
 
 def _why_it_can_go_on(run: RunSheet) -> str:
     if run["state"] == "died":
-        return "its process is gone or silent"
-    return "its other questions are settled" if run["waiting"] else "its questions are settled"
+        return "its process died or stopped responding"
+    return "its other requests are settled" if run["waiting"] else "its requests are settled"
 
 
 @runs.command(no_args_is_help=True)

@@ -83,7 +83,7 @@ def serve(
     from signoff.cli.durations import read_duration
 
     if (tls_cert is None) is not (tls_key is None):
-        raise click.UsageError("https needs both: --tls-cert and --tls-key.")
+        raise click.UsageError("TLS needs both --tls-cert and --tls-key.")
     patience = read_duration(drain)
     if print_systemd:
         from signoff.cli.systemd_unit import unit_text
@@ -126,8 +126,8 @@ def _store_words(store: str | None) -> list[str]:
         return []
     if not is_file(store):
         raise click.UsageError(
-            "The address of a database may hold a password, and everybody can read a unit: leave --store out, "
-            "and write SIGNOFF_STORE=… into the EnvironmentFile that the unit names."
+            "A database address may contain a password, and everybody can read a systemd unit: leave out --store, "
+            "and put SIGNOFF_STORE=… into the EnvironmentFile that the unit names."
         )
     return ["--store", _absolute(store) or store]
 

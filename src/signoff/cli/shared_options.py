@@ -69,7 +69,7 @@ def _note_token(ctx: click.Context, param: click.Parameter, value: str | None) -
 def _refuse_server(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     if value is not None:
         raise click.UsageError(
-            f"`{ctx.command_path}` works on files of this machine; --server is for commands that look and answer"
+            f"`{ctx.command_path}` works on local files; --server is for commands that read and answer requests"
         )
 
 

@@ -125,7 +125,7 @@ def _draw(screen: Screen, sheet: Sheet, *, whole: bool) -> None:
 
     card = card_of_sheet(sheet)
     if card is not None:
-        rest = f"`signoff show {card.request_id} --whole` prints everything, `--arg NAME` one argument alone"
+        rest = f"`signoff show {card.request_id} --whole` prints everything, `--arg NAME` only one argument"
         now = datetime.now(UTC) if sheet["state"] == "pending" else None
         card = by_clock(card, moment_of(sheet["deadline"]), datetime.astimezone, now)
         card = replace(card, comments=(), left_out=0)  # all of them stand below
@@ -133,9 +133,9 @@ def _draw(screen: Screen, sheet: Sheet, *, whole: bool) -> None:
     else:
         screen.say(sheet["problem"], "bold red")
     _frame(screen, sheet[TOLD]["status"], outcome_facts(sheet))
-    _frame(screen, "what was said about it", comment_facts(sheet))
+    _frame(screen, "comments", comment_facts(sheet))
     _frame(screen, "history", history_facts(sheet))
-    _frame(screen, "what an answer may be remembered as (approve --remember N)", offer_facts(sheet))
+    _frame(screen, "what can be remembered (approve --remember N)", offer_facts(sheet))
     for line in choices(sheet):
         screen.say(line)
 

@@ -95,7 +95,7 @@ def create(
         return
     click.echo(secret)
     click.echo(f"{_facts(key, at)}  {key.id}", err=True)
-    click.echo("It is shown this once. Programs send it as `Authorization: Bearer …`", err=True)
+    click.echo("It is not shown again. Programs send it as `Authorization: Bearer …`", err=True)
 
 
 @tokens.command("list")
@@ -125,7 +125,7 @@ def list_tokens(everything: bool, as_json: bool, store: str | None, policy: str 
         click.echo(json_line({"tokens": [_data(one, at) for one in found]}))
         return
     if not found:
-        click.echo("There are no tokens.")
+        click.echo("No tokens.")
     for one in found:
         for line in _lines(one, at):
             click.echo(line)
@@ -167,12 +167,12 @@ async def _revoke(broker: Broker, known: Sequence[AccessKey], given: str, by: st
 
     found = [one for one in known if given and one.id.startswith(given)]
     if len(found) != 1:
-        what = f"there is no key {visible(given)}" if not found else f"several keys begin with {visible(given)}"
+        what = f"there is no token {visible(given)}" if not found else f"several tokens start with {visible(given)}"
         click.echo(f"signoff: {what}", err=True)
         return False
     key = found[0]
     if key.revoked_at is not None:
-        click.echo(f"revoked before at {local(key.revoked_at)}  {key.id}")
+        click.echo(f"already revoked at {local(key.revoked_at)}  {key.id}")
         return True
     done = await broker.access.revoke(key.id, by=by)
     click.echo(f"revoked  {done.id}  {_facts(done, now())}")
@@ -187,7 +187,8 @@ def _person(name: str, wanted: frozenset[Permission], settings: Settings) -> str
     holder = holder_named(name, settings)
     if Permission.ADMIN in wanted and settings.people and not settings.people[holder].admin:
         raise WrongUse(
-            f"{visible(holder)} is no admin, so no token makes them one\n  Write admin: true in `people` first"
+            f"{visible(holder)} is not an admin, so their token cannot have admin rights\n"
+            "  Set admin: true under `people` first"
         )
     return holder
 

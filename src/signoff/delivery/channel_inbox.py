@@ -110,11 +110,11 @@ class StoreInbox:
         asked = ApprovalRequest(
             tool_call_id=TEST,
             tool_name=TEST,
-            summary="a test: nothing will run, whatever you answer",
+            summary="this is a test: nothing runs, whatever you answer",
             verdict=Verdict(
                 effect=Effect.ASK,
                 reason=f"{by.name} tries out this channel",
-                requirement=Requirement(timeout=TEST_WAITS, message="Please approve or deny this: it is a test."),
+                requirement=Requirement(timeout=TEST_WAITS, message="Please approve or deny this test request."),
             ),
             requester=by.name,
         )

@@ -133,7 +133,11 @@ async def _assigned(visit: Visit[Any, Any], to: str) -> AssignedView:
     await broker.sweep()
     request = await broker.assign((await found(visit)).id, to, by=visit.identity.actor, admin=visit.identity.is_admin)
     may = not to or await broker.people.entitled(request.id, [Actor(name=to)])
-    warning = "" if may else f"{visible(to)} may not answer it, and nobody else can approve it now: release it"
+    warning = (
+        ""
+        if may
+        else f"{visible(to)} may not answer it, and nobody else can approve it while it is assigned: release it"
+    )
     return AssignedView(request=await seen(visit, request), warning=warning)
 
 

@@ -223,7 +223,7 @@ def _replayed(endpoint: Endpoint, before: KeptReply, asked: str, name: str) -> R
     if before.asked != asked:
         raise ProblemRaised(422, "key-reused", f"the {KEY_HEADER} {name} was sent with another request before")
     if before.status == _STARTED:
-        what = "this was begun before, and is still being done or was cut off: look before you send it again"
+        what = "this was begun before, and is still being done or was cut off: check before you send it again"
         raise ProblemRaised(409, "in-doubt", what)
     media_type = endpoint.media_type if before.status < 400 else MEDIA_TYPE
     return Response(before.body, before.status, media_type=media_type)

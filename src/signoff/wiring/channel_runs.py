@@ -235,7 +235,7 @@ class Running:
     def _cannot_look(self, error: SignoffError | OSError) -> None:
         if isinstance(error, StoreError):
             self._care.store_failed(error)
-        self._observe(f"cannot look which runs can go on: {redact_text(str(error))}")
+        self._observe(f"cannot read which runs are ready: {redact_text(str(error))}")
 
     @property
     def _at_once(self) -> int:

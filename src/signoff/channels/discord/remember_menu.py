@@ -92,7 +92,7 @@ def confirm_sheet(request: ApprovalRequest, value: str, text: str) -> MessageShe
         )
     yes = Button(label="Approve and remember", style="success", id=_press(request, Verb.REMEMBER_YES, value))
     return MessageSheet(
-        title="Is that meant?", text=f"{whole}\n{after}", footer=footer_of(request), colour=AMBER, rows=((yes,),)
+        title="Confirm?", text=f"{whole}\n{after}", footer=footer_of(request), colour=AMBER, rows=((yes,),)
     )
 
 
