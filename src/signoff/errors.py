@@ -20,7 +20,7 @@ Exception
     │   │   └── SchemaError      the store was made by another version of signoff
     │   └── Stale                a compare-and-set came too late; tried again by the broker
     ├── RecordBroken             the record was changed, cut or put in another order; names the first bad event
-    ├── Halted                   somebody pulled the kill switch; nothing new runs until `signoff unhalt`
+    ├── Halted                   somebody halted the store (kill switch); nothing new runs until `signoff unhalt`
     ├── RunError                 about one kept run
     │   ├── UnknownRun           no run has that id
     │   ├── RunOver              the run has ended; there is nothing to resume or cancel

@@ -148,7 +148,7 @@ async def test_a_promise_to_do_nothing_more_cannot_be_taken_back(world: World) -
     world.build = lambda world: caller(world, body, rules=ASK_ALL)
     await world.begin()
     await world.answer("a-1")
-    with pytest.raises(WrongUse, match="said ends_call, and goes on"):
+    with pytest.raises(WrongUse, match="promised ends_call, but then"):
         await world.go_on()
     assert world.turns_of("c") == []
 

@@ -74,7 +74,7 @@ def test_a_vote_is_called_a_vote_and_it_says_that_one_more_is_needed(shop: Desk)
     child.sendline("a")
     child.expect("you vote yes, once: ")
     told = rest_of(child)
-    assert "1 of 2 have agreed so far; it waits: " in told.partition("Waiting for")[0]
+    assert "1 of 2 have agreed so far; it is still pending: " in told.partition("Waiting for")[0]
 
 
 def test_time_that_runs_out_is_said_once_on_a_line_of_its_own(shop: Desk) -> None:

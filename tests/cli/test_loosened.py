@@ -12,7 +12,7 @@ from tests.cli.desk import Desk, Said
 PROJECT = "people:\n  ana: {roles: [ops]}\npolicy:\n  - {ask: write_file, by: ops}\n  - {ask: '*'}\n"
 CALL = '{tool: write_file, args: {path: out.txt, content: "x"}}'
 WRITES = f"- calls: [{CALL}]\n- calls: [{CALL}]\n- say: done\n"
-MODE = "what anybody may approve runs unasked (--mode auto_approve)"
+MODE = "calls that anybody may approve run without a question (--mode auto_approve)"
 OTHER = "another policy than the project's: loose.yaml (--policy)"
 
 pytestmark = pytest.mark.mission("C9")

@@ -256,7 +256,7 @@ def test_c9_locking_reaches_runs_that_were_begun_before(shop: Desk) -> None:
 
 def test_json_streams_events_and_ends_with_the_answer(shop: Desk) -> None:
     rows = writes(shop, "--mode", "auto_approve", "--json").rows
-    loosened = ["what anybody may approve runs unasked (--mode auto_approve)"]
+    loosened = ["calls that anybody may approve run without a question (--mode auto_approve)"]
     assert rows[0] == {"event": "started", "agent": "worker:writer", "run": rows[-1]["run"], "loosened": loosened}
     assert [row["event"] for row in rows[1:-1]] == ["allowed", "ran", "auto_approved", "ran"]
     assert rows[1]["worker"] == ["writer"]

@@ -262,7 +262,7 @@ async def test_what_discord_refuses_is_told_in_words(
     await channel.stop()
     assert (failure.value.again, failure.value.whole) == (again, whole)
     assert service.token not in str(failure.value)
-    assert "Discord has trouble of its own" in str(failure.value) if whole else "Not so" in str(failure.value)
+    assert "Discord has a server error" in str(failure.value) if whole else "Not so" in str(failure.value)
 
 
 @pytest.mark.parametrize("how", ["refused", "503"])

@@ -192,7 +192,7 @@ async def test_what_goes_wrong_at_the_beginning_is_told(house: House, service: S
 
     async with house.running(house.channel(begin=begin, workers=["triage"])):
         await house.ana.say(service.channel, f"{service.bot.mention} go")
-        answer = await service.message(lambda one: "Nothing was begun" in one.content)
+        answer = await service.message(lambda one: "Nothing was started" in one.content)
     assert "no `model` is set @everyone" in plainly(answer.content) and not answer.everyone
 
 

@@ -94,7 +94,7 @@ def test_any_request_has_forms_within_all_limits(request: ApprovalRequest) -> No
 @pytest.mark.parametrize(
     ("request_", "why"),
     [
-        (asked(args={"content": "x" * 4000}), "too long for a form"),
+        (asked(args={"content": "x" * 4000}), "too long for a Discord form"),
         (asked(unreadable=("a file",)), "cannot be shown"),
         (asked(args={"token": Veiled("<secret 1>")}), "a secret that only its agent knows"),
         (asked(schema=None), "not on record"),
@@ -117,7 +117,7 @@ def test_what_cannot_be_edited_here_says_why(request_: ApprovalRequest, why: str
         ('{"a": 1, "a": 2}', "“a” is there twice"),
         ('{"a": NaN}', "NaN is not a JSON number"),
         ("{“to”: “ACME”}", "curly quotes"),
-        ("[" * 99_999, "not JSON that could be used"),
+        ("[" * 99_999, "not valid JSON"),
     ],
 )
 def test_what_is_not_json_says_where(text: str, why: str) -> None:

@@ -324,7 +324,7 @@ def test_what_is_overdue_is_not_due_in_some_time() -> None:
     desk = WebDesk()
     request_id = desk.ask(need=Requirement(timeout=timedelta(minutes=1), on_timeout=OnTimeout.PARK))
     page = desk.get("/")
-    assert "then it goes on waiting." in page.words
+    assert "then it stays open." in page.words
     assert not hidden_in_due(page)
     desk.office.clock.advance(timedelta(minutes=2))
     page = desk.get(f"/fragments/requests/{request_id}")  # nobody has looked at the deadlines yet

@@ -152,7 +152,7 @@ async def test_several_workers_are_told_apart(town: Town) -> None:
     town.write(**several("triage", "talker"))
     async with working(town):
         assert await town.says("what is up") == (
-            "Say who is to do it, as in `triage: what to do`. There are: triage, talker."
+            "Name a worker, as in `triage: what to do`. There are: triage, talker."
         )
         assert await town.says("Triage: look") == ""
         assert (await town.told()).text == "triage one"
@@ -174,7 +174,7 @@ async def reopened(town: Town) -> list[SavedRun]:
 async def test_nobody_is_started_where_nobody_is_listed(town: Town) -> None:
     town.write(PROJECT.replace(", workers: [talker]", ""))
     with town.at_work():
-        assert "Nobody can be started from here" in await town.says("hi")
+        assert "No worker can be started from here" in await town.says("hi")
         assert await town.runs() == []
 
 

@@ -145,7 +145,7 @@ def _lines(grant: GrantSheet) -> Iterator[str]:
     facts = [f"by {visible(grant['by'])}"] if grant["by"] else []
     facts += [local(at)] if at is not None else []
     facts += _usage(grant)
-    facts += [f"asleep: {visible(asleep)}"] if asleep else []
+    facts += [f"inactive: {visible(asleep)}"] if asleep else []
     yield click.style(" " * 12 + " · ".join(facts), dim=True)
 
 
@@ -164,7 +164,7 @@ def _facts(grant: GrantSheet) -> Iterator[tuple[str, str]]:
         yield "note", grant["note"]
     if usage := _usage(grant):
         yield "used", ", ".join(usage)
-    yield "now", f"asleep: {visible(asleep)}" if asleep else "it speaks"
+    yield "now", f"inactive: {visible(asleep)}" if asleep else "active"
     if not asleep:
         yield "", "A rule that denies still denies. If the tool's parameters change, the grant becomes inactive:"
         yield "", "signoff notices that at the next call, and asks."

@@ -335,7 +335,7 @@ class OutsideGate:
             case Refusal.SPENT:
                 request, reason = _known(seen).id, "its approval was used: a call runs once"
             case _:
-                reason = "the arguments have no JSON form, so that no approval can be bound to them"
+                reason = "the arguments have no JSON form, so no approval can be bound to them"
         if not request:
             self.broker.audit_buffer.add(
                 CallStep.DENIED, seen.call, seen.verdict, by=by, text=reason, secrets=self.secrets

@@ -53,7 +53,7 @@ class GrantView(ApiModel):
     max_uses: int | None
     used: int
     budget: BudgetView | None
-    asleep: str = Field(description="Why it does not speak now; empty where it does.")
+    asleep: str = Field(description="Why it is inactive; empty if it is active.")
     revoked_at: datetime | None
     revoked_by: str
 

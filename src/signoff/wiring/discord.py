@@ -174,7 +174,7 @@ class DiscordApprovals:
 
         For agents without a gate. What comes back is what PydanticAI takes; an approval is handed out once. Policy has
         its say: what it denies is refused at once, and its rules say who has to answer and for how long. Called again
-        with the same calls in the same thread, such as after a restart, it goes on waiting for the questions that stand
+        with the same calls in the same thread, such as after a restart, it stays open for the questions that stand
         there, or takes what was answered meanwhile. With `tools`, the definitions by name, people may edit the
         arguments. `worker` names the agent on the card, `requester` whom it works for, where a rule says `not_by`.
         """
