@@ -604,7 +604,7 @@ async def test_where_no_rule_can_be_made_it_says_why(why: str) -> None:
 
     async with reading(request(), draft_rules=drafts) as (ana, [entry]):
         await ana.presses("u")
-        await ana.sees("No rule can be made of write_file (request r-write_file). the policy of this project is locked")
+        await ana.sees("No rule can be made from write_file (request r-write_file). the policy of this project is locked")
         await ana.presses("escape")
         assert entry.is_open and "Looking for rules" not in ana.flat
 
@@ -628,7 +628,7 @@ async def test_while_rules_are_looked_for_nobody_gets_to_another_card() -> None:
         await ana.sees("Looking for rules that could be made from write_file …")
         await ana.presses("tab", "a")
         found.set()
-        await ana.sees("No rule can be made of write_file (request r-write_file). it is a secret")
+        await ana.sees("No rule can be made from write_file (request r-write_file). it is a secret")
         await ana.presses("escape")
         await ana.sees("may write_file run?")
         assert "Looking for rules" not in ana.flat

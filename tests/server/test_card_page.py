@@ -252,7 +252,7 @@ def test_questions_are_marked_in_the_list_and_what_a_model_answers_is_a_claim() 
     page = desk.get("/")
     assert not page.all("span", class_="tag warn")
     assert page.all("blockquote", class_="claim comment-text")
-    assert "The model's claim, not checked." in page.words
+    assert "The model's claim, not verified." in page.words
 
 
 def test_rows_are_drawn_anew_by_their_ids() -> None:
