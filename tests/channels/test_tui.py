@@ -604,7 +604,9 @@ async def test_where_no_rule_can_be_made_it_says_why(why: str) -> None:
 
     async with reading(request(), draft_rules=drafts) as (ana, [entry]):
         await ana.presses("u")
-        await ana.sees("No rule can be made from write_file (request r-write_file). the policy of this project is locked")
+        await ana.sees(
+            "No rule can be made from write_file (request r-write_file). the policy of this project is locked"
+        )
         await ana.presses("escape")
         assert entry.is_open and "Looking for rules" not in ana.flat
 

@@ -211,7 +211,7 @@ def test_log_of_one_request_or_run_by_the_beginning_of_its_id(wording: Wording) 
 def test_log_of_nothing() -> None:
     result = run("log")
     assert result.exit_code == 0
-    assert result.output.startswith("The audit log is empty.\n") and "which is not made yet" in result.output
+    assert result.output.startswith("The audit log is empty.\n") and "which does not exist yet" in result.output
     assert run("log", "--json").output == ""
     assert not Path("signoff.db").exists(), "who only looks leaves no file behind"
 

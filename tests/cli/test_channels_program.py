@@ -284,7 +284,7 @@ async def test_what_people_begin_there_goes_on_there(project: Project) -> None:
         await program.line("discord: 0 requests wait")
         await ana.say(service.channel, f"{service.bot.mention} note the eggs")
         message = await service.message(lambda one: "write_file" in one.text and "Approve" in one.text)
-        await program.line("talker begins for ana")
+        await program.line("talker starts for ana")
         assert not (project.directory / "notes" / "a.txt").exists()
         await ana.press(message, "Approve")
         answer = await service.message(about("The eggs are noted."))
@@ -440,7 +440,7 @@ async def test_h12_an_agent_in_python_is_started_by_a_mention(project: Project) 
         await ana.say(service.channel, f"{service.bot.mention} please deploy")
         message = await service.message(lambda one: "`deploy`" in one.text and "Approve" in one.text)
         assert "**By** `homar > deploy`" in message.text
-        await program.line("homar begins for ana")
+        await program.line("homar starts for ana")
         await ana.press(message, "Approve")
         answer = await service.message(about("Homar says: deployed 1.2"))
         assert answer.place is message.place and "**homar** answered" in answer.text

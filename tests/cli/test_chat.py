@@ -234,7 +234,7 @@ def test_a_turn_can_follow_one_that_only_the_store_knows(shop: Desk) -> None:
 
 def test_nothing_follows_a_run_whose_conversation_is_not_kept(shop: Desk) -> None:
     run = shop.begin("runabc2345", agent="worker:talker", prompt="hi")
-    with pytest.raises(WrongUse, match=f"run {run} is not done, or what was said in it is not kept"):
+    with pytest.raises(WrongUse, match=f"run {run} is not done, or its conversation was not saved"):
         follows(shop, run, "and?")
 
 

@@ -98,7 +98,7 @@ def test_a_run_that_is_halted_before_it_begins_says_so(tmp_path: Path) -> None:
     shop = Shop(tmp_path, ONE_BY_ONE)
     shop.does(0, "halt")
     told = shop.does(3, "run", "shop:agent", "go", "--model", "script:turns.yaml", "--suspend")
-    assert told.endswith("lets things run again\n  No run was started.\n")
+    assert told.endswith("lifts the halt\n  No run was started.\n")
 
 
 PROGRAM = """

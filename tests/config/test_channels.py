@@ -84,7 +84,7 @@ GOOD = f'channel: "{ID}"'
         ("{a: {use: dicsord}}", "channels.a.use", "no kind of channel called `dicsord`", "`discord`?"),
         (f"{{a: {{{GOOD}}}}}", "channels.a", "nothing says what kind of channel `a` is", "add `use:`"),
         ("{'a b': {use: terminal}}", 'channels["a b"]', "bad name `a b` for a channel", "letters"),
-        ("{discord: {}}", "channels.discord", "nothing says where to ask", 'channel: "1122'),
+        ("{discord: {}}", "channels.discord", "`channel` is missing", 'channel: "1122'),
         (f"{{discord: {{{GOOD}, worker: a}}}}", "channels.discord.worker", "unknown key `worker`", "`workers`?"),
         (f"{{terminal: {{{GOOD}}}}}", "channels.terminal.channel", "unknown key `channel`", "known here"),
         ("{discord: {channel: 112233445566778899}}", "channels.discord.channel", "not a number", "quotes"),
@@ -97,10 +97,10 @@ GOOD = f'channel: "{ID}"'
         (
             f"{{discord: {{{GOOD}}}, night: {{use: discord, {GOOD}, backup_for: discord}}}}",
             "channels.night.channel",
-            "`discord` asks there already, with the same bot",
+            "`discord` already uses this Discord channel with the same bot",
             "another bot",
         ),
-        ("{terminal: {backup_for: terminal}}", "channels.terminal.backup_for", "take over from itself", ""),
+        ("{terminal: {backup_for: terminal}}", "channels.terminal.backup_for", "be its own backup", ""),
         ("{terminal: {backup_for: discrd}}", "channels.terminal.backup_for", "there is no channel `discrd`", ""),
         (
             "{a: {use: terminal}, b: {use: terminal, backup_for: a}, c: {use: terminal, backup_for: a}}",

@@ -142,7 +142,11 @@ def test_the_nearest_file_upwards(here: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     ("kind", "says"),
-    [("directory", "this is a directory"), ("pipe", "this is no regular file"), ("link", "this link leads nowhere")],
+    [
+        ("directory", "this is a directory"),
+        ("pipe", "this is no regular file"),
+        ("link", "this symbolic link is broken"),
+    ],
 )
 def test_one_above_never_decides_in_the_place_of_what_is_no_file(here: Path, kind: str, says: str) -> None:
     (here / "signoff.yaml").write_text("policy: [{allow: '*'}]")
@@ -270,7 +274,7 @@ def test_a_users_own_file_that_leads_nowhere(here: Path) -> None:
     file = own_rules("policy: []")
     file.unlink()
     file.symlink_to(here / "gone.yaml")
-    with pytest.raises(WrongFile, match="this link leads nowhere"):
+    with pytest.raises(WrongFile, match="this symbolic link is broken"):
         load_settings("signoff.yaml")
 
 

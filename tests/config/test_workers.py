@@ -356,7 +356,7 @@ def test_attachments_stay_in_the_project(project: Project, tmp_path_factory: pyt
     (project.directory / "workers" / "link").symlink_to(outside)
     for name in (str(outside), "~/key.pem", "link", "../../x"):
         project.write("workers/a.yaml", f"attachments: [{name}]\n")
-        with pytest.raises(WrongFile, match="leads out of the project"):
+        with pytest.raises(WrongFile, match="is outside the project"):
             load_worker(project.settings, "a")
     project.write("workers/a.yaml", f"attachments: [{project.directory}/notes.txt]\n")
     assert load_worker(project.settings, "a").attachments == (f"{project.directory}/notes.txt",)

@@ -318,7 +318,7 @@ def test_silence_is_no() -> None:
     assert expired.decision is not None
     assert expired.decision.ending is Ending.EXPIRED
     assert not expired.decision.approved
-    with pytest.raises(AlreadySettled, match="ran out of time"):
+    with pytest.raises(AlreadySettled, match="expired at"):
         advance(waiting, Voted(person(), YES), late)
 
 

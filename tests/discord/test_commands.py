@@ -79,7 +79,7 @@ async def test_h9_one_request_is_shown_and_what_was_decided(house: House, servic
         await house.broker.answer(request.id, ApprovalDecision(approved=False), by=BEN)
         text = await told(await house.dan.command("signoff history", service.channel, n=3))
         assert "pay_invoice" in text and "denied by `ben`" in text
-        assert "no request has the id" in await told(await house.ana.command("signoff show", service.channel, id="zz"))
+        assert "no request has the ID" in await told(await house.ana.command("signoff show", service.channel, id="zz"))
 
 
 async def test_whoever_is_not_on_file_is_shown_nothing(house: House, service: Service) -> None:

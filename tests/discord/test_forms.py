@@ -146,7 +146,7 @@ def test_what_may_be_remembered_about_a_payment() -> None:
     assert [value for value, _ in choices(asked(), NOW)] == [
         *("0-run", "0-session", f"0-project-{hour}", f"0-project-{midnight}", "0-project"),
         *(f"1-project-{hour}", f"1-project-{midnight}"),
-    ], "amounts only with an end"
+    ], "amounts only with a limit"
 
 
 def test_the_broker_takes_every_choice() -> None:

@@ -310,7 +310,7 @@ def same(said: Said, desk: Desk) -> tuple[int, str, str]:
         text = re.sub(r"via (command|api)|\((command|api)\)|\"via\": \"(command|api)\"", "<via>", text)
         text = re.sub(r"\"(hash|prev|head|key|call_key|digest)\": \"[0-9a-f]*\"|key [0-9a-f]{20,}", "<digest>", text)
         text = re.sub(
-            r"signoff: .*(knows nobody called|nobody on file is called)[^\n]*(\n  known here.*)?", "<nobody>", text
+            r"signoff: .*(lists no person called|no listed person is called)[^\n]*(\n  known here.*)?", "<nobody>", text
         )
         return re.sub(r" at \S*signoff\.yaml:", " at signoff.yaml:", text).replace(f"{desk.directory}/", "")
 
@@ -654,12 +654,12 @@ def test_each_run_that_is_resumed_by_the_server_is_told_of_by_itself(
 
         async def resume(run_id: str) -> None:
             if run_id == "run8":
-                raise RunTaken("run run8 goes on already")
+                raise RunTaken("run run8 is already running")
             await real(run_id)
 
         monkeypatch.setattr(served.runs, "resume", resume)
         sit_at(desk, served)
         said = desk.run("resume", "--all")
         assert said.code == 1
-        assert "run run8 goes on already" in said.err
+        assert "run run8 is already running" in said.err
         assert {"run7", "run9"} <= {*served.runs.resumed}

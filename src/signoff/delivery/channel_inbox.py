@@ -60,7 +60,7 @@ class StoreInbox:
         """
         request, check = await self.broker.get(request_id), self.check
         if check is None:
-            raise RequestError("other arguments cannot be checked here before they are answered with")
+            raise RequestError("other arguments cannot be checked here")
         try:
             await check(request, ApprovalDecision(approved=True, edited_args=args))
         except EditRefused as refused:
@@ -129,7 +129,7 @@ class StoreInbox:
         if request.state is not State.PENDING:
             raise self._safe(AlreadySettled(settled_text(request)).with_moment(settled_at(request)), request)
         if not self.broker.remembers or not may_be_remembered(request):
-            raise RequestError("the answer to this request cannot be remembered here: it holds once")
+            raise RequestError("the answer to this request cannot be remembered here: it is valid once")
         check_terms(request, decision)
         return spelled_out(request, decision)
 

@@ -287,7 +287,7 @@ class GatedRun:
                 by, note = gated.grant.by or SIGNOFF, gated.grant.note
                 return self._refused(gated, by, note or "a person said never to do this")
             case Refusal.MODE:
-                return self._refused(gated, "mode", "policy would ask, and nobody is asked in this run")
+                return self._refused(gated, "mode", "policy asks, but nobody is asked in this run")
             case Refusal.ANSWER | Refusal.SPENT:
                 return self.refusal_on_record(gated, _known(gated))
             case _:

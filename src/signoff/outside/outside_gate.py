@@ -272,7 +272,7 @@ class OutsideGate:
 
     async def _out_of_time(self, outside: OutsideCall, request: ApprovalRequest) -> CallPermission:
         """The program waits no longer. An answer in the same instant counts as one that came too late."""
-        reason = "nobody answered before the program that asks gave up"
+        reason = "nobody answered before the agent stopped waiting"
         try:
             await self.broker.cancel(request.id, reason)
         except AlreadySettled as late:
@@ -309,7 +309,7 @@ class OutsideGate:
         """A no that says what to send: the program cannot run a call with other arguments."""
         wanted = json.dumps(args, ensure_ascii=False)
         by = decided_by(_decision(request))
-        reason = f"{by} wants other arguments, which this agent cannot be given; call {outside.tool} with {wanted}"
+        reason = f"{by} wants other arguments, which this agent does not accept; call {outside.tool} with {wanted}"
         await self.broker.cancel(request.id, reason)
         return CallPermission(allowed=False, args=outside.args, by=by, reason=reason, request=request.id)
 
@@ -327,7 +327,7 @@ class OutsideGate:
                 assert seen.grant is not None, "a no is remembered"
                 by, reason = seen.grant.by or SIGNOFF, seen.grant.note or "a person said never to do this"
             case Refusal.MODE:
-                by, reason = "mode", "policy would ask, and nobody is asked here"
+                by, reason = "mode", "policy asks, but nobody is asked here"
             case Refusal.ANSWER:
                 request = _known(seen).id
                 decision = _decision(_known(seen))

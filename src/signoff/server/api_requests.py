@@ -150,7 +150,7 @@ async def tell_outcome(visit: Visit[Nothing, OutcomeBody]) -> RequestView:
 async def read_request(visit: Visit[Nothing, ReadBody]) -> RequestView:
     request = await found(visit)
     if visit.body.args_digest != args_digest_of(request):
-        raise ProblemRaised(409, "args-changed", "the arguments are not those that you read: read them again")
+        raise ProblemRaised(409, "args-changed", "the arguments have changed since you read them: read them again")
     await visit.state.inbox.opened(request.id, visit.identity.actor)
     return await seen(visit, request)
 
