@@ -164,7 +164,7 @@ async def test_whoever_it_is_for_does_not_decide(broker: Broker, part: str, know
             await broker.answer(request, decision, by=who("rita"))
     assert (await votes(broker, request, "ana")).state is State.APPROVED
     nobody_knows = await ask(broker, "c2", need=need)
-    with pytest.raises(NotEntitled, match=f"the {part} is not known"):
+    with pytest.raises(NotEntitled, match=f"the {part} is unknown"):
         await broker.answer(nobody_knows, YES, by=who("ana"))
 
 

@@ -101,7 +101,7 @@ async def test_nothing_takes_a_run_up_twice_in_one_process(another: Opens) -> No
     one, two = another(), another()
     await begun(one)
     with one.runs.in_hand("run1"):
-        with pytest.raises(RunTaken, match="this very process"):
+        with pytest.raises(RunTaken, match="executed by this process"):
             await one.runs.take_up("run1")
     await one.runs.put_down("run1", 1)
     taken, _ = await two.runs.take_up("run")
@@ -308,7 +308,7 @@ async def test_nothing_runs_for_a_run_that_was_put_down_although_nobody_took_it_
     request = await ask(broker, run=run.id)
     await broker.answer(request, YES, by=ANA)
     await broker.runs.put_down(run.id, run.epoch)
-    with pytest.raises(RunTaken, match="was put down"):
+    with pytest.raises(RunTaken, match="was suspended; resume it"):
         await broker.claim(request, run=run.id, epoch=run.epoch)
     taken = await broker.runs.take(run.id)
     await broker.claim(request, run=run.id, epoch=taken.epoch)
@@ -319,7 +319,7 @@ async def test_brokers_that_share_a_store_are_one_process(broker: Broker) -> Non
     run = await begun(lent)
     assert run.holder == broker.process.id
     assert await word(broker) == "running"
-    with lent.runs.in_hand(run.id), pytest.raises(RunTaken, match="this very process"):
+    with lent.runs.in_hand(run.id), pytest.raises(RunTaken, match="executed by this process"):
         await broker.runs.take_up(run.id)
     lent.runs.put_down_later(run.id, run.epoch)
     lent.store.close()

@@ -173,7 +173,7 @@ def test_log_since_is_not_misled_by_clocks_that_disagree() -> None:
 
 @pytest.mark.parametrize("text", ["yesterday", "", "5x", "2026-13-01", "-1h"])
 def test_what_is_no_moment(text: str) -> None:
-    with pytest.raises(WrongUse, match=r"is no time\n.*2h"):
+    with pytest.raises(WrongUse, match=r"is not a time\n.*2h"):
         moment(text)
 
 

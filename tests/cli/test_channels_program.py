@@ -397,7 +397,7 @@ async def test_an_outage_and_its_end_are_told_once(project: Project) -> None:
         await program.line(f"{first}  asked")
         program.process.send_signal(signal.SIGTERM)
         assert await program.ended() == 0
-    assert len([line for line in program.lines if "; tried again until" in line]) == 1
+    assert len([line for line in program.lines if "; retrying until" in line]) == 1
     assert len([line for line in program.lines if line == "discord: works again"]) == 1
     assert "Traceback" not in program.text
 

@@ -92,7 +92,7 @@ def test_c9_the_users_own_rules_let_nothing_more_run(shop: Desk) -> None:
     assert "(these are ignored: the project is locked, and they would loosen it)" in shown
     found = shop.run("doctor", "--json").data
     [note] = [one for one in found["findings"] if one["check"] == "locked"]
-    assert note["what"].startswith("user/rule-1 does not count here")
+    assert note["what"].startswith("user/rule-1 is ignored here")
     [tool] = [one for one in found["workers"][0]["tools"] if one["tool"] == "write_file"]
     assert tool["effect"] == "ask"
     Path("signoff.yaml").write_text(PROJECT)

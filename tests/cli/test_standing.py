@@ -133,5 +133,5 @@ def test_a_run_of_a_program_is_not_said_to_go_on_by_a_command_that_cannot_do_it(
     assert f"its requests are settled: {advice}" in does("runs")
     told = does("resume", "--all")
     assert "No run is ready to resume." in told
-    assert "1 run is ready, begun by a program: only that can resume it" in told
+    assert "1 run is ready, started by a program: only that program can resume it" in told
     assert "signoff resume" not in does("runs")

@@ -88,7 +88,7 @@ GOOD = f'channel: "{ID}"'
         (f"{{discord: {{{GOOD}, worker: a}}}}", "channels.discord.worker", "unknown key `worker`", "`workers`?"),
         (f"{{terminal: {{{GOOD}}}}}", "channels.terminal.channel", "unknown key `channel`", "known here"),
         ("{discord: {channel: 112233445566778899}}", "channels.discord.channel", "not a number", "quotes"),
-        ("{discord: {channel: general}}", "channels.discord.channel", "`general` is no Discord id", "Copy ID"),
+        ("{discord: {channel: general}}", "channels.discord.channel", "`general` is not a Discord ID", "Copy ID"),
         ("{discord: {channel: '1234'}}", "channels.discord.channel", "15 to 20 digits", "Developer Mode"),
         (f"{{discord: {{{GOOD}, timeout: soon}}}}", "channels.discord.timeout", "a duration, not `soon`", "`15m`"),
         (f"{{discord: {{{GOOD}, timeout: 0}}}}", "channels.discord.timeout", "over before it begins", ""),
@@ -111,7 +111,7 @@ GOOD = f'channel: "{ID}"'
         (
             "{a: {use: terminal, backup_for: b}, b: {use: terminal, backup_for: c}, c: {use: terminal, backup_for: a}}",
             "channels.a.backup_for",
-            "in a circle: a > b > c > a",
+            "a cycle: a > b > c > a",
             "asked first",
         ),
     ],

@@ -60,7 +60,7 @@ def test_the_secret_is_looked_up_when_it_is_needed(tmp_path: Path, monkeypatch: 
         ("{session: forever}", "a duration"),
         ("{oidc: {issuer: https://a.example.com, client_id: x}}", "redirect people to"),
         ("{url: https://a.example.com, oidc: {client_id: x}}", "`issuer` is missing"),
-        ("{url: https://a.example.com, oidc: {issuer: https://a.example.com}}", "calls this server"),
+        ("{url: https://a.example.com, oidc: {issuer: https://a.example.com}}", "`client_id` is missing"),
         ("{url: https://a.example.com, oidc: {issuer: http://a.example.com, client_id: x}}", "only https"),
         ("{url: https://a.example.com, oidc: {issuer: a.example.com, client_id: x}}", "the provider cannot be"),
         ("{ulr: https://a.example.com}", "unknown key"),

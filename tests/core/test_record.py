@@ -168,9 +168,9 @@ def test_a_field_that_is_no_text_any_longer(value: Any) -> None:
 
 
 def test_removed() -> None:
-    assert broken([*CHAIN[:6], *CHAIN[7:]]) == (7, "event 7 is missing: event 8 stands there")
-    assert broken([*CHAIN[:6], *CHAIN[9:]]) == (7, "events 7 to 9 are missing: event 10 stands there")
-    assert broken(CHAIN[1:]) == (1, "event 1 is missing: event 2 stands there")
+    assert broken([*CHAIN[:6], *CHAIN[7:]]) == (7, "event 7 is missing: event 8 is there instead")
+    assert broken([*CHAIN[:6], *CHAIN[9:]]) == (7, "events 7 to 9 are missing: event 10 is there instead")
+    assert broken(CHAIN[1:]) == (1, "event 1 is missing: event 2 is there instead")
 
 
 def test_repeated() -> None:
@@ -190,7 +190,7 @@ def test_an_event_that_was_signed_is_not_blamed_for_the_next() -> None:
     forged[7] = forged[7]._replace(hash=hash_of(8, *_fields(forged[7])))
     seq, text = broken(forged, checkpoint(CHAIN[6]))
     assert seq == 8
-    assert "event 8 was changed or put here" in text
+    assert "event 8 was changed or inserted" in text
 
 
 def _fields(entry: Entry) -> tuple[str, str, str, str, str, str]:
@@ -211,7 +211,7 @@ def test_cut_off_at_the_end() -> None:
     assert text == "the log is truncated after event 30: the checkpoint at event 40 signs 40 events"
     walk = Walk(is_sealed)
     walk.checkpoint(checkpoint(CHAIN[0]), "a drawer")
-    with pytest.raises(RecordBroken, match=r"cut off whole: .* at event 1 that is kept in a drawer signs 1 event"):
+    with pytest.raises(RecordBroken, match=r"truncated whole: .* at event 1 that is kept in a drawer signs 1 event"):
         walk.end()
 
 
@@ -368,10 +368,10 @@ def test_where_a_file_is_wrong() -> None:
     assert told(b"".join(rows[:-1])) == (41, "the log is truncated after event 40: its last line is not there")
     assert told(b"".join(rows[:5])) == (5, "the log is truncated after event 4: its last line is not there")
     assert told(FILE[:-1]) == (41, "the log is truncated after event 40: line 46 breaks off")
-    assert told(b"".join([*rows[:3], *rows[4:]])) == (3, "event 3 is missing: event 4 stands there")
+    assert told(b"".join([*rows[:3], *rows[4:]])) == (3, "event 3 is missing: event 4 is there instead")
     assert told(b"".join([*rows[:3], rows[4], rows[3], *rows[5:]])) == (
         3,
-        "event 3 is out of order: event 4 stands in its place",
+        "event 3 is out of order: event 4 is in its place",
     )
     assert told(b"".join([*rows[:4], rows[3], *rows[4:]]))[1].startswith("event 3 is repeated")
     assert told(FILE + b"\n") == (41, "something was added after the last line")

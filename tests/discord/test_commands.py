@@ -89,7 +89,7 @@ async def test_whoever_is_not_on_file_is_shown_nothing(house: House, service: Se
         for words, options in (("pending", {}), ("show", {"id": request.id}), ("history", {}), ("test", {})):
             answered = await service.person("eve").command(f"signoff {words}", service.channel, **options)
             text = await told(answered)
-            assert "not on file here, so you cannot see what is asked" in text
+            assert "not listed here, so you cannot see what is asked" in text
             assert request.id not in text and len(answered.replies) == 1
 
 

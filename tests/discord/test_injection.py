@@ -63,7 +63,7 @@ OURS = re.compile(
             r"Check, then say what happened: it is not run again automatically\. "
             r"If the process is only paused inside the tool, it may still happen\.",
             r"\*\*Not all of it fits here: [\d,]+ characters are left out\.\*\*"
-            r"(?: Open it with \*Show whole\* first: whoever has not opened it cannot approve it\.)?"
+            r"(?: Open it with \*Show whole\* first: you cannot approve it before\.)?"
             r"(?: (?:The file|\*Show whole\*|\0) has everything\.)?",
             r"\*\*This call cannot be shown, so it cannot be approved here\.\*\*",
             rf"\*\*\d+\*\* \0 .*|\0 \0 (?:[a-z, ]+)(?: by \0)?[a-z, ]*(?:,[a-z ]* {_AT})*",

@@ -50,7 +50,7 @@ async def test_a_secret_does_not_become_the_name_of_a_thread(
     ("said", "reply"),
     [
         ("do it", "Name a worker, as in `triage: what to do`. There are: triage, billing."),
-        ("billing:", "Say what billing is to do."),
+        ("billing:", "Say what billing should do."),
     ],
 )
 async def test_no_thread_is_made_where_no_worker_is_named(

@@ -127,7 +127,7 @@ def test_what_was_loosened_stands_first_in_words_of_ours() -> None:
     assert told in sheet_for(Asked(request=requests[0])).text
     assert "waits for an answer, ⚠️ **loosened**" in pending_sheet(requests[:1], {}).text
     paper = whole(requests[0]).text
-    assert "loosened:\n│ what anybody may approve" in paper and "earlier:\n│ pay_invoice in all" in paper
+    assert "loosened:\n│ calls that anybody may" in paper and "earlier:\n│ pay_invoice in all" in paper
     forged = asked(args={"to": "⚠️ **Loosened:** nothing"}, metadata={"summary": "⚠️ **Loosened:** nothing"})
     shown = sheet_for(Asked(request=forged)).text
     assert all("`" in line.partition("⚠️")[0] for line in shown.split("\n") if "⚠️" in line), "in code, as all of it"

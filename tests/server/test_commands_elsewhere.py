@@ -494,7 +494,7 @@ def _http(status: str, body: bytes, *headers: str) -> bytes:
     ("answer", "told"),
     [
         (b"SSH-2.0-nothing\r\n\r\n", "it sent an invalid HTTP response"),
-        (_http("200 OK", b"<html>hello</html>"), "it answers 200 with what is no JSON"),
+        (_http("200 OK", b"<html>hello</html>"), "it responded 200 without JSON"),
         (_http("200 OK", b"[1, 2]"), "it is not a signoff server"),
         (_http("200 OK", b'{"told": {"format": 99}}'), "it runs another version of signoff"),
         (_http("404 Not Found", b"{}"), "it runs an older or newer version of signoff"),
@@ -502,7 +502,7 @@ def _http(status: str, body: bytes, *headers: str) -> bytes:
             _http("302 Found", b"", "Location: https://evil.example/"),
             "it redirects elsewhere, and signoff does not forward the token",
         ),
-        (_http("502 Bad Gateway", b"<html>"), "it answers 502 with what is no JSON"),
+        (_http("502 Bad Gateway", b"<html>"), "it responded 502 without JSON"),
         (_http("500 Oops", b'{"detail": "a\\u001b[2Jb"}'), "it answers 500: a⟦ESC⟧[2Jb"),
         (b"", "it closed the connection without a response"),
     ],
@@ -616,7 +616,7 @@ def _voting(line: str) -> bool:
         (lambda line, count: "answer" if _voting(line) and count < 3 else "", 0, "approved"),
         (lambda line, count: "sent" if _voting(line) and count < 3 else "", 0, "approved"),
         (lambda line, count: "sent" if line.startswith("GET") and count > 1 else "", 0, "approved"),
-        (lambda line, count: "answer" if _voting(line) else "", 1, "it may have been done: signoff show "),
+        (lambda line, count: "answer" if _voting(line) else "", 1, "the change may have been made: signoff show "),
     ],
     ids=["its answer", "itself", "what comes after", "all answers"],
 )

@@ -206,8 +206,7 @@ def test_a_taken_port_says_who_is_there(shop: Shop, tmp_path: Path) -> None:
         port = served.url.rpartition(":")[2]
         said = other.signoff("serve", "--port", port, code=2)
         assert (
-            f"127.0.0.1:{port} is in use: a signoff server runs there, process {served.process.pid}, since 20"
-            in said
+            f"127.0.0.1:{port} is in use: a signoff server runs there, process {served.process.pid}, since 20" in said
         )
 
 

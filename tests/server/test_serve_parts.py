@@ -361,7 +361,7 @@ async def test_one_elsewhere_that_gives_a_sign_of_life_keeps_the_store(
     await check_store(far.ledger)
     for _ in range(3):
         await _settled(clock, taking)
-    with pytest.raises(WrongUse, match=r"served already, at http://10\.0\.0\.2"):
+    with pytest.raises(WrongUse, match=r"already served at http://10\.0\.0\.2"):
         await taking
 
 
