@@ -97,7 +97,7 @@ def test_any_request_has_forms_within_all_limits(request: ApprovalRequest) -> No
         (asked(args={"content": "x" * 4000}), "too long for a Discord form"),
         (asked(unreadable=("a file",)), "cannot be shown"),
         (asked(args={"token": Veiled("<secret 1>")}), "a secret that only its agent knows"),
-        (asked(schema=None), "not on record"),
+        (asked(schema=None), "not stored"),
         (asked(args={"deep": eval("[" * 150 + "]" * 150)}), "cannot be shown"),
     ],
     ids=["long", "unreadable", "veiled", "no schema", "deep"],
@@ -110,8 +110,8 @@ def test_what_cannot_be_edited_here_says_why(request_: ApprovalRequest, why: str
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "nothing was written"),
-        ("  ", "nothing was written"),
+        ("", "the form was empty"),
+        ("  ", "the form was empty"),
         ("{", "line 1, column 2"),
         ("[1]", "one object"),
         ('{"a": 1, "a": 2}', "“a” is there twice"),
