@@ -3,31 +3,31 @@
 ```
 Exception
 └── SignoffError                 anything below; catch this to catch them all
-    ├── WrongFile                a file or a mapping we were given is wrong; says where and what to do
+    ├── WrongFile                a file or a mapping has an error; says where, and what to do
     │   ├── PolicyError          a policy file or rule
     │   ├── ScriptError          a scripted model's turns
     │   └── GrantsError          a file of remembered decisions
     ├── WrongUse                 the program was called in a way that cannot work
     │   └── MissingExtra         an optional dependency is not installed; names the extra
-    ├── LimitReached             a worker's run went as far as its limits let it; names the limit and its place
-    ├── ChannelFailed            a channel could not show something; says whether to try again, and when
-    ├── ServerFailed             a server that a command works through cannot be used; says why
+    ├── LimitReached             a worker's run reached one of its limits; names the limit and its place
+    ├── ChannelFailed            a channel could not show something; says whether to retry, and when
+    ├── ServerFailed             the server of a command cannot be used; says why
     ├── NobodyHere               an approver has nobody to ask now; the request stays open (park)
     ├── ScriptEnded              a scripted model was asked for more turns than its script holds
     ├── CannotCanonicalise       a value has no canonical JSON form, so it cannot be bound to an approval
     ├── StoreError               the store cannot be used; says why and what to do
-    │   ├── StoreUnavailable     it cannot be used now; nothing is over because of it, and another try may help
+    │   ├── StoreUnavailable     it cannot be used now; no run ends because of it, and a retry may help
     │   │   └── SchemaError      the store was made by another version of signoff
-    │   └── Stale                a compare-and-set came too late; tried again by the broker
-    ├── RecordBroken             the record was changed, cut or put in another order; names the first bad event
-    ├── Halted                   somebody pulled the kill switch; nothing new runs until `signoff unhalt`
-    ├── RunError                 about one kept run
+    │   └── Stale                a compare-and-set came too late; the broker retries
+    ├── RecordBroken             the audit log was changed, truncated or reordered; names the first bad event
+    ├── Halted                   somebody halted the store (kill switch); nothing new runs until `signoff unhalt`
+    ├── RunError                 about one saved run
     │   ├── UnknownRun           no run has that id
     │   ├── RunOver              the run has ended; there is nothing to resume or cancel
-    │   ├── RunTaken             another process has the run in hand, or the conversation's last turn is not over
-    │   ├── WaitsElsewhere       the run waits for results that only a program can hand in
-    │   ├── AlreadyHeard         what was said was heard before; nothing begins with it
-    │   └── HeardTooLate         something newer was heard first; nothing begins with it
+    │   ├── RunTaken             another process executes the run, or the conversation's last turn has not ended
+    │   ├── WaitsElsewhere       the run waits for results that only a program can supply
+    │   ├── AlreadyHeard         the message was received before; it starts no run
+    │   └── HeardTooLate         a newer message was received first; it starts no run
     ├── RequestError             about one approval request
     │   ├── UnknownRequest       no request has that id
     │   ├── AlreadySettled       the request is no longer open; says who, when and what
@@ -90,7 +90,7 @@ class SignoffError(Exception):
     """Base of everything signoff raises on purpose."""
 
     moment: datetime | None = None
-    """The moment that the text names, in UTC, if it names one: a screen may tell it by the clock on the wall."""
+    """The time that the text names, in UTC, if any: a screen may show it in local time."""
 
     def with_moment(self, moment: datetime | None) -> Self:
         """This error, about that moment."""
@@ -100,7 +100,7 @@ class SignoffError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a file something stands. Lines and columns count from 1; 0 means unknown."""
+    """A place in a file. Lines and columns count from 1; 0 means unknown."""
 
     file: str
     line: int = 0
@@ -117,7 +117,7 @@ class Place:
 
 
 class WrongFile(SignoffError):
-    """A file we were given is wrong. The message holds file, line, column and key, what is wrong and what to do.
+    """A file has an error. The message names file, line, column and key, what is wrong and what to do.
 
     Fix: edit the file.
     """
@@ -131,23 +131,23 @@ class WrongFile(SignoffError):
 
 
 class PolicyError(WrongFile):
-    """A policy file or a rule is wrong: broken YAML, unknown key, wrong type, an example that does not hold.
+    """A policy file or a rule has an error: invalid YAML, unknown key, wrong type, an example that fails.
 
-    Fix: edit the rule; `signoff policy check` says whether it holds now.
+    Fix: edit the rule; `signoff policy check` checks it.
     """
 
 
 class ScriptError(WrongFile):
-    """A script for the scripted model is wrong.
+    """A script for the scripted model has an error.
 
     Fix: edit the script.
     """
 
 
 class GrantsError(WrongFile):
-    """The file of remembered decisions is damaged, or of a version this program does not know.
+    """The file of remembered decisions is damaged, or has a version that this program does not know.
 
-    Fix: move it away; what it remembered is asked about again.
+    Fix: move it away; signoff asks again about what it remembered.
     """
 
 
@@ -170,7 +170,7 @@ class MissingExtra(WrongUse):
 
 
 class LimitReached(SignoffError):
-    """A worker's run has come as far as its limits let it. The message names the worker, the limit and its place.
+    """A worker's run reached one of its limits. The message names the worker, the limit and its place.
 
     Fix: give it less to do, or raise the limit there.
     """
@@ -184,9 +184,9 @@ class LimitReached(SignoffError):
 
 
 class ChannelFailed(SignoffError):
-    """A channel could not show a notice. It says whether another try may help, and when.
+    """A channel could not show a notice. The error says whether a retry may help, and when.
 
-    No approval depends on it: it is tried again, or a backup takes over.
+    No approval depends on it: signoff retries, or a backup channel takes over.
 
     Fix: nothing; `signoff inbox` and `signoff channels list` say what is wrong.
     """
@@ -195,20 +195,20 @@ class ChannelFailed(SignoffError):
         self, problem: str, *, again: bool = True, whole: bool = False, after: float | None = None, at: str = ""
     ) -> None:
         self.again = again
-        """Whether another try may help without anybody doing something first."""
+        """Whether a retry may help without anybody fixing something first."""
         self.whole = whole
-        """Whether nothing can be shown there now: it is not about this notice."""
+        """Whether the whole channel fails, not only this notice."""
         self.after = after
-        """Seconds to wait before the next try, where the other side said so."""
+        """Seconds to wait before the next attempt, if the service said so."""
         self.at = at
-        """Where part of it stands already."""
+        """Where part of it is already shown."""
         super().__init__(problem)
 
 
 class ServerFailed(SignoffError):
-    """A server that a command works through cannot be used: unreachable, of another version, or it refuses the token.
+    """The server of a command cannot be used: it is unreachable, of another version, or refuses the token.
 
-    Nothing was done, as far as is known; what was sent is done at most once.
+    As far as is known, nothing was done. A change that was sent takes effect at most once.
 
     Fix: as the message says; `SIGNOFF_SERVER` and `--server` name the server, `SIGNOFF_TOKEN` and `--token-file` the
     token.
@@ -237,20 +237,20 @@ class CannotCanonicalise(SignoffError):
 
 
 class StoreError(SignoffError):
-    """The store cannot be used: not there, not a database of ours, damaged, full, read-only, not reachable.
+    """The store cannot be used: missing, not a signoff database, damaged, full, read-only or unreachable.
 
-    The message says which, and why. Nothing half-written is left behind.
+    The message says which, and why. No partial write is left behind.
 
     Fix: as the message says.
     """
 
 
 class StoreUnavailable(StoreError):
-    """The store cannot be used now: not reachable, full, locked, damaged, moved away. Another try may help.
+    """The store cannot be used now: unreachable, full, locked, damaged or moved away. A retry may help.
 
-    A run that meets it is put down where it was saved last, and its approvals stay good: it can be resumed.
+    The run stops at its last saved state, and its approvals stay valid: it can be resumed.
 
-    Fix: as the message says; then `signoff resume`, which a server does by itself.
+    Fix: as the message says; then `signoff resume`, which a server does automatically.
     """
 
 
@@ -262,11 +262,11 @@ class SchemaError(StoreUnavailable):
 
 
 class Stale(StoreError):
-    """A change came too late because another was faster. The broker tries again: only a store of your own shows it."""
+    """A change came too late because another was faster. The broker retries: you see it only in your own store."""
 
 
 class RecordBroken(SignoffError):
-    """The record was changed, cut or put in another order. `seq` is the first event that is wrong.
+    """The audit log was changed, truncated or reordered. `seq` is the first wrong event.
 
     Fix: find out who had access; restore the store from a backup.
     """
@@ -277,7 +277,7 @@ class RecordBroken(SignoffError):
 
 
 class Halted(SignoffError):
-    """Somebody pulled the kill switch: nothing new runs, what is pending stays pending. Says who, when and why.
+    """Somebody used the kill switch: no new call runs, pending requests stay pending. Says who, when and why.
 
     Fix: `signoff unhalt`, then `signoff resume`.
     """
@@ -302,30 +302,30 @@ class RunOver(RunError):
 
 
 class RunTaken(RunError):
-    """Another process executes the run, or took it over; or the conversation's last turn is not over.
+    """Another process executes the run, or took it over; or the conversation's last turn has not ended.
 
-    Fix: let that one go on.
+    Fix: let that process continue.
     """
 
 
 class WaitsElsewhere(RunError):
-    """The run waits for results of calls that are done elsewhere (`CallDeferred`), and nobody has handed them in.
+    """The run waits for results of external calls (`CallDeferred`) that nobody has supplied yet.
 
     Fix: `signoff.resume(agent, run_id, calls={call id: result})`, or `signoff cancel`.
     """
 
 
 class AlreadyHeard(RunError):
-    """A channel told again of a message that a run would begin with.
+    """A channel reported a message again that has already started a run.
 
-    Fix: nothing: it did its work.
+    Fix: nothing: the first report counted.
     """
 
 
 class HeardTooLate(RunError):
-    """A channel told of a message after a newer one of the same place.
+    """A channel reported a message after a newer one from the same place.
 
-    Fix: say it again.
+    Fix: send it again.
     """
 
 
@@ -341,7 +341,7 @@ class UnknownRequest(RequestError):
 
 
 class AlreadySettled(RequestError):
-    """The request is no longer open: somebody was faster, or it ran out of time. Says who, when and how.
+    """The request is no longer open: somebody answered first, or it expired. Says who, when and how.
 
     Fix: nothing: that is the answer.
     """

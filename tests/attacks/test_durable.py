@@ -142,10 +142,10 @@ async def test_two_resumes_in_one_process_one_goes_on(place: Place) -> None:
     await place.answer()
     first = asyncio.create_task(resume(agent, run))
     await soon(bank.entered.wait())
-    with pytest.raises(RunTaken, match="this very process"):
+    with pytest.raises(RunTaken, match="executed by this process"):
         await resume(agent, run)
     other = place.gate([*ASK, {"allow": "mail"}])
-    with pytest.raises(RunTaken, match="in the hands of process"):
+    with pytest.raises(RunTaken, match="already being executed by process"):
         await resume(gated(other, PAY, bank.pay, mail), run)
     bank.go_on.set()
     assert (await first).output == "mailed"
@@ -157,7 +157,7 @@ async def test_a_run_that_waits_in_place_is_not_resumed_beside_itself(place: Pla
     asleep, agent = falls_asleep(signoff.broker), gated(signoff, PAY, bank.pay)
     waits = asyncio.create_task(agent.run("go"))
     await soon(asleep.wait())
-    with pytest.raises(RunTaken, match="this very process"):
+    with pytest.raises(RunTaken, match="executed by this process"):
         await soon(resume(agent, (await signoff.pending())[0].run))
     await place.answer()
     assert (await soon(waits)).output == "paid 1"
@@ -393,7 +393,7 @@ async def test_a_taking_up_that_is_refused_takes_nothing_from_whoever_has_it(pla
     await place.answer()
     taken = await holder.broker.runs.take(run)
     for _ in range(2):
-        with pytest.raises(RunTaken, match="in the hands of process"):
+        with pytest.raises(RunTaken, match="already being executed by process"):
             await resume(gated(other, PAY, Bank().pay), run)
     await other.broker.store.flush()
     assert (await other.broker.runs.get(run)).holder == taken.holder

@@ -48,7 +48,7 @@ async def test_a_run_that_another_process_takes_up_meanwhile_spends_nothing(plac
     async def judge(call: Any, ctx: Any) -> None:
         await other.runs.take(run)
 
-    with pytest.raises(RunTaken, match="taken up by another process"):
+    with pytest.raises(RunTaken, match="taken over by another process"):
         await resume(gated(place.gate(ASK, dies=True, judge=judge), PAY, till.pay), run)
     assert till.paid == []
     assert (await other.get(request)).state is State.APPROVED, "whoever has the run now spends it"

@@ -148,7 +148,7 @@ async def test_a_promise_to_do_nothing_more_cannot_be_taken_back(world: World) -
     world.build = lambda world: caller(world, body, rules=ASK_ALL)
     await world.begin()
     await world.answer("a-1")
-    with pytest.raises(WrongUse, match="said ends_call, and goes on"):
+    with pytest.raises(WrongUse, match="promised ends_call, but then"):
         await world.go_on()
     assert world.turns_of("c") == []
 
@@ -253,7 +253,7 @@ async def test_a_run_inside_is_not_taken_up_without_its_caller(world: World) -> 
         if decide:
             await world.answer()
         for attempt in (resume(b, child), broker.runs.take(child), broker.runs.cancel(child, by="eve")):
-            with pytest.raises(UnknownRun, match="part of another run"):
+            with pytest.raises(UnknownRun, match="inner run of another run"):
                 await attempt
     assert not {"wiped", "pay b 1"} & set(world.did)
     assert "permission_denied" in await world.go_on()

@@ -230,7 +230,7 @@ async def test_wrappers_below_the_gate_are_refused_in_every_run(till: Till) -> N
     with pytest.raises(WrongUse, match="List Signoff last"):
         await agent.run("go", capabilities=[Below()])
     wrapped = Agent(ScriptedModel(pays(5)), tools=[till.pay], capabilities=[WrapperCapability(gate()), Below()])
-    with pytest.raises(WrongUse, match="cannot see where it stands"):
+    with pytest.raises(WrongUse, match="cannot find its position"):
         await wrapped.run("go")
     assert till.paid == [(5, "shop")]
 

@@ -73,4 +73,4 @@ def test_the_doctor_names_a_clock_that_is_off(postgres_store: str, monkeypatch: 
     monkeypatch.setattr(postgres, "machine_time", Off(HOUR).now)
     [finding] = look_at_store(postgres_store, HERE).findings
 
-    assert "the clock of this machine is 1 h ahead of that of the store" in finding.what
+    assert "the clock of this machine is 1 h ahead of the store's clock" in finding.what

@@ -150,9 +150,9 @@ async def test_one_is_not_true_although_python_thinks_so(broker: Broker) -> None
 @pytest.mark.parametrize(
     ("terms", "why"),
     [
-        ({"pattern": UP_TO_5}, "only with an end"),
-        ({"max_uses": 0}, "need not be remembered"),
-        ({"max_uses": -1}, "need not be remembered"),
+        ({"pattern": UP_TO_5}, "only with a limit"),
+        ({"max_uses": 0}, "cannot be remembered"),
+        ({"max_uses": -1}, "cannot be remembered"),
         ({"budget": Budget(arg="to", limit=Decimal(9))}, "'to' is none"),
         ({"budget": Budget(arg="nothing", limit=Decimal(9))}, "'nothing' is none"),
         ({"budget": Budget(arg="amount", limit=Decimal(0))}, "a budget of 0 is none"),
@@ -175,7 +175,7 @@ async def test_a_budget_over_something_else_is_no_end_to_an_amount(broker: Broke
     """The fee stays 0, so a budget of fees would never be used up, however often 5 are paid."""
     request = await ask(broker, args={"to": "bob", "amount": 5, "fee": 0})
     pattern = (*UP_TO_5, ArgCondition(arg="fee", fits=Fits.IS, value=0))
-    with pytest.raises(RequestError, match="only with an end"):
+    with pytest.raises(RequestError, match="only with a limit"):
         await broker.answer(request, yes(pattern=pattern, budget=Budget(arg="fee", limit=Decimal(9))), by=ANA)
     await broker.answer(request, yes(pattern=pattern, budget=Budget(arg="amount", limit=Decimal(9))), by=ANA)
 
@@ -183,7 +183,7 @@ async def test_a_budget_over_something_else_is_no_end_to_an_amount(broker: Broke
 async def test_a_no_is_not_used_up(broker: Broker) -> None:
     request = await ask(broker)
     for terms in ({"max_uses": 1}, {"budget": Budget(arg="amount", limit=Decimal(5))}):
-        with pytest.raises(RequestError, match="a no is not used up"):
+        with pytest.raises(RequestError, match="a denial cannot have a number of uses"):
             await broker.answer(request, no(**terms), by=ANA)
     with pytest.raises(RequestError, match="leaves all the rest open"):
         await broker.answer(request, no(pattern=UP_TO_5), by=ANA)

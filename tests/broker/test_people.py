@@ -69,7 +69,7 @@ async def test_a_name_that_is_not_on_file_is_no_second_person(broker: Broker) ->
         Requirement(veto="security"),
     ):
         request = await ask(broker, f"c{need!r}", need=need, requester="rita")
-        with pytest.raises(NotEntitled, match=r"nobody on file is called 'zoe'"):
+        with pytest.raises(NotEntitled, match=r"no listed person is called 'zoe'"):
             await broker.answer(request, YES, by=who("zoe"))
         with pytest.raises(NotEntitled):
             await broker.answer(request, NO, by=who("zoe"))
@@ -164,7 +164,7 @@ async def test_whoever_it_is_for_does_not_decide(broker: Broker, part: str, know
             await broker.answer(request, decision, by=who("rita"))
     assert (await votes(broker, request, "ana")).state is State.APPROVED
     nobody_knows = await ask(broker, "c2", need=need)
-    with pytest.raises(NotEntitled, match=f"the {part} is not known"):
+    with pytest.raises(NotEntitled, match=f"the {part} is unknown"):
         await broker.answer(nobody_knows, YES, by=who("ana"))
 
 
@@ -276,10 +276,10 @@ async def test_a_script_is_nobodys_deputy(broker: Broker, clock: FakeClock) -> N
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"absent": "zoe"}, "nobody on file is called 'zoe'"),
-        ({"deputy": "zoe"}, "nobody on file is called 'zoe'"),
+        ({"absent": "zoe"}, "no listed person is called 'zoe'"),
+        ({"deputy": "zoe"}, "no listed person is called 'zoe'"),
         ({"deputy": " ANA"}, "the same person"),
-        ({"until": FakeClock().now()}, "end before it begins"),
+        ({"until": FakeClock().now()}, "before it starts"),
     ],
 )
 async def test_a_delegation_that_makes_no_sense(

@@ -47,7 +47,7 @@ async def test_a_new_run_is_in_the_hands_of_who_began_it(broker: Broker, clock: 
 async def test_a_run_that_somebody_has_in_hand_is_not_given_away(another: Opens) -> None:
     one, two = another(), another()
     await begun(one)
-    with pytest.raises(RunTaken, match="is in the hands of process"):
+    with pytest.raises(RunTaken, match="is already being executed by process"):
         await two.runs.take("run1")
     await one.runs.put_down("run1", 1)
     assert (await two.runs.take("run1")).epoch == 2
@@ -78,7 +78,7 @@ async def test_a_process_far_away_counts_as_gone_when_it_was_silent_for_long(ano
         await here.runs.take("run1")
     clock.advance(timedelta(seconds=1))
     assert (await here.runs.take("run1")).epoch == 2
-    with pytest.raises(RunTaken, match="was taken up by another process"):
+    with pytest.raises(RunTaken, match="was taken over by another process"):
         await far.runs.end("run1", 1, RunState.DONE)
 
 
@@ -101,7 +101,7 @@ async def test_nothing_takes_a_run_up_twice_in_one_process(another: Opens) -> No
     one, two = another(), another()
     await begun(one)
     with one.runs.in_hand("run1"):
-        with pytest.raises(RunTaken, match="this very process"):
+        with pytest.raises(RunTaken, match="executed by this process"):
             await one.runs.take_up("run1")
     await one.runs.put_down("run1", 1)
     taken, _ = await two.runs.take_up("run")
@@ -138,7 +138,7 @@ async def test_a_run_saved_in_a_format_from_the_future_is_refused(broker: Broker
 async def test_a_run_that_does_not_exist(broker: Broker) -> None:
     await begun(broker, "run1")
     await begun(broker, "run2")
-    with pytest.raises(RunError, match="more than one run begins with 'run': run1, run2"):
+    with pytest.raises(RunError, match="more than one run starts with 'run': run1, run2"):
         await broker.runs.get("run")
     for attempt in (broker.runs.get("x"), broker.runs.get(""), broker.runs.take("x"), broker.runs.status("x")):
         with pytest.raises(UnknownRun):
@@ -308,7 +308,7 @@ async def test_nothing_runs_for_a_run_that_was_put_down_although_nobody_took_it_
     request = await ask(broker, run=run.id)
     await broker.answer(request, YES, by=ANA)
     await broker.runs.put_down(run.id, run.epoch)
-    with pytest.raises(RunTaken, match="was put down"):
+    with pytest.raises(RunTaken, match="was suspended; resume it"):
         await broker.claim(request, run=run.id, epoch=run.epoch)
     taken = await broker.runs.take(run.id)
     await broker.claim(request, run=run.id, epoch=taken.epoch)
@@ -319,7 +319,7 @@ async def test_brokers_that_share_a_store_are_one_process(broker: Broker) -> Non
     run = await begun(lent)
     assert run.holder == broker.process.id
     assert await word(broker) == "running"
-    with lent.runs.in_hand(run.id), pytest.raises(RunTaken, match="this very process"):
+    with lent.runs.in_hand(run.id), pytest.raises(RunTaken, match="executed by this process"):
         await broker.runs.take_up(run.id)
     lent.runs.put_down_later(run.id, run.epoch)
     lent.store.close()

@@ -167,7 +167,7 @@ async def test_a_call_whose_process_died_is_unknown_and_waits_for_a_person(anoth
     assert not await two.pending(), "it waits for a word, not for leave"
     with pytest.raises(AlreadySpent):
         await two.claim(request)
-    with pytest.raises(AlreadySettled, match="nobody knows whether it happened"):
+    with pytest.raises(AlreadySettled, match="its outcome is unknown"):
         await two.answer(request, YES, by=ANA)
     assert (await kinds(two))[-2:] == ["claimed", "unknown"]
 

@@ -31,7 +31,7 @@ async def test_nothing_new_runs_in_any_process_until_it_is_let_go(another: Opens
     one, two = another(), another()
     request = await approved(one)
     said = await two.switch.halt(by="ana", why="fire")
-    assert said == ("halted by ana at 2026-01-01 12:00:00 UTC: “fire”; `signoff unhalt` lets things run again")
+    assert said == ("halted by ana at 2026-01-01 12:00:00 UTC: “fire”; `signoff unhalt` lifts the halt")
     for broker in (one, two):
         with pytest.raises(Halted, match=r"halted by ana at .*: “fire”"):
             await broker.claim(request)

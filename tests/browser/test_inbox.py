@@ -34,11 +34,11 @@ def test_a_first_decision_and_what_came_of_it(shop: Shop, window: Window) -> Non
         "clerk > send_mail",
         "Ask Bo for lunch. (for rosa)",
         "I think Bo is hungry.",
-        "The model's claim, not checked.",
+        "The model's claim, not verified.",
         "mail leaves the house",
         "It runs once, with exactly these arguments",
         "It does not run. The agent is told so",
-        "Nobody decided about this tool before.",
+        "No earlier decisions about this tool.",
     ):
         expect(card).to_contain_text(words)
     expect(page).to_have_title("(1) Inbox · teapot shop")
@@ -148,7 +148,7 @@ def test_many_are_answered_without_a_mouse(shop: Shop, window: Window) -> None:
     expect(page.locator("#card")).to_have_attribute("data-id", long_id)
     settled(page)
     page.keyboard.press("a")
-    expect(page.locator("#said")).to_contain_text("what was not read cannot be approved")
+    expect(page.locator("#said")).to_contain_text("you cannot approve what you have not read")
     page.keyboard.press("x")
     expect(page.locator("[data-bulk-count]")).to_have_text("3 selected:")
     page.locator('[data-do="bulk-read"]').press("Space")

@@ -248,7 +248,7 @@ def test_a_server_that_is_gone_is_said_to_be_and_the_card_stays(shop: Shop, wind
     page = window()
     page.route("**/fragments/**", lambda route: route.abort())
     page.keyboard.press("j")
-    expect(page.locator("#said")).to_contain_text("The server does not answer.")
+    expect(page.locator("#said")).to_contain_text("The server does not respond.")
     expect(page.locator(f'[data-row="{first}"]')).to_have_attribute("aria-current", "true")
     expect(page.locator("#card")).to_have_attribute("data-id", first)
 

@@ -82,4 +82,4 @@ def test_what_a_browser_holds_is_sent_to_no_other_program(browser: Browser) -> N
         page.goto(url)
         page.wait_for_selector("body[data-ready]")
         page.goto(here)
-        assert page.get_by_text("address of their own").is_visible()
+        assert page.get_by_text("their own address").is_visible()

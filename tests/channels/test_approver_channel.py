@@ -452,7 +452,7 @@ async def test_an_unknown_outcome_is_said_and_not_asked(office: Office) -> None:
     await office.broker.claim(notice.request.id)
     await office.broker.lose(notice.request.id)
     await office.deliver(channel, await office.now(notice))
-    assert "nobody knows whether it happened" in booth.said[-1]
+    assert "its outcome is unknown" in booth.said[-1]
     await soon(lambda: booth.now is None, "it is asked about")
     await channel.stop()
 

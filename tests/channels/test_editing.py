@@ -114,7 +114,7 @@ def test_broken_json_can_be_left(tmp_path: Path, editor: Make) -> None:
 def test_unchanged_is_no_edit(tmp_path: Path, editor: Make) -> None:
     with sitting_at(tmp_path, [request()], env={"EDITOR": editor(("hello", "hello"))}) as ana:
         ana.answers("e")
-        ana.sees("The arguments are what the model asked for.")
+        ana.sees("The arguments are unchanged.")
         ana.answers("a")
         assert ana.decides()[0].edited_args is None
 

@@ -229,7 +229,9 @@ def test_what_was_loosened_is_said_first_whatever_the_call_says(width: int, boxe
         shown = [line.plain for line in lines]
         assert all(cell_len(line) <= width for line in shown)
         flat = " ".join(word for line in shown[1:12] for word in line.split() if word not in ("│", "|", "↳", ">"))
-        assert flat.startswith("LOOSENED what anybody may approve runs unasked (--mode auto_approve) LOOSENED another")
+        assert flat.startswith(
+            "LOOSENED calls that anybody may approve run without a question (--mode auto_approve) LOOSENED another"
+        )
         assert "bold yellow" in {str(span.style) for line in lines[1:4] for span in line.spans}
 
 

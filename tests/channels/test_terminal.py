@@ -76,9 +76,9 @@ def test_enter_never_decides(tmp_path: Path) -> None:
     with sitting_at(tmp_path, [request()]) as ana:
         for _ in range(3):
             ana.answers("")
-            ana.sees("Enter alone is no answer. Nothing is decided.")
+            ana.sees("Enter alone is not an answer. Nothing is decided.")
         ana.answers("   ")
-        ana.sees("Enter alone is no answer.")
+        ana.sees("Enter alone is not an answer.")
         ana.answers("d")
         assert ana.decides() == [denied()]
 
@@ -161,10 +161,10 @@ def test_stopping_in_the_middle_denies(tmp_path: Path, end: str, letter: str) ->
 def test_deny_with_a_reason(tmp_path: Path) -> None:
     with sitting_at(tmp_path, [request()]) as ana:
         ana.answers("r")
-        ana.answers("", prompt="reason, for the model and the record > ")
+        ana.answers("", prompt="reason, for the model and the audit log > ")
         ana.sees("No reason, so nothing is decided.")
         ana.answers("r")
-        ana.answers("use the ünused file", prompt="reason, for the model and the record > ")
+        ana.answers("use the ünused file", prompt="reason, for the model and the audit log > ")
         ana.sees("you deny it (use the ünused file)")
         assert ana.decides() == [denied("use the ünused file")]
 
@@ -267,15 +267,15 @@ def test_what_is_left_out_must_be_seen_before_it_can_be_approved(tmp_path: Path)
         assert "a approve" not in shown and "s approve" not in shown, "only what can be chosen now is offered"
         for key in ("a", "s", "w"):
             ana.types(key)
-            ana.sees("Not everything is on the screen yet: press m")
+            ana.sees("Not everything has been on the screen yet: press m")
             ana.sees(PROMPT)
         ana.types("m")
         ana.answers("q", prompt=f"{PAGE} > ")
-        ana.sees("“q” is no key here.")
+        ana.sees("“q” is not a key here.")
         ana.answers("b", prompt=f"{PAGE} > ")
         ana.sees("You have not seen all of it")
         ana.answers("a")
-        ana.sees("Not everything is on the screen yet")
+        ana.sees("Not everything has been on the screen yet")
         ana.answers("m")
         whole = ana.pages()
         assert all(f"line {number}\n" in whole for number in range(60)) and "rm -rf everything" in whole
@@ -292,7 +292,7 @@ def test_what_was_jumped_over_was_not_seen(tmp_path: Path) -> None:
         assert "line 59" in shown and "line 30\r" not in ana.screen
         assert "You have not seen all of it" in shown
         ana.types("a")
-        ana.sees("Not everything is on the screen yet")
+        ana.sees("Not everything has been on the screen yet")
         ana.answers("m")
         ana.answers("", prompt=f"{PAGE} > ")
         ana.answers("", prompt=f"{PAGE} > ")
@@ -313,13 +313,13 @@ def test_a_card_taller_than_the_screen_is_a_page_and_says_so(tmp_path: Path, hei
         assert len(shown.split("\n")) <= height, "nothing has gone past the top of the screen"
         assert "press m to see everything" in shown and "╰─ request r-many" in shown
         ana.types("a")
-        ana.sees("Not everything is on the screen yet")
+        ana.sees("Not everything has been on the screen yet")
         ana.answers("m")
         pages = ana.pages()
         assert all(f"a{number}  one" in pages for number in range(8))
         ana.types("c")
         again = ana.sees(PROMPT)
-        assert "may many run?" in again and "Not all of it is shown" not in again, "it was seen before"
+        assert "may many run?" in again and "Not everything is shown" not in again, "it was seen before"
         ana.types("a")
         assert ana.decides() == [APPROVED]
 

@@ -108,7 +108,7 @@ async def test_time_runs_out_on_the_screen() -> None:
 async def test_enter_never_decides() -> None:
     async with reading(request(), request("other")) as (ana, entries):
         await ana.presses("enter", "enter", "enter")
-        await ana.sees("Enter is no answer. Nothing is decided.")
+        await ana.sees("Enter is not an answer. Nothing is decided.")
         assert all(entry.is_open for entry in entries)
 
 
@@ -301,7 +301,7 @@ async def test_a_question_that_has_changed_is_drawn_again_and_has_to_be_looked_a
         await ana.settles()
         assert "has changed" not in ana.flat, "nothing that is drawn has"
         ana.waiting.redraw(asked.changed_to(version=3), card_for)
-        await ana.sees("This question has changed meanwhile: look at it again. Nothing is decided.")
+        await ana.sees("This question has changed: review it again. Nothing is decided.")
         assert "the role ops" in ana.flat
         await ana.presses("a", looks=False)
         assert entry.is_open and other.is_open
@@ -315,7 +315,7 @@ async def test_what_changed_below_a_sheet_has_to_be_looked_at_before_it_is_appro
         await ana.presses("l")
         ana.waiting.redraw(asked.changed_to(deadline=START + timedelta(hours=1), version=1), card_for)
         await ana.presses("s")
-        await ana.sees("The question has changed meanwhile: look at it again.")
+        await ana.sees("The question has changed: review it again.")
         assert entry.is_open
         await ana.presses("l", "s")
         assert outcome(entry) == ApprovalDecision(approved=True, by=ANA, remember=Remember.SESSION)
@@ -357,8 +357,8 @@ async def test_a_refused_answer_waits_for_whoever_is_busy_with_another_card() ->
 
 async def test_what_is_told_is_on_the_screen_at_once() -> None:
     async with reading(request()) as (ana, _):
-        assert ana.waiting.tell("1 of 2 have agreed so far; it waits: pay")
-        await ana.sees("1 of 2 have agreed so far; it waits: pay")
+        assert ana.waiting.tell("1 of 2 have agreed so far; it is still pending: pay")
+        await ana.sees("1 of 2 have agreed so far; it is still pending: pay")
 
 
 # --- several ---
@@ -549,7 +549,7 @@ async def test_calls_like_it_each_under_a_number() -> None:
         calm = "(no files known to hold secrets or settings, or to be run by tools)"
         assert f'with path any path inside "docs" {calm}, any content' in ana.flat
         await ana.presses("3")
-        await ana.sees("That is not on offer for this call.")
+        await ana.sees("That is not offered for this call.")
         await ana.presses("2")
         decision = outcome(entry)
         assert decision is not None and decision.approved and decision.by == ANA and decision.terms is not None
@@ -604,7 +604,9 @@ async def test_where_no_rule_can_be_made_it_says_why(why: str) -> None:
 
     async with reading(request(), draft_rules=drafts) as (ana, [entry]):
         await ana.presses("u")
-        await ana.sees("No rule can be made of write_file (request r-write_file). the policy of this project is locked")
+        await ana.sees(
+            "No rule can be made from write_file (request r-write_file). the policy of this project is locked"
+        )
         await ana.presses("escape")
         assert entry.is_open and "Looking for rules" not in ana.flat
 
@@ -625,10 +627,10 @@ async def test_while_rules_are_looked_for_nobody_gets_to_another_card() -> None:
 
     async with reading(request(), request("other"), draft_rules=drafts) as (ana, entries):
         await ana.presses("u")
-        await ana.sees("Looking for rules that could be made of write_file …")
+        await ana.sees("Looking for rules that could be made from write_file …")
         await ana.presses("tab", "a")
         found.set()
-        await ana.sees("No rule can be made of write_file (request r-write_file). it is a secret")
+        await ana.sees("No rule can be made from write_file (request r-write_file). it is a secret")
         await ana.presses("escape")
         await ana.sees("may write_file run?")
         assert "Looking for rules" not in ana.flat
@@ -658,7 +660,7 @@ async def test_what_cannot_be_remembered_is_not_offered() -> None:
         await ana.presses("l")
         assert "always" not in ana.screen
         await ana.presses("w")
-        await ana.sees("That is not on offer for this call.")
+        await ana.sees("That is not offered for this call.")
         assert entry.is_open
 
 

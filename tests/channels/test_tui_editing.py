@@ -60,7 +60,7 @@ async def test_what_is_no_object_of_arguments_is_refused() -> None:
             ('{\n  "a": 1\n}', "[1]", "the arguments have to be one object"),
             ("[1]", '{"a": 1, "a": 2}', "“a” is there twice"),
             ('{"a": 1, "a": 2}', '{"a": NaN}', "NaN is not a JSON number"),
-            ('{"a": NaN}', '{"a": 1}', "The arguments are what the model asked for."),
+            ('{"a": NaN}', '{"a": 1}', "The arguments are unchanged."),
         ):
             write(ana, old, new)
             await ana.presses("ctrl+s")
@@ -73,7 +73,7 @@ async def test_changes_are_not_lost_by_one_key() -> None:
         await ana.presses("e")
         write(ana, "hello", "bye")
         await ana.presses("escape")
-        await ana.sees("Your changes would be lost: Escape again leaves them.")
+        await ana.sees("Your changes will be lost: press Escape again to discard them.")
         await ana.presses("escape")
         await ana.sees("Nothing is decided.")
         assert entry.is_open
@@ -109,7 +109,7 @@ async def test_masked_secrets_are_not_shown_and_come_back() -> None:
     async with reading(asked, secrets=["declared-1"], size=(110, 40)) as (ana, [entry]):
         shown = ana.screen
         await ana.presses("e")
-        await ana.sees("A masked value stays what it is if you leave its")
+        await ana.sees("to keep its masked value")
         shown += ana.pilot.app.screen.query_one(TextArea).text
         write(ana, "old.example", "new.example")
         await ana.presses("ctrl+s")

@@ -82,7 +82,7 @@ def test_a_quorum_is_counted(desk: Desk, wording: Wording) -> None:
     assert said.code == 0
     assert said.out == wording(request=one)
     again = desk.run("approve", one, "--as", "Ana").out
-    assert again.replace("you had approved it already; ", "") == said.out != again
+    assert again.replace("you have already approved it; ", "") == said.out != again
     assert desk.run("approve", one, "--as", "ben", "--json").data == {
         "id": one,
         "ok": True,
@@ -356,7 +356,7 @@ def test_at_a_terminal_it_asks_back(desk: Desk, typed: str, answered: bool) -> N
     program = desk.sits_down("approve", one, "--remember", "1")
     program.expect_exact("This would be remembered:")
     program.expect_exact("always pay, exactly as in: pay(")
-    program.expect_exact("Is that meant? [y/N]: ")
+    program.expect_exact("Confirm? [y/N]: ")
     assert desk.request(one).state is State.PENDING
     program.sendline(typed)
     program.expect(pexpect.EOF)

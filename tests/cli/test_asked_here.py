@@ -62,7 +62,7 @@ def test_who_cannot_answer_is_told_so_with_the_way_out(shop: Desk, barred: str, 
         child.expect("your answer > ")
     child.send(LEAVES[leaves])
     child.expect("left undecided at the terminal")
-    assert "Then go on:" in rest_of(child)
+    assert "Resume:" in rest_of(child)
     assert child.exitstatus == 3 and not (shop.directory / "a.txt").exists()
 
 
@@ -74,7 +74,7 @@ def test_a_vote_is_called_a_vote_and_it_says_that_one_more_is_needed(shop: Desk)
     child.sendline("a")
     child.expect("you vote yes, once: ")
     told = rest_of(child)
-    assert "1 of 2 have agreed so far; it waits: " in told.partition("Waiting for")[0]
+    assert "1 of 2 have agreed so far; it is still pending: " in told.partition("Waiting for")[0]
 
 
 def test_time_that_runs_out_is_said_once_on_a_line_of_its_own(shop: Desk) -> None:

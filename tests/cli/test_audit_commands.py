@@ -173,7 +173,7 @@ def test_log_since_is_not_misled_by_clocks_that_disagree() -> None:
 
 @pytest.mark.parametrize("text", ["yesterday", "", "5x", "2026-13-01", "-1h"])
 def test_what_is_no_moment(text: str) -> None:
-    with pytest.raises(WrongUse, match=r"is no time\n.*2h"):
+    with pytest.raises(WrongUse, match=r"is not a time\n.*2h"):
         moment(text)
 
 
@@ -211,7 +211,7 @@ def test_log_of_one_request_or_run_by_the_beginning_of_its_id(wording: Wording) 
 def test_log_of_nothing() -> None:
     result = run("log")
     assert result.exit_code == 0
-    assert result.output.startswith("Nothing is on record.\n") and "which is not made yet" in result.output
+    assert result.output.startswith("The audit log is empty.\n") and "which does not exist yet" in result.output
     assert run("log", "--json").output == ""
     assert not Path("signoff.db").exists(), "who only looks leaves no file behind"
 
@@ -463,5 +463,5 @@ def test_progress_is_for_who_watches(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         os.close(watched)
     assert "10 events" in shown
-    assert b"10 events, none signed: they fit each other" in done.stdout
+    assert b"10 events, none signed: the hash chain is intact" in done.stdout
     assert start.run(command, capture_output=True, check=True).stderr == b""

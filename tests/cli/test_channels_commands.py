@@ -281,7 +281,7 @@ def test_one_process_at_a_time(desk: Desk) -> None:
     posted(desk, Route(Wall("terminal")), stays=True)
     said = desk.run("channels", "test", "terminal", "--wait", "1s")
     assert said.code == 2
-    assert "terminal is run already, by process " in said.err
+    assert "terminal is already run by process " in said.err
     assert "signoff channels test terminal --no-answer" in said.err
 
 
@@ -303,7 +303,7 @@ def test_whoever_sits_at_the_terminal_is_asked(desk: Desk) -> None:
     program.expect("you approve it once: pay")
     program.expect("your answer >")
     program.sendintr()
-    program.expect("Stopped. What waits stays where it stands")
+    program.expect("Stopped. Pending requests stay in the channel")
     program.expect(pexpect.EOF)
     program.close()
     assert program.exitstatus == 0
@@ -318,7 +318,7 @@ def test_whoever_sits_at_the_terminal_is_asked(desk: Desk) -> None:
 @pytest.mark.mission("H10")
 def test_h10_the_terminal_can_be_tried_too(desk: Desk) -> None:
     program = desk.sits_down("channels", "test", "terminal")
-    program.expect("nothing will run")
+    program.expect("nothing runs")
     program.expect("your answer >")
     program.send("d\r")
     program.expect("denied by ana")

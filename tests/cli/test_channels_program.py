@@ -157,8 +157,8 @@ async def test_h10_a_harmless_request_goes_there_and_back(
     service = project.service
     async with project.signoff("test", "discord") as program:
         message = await service.message(asked)
-        assert "nothing will run" in message.text
-        await program.line("waiting 2 min for anybody in `people`")
+        assert "nothing runs" in message.text
+        await program.line("waiting 2 min for anyone in `people`")
         await service.person("ana").press(message, button)
         assert await program.ended() == 0
     assert not [line for line in program.lines if line.startswith("failed")]
@@ -284,7 +284,7 @@ async def test_what_people_begin_there_goes_on_there(project: Project) -> None:
         await program.line("discord: 0 requests wait")
         await ana.say(service.channel, f"{service.bot.mention} note the eggs")
         message = await service.message(lambda one: "write_file" in one.text and "Approve" in one.text)
-        await program.line("talker begins for ana")
+        await program.line("talker starts for ana")
         assert not (project.directory / "notes" / "a.txt").exists()
         await ana.press(message, "Approve")
         answer = await service.message(about("The eggs are noted."))
@@ -340,7 +340,7 @@ async def test_one_runs_at_a_time_and_the_next_goes_on(project: Project) -> None
         assert f"channel 'discord' is run by process {program.process.pid} on" in second.text
         async with project.signoff("test", "discord") as test:
             assert await test.ended() == 2
-        assert f"discord is run already, by process {program.process.pid}" in test.text
+        assert f"discord is already run by process {program.process.pid}" in test.text
         program.process.send_signal(signal.SIGINT)
         assert await program.ended() == 0
     [first] = await opened(project, asks())
@@ -361,7 +361,7 @@ async def test_what_cannot_be_shown_is_told_with_its_request(project: Project, s
     async with project.signoff("run", "discord", "--no-resume") as program:
         [first] = await opened(project, asks())
         line = await program.line(f"discord: {first}  {said}")
-        assert line.endswith("; tried again, but somebody has to put it right first")
+        assert line.endswith("; retrying, but somebody has to fix it first")
         program.process.send_signal(signal.SIGTERM)
         assert await program.ended() == 0
     assert "Traceback" not in program.text
@@ -392,12 +392,12 @@ async def test_an_outage_and_its_end_are_told_once(project: Project) -> None:
         await program.line("discord: 0 requests wait")
         await service.down()
         [first] = await opened(project, asks())
-        await program.line("; tried again until it can be")
+        await program.line("; retrying until it works")
         await service.up()
         await program.line(f"{first}  asked")
         program.process.send_signal(signal.SIGTERM)
         assert await program.ended() == 0
-    assert len([line for line in program.lines if "; tried again until" in line]) == 1
+    assert len([line for line in program.lines if "; retrying until" in line]) == 1
     assert len([line for line in program.lines if line == "discord: works again"]) == 1
     assert "Traceback" not in program.text
 
@@ -440,7 +440,7 @@ async def test_h12_an_agent_in_python_is_started_by_a_mention(project: Project) 
         await ana.say(service.channel, f"{service.bot.mention} please deploy")
         message = await service.message(lambda one: "`deploy`" in one.text and "Approve" in one.text)
         assert "**By** `homar > deploy`" in message.text
-        await program.line("homar begins for ana")
+        await program.line("homar starts for ana")
         await ana.press(message, "Approve")
         answer = await service.message(about("Homar says: deployed 1.2"))
         assert answer.place is message.place and "**homar** answered" in answer.text

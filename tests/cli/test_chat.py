@@ -91,7 +91,7 @@ def test_a_turn_that_fails_ends_a_piped_chat(shop: Desk, wording: Wording) -> No
 
 def sits_down(shop: Desk) -> pexpect.spawn[str]:
     child = shop.sits_down(*CHAT)
-    child.expect("Talking to talker")
+    child.expect("Chatting with talker")
     child.expect("you >")
     child.sendline("hi")
     child.expect("Hello. What shall I note")
@@ -141,7 +141,7 @@ def test_ctrl_c_stops_a_turn_and_the_chat_goes_on(shop: Desk) -> None:
         child.sendline("wait")
         child.expect("the tool waits")
         child.sendcontrol("c")
-        child.expect("this turn is stopped, and the chat goes on without it.")
+        child.expect("this turn was stopped; the chat continues without it.")
     child.expect("you >")
     child.sendline("/quit")
     child.expect(pexpect.EOF)
@@ -234,7 +234,7 @@ def test_a_turn_can_follow_one_that_only_the_store_knows(shop: Desk) -> None:
 
 def test_nothing_follows_a_run_whose_conversation_is_not_kept(shop: Desk) -> None:
     run = shop.begin("runabc2345", agent="worker:talker", prompt="hi")
-    with pytest.raises(WrongUse, match=f"run {run} is not done, or what was said in it is not kept"):
+    with pytest.raises(WrongUse, match=f"run {run} is not done, or its conversation was not saved"):
         follows(shop, run, "and?")
 
 
@@ -245,7 +245,7 @@ def test_the_last_run_that_is_done_is_gone_on_with(shop: Desk) -> None:
     assert shop.run("run", "talker", "hi", "--model", "script:talk.yaml").code == 0
     said = shop.run(*GO_ON, "note the eggs")
     assert (said.code, said.out) == (0, "wrote 4 bytes to a.txt\n"), said.err
-    assert f"Going on after run {kept(shop)[0].id}: hi" in said.err
+    assert f"Continuing after run {kept(shop)[0].id}: hi" in said.err
     shop.types("and now?\n")
     assert shop.run(*GO_ON, "--chat").out == "That was the third.\n"
     assert [one.setup.after for one in kept(shop)] == ["", kept(shop)[0].id, kept(shop)[1].id]
@@ -274,7 +274,7 @@ def test_a_script_that_runs_out_ends_the_turn_and_not_the_chat(shop: Desk) -> No
     child.expect("It is all said")
     child.expect("you >")
     child.sendline("/foo")
-    child.expect("there is no command /foo, and nothing was sent to the model")
+    child.expect("unknown command /foo; nothing was sent to the model")
     child.expect("you >")
     child.sendline("/new")
     child.expect("you >")
@@ -317,7 +317,7 @@ def test_a_run_is_stopped_at_its_question_and_resumed(shop: Desk) -> None:
     child.expect("your answer > ")
     child.sendline("q")
     child.expect("left undecided at the terminal")
-    child.expect(r"Then go on:  signoff resume (\w+)")
+    child.expect(r"Resume:  signoff resume (\w+)")
     run = str(child.match[1]) if isinstance(child.match, re.Match) else ""
     child.expect(pexpect.EOF)
     child.wait()

@@ -21,9 +21,9 @@ def test_a_question_waits_for_its_answer_and_the_request_for_its_decision(desk: 
     assert asked.out.startswith("asked back  ")
     [row] = desk.run("inbox", "--json").data["requests"]
     assert row["questions"] == 1
-    assert "1 question asked back, not answered" in desk.run("inbox").out
+    assert "1 question not answered" in desk.run("inbox").out
     shown = desk.run("show", one)
-    assert "what was said about it" in shown.out
+    assert "comments" in shown.out
     assert "ana asks back" in shown.out and "Which invoice?" in shown.out and "not answered yet" in shown.out
     assert f"signoff reply {one} TEXT" in shown.out
 
@@ -114,7 +114,7 @@ def test_what_a_model_says_is_quoted_as_its_claim(desk: Desk) -> None:
         (("comment", "ID", "x" * (LONGEST + 1)), "a comment has at most 4,000 characters, and this one has 4,001"),
         (("reply", "ID", "yes"), "request ID has no question that waits for an answer"),
         (("reply", "ID", "yes", "--to", "zzz"), "request ID has no question 'zzz'"),
-        (("comment", "nope", "hm"), "no request has the id 'nope'"),
+        (("comment", "nope", "hm"), "no request has the ID 'nope'"),
     ],
 )
 def test_what_cannot_be_said(desk: Desk, arguments: tuple[str, ...], problem: str) -> None:
@@ -140,7 +140,7 @@ def test_nothing_is_asked_back_about_what_is_settled(desk: Desk) -> None:
     desk.decide(one, approved=False)
     said = desk.run("ask-back", one, "Why?")
     assert said.code == 1
-    assert f"request {one} is denied: nothing can be asked back any longer" in said.err
+    assert f"request {one} is denied: no more questions can be asked" in said.err
 
 
 def test_there_is_an_end_to_what_is_said(desk: Desk) -> None:
@@ -152,7 +152,7 @@ def test_there_is_an_end_to_what_is_said(desk: Desk) -> None:
 
     desk.do(say)  # type: ignore[arg-type]
     said = desk.run("comment", one, "one more")
-    assert said.code == 1 and f"has {MOST} comments already" in said.err
+    assert said.code == 1 and f"has {MOST} comments, which is the limit" in said.err
 
 
 # --- the agent answers ---

@@ -30,7 +30,7 @@ def test_commands(desk: Desk) -> None:
     before = set(sys.modules)
     offered = completed(desk, "signoff ")
     assert set(offered) == set(COMMANDS)
-    assert offered["inbox"] == "What waits for a person."
+    assert offered["inbox"] == "List pending requests."
     assert not {"pydantic_ai", "signoff.cli.run_command"} & (set(sys.modules) - before)
     assert set(completed(desk, "signoff un")) == {"unhalt"}
     assert "--remember" in completed(desk, "signoff approve --re")

@@ -119,4 +119,4 @@ def test_everything_on_postgres(desk: Desk, postgres_url: str, wording: Wording)
     assert desk.run("deny", one).code == 1
     assert desk.run("halt").code == 0
     assert desk.run("db", "check").code == 0
-    assert desk.run("db", "upgrade").out.endswith(" was up to date already.\n")
+    assert desk.run("db", "upgrade").out.endswith(" is already up to date.\n")

@@ -35,7 +35,7 @@ def test_the_directory_holds_exactly_what_was_approved(tmp_path: Path) -> None:
     assert done.stderr.count("your answer >") == 4
     ran, _, rest = done.stdout.partition("What did not")
     assert "not asked again: an earlier answer was remembered always" in ran
-    assert "asked, as no rule allows it; approved by --answers (script), with other arguments" in ran
+    assert "asked, because no rule allows it; approved by --answers (script), with other arguments" in ran
     assert "denied by policy: secrets stay where they are" in rest
     assert "delete_file" in rest
 

@@ -321,7 +321,7 @@ def test_a_worker_whose_file_is_wrong_is_told_and_the_others_are_looked_at(shop:
     assert [one["name"] for one in found["workers"]] == ["broken", "clerk", "picky"]
     assert len(found["workers"][1]["tools"]) == 7
     assert "workers/broken.yaml:2" in finding(shop, "broken-worker")["place"]
-    assert "picky asks needs the role `boss`" in finding(shop, "role-nobody-holds")["what"]
+    assert "every request of picky needs the role `boss`" in finding(shop, "role-nobody-holds")["what"]
     assert "cannot be started; see below" in shop.run("doctor").out
     write(shop, "policy: [{deny: delete_fil}]\n")
     unsure = finding(shop, "unknown-tool")
@@ -449,7 +449,7 @@ def remembered(desk: Desk, tool: str = "write_file", **terms: Any) -> str:
 def test_grants_that_sleep_and_grants_that_speak(shop: Desk) -> None:
     remembered(shop)
     found = examined(shop)
-    assert "takes other arguments than it did" in found["findings"][0]["what"]
+    assert "parameters have changed" in found["findings"][0]["what"]
     assert found["findings"][0]["severity"] == "note"
     assert "signoff grants revoke" in found["findings"][0]["fix"]
     assert found["remembered"] == []
@@ -457,7 +457,7 @@ def test_grants_that_sleep_and_grants_that_speak(shop: Desk) -> None:
     found = examined(shop)
     assert found["findings"] == []
     assert [one["tool"] for one in found["remembered"]] == ["write_file"]
-    assert "Answers that are remembered" in shop.run("doctor").out
+    assert "Remembered answers that" in shop.run("doctor").out
     give(shop, tool="gone")
     assert "no worker has its tool" in finding(shop, "grant-asleep")["what"]
     give(shop, tool="write_file", toolset="other")
@@ -492,7 +492,7 @@ def test_the_kill_switch_and_a_record_that_was_changed(shop: Desk) -> None:
     found = finding(shop, "halted")
     assert found["severity"] == "warning"
     assert "halted by ana" in found["what"]
-    assert re.search(r"schema version \d+, a record of 1 event, verified", examined(shop)["store"]["state"])
+    assert re.search(r"schema version \d+, an audit log of 1 event, verified", examined(shop)["store"]["state"])
     shop.run("unhalt")
     with sqlite3.connect(shop.file) as connection:
         connection.execute("update events set kind = 'ran' where seq = 1")
@@ -506,7 +506,7 @@ def test_a_long_record_is_verified_at_its_end(shop: Desk, monkeypatch: pytest.Mo
     monkeypatch.setattr("signoff.cli.doctor_store.VERIFIED_WHOLE", 1)
     shop.run("halt")
     shop.run("unhalt")
-    assert "a record of 2 events, its end verified" in examined(shop)["store"]["state"]
+    assert "an audit log of 2 events, its end verified" in examined(shop)["store"]["state"]
     with sqlite3.connect(shop.file) as connection:
         connection.execute("update events set kind = 'ran' where seq = 2")
     connection.close()
@@ -561,7 +561,7 @@ def test_a_store_on_a_server(shop: Desk, postgres_url: str) -> None:
     assert shop.run("db", "upgrade", "--store", postgres_url).code == 0
     found = examined(shop, "--store", postgres_url)
     assert found["findings"] == []
-    assert re.fullmatch(r"schema version \d+, an empty record", found["store"]["state"])
+    assert re.fullmatch(r"schema version \d+, an empty audit log", found["store"]["state"])
     shop.run("halt", "--store", postgres_url)
     assert finding(shop, "halted", "--store", postgres_url)
     nowhere = "postgresql://ana:hunter2@127.0.0.1:1/none"
@@ -641,4 +641,4 @@ def test_a_worker_without_a_model_is_told(desk: Desk) -> None:
     (desk.directory / "workers").mkdir()
     (desk.directory / "workers" / "triage.yaml").write_text("instructions: Sort.\n")
     [found] = [one for one in desk.run("doctor", "--json").data["findings"] if one["check"] == "model"]
-    assert (found["severity"], found["what"]) == ("note", "nobody names a model for triage")
+    assert (found["severity"], found["what"]) == ("note", "no model is set for triage")

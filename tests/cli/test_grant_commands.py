@@ -54,15 +54,15 @@ def test_explain_says_how_much_is_used_and_why_it_sleeps(desk: Desk) -> None:
     assert spend(desk, 120) is not None
     out = desk.run("grants", "explain", one[:6]).out
     assert "used      1 of 2 uses, amount 120 of 300 spent\n" in out
-    assert "now       it speaks\n" in out
-    assert "seen only when a call comes" in out
+    assert "now       active\n" in out
+    assert "signoff notices that at the next call" in out
     assert 'from      pay(to="ana", amount=250, currency="EUR")\n' in out
     assert "note      fine\n" in out
-    assert spend(desk, 200) is None, "beyond its budget"
+    assert spend(desk, 200) is None, "exceed its budget"
     assert spend(desk, 100) is not None
     out = desk.run("grants", "explain", one).out
-    assert "now       asleep: used 2 times, which is all of them\n" in out
-    assert listed(desk)[0]["asleep"] == "used 2 times, which is all of them"
+    assert "now       inactive: used 2 times, its limit\n" in out
+    assert listed(desk)[0]["asleep"] == "used 2 times, its limit"
 
 
 def test_a_grant_that_has_ended(desk: Desk) -> None:
@@ -77,8 +77,8 @@ def test_a_grant_that_has_ended(desk: Desk) -> None:
 
     desk.clock = FakeClock(datetime.now(UTC))
     desk.do(age)
-    assert "asleep: ended at " in desk.run("grants", "explain", one).out
-    assert "asleep: ended at " in desk.run("grants", "list").out
+    assert "inactive: ended at " in desk.run("grants", "explain", one).out
+    assert "inactive: ended at " in desk.run("grants", "list").out
 
 
 def test_revoke(desk: Desk, wording: Wording) -> None:
@@ -90,7 +90,7 @@ def test_revoke(desk: Desk, wording: Wording) -> None:
     assert spend(desk, 250) is None
     assert listed(desk) == []
     assert [grant["revoked_by"] for grant in listed(desk, "--all")] == ["ben", "ben"]
-    assert "asleep: revoked by ben" in desk.run("grants", "list", "--all").out
+    assert "inactive: revoked by ben" in desk.run("grants", "list", "--all").out
     again = desk.run("grants", "revoke", one)
     assert again.code == 0
     assert again.out == wording(grant=(one, two), time=MOMENT)
@@ -115,10 +115,10 @@ def test_a_grant_of_a_role_sleeps_once_whoever_gave_it_has_the_role_no_longer(de
     [one] = desk.open(asks(needs=Requirement(role="ops")))
     assert desk.run("approve", one, "--yes", "--remember", "exact").code == 0
     [grant] = [row["id"] for row in listed(desk)]
-    assert "now       it speaks\n" in desk.run("grants", "explain", grant).out
+    assert "now       active\n" in desk.run("grants", "explain", grant).out
     file = desk.directory / "signoff.yaml"
     file.write_text(file.read_text().replace("ana: {roles: [ops, dev]}", "ana: {roles: [dev]}"))
     why = "ana does not have the role ops now"
-    assert f"now       asleep: {why}\n" in desk.run("grants", "explain", grant).out
-    assert f"asleep: {why}" in desk.run("grants", "list").out
+    assert f"now       inactive: {why}\n" in desk.run("grants", "explain", grant).out
+    assert f"inactive: {why}" in desk.run("grants", "list").out
     assert [row["asleep"] for row in listed(desk)] == [why]

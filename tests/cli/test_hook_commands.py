@@ -72,8 +72,8 @@ def test_status_says_what_keeps_it_from_working(desk: Desk, home: Path) -> None:
         "bypassPermissions",
         "there is no hook for PostToolUse:",
         "does not end with `|| exit 2`",
-        "a hook that is cut off lets the call run",
-        "another hook answers PreToolUse",
+        "a hook that times out lets the call run",
+        "another hook also handles PreToolUse",
     ):
         assert problem in said.out, problem
     data = json.loads(desk.run("hook", "status", "--json").out)

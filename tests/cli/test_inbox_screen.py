@@ -40,7 +40,7 @@ def test_an_approval_that_is_not_enough_says_how_many_agreed(desk: Desk) -> None
     screen = desk.sits_down("inbox", "--tui", "--as", "ana")
     screen.expect_exact("may pay run?")
     presses_until(screen, "a", "you vote yes, once")
-    screen.expect_exact("1 of 2 have agreed so far; it waits: ")
+    screen.expect_exact("1 of 2 have agreed so far; it is still pending: ")
     screen.expect(pexpect.EOF)
     assert desk.request(first).state is State.PENDING
 

@@ -12,7 +12,7 @@ from tests.cli.desk import Desk, Said
 PROJECT = "people:\n  ana: {roles: [ops]}\npolicy:\n  - {ask: write_file, by: ops}\n  - {ask: '*'}\n"
 CALL = '{tool: write_file, args: {path: out.txt, content: "x"}}'
 WRITES = f"- calls: [{CALL}]\n- calls: [{CALL}]\n- say: done\n"
-MODE = "what anybody may approve runs unasked (--mode auto_approve)"
+MODE = "calls that anybody may approve run without a question (--mode auto_approve)"
 OTHER = "another policy than the project's: loose.yaml (--policy)"
 
 pytestmark = pytest.mark.mission("C9")
@@ -157,13 +157,13 @@ def test_c9_doctor_says_who_can_loosen(shop: Desk) -> None:
 
     both = ["--mode auto_approve", "--policy FILE"]
     assert looked() == (
-        "whoever starts a run, with --mode auto_approve or --policy FILE; the run says so. "
-        "`locked: true` in signoff.yaml refuses both",
+        "anyone who starts a run, with --mode auto_approve or --policy FILE; the run says so. "
+        "`locked: true` in signoff.yaml prevents both",
         {"locked": None, "flags": both},
     )
     Path("signoff.yaml").write_text(PROJECT + "locked: true\n")
     text, data = looked()
-    assert text.startswith("nobody who starts a run: the policy is locked (signoff.yaml:6:")
+    assert text.startswith("nobody: the policy is locked (signoff.yaml:6:")
     assert data["flags"] == [] and data["locked"].startswith("signoff.yaml:6:")
     Path("signoff.yaml").unlink()
     assert looked()[1] == {"locked": None, "flags": both[:1]}

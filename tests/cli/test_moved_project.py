@@ -61,7 +61,7 @@ def test_a_renamed_project_finds_its_questions_again_and_says_so_once(shop: Shop
     new = old.rename(shop.above / "new")
     out, err = shop.type(new, "inbox")
     assert request in out
-    assert err == f"signoff: {new} was at {old} until now; its runs, grants and record were found again\n"
+    assert err == f"signoff: {new} was at {old} until now; its runs, grants and audit log were found again\n"
     assert shop.type(new, "inbox")[1] == "", "said once"
     assert shop.type(new, "audit", "verify")[0].splitlines()[-1] == f"project {new}, its own store"
 
@@ -84,8 +84,8 @@ def test_a_copy_has_a_store_of_its_own_and_says_whose_it_is(shop: Shop) -> None:
     copy = Path(shutil.copytree(first, shop.above / "copy"))
     out, _ = shop.type(copy, "inbox")
     assert out == (
-        "Nothing waits for a person.\n"
-        f"project {copy}, its own store, which is not made yet; {first} has the same id and another store\n"
+        "No pending requests.\n"
+        f"project {copy}, its own store, which does not exist yet; {first} has the same id and another store\n"
     )
     shop.ask(copy)
     assert shop.waiting(first) == [request], "nobody took it away"
@@ -131,7 +131,7 @@ def test_a_new_project_in_the_old_place_starts_with_nothing(shop: Shop) -> None:
     (new / ".signoff").mkdir()
     (new / ".signoff" / "project").write_text(f"{'0' * 32}\n")
     out, _ = shop.type(new, "inbox")
-    assert "Nothing waits for a person." in out
+    assert "No pending requests." in out
     assert "a project with another id was here before" in out
     shop.ask(new)
     assert shop.waiting(kept) == [request]
@@ -253,7 +253,7 @@ def test_a_project_with_another_id_than_before_says_that_its_record_is_another_o
     [first] = [one["store"] for one in shop.stores(project)["stores"]]
     (project / ".signoff" / "project").write_text(f"{'0' * 32}\n")
     _, err = shop.type(project, "run", "clerk", "go", "--model", "script:script.yaml", "--suspend", code=3)
-    assert "carries another id than the project that was here before" in err
+    assert "has a different ID from the project that was here before" in err
     assert os.path.dirname(first.removeprefix("sqlite:")) in err
     assert "another id" not in shop.type(project, "inbox")[1], "said until it has a store"
 

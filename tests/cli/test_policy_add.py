@@ -208,7 +208,7 @@ def test_a_rule_is_made_at_the_question_and_the_next_run_goes_by_it(desk: Desk) 
     child.sendline("2")
     child.expect("write this")
     child.sendline("y")
-    child.expect("Written. New runs go by it")
+    child.expect("Written. New runs use it")
     child.expect("your answer > ")
     assert not (desk.directory / "a.txt").exists(), "the call itself is not decided by that"
     child.sendline("q")

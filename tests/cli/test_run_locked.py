@@ -89,10 +89,10 @@ def test_c9_the_users_own_rules_let_nothing_more_run(shop: Desk) -> None:
         (False, ["user/rule-1"]),
     ]
     shown = shop.run("policy", "show").out
-    assert "(these do not count: the project is locked, and they would let more run)" in shown
+    assert "(these are ignored: the project is locked, and they would loosen it)" in shown
     found = shop.run("doctor", "--json").data
     [note] = [one for one in found["findings"] if one["check"] == "locked"]
-    assert note["what"].startswith("user/rule-1 does not count here")
+    assert note["what"].startswith("user/rule-1 is ignored here")
     [tool] = [one for one in found["workers"][0]["tools"] if one["tool"] == "write_file"]
     assert tool["effect"] == "ask"
     Path("signoff.yaml").write_text(PROJECT)
@@ -127,7 +127,7 @@ def test_c9_a_worker_by_its_path_is_under_its_own_project(shop: Desk) -> None:
     begun = run(shop, "../project/workers/writer.yaml", "--suspend")
     assert begun.code == 3, begun.err
     commands = {line.partition(":")[0]: line.partition("signoff ")[2] for line in begun.err.splitlines()}
-    approve, resume = commands["Then answer"].partition(", or ")[0], commands["Then go on"]
+    approve, resume = commands["Answer:"].partition(", or ")[0], commands["Resume:"]
     assert shop.run(*approve.split()).code == 0
     assert not written(shop)
     went_on = shop.run(*resume.split())

@@ -256,7 +256,7 @@ def test_c9_locking_reaches_runs_that_were_begun_before(shop: Desk) -> None:
 
 def test_json_streams_events_and_ends_with_the_answer(shop: Desk) -> None:
     rows = writes(shop, "--mode", "auto_approve", "--json").rows
-    loosened = ["what anybody may approve runs unasked (--mode auto_approve)"]
+    loosened = ["calls that anybody may approve run without a question (--mode auto_approve)"]
     assert rows[0] == {"event": "started", "agent": "worker:writer", "run": rows[-1]["run"], "loosened": loosened}
     assert [row["event"] for row in rows[1:-1]] == ["allowed", "ran", "auto_approved", "ran"]
     assert rows[1]["worker"] == ["writer"]
@@ -329,7 +329,7 @@ def test_how_to_answer_all_that_a_run_waits_for(shop: Desk, number: int, wording
     assert len(ids) == number
     look, answer, resume = said.err.splitlines()[-3:]
     assert "\n".join((look, answer)) == wording(request=ids)
-    assert resume.startswith("Then go on:  signoff resume ")
+    assert resume.startswith("Resume:  signoff resume ")
     named = ids if number == 1 else ["ID"]
     assert look.split()[:5] == ["Look", "first:", "signoff", "show", *named], "first of all somebody looks"
     assert answer.count(named[0]) == 2 and not any(one in answer for one in ids[1:]), "nothing answers several unseen"
@@ -430,7 +430,7 @@ def test_a_run_that_waits_for_what_is_done_elsewhere_is_not_over(shop: Desk) -> 
     run = ("run", "faxer", "Fax it", "--suspend", "--model", f"script:{shop.directory / 'faxes.yaml'}")
     said = shop.run(*run)
     assert said.code == 3 and not said.out, said
-    assert "Waiting for what is done elsewhere: send_fax." in said.err
+    assert "Waiting for external results: send_fax." in said.err
     told = json.loads(shop.run(*run, "--json").out.splitlines()[-1])
     assert (told["waiting"], told["elsewhere"]) == ([], ["send_fax"])
 

@@ -28,7 +28,7 @@ def test_of_a_long_argument_the_ends_are_shown_and_how_much_is_between(desk: Des
     assert "kB)" in left
     assert "the end" in said.out
     flat = " ".join(said.out.replace("│ ↳", "").split())
-    assert f"`signoff show {one} --whole` prints everything, `--arg NAME` one argument alone" in flat
+    assert f"`signoff show {one} --whole` prints everything, `--arg NAME` only one argument" in flat
 
 
 def test_whole_shows_every_line(desk: Desk) -> None:

@@ -67,11 +67,11 @@ def test_a_run_that_was_denied_once_waits_for_its_next_question(tmp_path: Path) 
     shop.does(3, "resume", shop.run, "--suspend")
     stands = shop.stands()
     assert (stands["state"], stands["answered"], len(stands["waiting"])) == ("waiting", [], 1)
-    assert "questions are settled" not in shop.does(0, "runs")
+    assert "requests are settled" not in shop.does(0, "runs")
 
     before = shop.events()
     for _ in range(2):
-        assert "No run can go on now" in shop.does(0, "resume", "--all")
+        assert "No run is ready to resume" in shop.does(0, "resume", "--all")
     assert shop.events() == before, "nothing is written where nothing is done"
     [second] = shop.waiting()
     shop.does(0, "approve", second)
@@ -84,10 +84,10 @@ def test_of_two_at_once_the_first_answer_is_gone_on_with_once(tmp_path: Path, fi
     shop = Shop(tmp_path, TWO_AT_ONCE)
     one, other = shop.waiting()
     shop.does(0, first, one)
-    assert f"its other questions are settled: signoff resume {shop.run}" in shop.does(0, "runs")
+    assert f"its other requests are settled: signoff resume {shop.run}" in shop.does(0, "runs")
     shop.does(3, "resume", shop.run, "--suspend")
     before = shop.events()
-    assert "No run can go on now" in shop.does(0, "resume", "--all")
+    assert "No run is ready to resume" in shop.does(0, "resume", "--all")
     assert (shop.stands()["state"], shop.events()) == ("waiting", before)
     shop.does(0, "approve", other)
     assert shop.stands()["state"] == "ready"
@@ -98,7 +98,7 @@ def test_a_run_that_is_halted_before_it_begins_says_so(tmp_path: Path) -> None:
     shop = Shop(tmp_path, ONE_BY_ONE)
     shop.does(0, "halt")
     told = shop.does(3, "run", "shop:agent", "go", "--model", "script:turns.yaml", "--suspend")
-    assert told.endswith("lets things run again\n  No run was begun.\n")
+    assert told.endswith("lifts the halt\n  No run was started.\n")
 
 
 PROGRAM = """
@@ -128,10 +128,10 @@ def test_a_run_of_a_program_is_not_said_to_go_on_by_a_command_that_cannot_do_it(
         return done.stdout + done.stderr
 
     [request] = json.loads(does("inbox", "--json"))["requests"]
-    advice = f"the program that began it calls signoff.resume(agent, '{request['run']}')"
-    assert f"Its run can go on: {advice}" in does("approve", request["id"])
-    assert f"its questions are settled: {advice}" in does("runs")
+    advice = f"the program that started it has to call signoff.resume(agent, '{request['run']}')"
+    assert f"Its run can be resumed: {advice}" in does("approve", request["id"])
+    assert f"its requests are settled: {advice}" in does("runs")
     told = does("resume", "--all")
-    assert "No run can go on now." in told
-    assert "1 run is ready, begun by a program: only that can resume it" in told
+    assert "No run is ready to resume." in told
+    assert "1 run is ready, started by a program: only that program can resume it" in told
     assert "signoff resume" not in does("runs")

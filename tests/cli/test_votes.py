@@ -51,10 +51,10 @@ def test_whoever_approves_twice_is_told_so_and_every_screen_says_the_same(desk: 
     first, second = (desk.run("approve", one, "--as", "ana").out for _ in range(2))
     assert "already" not in first
     assert "; 1 of 2 (ana), and it needs 2 people with the role ops, but not the requester" in first
-    assert "; you had approved it already; 1 of 2 (ana), and it needs" in second
+    assert "; you have already approved it; 1 of 2 (ana), and it needs" in second
     said = "needs 2 people with the role ops, but not the requester; the role dev may deny, too; 1 of 2 (ana)"
     shown = " ".join(desk.run("show", one).out.translate(FRAME).split())
-    assert f"{said}; you approved it already" in shown, "it is ana who looks"
+    assert f"{said}; you have already approved it" in shown, "it is ana who looks"
     assert shown.count(said) == 1 and "asks " not in shown.partition("waits for an answer")[2], "it is said once"
     assert said in " ".join(desk.run("inbox").out.split())
 

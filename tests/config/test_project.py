@@ -142,7 +142,11 @@ def test_the_nearest_file_upwards(here: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     ("kind", "says"),
-    [("directory", "this is a directory"), ("pipe", "this is no regular file"), ("link", "this link leads nowhere")],
+    [
+        ("directory", "this is a directory"),
+        ("pipe", "this is no regular file"),
+        ("link", "this symbolic link is broken"),
+    ],
 )
 def test_one_above_never_decides_in_the_place_of_what_is_no_file(here: Path, kind: str, says: str) -> None:
     (here / "signoff.yaml").write_text("policy: [{allow: '*'}]")
@@ -235,7 +239,7 @@ def test_c9_where_the_project_is_locked_the_users_own_rules_only_tighten(here: P
     assert [rule.id for rule in settings.unheard] == ["user/rule-1", "user/rule-3"]
     told = [problem.what for problem in settings.warnings if problem.kind == "locked"]
     assert [what.partition(":")[0] for what in told] == [
-        "user/rule-1 does not count here",
+        "user/rule-1 is ignored here",
         "user/rule-3 denies when nobody answers in time",
     ]
     assert settings.user.revision != free.layers[0].revision, "an approval under other rules is none under these"
@@ -270,7 +274,7 @@ def test_a_users_own_file_that_leads_nowhere(here: Path) -> None:
     file = own_rules("policy: []")
     file.unlink()
     file.symlink_to(here / "gone.yaml")
-    with pytest.raises(WrongFile, match="this link leads nowhere"):
+    with pytest.raises(WrongFile, match="this symbolic link is broken"):
         load_settings("signoff.yaml")
 
 
@@ -303,7 +307,7 @@ def test_what_is_odd_in_a_toolsets_rules_is_told_once(here: Path) -> None:
         ("toolsets: {a: {use: sql, labels: {'[': money}}}", ':1:35: toolsets.a.labels["["]', "bad pattern", ""),
         ("toolsets: {a: {use: sql, labels: {x: []}}}", ":1:38: toolsets.a.labels.x", "the list is empty", ""),
         ("toolsets: {a: {extends: [b]}}", ":1:25: toolsets.a.extends", "the name of a toolset, not a list", ""),
-        ("toolsets: {a: {extends: a}}", ":1:25: toolsets.a.extends", "in a circle: a > a", ""),
+        ("toolsets: {a: {extends: a}}", ":1:25: toolsets.a.extends", "a cycle: a > a", ""),
         ("policy: []\ndefaults: {toolset: {confg: {}}}", ":2:22: defaults.toolset.confg", "unknown key", "`config`"),
         ("policy: []\ndefaults: {worker: {limits: {requests: no}}}", ":2:40:", "for some YAML readers", ""),
         ("policy: []\ndefaults: {worker: {polcy: []}}", ":2:21: defaults.worker.polcy", "unknown key", "`policy`"),

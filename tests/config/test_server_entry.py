@@ -58,9 +58,9 @@ def test_the_secret_is_looked_up_when_it_is_needed(tmp_path: Path, monkeypatch: 
         ("{trusted_proxy: proxy.example.com}", "this is no address of a proxy"),
         ("{trusted_proxy: 10.0.0.1/24}", "this is no address of a proxy"),
         ("{session: forever}", "a duration"),
-        ("{oidc: {issuer: https://a.example.com, client_id: x}}", "send people back to"),
-        ("{url: https://a.example.com, oidc: {client_id: x}}", "which provider"),
-        ("{url: https://a.example.com, oidc: {issuer: https://a.example.com}}", "calls this server"),
+        ("{oidc: {issuer: https://a.example.com, client_id: x}}", "redirect people to"),
+        ("{url: https://a.example.com, oidc: {client_id: x}}", "`issuer` is missing"),
+        ("{url: https://a.example.com, oidc: {issuer: https://a.example.com}}", "`client_id` is missing"),
         ("{url: https://a.example.com, oidc: {issuer: http://a.example.com, client_id: x}}", "only https"),
         ("{url: https://a.example.com, oidc: {issuer: a.example.com, client_id: x}}", "the provider cannot be"),
         ("{ulr: https://a.example.com}", "unknown key"),
@@ -75,7 +75,7 @@ def test_mistakes(tmp_path: Path, server: str, told: str) -> None:
 
 def test_a_secret_in_the_file_is_refused_and_not_repeated(tmp_path: Path) -> None:
     oidc = "{issuer: https://a.example.com, client_id: x, client_secret: hunter2}"
-    with pytest.raises(WrongFile, match="this is no variable") as wrong:
+    with pytest.raises(WrongFile, match="this is not a variable") as wrong:
         read(tmp_path, f"{{url: https://a.example.com, oidc: {oidc}}}")
     assert "hunter2" not in str(wrong.value)
 

@@ -48,7 +48,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.mission("P5")
 def test_p5_a_text_is_filled(text: str, value: str | None, secrets: tuple[str, ...]) -> None:
     if value is None:
-        with pytest.raises(WrongFile, match="this is no variable"):
+        with pytest.raises(WrongFile, match="this is not a variable"):
             filled(text, spot(text))
         return
     done = filled(text, spot(text))
@@ -67,7 +67,7 @@ def test_p5_every_text_in_a_value_is_filled_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("text", ["${}", "${1A}", "${A B}", "${A-b}", "${A", "${A:b}", "${A${B}}"])
 def test_what_is_no_variable_is_refused(text: str) -> None:
-    with pytest.raises(WrongFile, match=r"this is no variable\n  write \$\{NAME\}"):
+    with pytest.raises(WrongFile, match=r"this is not a variable\n  write \$\{NAME\}"):
         filled(text, spot(text))
 
 

@@ -324,7 +324,7 @@ def test_a_circle_is_found_wherever_it_is_reached(project: Project) -> None:
     project.write("workers/d.yaml", "delegates: [e]\n")
     project.write("workers/e.yaml", "delegates: [c]\n")
     for name in "acde":
-        with pytest.raises(WrongFile, match=r"in a circle: (\w) > \w > \w > \1"):
+        with pytest.raises(WrongFile, match=r"a cycle: (\w) > \w > \w > \1"):
             load_worker(project.settings, name)
 
 
@@ -342,7 +342,7 @@ def test_a_new_worker_is_read_before_it_is_a_file(project: Project) -> None:
     assert worker_names(settings) == ["base"]
     with pytest.raises(WrongFile, match=r"workers/new.md:2:1: tool: unknown key"):
         parse_worker("---\ntool: x\n---\nHi.", "workers/new.md", settings)
-    with pytest.raises(WrongFile, match="circle: new > new"):
+    with pytest.raises(WrongFile, match="cycle: new > new"):
         parse_worker("delegates: new\n", "workers/new.yaml", settings)
     with pytest.raises(WrongFile, match="bad name"):
         parse_worker("model: x\n", "workers/n w.yaml", settings)
@@ -356,7 +356,7 @@ def test_attachments_stay_in_the_project(project: Project, tmp_path_factory: pyt
     (project.directory / "workers" / "link").symlink_to(outside)
     for name in (str(outside), "~/key.pem", "link", "../../x"):
         project.write("workers/a.yaml", f"attachments: [{name}]\n")
-        with pytest.raises(WrongFile, match="leads out of the project"):
+        with pytest.raises(WrongFile, match="is outside the project"):
             load_worker(project.settings, "a")
     project.write("workers/a.yaml", f"attachments: [{project.directory}/notes.txt]\n")
     assert load_worker(project.settings, "a").attachments == (f"{project.directory}/notes.txt",)

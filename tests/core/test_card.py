@@ -110,7 +110,7 @@ def test_what_was_said_about_other_arguments_is_left_out_and_that_is_said(said: 
     asked = request(metadata=said)
     edited = card_for(asked.changed_to(decision=approved))
     assert edited.preview is None and edited.title == 'write_file(path="other.txt")'
-    assert edited.note == "the arguments were edited; what the tool said about the call as it was asked is left out"
+    assert edited.note == "the arguments were edited; the tool's description of the original call is left out"
     assert card_for(asked.changed_to(decision=ApprovalDecision(approved=True))) == card_for(asked)
     plain = request(decision=approved, summary='write_file(path="notes.txt", content="hello")')
     assert card_for(plain).note == "", "nothing was said"
@@ -292,7 +292,7 @@ def test_who_has_agreed_is_said_where_some_may_not_answer_and_told_to_whoever_di
     voted = dataclasses.replace(asked, votes=(vote,))
     said = "2 people with the role ops, but not the requester; 1 of 2 (Ana)"
     assert card_for(voted).needs == card_for(voted, viewer="ben").needs == said
-    assert card_for(voted, viewer="ana").needs == f"{said}; you approved it already"
+    assert card_for(voted, viewer="ana").needs == f"{said}; you have already approved it"
     other = dataclasses.replace(vote, args_digest="other")
     assert "of 2" not in card_for(dataclasses.replace(asked, votes=(other,)), viewer="ana").needs
 
@@ -329,7 +329,7 @@ def test_a_title_spells_control_characters_as_the_arguments_are_spelled() -> Non
     [
         (Requirement(), "it is denied"),
         (Requirement(on_timeout=OnTimeout.ALLOW), "it runs"),
-        (Requirement(on_timeout=OnTimeout.PARK), "it goes on waiting"),
+        (Requirement(on_timeout=OnTimeout.PARK), "it stays open"),
         (Requirement(on_timeout=OnTimeout.ESCALATE, escalate_to="boss"), "the role boss is asked"),
     ],
 )
@@ -440,7 +440,7 @@ def test_what_was_loosened_is_safe_to_print() -> None:
     loosened = Loosened(auto_approve=True, policies=("loose\x1b[2J.yaml",))
     card = card_for(request(context=RequestContext(loosened=loosened)))
     assert card.loosened == (
-        "what anybody may approve runs unasked (--mode auto_approve)",
+        "calls that anybody may approve run without a question (--mode auto_approve)",
         "another policy than the project's: loose⟦ESC⟧[2J.yaml (--policy)",
     )
     assert card_for(request()).loosened == ()

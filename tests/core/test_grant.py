@@ -344,7 +344,7 @@ def test_it_ends() -> None:
 def test_it_is_used_up() -> None:
     twice = grant(max_uses=2)
     assert spend(twice, [5, 5, 5, 5]).used == 2
-    assert spend(twice, [5, 5]).why_asleep(call(), NOON) == "used 2 times, which is all of them"
+    assert spend(twice, [5, 5]).why_asleep(call(), NOON) == "used 2 times, its limit"
 
 
 NO_AMOUNTS = [-1, -200, float("nan"), float("inf"), float("-inf"), True, False, "5", "-5", None, [5], {}]

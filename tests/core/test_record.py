@@ -168,14 +168,14 @@ def test_a_field_that_is_no_text_any_longer(value: Any) -> None:
 
 
 def test_removed() -> None:
-    assert broken([*CHAIN[:6], *CHAIN[7:]]) == (7, "event 7 is missing: event 8 stands there")
-    assert broken([*CHAIN[:6], *CHAIN[9:]]) == (7, "events 7 to 9 are missing: event 10 stands there")
-    assert broken(CHAIN[1:]) == (1, "event 1 is missing: event 2 stands there")
+    assert broken([*CHAIN[:6], *CHAIN[7:]]) == (7, "event 7 is missing: event 8 is there instead")
+    assert broken([*CHAIN[:6], *CHAIN[9:]]) == (7, "events 7 to 9 are missing: event 10 is there instead")
+    assert broken(CHAIN[1:]) == (1, "event 1 is missing: event 2 is there instead")
 
 
 def test_repeated() -> None:
-    assert broken([*CHAIN[:7], *CHAIN[6:]]) == (7, "event 7 is repeated: it stands again after event 7")
-    assert broken([*CHAIN[:9], CHAIN[2]]) == (3, "event 3 is repeated: it stands again after event 9")
+    assert broken([*CHAIN[:7], *CHAIN[6:]]) == (7, "event 7 is repeated: it appears again after event 7")
+    assert broken([*CHAIN[:9], CHAIN[2]]) == (3, "event 3 is repeated: it appears again after event 9")
 
 
 def test_changed_with_a_fresh_hash() -> None:
@@ -190,7 +190,7 @@ def test_an_event_that_was_signed_is_not_blamed_for_the_next() -> None:
     forged[7] = forged[7]._replace(hash=hash_of(8, *_fields(forged[7])))
     seq, text = broken(forged, checkpoint(CHAIN[6]))
     assert seq == 8
-    assert "event 8 was changed or put here" in text
+    assert "event 8 was changed or inserted" in text
 
 
 def _fields(entry: Entry) -> tuple[str, str, str, str, str, str]:
@@ -208,10 +208,10 @@ def test_all_written_anew_is_found_by_a_signature() -> None:
 def test_cut_off_at_the_end() -> None:
     seq, text = broken(CHAIN[:30], checkpoint(CHAIN[39]))
     assert seq == 31
-    assert text == "the record is cut off after event 30: the checkpoint at event 40 signs 40 events"
+    assert text == "the log is truncated after event 30: the checkpoint at event 40 signs 40 events"
     walk = Walk(is_sealed)
     walk.checkpoint(checkpoint(CHAIN[0]), "a drawer")
-    with pytest.raises(RecordBroken, match=r"cut off whole: .* at event 1 that is kept in a drawer signs 1 event"):
+    with pytest.raises(RecordBroken, match=r"truncated whole: .* at event 1 that is kept in a drawer signs 1 event"):
         walk.end()
 
 
@@ -219,14 +219,14 @@ def test_a_checkpoint_of_another_record() -> None:
     other = chain(40, seed=2)
     seq, text = broken(CHAIN, checkpoint(other[19]))
     assert seq == 1
-    assert "is of another record" in text
+    assert "belongs to another log" in text
 
 
 def test_a_wrong_signature_is_told_where_it_stands() -> None:
     bad = checkpoint(CHAIN[19])._replace(signature="0" * 128)
     assert broken(CHAIN, bad) == (
         20,
-        "the checkpoint at event 20 has a wrong signature: it was changed or made up",
+        "the checkpoint at event 20 has a wrong signature: it was changed or forged",
     )
     assert broken(CHAIN[:5], bad)[0] == 20
     spoiled = [*CHAIN]
@@ -331,7 +331,7 @@ def test_there_is_one_spelling(spelling: str) -> None:
     )
     spoiled = SPELLINGS[spelling](line)
     assert spoiled != line
-    with pytest.raises(ValueError, match=r"spelled in another way|not JSON|not an event|surrogate"):
+    with pytest.raises(ValueError, match=r"its spelling was changed|not JSON|not an event|surrogate"):
         event_of(spoiled)
 
 
@@ -358,29 +358,29 @@ def test_a_text_that_is_json_is_no_body() -> None:
     """What fits in a line as an object stands there as one: a second spelling would be a second file."""
     entry = CHAIN[3]
     quoted = event_line(entry).replace(entry.body.encode(), canonical(entry.body).encode())
-    with pytest.raises(ValueError, match="spelled in another way"):
+    with pytest.raises(ValueError, match="its spelling was changed"):
         event_of(quoted)
 
 
 def test_where_a_file_is_wrong() -> None:
     rows = lines()
     assert rows[11].startswith(b'{"checkpoint":')
-    assert told(b"".join(rows[:-1])) == (41, "the record is cut off after event 40: its last line is not there")
-    assert told(b"".join(rows[:5])) == (5, "the record is cut off after event 4: its last line is not there")
-    assert told(FILE[:-1]) == (41, "the record is cut off after event 40: line 46 breaks off")
-    assert told(b"".join([*rows[:3], *rows[4:]])) == (3, "event 3 is missing: event 4 stands there")
+    assert told(b"".join(rows[:-1])) == (41, "the log is truncated after event 40: its last line is not there")
+    assert told(b"".join(rows[:5])) == (5, "the log is truncated after event 4: its last line is not there")
+    assert told(FILE[:-1]) == (41, "the log is truncated after event 40: line 46 breaks off")
+    assert told(b"".join([*rows[:3], *rows[4:]])) == (3, "event 3 is missing: event 4 is there instead")
     assert told(b"".join([*rows[:3], rows[4], rows[3], *rows[5:]])) == (
         3,
-        "event 3 is out of order: event 4 stands in its place",
+        "event 3 is out of order: event 4 is in its place",
     )
     assert told(b"".join([*rows[:4], rows[3], *rows[4:]]))[1].startswith("event 3 is repeated")
     assert told(FILE + b"\n") == (41, "something was added after the last line")
-    assert told(b"".join([*rows[:11], *rows[12:]]))[1].startswith("the events are all right, but")
+    assert told(b"".join([*rows[:11], *rows[12:]]))[1].startswith("the events are intact, but")
     assert told(b"".join([rows[0], *rows[11:]]))[0] == 1
     cut = b"".join([*rows[:39], rows[-1]])
-    assert told(cut) == (36, "the record is cut off after event 35: the last line says that there were 40")
+    assert told(cut) == (36, "the log is truncated after event 35: the last line says that there were 40")
     assert told(FILE.replace(b"\n", b"\r\n"))[1] == "the first line was changed"
-    assert "line ends were converted" in told(rows[0] + b"".join(rows[1:]).replace(b"\n", b"\r\n"))[1]
+    assert "line endings were converted" in told(rows[0] + b"".join(rows[1:]).replace(b"\n", b"\r\n"))[1]
 
 
 def test_a_file_with_more_than_was_signed() -> None:
@@ -391,7 +391,7 @@ def test_a_file_with_more_than_was_signed() -> None:
 
 def test_a_first_line_of_another_file() -> None:
     other = lines(exported(CHAIN, every=10, key="cd" * 32))
-    assert told(b"".join([other[0], *lines()[1:]]))[1] == "the first line and the last are not of the same file"
+    assert told(b"".join([other[0], *lines()[1:]]))[1] == "the first and the last line are from different files"
 
 
 @pytest.mark.parametrize(

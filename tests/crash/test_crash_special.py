@@ -65,7 +65,7 @@ def test_crash_on_another_machine_is_found_out_when_signs_of_life_fail(
     fork_server: ForkServer, url: str, tmp_path: Path
 ) -> None:
     early, late = fork_server.call("tests.crash.specials:another_machine", url=url, directory=str(tmp_path))
-    assert [line.startswith("run ") and " is in the hands of process " in line for line in early] == [True]
+    assert [line.startswith("run ") and " is already being executed by process " in line for line in early] == [True]
     assert late == ["unknown", "epoch 2"]
 
 

@@ -49,7 +49,7 @@ async def test_a_channel_that_is_cancelled_from_inside_failed(
     [request] = await ask_all(broker, "c1")
     await post.round()
     [trouble] = (await troubles_of(broker.ledger, [request]))[request]
-    assert trouble.problem == "it was stopped from inside"
+    assert trouble.problem == "it was cancelled from inside"
     for _ in range(3):
         clock.advance(MINUTE)
         await post.round()
@@ -139,7 +139,7 @@ async def test_a_stop_that_is_cancelled_from_inside_hinders_nobody(broker: Broke
     board = Board()
     post = post_for(broker, Closed("closed"), board)
     await post.round()
-    with pytest.warns(RuntimeWarning, match="'closed' did not stop: it was stopped from inside"):
+    with pytest.warns(RuntimeWarning, match="'closed' did not stop: it was cancelled from inside"):
         await post.stop()
     assert board.stopped == 1
     assert not broker.ledger.channels

@@ -140,7 +140,7 @@ async def test_twice_in_one_process_is_refused_too(broker: Broker) -> None:
     board = Board()
     post = post_for(broker, board)
     await post.round()
-    with pytest.raises(WrongUse, match="by this very process"):
+    with pytest.raises(WrongUse, match="by this process"):
         await post_for(broker, board).run()
     await post.stop()
     await post_for(broker, board).round()

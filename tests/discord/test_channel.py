@@ -262,7 +262,7 @@ async def test_what_discord_refuses_is_told_in_words(
     await channel.stop()
     assert (failure.value.again, failure.value.whole) == (again, whole)
     assert service.token not in str(failure.value)
-    assert "Discord has trouble of its own" in str(failure.value) if whole else "Not so" in str(failure.value)
+    assert "Discord has a server error" in str(failure.value) if whole else "Not so" in str(failure.value)
 
 
 @pytest.mark.parametrize("how", ["refused", "503"])
@@ -361,7 +361,7 @@ async def test_missing_permissions_are_named_with_what_they_are_for(house: House
     await service.deny(service.channel, "embed_links", "attach_files")
     with pytest.raises(WrongUse, match="Embed Links, to show") as wrong:
         await house.channel().start(house.inbox())
-    assert "Attach Files, to hand out" in str(wrong.value) and "Send Messages" not in str(wrong.value)
+    assert "Attach Files, to attach" in str(wrong.value) and "Send Messages" not in str(wrong.value)
 
 
 @pytest.mark.parametrize("channel", ["123456789012345678", "general", ""])

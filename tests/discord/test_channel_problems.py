@@ -55,7 +55,7 @@ def test_an_old_press_says_nothing_about_the_token_of_the_bot() -> None:
     made = failed(old, "reply")
     assert "too long ago" in str(made) and not made.again and not made.whole
     wrong = failed(discord.HTTPException(_Answer(), {"code": 0, "message": "401: Unauthorized"}), "reply")  # type: ignore[arg-type]
-    assert "no longer takes the token" in str(wrong) and wrong.whole
+    assert "no longer accepts the token" in str(wrong) and wrong.whole
 
 
 def test_a_failure_that_knows_more_is_kept() -> None:
@@ -103,10 +103,10 @@ async def test_logs_hold_neither_the_token_nor_what_calls_are_about(
     async with house.running():
         _, message = await house.shown(args={"to": SECRET, "amount": 1})
         monkeypatch.setattr(house.broker, "find", bug)
-        assert "Something is wrong with signoff itself" in await told(await house.ana.press(message, "Approve"))
+        assert "signoff has an internal error" in await told(await house.ana.press(message, "Approve"))
         monkeypatch.setattr(house.broker, "find", broken)
         text = await told(await house.ana.press(message, "Approve"))
-        assert text == "signoff's store does not answer now; nothing was decided."
+        assert text == "signoff's store is not responding; nothing was decided."
         monkeypatch.undo()
         await service.close_sockets(4013)
         await service.connected(2)

@@ -60,7 +60,7 @@ async def test_h12_h10_the_self_test_is_called_from_discord_and_answered_where_i
         thread = await house.ana.start_thread(service.channel, "talk")
         assert "comes here" in await told(await house.ana.command("signoff test", thread))
         message = await service.message(lambda one: "May `signoff_test` run?" in one.text)
-        assert message.place is thread and "nothing will run" in message.text and "`ana tries out" in message.text
+        assert message.place is thread and "nothing runs" in message.text and "`ana tries out" in message.text
         await house.ben.press(message, "Approve")
         await service.message(lambda one: one.id == message.id and "**Approved** by `ben`" in one.text)
         assert "in a thread of its own" in await told(await house.ana.command("signoff test", service.channel))
@@ -79,7 +79,7 @@ async def test_h9_one_request_is_shown_and_what_was_decided(house: House, servic
         await house.broker.answer(request.id, ApprovalDecision(approved=False), by=BEN)
         text = await told(await house.dan.command("signoff history", service.channel, n=3))
         assert "pay_invoice" in text and "denied by `ben`" in text
-        assert "no request has the id" in await told(await house.ana.command("signoff show", service.channel, id="zz"))
+        assert "no request has the ID" in await told(await house.ana.command("signoff show", service.channel, id="zz"))
 
 
 async def test_whoever_is_not_on_file_is_shown_nothing(house: House, service: Service) -> None:
@@ -89,7 +89,7 @@ async def test_whoever_is_not_on_file_is_shown_nothing(house: House, service: Se
         for words, options in (("pending", {}), ("show", {"id": request.id}), ("history", {}), ("test", {})):
             answered = await service.person("eve").command(f"signoff {words}", service.channel, **options)
             text = await told(answered)
-            assert "not on file here, so you cannot see what is asked" in text
+            assert "not listed here, so you cannot see what is asked" in text
             assert request.id not in text and len(answered.replies) == 1
 
 
@@ -192,7 +192,7 @@ async def test_what_goes_wrong_at_the_beginning_is_told(house: House, service: S
 
     async with house.running(house.channel(begin=begin, workers=["triage"])):
         await house.ana.say(service.channel, f"{service.bot.mention} go")
-        answer = await service.message(lambda one: "Nothing was begun" in one.content)
+        answer = await service.message(lambda one: "Nothing was started" in one.content)
     assert "no `model` is set @everyone" in plainly(answer.content) and not answer.everyone
 
 

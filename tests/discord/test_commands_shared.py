@@ -107,7 +107,7 @@ async def test_two_channels_of_one_bot_share_the_command(
         await night.start(house.inbox("night"))
         await service.asked("POST", UPSERT)
         await first.stop()
-        assert await told(await house.ana.command("signoff pending", second)) == "Nothing waits for an answer."
+        assert await told(await house.ana.command("signoff pending", second)) == "No pending requests."
         await night.stop()
         assert bot.tree.get_command("signoff", guild=guild) is None
     assert "not found" not in caplog.text
@@ -124,7 +124,7 @@ async def test_a_bot_is_served_wherever_its_tree_is_and_left_as_it_was(
         channel = about(bot, house, service.channel.id)
         await channel.start(house.inbox())
         await service.asked("POST", UPSERT)
-        assert await told(await house.ana.command("signoff pending", service.channel)) == "Nothing waits for an answer."
+        assert await told(await house.ana.command("signoff pending", service.channel)) == "No pending requests."
         service.state.commands[service.guild_id].append(_command("deploy", service))
         theirs = await house.ana.command("deploy", service.channel)
         assert await told(await house.ana.command("signoff pending", service.channel))
@@ -164,7 +164,7 @@ async def test_a_command_while_the_bot_starts_is_answered(
         await heard.wait()
         channel = about(client, house, service.channel.id)
         await channel.start(house.inbox())
-        assert await told(early) == "Nothing waits for an answer."
+        assert await told(early) == "No pending requests."
         await channel.stop()
 
 

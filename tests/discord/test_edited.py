@@ -21,4 +21,4 @@ async def test_a_card_says_nothing_of_the_call_as_it_was_asked(house: House) -> 
         await house.message(request, lambda one: "was approved" in one.text)
     assert "`amount` = `20`" in message.text and "**Edited:**" in message.text
     assert not [text for text in SAID.values() if text in message.text]
-    assert "what the tool said about the call as it was asked is left out" in message.text
+    assert "the tool's description of the original call is left out" in message.text

@@ -93,7 +93,7 @@ async def test_h1_h9_what_is_remembered_is_spelled_out_before_and_holds_for_the_
     menu = next(offered.message.children())
     chosen = await flow.ana.choose(offered.message, menu["custom_id"], menu["options"][0]["value"])
     confirm = await chosen.reply()
-    assert confirm.message is not None and "Is that meant?" in confirm.text
+    assert confirm.message is not None and "Confirm?" in confirm.text
     assert 'allow ring, exactly as in: ring(name="remembered")' in confirm.text
     assert flow.rung("remembered") == 0
     await flow.ana.press(confirm.message, "Approve and remember")

@@ -109,9 +109,9 @@ async def test_h6_a_forged_press_does_nothing(flow: Flow) -> None:
     *_, digest = child["custom_id"].split(":")
     forged = {
         child["custom_id"].replace(digest, "0" * 12): "changed since",
-        f"signoff:1:approve:nosuchone:{digest}": "knows of no request",
-        f"signoff:1:settle:{id_of(question)}:{digest}": "did not make this button",
-        f"signoff:2:approve:{id_of(question)}:{digest}": "did not make this button",
+        f"signoff:1:approve:nosuchone:{digest}": "has no request",
+        f"signoff:1:settle:{id_of(question)}:{digest}": "is not from this signoff",
+        f"signoff:2:approve:{id_of(question)}:{digest}": "is not from this signoff",
         f"signoff:1:happened:{id_of(question)}:{digest}": "has not been answered yet",
         f"signoff:1:remember_yes:{id_of(question)}:{digest}:99-project": "not offered",
     }

@@ -94,10 +94,10 @@ def test_any_request_has_forms_within_all_limits(request: ApprovalRequest) -> No
 @pytest.mark.parametrize(
     ("request_", "why"),
     [
-        (asked(args={"content": "x" * 4000}), "too long for a form"),
+        (asked(args={"content": "x" * 4000}), "too long for a Discord form"),
         (asked(unreadable=("a file",)), "cannot be shown"),
         (asked(args={"token": Veiled("<secret 1>")}), "a secret that only its agent knows"),
-        (asked(schema=None), "not on record"),
+        (asked(schema=None), "not stored"),
         (asked(args={"deep": eval("[" * 150 + "]" * 150)}), "cannot be shown"),
     ],
     ids=["long", "unreadable", "veiled", "no schema", "deep"],
@@ -110,14 +110,14 @@ def test_what_cannot_be_edited_here_says_why(request_: ApprovalRequest, why: str
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "nothing was written"),
-        ("  ", "nothing was written"),
+        ("", "the form was empty"),
+        ("  ", "the form was empty"),
         ("{", "line 1, column 2"),
         ("[1]", "one object"),
         ('{"a": 1, "a": 2}', "“a” is there twice"),
         ('{"a": NaN}', "NaN is not a JSON number"),
         ("{“to”: “ACME”}", "curly quotes"),
-        ("[" * 99_999, "not JSON that could be used"),
+        ("[" * 99_999, "not valid JSON"),
     ],
 )
 def test_what_is_not_json_says_where(text: str, why: str) -> None:
@@ -146,7 +146,7 @@ def test_what_may_be_remembered_about_a_payment() -> None:
     assert [value for value, _ in choices(asked(), NOW)] == [
         *("0-run", "0-session", f"0-project-{hour}", f"0-project-{midnight}", "0-project"),
         *(f"1-project-{hour}", f"1-project-{midnight}"),
-    ], "amounts only with an end"
+    ], "amounts only with a limit"
 
 
 def test_the_broker_takes_every_choice() -> None:

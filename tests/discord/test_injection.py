@@ -44,7 +44,7 @@ OURS = re.compile(
             rf"\*\*(?:{_LABEL})\*\*(?: \+[\d,]+ -[\d,]+)?(?: \0)?",
             r"\0?(?: = \0)?",
             r"… and [\d,]+ more",
-            rf"\*\*Until\*\* {_AT} \({_AT}\), then (?:it is denied|it runs|it goes on waiting|the role \0 is asked)",
+            rf"\*\*Until\*\* {_AT} \({_AT}\), then (?:it is denied|it runs|it stays open|the role \0 is asked)",
             r"\*\*Other arguments\*\* \(sha256 \w+\): (?:\+[\d,]+ -[\d,]+|only what is masked differs)",
             r"\*\*Taken\*\* by \0",
             rf"\*\*Approved\*\*(?: other arguments \(sha256 \w+\))? by \0(?: in the place of \0)?, {_AT}",
@@ -53,21 +53,22 @@ OURS = re.compile(
             rf"\*\*Timed out\*\* at {_AT}: (?:nobody|too few people) answered in time\.",
             rf"\*\*Withdrawn\*\* at {_AT}\.",
             r"\*\*Edited:\*\* \+\d+ -\d+",
-            r"\*\*Remembered\*\* for later calls too\.",
+            r"\*\*Remembered\*\* for later calls, too\.",
             rf"\*\*Running\*\* since {_AT}\.",
             rf"\*\*It ran\*\*, and ended at {_AT}\.",
             rf"\*\*It happened\*\*, says \0 at {_AT}\.",
             rf"\*\*It failed\*\* at {_AT}\.",
-            rf"\*\*Nobody knows whether it ran\.\*\* It was started at {_AT}, and its process is silent\.",
-            r"Look for yourself, then say what happened: it is not run again by itself\. "
-            r"If the process is only stopped, inside the tool, it may still happen\.",
+            rf"\*\*It is unknown whether it ran\.\*\* It was started at {_AT}, "
+            r"and its process died or stopped responding\.",
+            r"Check, then say what happened: it is not run again automatically\. "
+            r"If the process is only paused inside the tool, it may still happen\.",
             r"\*\*Not all of it fits here: [\d,]+ characters are left out\.\*\*"
-            r"(?: Open it with \*Show whole\* first: whoever has not opened it cannot approve it\.)?"
+            r"(?: Open it with \*Show whole\* first: you cannot approve it before\.)?"
             r"(?: (?:The file|\*Show whole\*|\0) has everything\.)?",
             r"\*\*This call cannot be shown, so it cannot be approved here\.\*\*",
             rf"\*\*\d+\*\* \0 .*|\0 \0 (?:[a-z, ]+)(?: by \0)?[a-z, ]*(?:,[a-z ]* {_AT})*",
             r"\*\*[\d,]+\*\* of them have to be opened first, with \*Show whole\*\.",
-            r"They are too many to be listed, so they are approved one by one\.",
+            r"There are too many to list, so approve them one by one\.",
         )
     )
 )
@@ -262,7 +263,7 @@ def test_a_long_answer_begins_here_and_is_whole_in_a_file() -> None:
 @pytest.mark.parametrize(
     ("state", "text", "drawn"),
     [
-        (RunState.DONE, "", "**triage** is done, and has nothing to say."),
+        (RunState.DONE, "", "**triage** is done, without output."),
         (RunState.FAILED, "TypeError: <@1>", "**triage** failed:\n```text\nTypeError: <@1>\n```"),
         (RunState.FAILED, "", "**triage** failed."),
         (RunState.CANCELLED, "by ana", "**triage** was stopped:\nby ana"),

@@ -49,8 +49,8 @@ async def test_a_secret_does_not_become_the_name_of_a_thread(
 @pytest.mark.parametrize(
     ("said", "reply"),
     [
-        ("do it", "Say who is to do it, as in `triage: what to do`. There are: triage, billing."),
-        ("billing:", "Say what billing is to do."),
+        ("do it", "Name a worker, as in `triage: what to do`. There are: triage, billing."),
+        ("billing:", "Say what billing should do."),
     ],
 )
 async def test_no_thread_is_made_where_no_worker_is_named(
@@ -73,7 +73,7 @@ async def test_a_stranger_is_told_that_nothing_is_begun(house: House, service: S
     async with house.running(house.channel(begin=beginner.begin, workers=("triage",))):
         await eve.say(service.channel, f"{service.bot.mention} pay me")
         answer = await service.message(lambda one: one.author is service.bot)
-    assert answer.content.startswith("You are not on file here, so nothing is begun.")
+    assert answer.content.startswith("You are not listed here, so nothing is started.")
     assert f'`discord: "{eve.id}"`' in answer.content
     assert not service.threads() and beginner.heard.empty()
 
@@ -114,7 +114,7 @@ async def test_a_mention_of_the_role_of_the_bot_is_taken_for_one_of_the_bot(
             assert (await beginner.heard.get()).text == "do it"
             return
         answer = await service.message(lambda one: one.author is service.bot)
-    assert answer.content == "Discord does not show me what is said to my role: mention me, the bot itself."
+    assert answer.content == "Discord does not show me messages to my role: mention the bot itself."
     assert answer.reference is not None and int(answer.reference["message_id"]) == said.id
     assert not service.threads() and beginner.heard.empty()
 
@@ -127,6 +127,6 @@ async def test_whoever_cannot_be_given_a_thread_is_told_why(house: House, servic
         said = await house.ana.say(service.channel, f"{service.bot.mention} do it")
         answer = await service.message(lambda one: one.author is service.bot and one.id > said.id)
     assert answer.content == (
-        "Nothing was begun: I may not make a thread here. That needs the permission Create Public Threads."
+        "Nothing was started: I cannot create a thread here. That needs the permission Create Public Threads."
     )
     assert beginner.heard.empty()

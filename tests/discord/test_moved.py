@@ -47,7 +47,7 @@ async def test_a_call_in_a_locked_thread_is_asked_in_a_new_one(house: House, ser
     if archived:
         return  # nothing can be said there
     link = f"https://discord.com/channels/{service.guild_id}/{anew.place.id}/{anew.id}"
-    assert message.text == f"This thread is locked, so it is asked elsewhere now: {link}"
+    assert message.text == f"This thread is locked, so the question has moved: {link}"
 
 
 async def test_whoever_was_notified_in_the_old_thread_is_notified_in_the_new_one(house: House) -> None:

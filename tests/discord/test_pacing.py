@@ -70,7 +70,7 @@ async def test_sessions_that_end_soon_are_begun_ever_more_rarely(
     assert time.pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
     assert DAY / time.pauses[-1] * 2 < 1000, "also where half of it is drawn"
     said = [one.getMessage() for one in caplog.records if one.name == "signoff.discord"]
-    assert said[0].startswith("Discord connection lost: discord.py could not go on: KeyError at ")
+    assert said[0].startswith("Discord connection lost: discord.py failed: KeyError at ")
     assert said[0].endswith("; reconnecting in 1 seconds")
 
 
@@ -156,7 +156,7 @@ async def test_a_start_that_gets_as_far_as_a_session_is_not_tried_too_often(hous
     channel = channel_by(house, Time().timing())
     asked: list[float | None] = []
     for _ in range(10):
-        with pytest.raises(ChannelFailed, match=r"discord\.py could not go on: KeyError") as failure:
+        with pytest.raises(ChannelFailed, match=r"discord\.py failed: KeyError") as failure:
             await channel.start(house.inbox())
         asked.append(failure.value.after)
     assert asked == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]

@@ -164,7 +164,7 @@ def test_what_is_too_large_for_a_file_is_not_for_discord(monkeypatch: pytest.Mon
         with pytest.raises(WrongUse, match="too large for Discord"):
             whole(asked(args={"content": content}))
         huge = show_sheet(asked(args={"content": content}))
-        assert huge.paper is None and huge.text.endswith("It is too large for a file, too.")
+        assert huge.paper is None and huge.text.endswith("It is also too large for a file.")
 
 
 def test_a_call_that_cannot_be_shown_can_only_be_denied() -> None:
@@ -212,7 +212,7 @@ def test_why_it_is_asked_again_and_what_to_look_at_twice() -> None:
     assert "**Asked again:** `request q1 was approved by ana, but the policy changed since it was asked`" in sheet.text
     assert "**Not accepted before:** `amount: too much`" in sheet.text
     assert "**Not evaluated:** `rule 3 failed`" in sheet.text
-    assert "**Look twice:** `“to” holds letters of different scripts that look alike: “AСME”`" in sheet.text
+    assert "**Look twice:** `“to” holds look-alike letters from different scripts: “AСME”`" in sheet.text
 
 
 APPROVED = "**Approved** by `ana` via `discord` at <t:1767268860>."
@@ -227,7 +227,7 @@ APPROVED = "**Approved** by `ana` via `discord` at <t:1767268860>."
             State.APPROVED,
             {"remember": Remember.SESSION},
             "`pay_invoice` was approved",
-            f"{APPROVED}\n**Remembered** for later calls too.",
+            f"{APPROVED}\n**Remembered** for later calls, too.",
         ),
         (
             State.APPROVED,
@@ -290,7 +290,7 @@ def test_a_settled_call_says_who_when_and_what(state: State, fields: dict[str, o
 def test_an_outcome_nobody_knows() -> None:
     sheet = drawn(settled(asked(), State.UNKNOWN))
     assert sheet.title == "Did `pay_invoice` happen?"
-    assert sheet.text.startswith("**Nobody knows whether it ran.** It was started at <t:1767268860>")
+    assert sheet.text.startswith("**It is unknown whether it ran.** It was started at <t:1767268860>")
     assert labels(sheet) == [["It happened", "It did not happen"]]
     long = drawn(settled(asked(args={"content": "x" * 9000}), State.UNKNOWN))
     assert labels(long)[1] == ["Show whole"]

@@ -89,7 +89,7 @@ def test_what_is_pending_with_the_way_there() -> None:
         "[open it](https://discord.com/channels/1/2/3)",
         "`r1` `pay_invoice(amount=1)` waits for an answer, asked <t:1767268800:R>, until <t:1767269100:T>",
     ]
-    assert pending_sheet([], {}).content == "Nothing waits for an answer."
+    assert pending_sheet([], {}).content == "No pending requests."
     many = pending_sheet(several(900), {f"r{n}": "https://discord.com/channels/" + "1" * 19 for n in range(900)})
     check_sheet(many)
     assert many.text.endswith("… and 885 more")
@@ -98,7 +98,7 @@ def test_what_is_pending_with_the_way_there() -> None:
 def test_what_was_decided_last() -> None:
     sheet = history_sheet([settled(request, State.FAILED, error="x") for request in several(1)])
     assert sheet.text == "`r0` `pay_invoice(amount=0)` approved by `ana`, failed, <t:1767268860:R>"
-    assert history_sheet([]).content == "Nothing has been decided yet."
+    assert history_sheet([]).content == "No decisions yet."
     check_sheet(history_sheet(several(900)))
 
 
@@ -117,7 +117,7 @@ def test_what_was_loosened_stands_first_in_words_of_ours() -> None:
         answers=EarlierAnswers(tool=Tally(approved=2, denied=1)),
     )
     requests = several(25, context=context)
-    first = "⚠️ **Loosened:** `what anybody may approve runs unasked (--mode auto_approve)`"
+    first = "⚠️ **Loosened:** `calls that anybody may approve run without a question (--mode auto_approve)`"
     for notice in (Asked(request=requests[0]), Together(requests=requests[:2]), Together(requests=requests)):
         sheet = sheet_for(notice)
         check_sheet(sheet)
@@ -127,7 +127,7 @@ def test_what_was_loosened_stands_first_in_words_of_ours() -> None:
     assert told in sheet_for(Asked(request=requests[0])).text
     assert "waits for an answer, ⚠️ **loosened**" in pending_sheet(requests[:1], {}).text
     paper = whole(requests[0]).text
-    assert "loosened:\n│ what anybody may approve" in paper and "earlier:\n│ pay_invoice in all" in paper
+    assert "loosened:\n│ calls that anybody may" in paper and "earlier:\n│ pay_invoice in all" in paper
     forged = asked(args={"to": "⚠️ **Loosened:** nothing"}, metadata={"summary": "⚠️ **Loosened:** nothing"})
     shown = sheet_for(Asked(request=forged)).text
     assert all("`" in line.partition("⚠️")[0] for line in shown.split("\n") if "⚠️" in line), "in code, as all of it"

@@ -56,7 +56,7 @@ def vote(args: dict[str, Any], name: str = "ana", **fields: Any) -> Vote:
     [
         (Requirement(), "it is denied"),
         (Requirement(on_timeout=OnTimeout.ALLOW), "it runs"),
-        (Requirement(on_timeout=OnTimeout.PARK), "it goes on waiting"),
+        (Requirement(on_timeout=OnTimeout.PARK), "it stays open"),
         (Requirement(on_timeout=OnTimeout.ESCALATE, escalate_to="bo`ss"), "the role `bo⟦backtick⟧ss` is asked"),
     ],
 )
@@ -117,7 +117,7 @@ def test_other_arguments_that_do_not_fit_lock_the_approval_and_are_in_the_file()
     assert not shows_whole(request)
     assert labels(sheet)[0] == "Approve: open it first" and "Show whole" in labels(sheet)
     assert "characters are left out" in sheet.text
-    assert f"other arguments that somebody voted for (sha256 {digest(other)[:12]})" in whole(request).text
+    assert f"edited arguments that somebody approved (sha256 {digest(other)[:12]})" in whole(request).text
     assert "line 1999" in whole(request).text
     both = sheet_for(Together(requests=(request, asked(id="another"))))
     assert labels(both)[0] == "Approve all: open 1 first"
@@ -136,7 +136,7 @@ def test_secrets_in_other_arguments_are_masked() -> None:
 
 def test_a_test_says_to_the_end_that_nothing_runs() -> None:
     """As `signoff channels test` asks: nothing about it may read as if something ran."""
-    said = "a test: nothing will run, whatever you answer"
+    said = "this is a test: nothing runs, whatever you answer"
     trial = asked("signoff_test", {}, summary=said, schema=None)
     for state in (State.PENDING, State.APPROVED, State.DENIED, State.CANCELLED, State.EXPIRED):
         sheet = drawn(settled(trial, state))

@@ -304,7 +304,7 @@ async def test_whoever_may_know_what_became_of_a_call_is_notified(house: Timed) 
         await post.round()
     assert await house.state(request) is State.UNKNOWN
     [told] = house.others()
-    assert notified(told) == ["ana", "ben"] and "**Nobody knows whether `pay_invoice` ran.**" in told.text
+    assert notified(told) == ["ana", "ben"] and "**It is unknown whether `pay_invoice` ran.**" in told.text
     assert link(house, request) in told.text
 
 

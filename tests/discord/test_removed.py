@@ -26,7 +26,7 @@ async def test_who_is_removed_from_people_cannot_approve_while_it_runs(
         written = yaml.safe_load(file.read_text())
         del written["people"]["ben"]
         file.write_text(yaml.safe_dump(written, sort_keys=False))
-        assert "You are not on file here" in await told(await flow.ben.press(question, "Approve"))
+        assert "You are not listed here" in await told(await flow.ben.press(question, "Approve"))
         assert "Approve" in question.buttons
         await flow.ana.press(question, "Approve")
         await flow.sees(question.place, "done")

@@ -45,7 +45,7 @@ async def test_a_program_that_did_not_ask_says_nothing_about_what_another_does(h
         await other.becomes(second, State.DENIED)
         # Whoever waits to say something has said it once a press that is nobody's was answered.
         nobodys = await house.ana.forge(one.place, f"signoff:1:approve:nosuchone:{'0' * 12}", one)
-        assert "knows of no request" in await told(nobodys)
+        assert "has no request" in await told(nobodys)
     assert [said(opened), said(approved), said(denied)] == [[], [], []]
     assert len(said(nobodys)) == 1
 
@@ -59,7 +59,7 @@ async def test_what_is_nobodys_is_answered_in_time_by_when_it_was_pressed(
     async with house.running():
         _, message = await house.shown()
         gone = f"signoff:1:approve:nosuchone:{'0' * 12}"
-        assert "knows of no request" in await told(await house.ana.forge(message.place, gone, message, late=1000.0))
+        assert "has no request" in await told(await house.ana.forge(message.place, gone, message, late=1000.0))
 
 
 async def test_a_backup_in_the_same_channel_leaves_the_answer_to_whoever_asked(house: House, service: Service) -> None:

@@ -1,4 +1,4 @@
-"""A call of which nobody knows whether it ran waits for somebody too: it is shown again where it cannot be seen."""
+"""A call of which it is unknown whether it ran waits for somebody too: it is shown again where it cannot be seen."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_the_example_asks_as_printed_and_does_as_told(
     printed = re.sub(r"request \w{10} ", "request … ", block(card="example.py").body)
     assert matches(printed, shown), shown
     example.sendline("")
-    example.expect("Enter alone is no answer")
+    example.expect("Enter alone is not an answer")
     example.expect("your answer > ")
     assert (tmp_path / "old.txt").exists()
     example.sendline(answer)

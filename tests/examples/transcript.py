@@ -25,7 +25,12 @@ from tests import start
 
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*(?:\\\n.*)*)$", re.MULTILINE)
-PROMPTS = ("your answer > ", "reason, for the model and the record > ", "remember this? y yes, Enter no > ", "[y/N]: ")
+PROMPTS = (
+    "your answer > ",
+    "reason, for the model and the audit log > ",
+    "remember this? y yes, Enter no > ",
+    "[y/N]: ",
+)
 TYPED = re.compile(rf"({'|'.join(map(re.escape, PROMPTS))})(\S.*)$", re.MULTILINE)
 """What a person types, behind the prompts that wait for it."""
 SHELL = re.compile(r"[|&;<>()$`*?~=%\n]")

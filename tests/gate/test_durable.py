@@ -186,7 +186,7 @@ async def test_nobody_takes_a_run_that_is_in_hand_and_a_stale_hand_claims_nothin
         await second.broker.runs.take(run)
     await first.broker.runs.put_down(run, taken.epoch)
     await second.broker.runs.take(run)
-    with pytest.raises(RunTaken, match="taken up by another"):
+    with pytest.raises(RunTaken, match="taken over by another"):
         await first.broker.claim(request.id, run=run, epoch=taken.epoch)
 
 

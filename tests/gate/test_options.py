@@ -185,7 +185,7 @@ async def test_an_owner_may_be_told_by_a_function_too(tmp_path: Path) -> None:
         (lambda: Workers(5), "Workers(5): it must be what load_settings(FILE) returns"),
         (
             lambda: asyncio.get_event_loop().run_until_complete(resume(Agent("test"), 7)),
-            "a run is known by its id, a SuspendedRun, or the result",
+            "give a run's ID, a SuspendedRun, or the result",
         ),
     ],
 )

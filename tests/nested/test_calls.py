@@ -39,7 +39,7 @@ async def test_an_approved_outer_call_is_entered_again_and_spent_once(world: Wor
     outer = await world.answer("a-1")
     assert waits(await world.go_on())
     assert set(await world.pending()) == {"a-1/b-1"}, "nobody is asked about the outer call again"
-    assert (await world.broker().get(outer.id)).state is State.APPROVED, "put down with the run inside it"
+    assert (await world.broker().get(outer.id)).state is State.APPROVED, "suspended with its inner run"
     assert waits(await world.go_on()), "taken up in vain"
     await world.answer("a-1/b-1")
     assert "b paid 1" in await world.go_on()

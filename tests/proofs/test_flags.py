@@ -55,7 +55,7 @@ def test_c9_a_denial_by_flag_holds_in_every_mode_and_a_locked_policy_is_not_loos
 def test_c9_a_run_that_was_loosened_says_it_on_every_card_and_in_the_record(writer: Project) -> None:
     rules = "people: {ana: {roles: [ops]}}\npolicy: [{ask: write_file, by: ops}, {ask: '*'}]\n"
     writer.write(signoff=rules, loose=rules)
-    mode = "what anybody may approve runs unasked (--mode auto_approve)"
+    mode = "calls that anybody may approve run without a question (--mode auto_approve)"
     other = "another policy than the project's: loose.yaml (--policy)"
     plain = writer.run("writer", "--suspend")
     paused = writer.run("writer", "--suspend", "--mode", "auto_approve", "--policy", "loose.yaml")

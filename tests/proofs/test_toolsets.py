@@ -159,7 +159,7 @@ def test_p7_entries_and_workers_extend_others_and_defaults_hold_for_all(project:
     assert (done.code, project.read("loud.rung")) == (0, "rung\n" * 3), done.err
     project.write(signoff="toolsets: {a: {extends: b}, b: {extends: a}}\npolicy: []\n")
     refused = project.run("heir")
-    assert refused.code == 2 and "circle: a > b > a" in refused.err
+    assert refused.code == 2 and "cycle: a > b > a" in refused.err
 
 
 @pytest.mark.mission("P9")

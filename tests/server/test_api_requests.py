@@ -67,7 +67,7 @@ async def test_somebody_takes_a_request_hands_it_over_and_leaves_it(api_desk: Ap
     handed = await api_desk.post(f"{path}/assign", {"to": "Ana"})
     assert handed["request"]["assigned"] == "ana"
     assert "ana may not answer it" in handed["warning"]
-    assert "nobody on file is called" in await api_desk.refused(
+    assert "no listed person is called" in await api_desk.refused(
         422, "wrong-use", "POST", f"{path}/assign", {"to": "mallory"}
     )
     left = await api_desk.post(f"{path}/release")
@@ -79,7 +79,7 @@ async def test_a_long_call_is_approved_only_by_whoever_has_read_it(api_desk: Api
     path = f"/requests/{asked.id}"
     shown = await api_desk.get(path)
     assert (shown["long"], shown["read"]) == (True, False)
-    assert "read it whole first" in await api_desk.refused(409, "not-read", "POST", f"{path}/votes", yes(asked))
+    assert "read all of it" in await api_desk.refused(409, "not-read", "POST", f"{path}/votes", yes(asked))
     edited = {"to": "ana", "body": "short"}
     await api_desk.refused(409, "not-read", "POST", f"{path}/votes", yes(asked, args=edited))
     await api_desk.refused(409, "args-changed", "POST", f"{path}/read", {"args_digest": "another"})

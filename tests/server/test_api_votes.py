@@ -70,7 +70,7 @@ async def test_an_answer_is_remembered_exactly_as_it_was_spelled_out(api_desk: A
     offers = (await api_desk.get(f"{path}/offers"))["offers"]
     assert [(one["number"], one["name"]) for one in offers] == [(1, "exact"), (2, "amount")]
     assert offers[0]["text"].startswith('always refund, exactly as in: refund(order="A1", amount=40)')
-    assert "only with an end" in offers[1]["problem"] and offers[1]["text"] == ""
+    assert "only with a limit" in offers[1]["problem"] and offers[1]["text"] == ""
     limited = (await api_desk.get(f"{path}/offers", uses=3, until=SOON, budget_arg="amount", budget=200))["offers"][1]
     assert "amount from 0 to 40" in limited["text"] and "at most 3 times" in limited["text"]
     remember = {"which": "amount", "uses": 3, "until": SOON, "budget": {"arg": "amount", "limit": "200"}}
@@ -94,7 +94,7 @@ async def test_what_may_not_be_remembered_is_refused_and_nothing_is_answered(api
     await api_desk.refused(422, "refused", "POST", path, yes(asked, remember={"which": "2"}))
     await api_desk.refused(422, "refused", "POST", path, yes(asked, remember={"scope": "run"}))
     past = "2020-01-01T00:00:00Z"
-    assert "end before it begins" in await api_desk.refused(
+    assert "before it starts" in await api_desk.refused(
         422, "invalid", "POST", path, yes(asked, remember={"until": past})
     )
     edited = {"order": "A1", "amount": 1}

@@ -252,7 +252,7 @@ def test_questions_are_marked_in_the_list_and_what_a_model_answers_is_a_claim() 
     page = desk.get("/")
     assert not page.all("span", class_="tag warn")
     assert page.all("blockquote", class_="claim comment-text")
-    assert "The model's claim, not checked." in page.words
+    assert "The model's claim, not verified." in page.words
 
 
 def test_rows_are_drawn_anew_by_their_ids() -> None:
@@ -324,7 +324,7 @@ def test_what_is_overdue_is_not_due_in_some_time() -> None:
     desk = WebDesk()
     request_id = desk.ask(need=Requirement(timeout=timedelta(minutes=1), on_timeout=OnTimeout.PARK))
     page = desk.get("/")
-    assert "then it goes on waiting." in page.words
+    assert "then it stays open." in page.words
     assert not hidden_in_due(page)
     desk.office.clock.advance(timedelta(minutes=2))
     page = desk.get(f"/fragments/requests/{request_id}")  # nobody has looked at the deadlines yet

@@ -304,13 +304,13 @@ def same(said: Said, desk: Desk) -> tuple[int, str, str]:
             text = re.sub(pattern, name, text)
         text = re.sub(r"<ago> +", "<ago> ", text)  # it stands in a column
         text = re.sub(r"(?m)(<ago> .{40}).*…$", r"\1…", text)  # how much fits behind it depends on its length
-        text = re.sub(r"(looked in: .*|looked at: .*)", "<where>", text)
+        text = re.sub(r"(searched: .*|searched: .*)", "<where>", text)
         text = re.sub(r"(?m)^(project .*|server http.*)$", "<where>", text)
         text = re.sub(r"by process \S+|\"process\": \"[^\"]+\"", "<process>", text)
         text = re.sub(r"via (command|api)|\((command|api)\)|\"via\": \"(command|api)\"", "<via>", text)
         text = re.sub(r"\"(hash|prev|head|key|call_key|digest)\": \"[0-9a-f]*\"|key [0-9a-f]{20,}", "<digest>", text)
         text = re.sub(
-            r"signoff: .*(knows nobody called|nobody on file is called)[^\n]*(\n  known here.*)?", "<nobody>", text
+            r"signoff: .*(lists no person called|no listed person is called)[^\n]*(\n  known here.*)?", "<nobody>", text
         )
         return re.sub(r" at \S*signoff\.yaml:", " at signoff.yaml:", text).replace(f"{desk.directory}/", "")
 
@@ -356,7 +356,7 @@ def test_a_run_is_resumed_by_the_server(tmp_path: Path, make_desk: Callable[[Pat
     with Served(desk.directory) as served:
         sit_at(desk, served)
         said = desk.run("resume", "run7")
-        assert (said.code, said.out) == (0, "the server goes on with run run7\n")
+        assert (said.code, said.out) == (0, "the server resumes run run7\n")
         assert {"run": "run7", "resumed": True} in desk.run("resume", "--all", "--json").rows
         assert served.runs.resumed.count("run7") == 2
         assert desk.run("resume", "run7", "--model", "x").code == 2
@@ -376,18 +376,18 @@ def test_calls_are_judged_by_the_policy_of_the_server(tmp_path: Path, make_desk:
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        (("approve", "x", "--as", "ben"), "--as is not for a server: your token says who you are"),
-        (("inbox", "--policy", "signoff.yaml"), "--policy is a file here"),
-        (("inbox", "--tui"), "--tui works on a store of this machine"),
-        (("run", "x", "--server", "https://one.example"), "`signoff run` works on files of this machine"),
-        (("init", "--server", "https://one.example"), "`signoff init` works on files of this machine"),
-        (("db", "check", "--server", "https://one.example"), "works on files of this machine"),
-        (("audit", "export", "--server", "https://one.example"), "works on files of this machine"),
-        (("show", "x", "--store", "sqlite:x.db", "--server", "https://one.example"), "are two places"),
+        (("approve", "x", "--as", "ben"), "--as cannot be used with a server: your token says who you are"),
+        (("inbox", "--policy", "signoff.yaml"), "--policy is a local file"),
+        (("inbox", "--tui"), "--tui works with a local store"),
+        (("run", "x", "--server", "https://one.example"), "`signoff run` works on local files"),
+        (("init", "--server", "https://one.example"), "`signoff init` works on local files"),
+        (("db", "check", "--server", "https://one.example"), "works on local files"),
+        (("audit", "export", "--server", "https://one.example"), "works on local files"),
+        (("show", "x", "--store", "sqlite:x.db", "--server", "https://one.example"), "name two different places"),
         (("show", "x", "--server", "http://one.example"), "is not encrypted"),
-        (("show", "x", "--server", "ftp://one.example"), "is no address of a server"),
-        (("show", "x", "--server", "https://ana:pw@one.example"), "is no address of a server"),
-        (("show", "x", "--server", "https://one.example/?a=b"), "is no address of a server"),
+        (("show", "x", "--server", "ftp://one.example"), "is not a server address"),
+        (("show", "x", "--server", "https://ana:pw@one.example"), "is not a server address"),
+        (("show", "x", "--server", "https://one.example/?a=b"), "is not a server address"),
         (("show", "x", "--token-file", "no-such-file"), "no-such-file cannot be read as a token"),
     ],
 )
@@ -420,7 +420,7 @@ def test_without_a_token_nothing_is_sent(tmp_path: Path, make_desk: Callable[[Pa
     desk.monkeypatch.setenv("SIGNOFF_SERVER", "http://127.0.0.1:9")
     said = desk.run("inbox")
     assert said.code == 2
-    assert "a server wants a token" in said.err
+    assert "a server needs a token" in said.err
 
 
 def test_a_token_may_come_from_a_file_and_a_wrong_one_is_refused(
@@ -433,7 +433,7 @@ def test_a_token_may_come_from_a_file_and_a_wrong_one_is_refused(
         desk.monkeypatch.setenv("SIGNOFF_TOKEN", "sot_wrong")
         said = desk.run("inbox")
         assert said.code == 1
-        assert "it does not know this token: it is wrong, expired or revoked" in said.err
+        assert "it refuses this token: it is wrong, expired or revoked" in said.err
         assert "sot_wrong" not in said.err
         file = desk.directory / "token-file"
         file.write_text(f"{served.token}\n")
@@ -493,15 +493,18 @@ def _http(status: str, body: bytes, *headers: str) -> bytes:
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (b"SSH-2.0-nothing\r\n\r\n", "it does not speak HTTP as signoff does"),
-        (_http("200 OK", b"<html>hello</html>"), "it answers 200 with what is no JSON"),
-        (_http("200 OK", b"[1, 2]"), "it does not answer as signoff does"),
-        (_http("200 OK", b'{"told": {"format": 99}}'), "it is of another version of signoff"),
-        (_http("404 Not Found", b"{}"), "it is older or newer than this signoff"),
-        (_http("302 Found", b"", "Location: https://evil.example/"), "it sends elsewhere, where a token is not sent"),
-        (_http("502 Bad Gateway", b"<html>"), "it answers 502 with what is no JSON"),
+        (b"SSH-2.0-nothing\r\n\r\n", "it sent an invalid HTTP response"),
+        (_http("200 OK", b"<html>hello</html>"), "it responded 200 without JSON"),
+        (_http("200 OK", b"[1, 2]"), "it is not a signoff server"),
+        (_http("200 OK", b'{"told": {"format": 99}}'), "it runs another version of signoff"),
+        (_http("404 Not Found", b"{}"), "it runs an older or newer version of signoff"),
+        (
+            _http("302 Found", b"", "Location: https://evil.example/"),
+            "it redirects elsewhere, and signoff does not forward the token",
+        ),
+        (_http("502 Bad Gateway", b"<html>"), "it responded 502 without JSON"),
         (_http("500 Oops", b'{"detail": "a\\u001b[2Jb"}'), "it answers 500: a⟦ESC⟧[2Jb"),
-        (b"", "it hangs up without an answer"),
+        (b"", "it closed the connection without a response"),
     ],
 )
 def test_answers_that_no_signoff_gives(
@@ -532,7 +535,7 @@ def test_a_server_that_drips_is_not_waited_for(
         desk.monkeypatch.setenv("SIGNOFF_SERVER", url)
         said = desk.run("show", "x")
     assert said.code == 1
-    assert "it does not answer within 1 seconds" in said.err
+    assert "no response within 1 seconds" in said.err
 
 
 def test_the_record_that_is_read_through_a_server_is_the_record(
@@ -613,7 +616,7 @@ def _voting(line: str) -> bool:
         (lambda line, count: "answer" if _voting(line) and count < 3 else "", 0, "approved"),
         (lambda line, count: "sent" if _voting(line) and count < 3 else "", 0, "approved"),
         (lambda line, count: "sent" if line.startswith("GET") and count > 1 else "", 0, "approved"),
-        (lambda line, count: "answer" if _voting(line) else "", 1, "it may have been done: signoff show "),
+        (lambda line, count: "answer" if _voting(line) else "", 1, "the change may have been made: signoff show "),
     ],
     ids=["its answer", "itself", "what comes after", "all answers"],
 )
@@ -651,12 +654,12 @@ def test_each_run_that_is_resumed_by_the_server_is_told_of_by_itself(
 
         async def resume(run_id: str) -> None:
             if run_id == "run8":
-                raise RunTaken("run run8 goes on already")
+                raise RunTaken("run run8 is already running")
             await real(run_id)
 
         monkeypatch.setattr(served.runs, "resume", resume)
         sit_at(desk, served)
         said = desk.run("resume", "--all")
         assert said.code == 1
-        assert "run run8 goes on already" in said.err
+        assert "run run8 is already running" in said.err
         assert {"run7", "run9"} <= {*served.runs.resumed}

@@ -97,7 +97,7 @@ async def test_who_may_no_longer_listen_is_sent_away(api_desk: ApiDesk, monkeypa
         last = await reader.next()
         assert last is not None and (last.event, last.data) == (
             "closed",
-            {"reason": "you are not signed in any longer"},
+            {"reason": "you are no longer signed in"},
         )
         assert await reader.next() is None
         assert reader.comments >= 0

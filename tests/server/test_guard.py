@@ -108,7 +108,7 @@ async def test_no_cookie_counts_under_a_name_that_other_programs_share(doors: Do
         page = await browser.get("/", headers=held)
         assert page.headers["location"].startswith("/sign-in?next=")
         told = await browser.get(page.headers["location"])
-        assert "address of their own" in told.text and LOCAL_HOST not in told.text, "it is told to nobody"
+        assert "their own address" in told.text and LOCAL_HOST not in told.text, "it is told to nobody"
         link = await doors.link()
         opened = await browser.get("/sign-in", params={"link": link, "next": "/runs"})
         assert (opened.status_code, cookies_of(opened)) == (303, {})

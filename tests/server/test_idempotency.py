@@ -89,7 +89,7 @@ async def test_what_was_cut_off_half_way_is_not_done_again_blindly(api_desk: Api
         tx.replies.put("ben", "one", KeptReply(done.asked, 0, ""), api_desk.broker.clock.now())
 
     await api_desk.store.write("cut off", cut_off)
-    assert "look before" in await api_desk.refused(409, "in-doubt", "POST", path, body, headers=key("one"))
+    assert "check before" in await api_desk.refused(409, "in-doubt", "POST", path, body, headers=key("one"))
     assert await comments(api_desk, asked.id) == 1
 
 

@@ -50,7 +50,7 @@ async def test_who_one_is(doors: Doors) -> None:
     assert told == {"name": "ana", "kind": "person", "roles": ["ops"], "permissions": sorted(EVERYTHING)}
     _, header = await doors.token("ben", frozenset({Permission.READ, Permission.ADMIN}))
     told = (await me(doors, **header)).json()
-    assert (told["name"], told["permissions"], told["csrf"]) == ("ben", ["read"], ""), "ben is no admin"
+    assert (told["name"], told["permissions"], told["csrf"]) == ("ben", ["read"], ""), "ben is not an admin"
     _, header = await doors.token("cron", WORKING, is_program=True)
     told = (await me(doors, **header)).json()
     assert (told["name"], told["kind"], told["roles"]) == ("cron", "script", [])

@@ -238,7 +238,7 @@ def test_a_long_call_is_locked_until_it_was_read() -> None:
     page = desk.get(f"/requests/{request_id}")
     assert page.all("button", data_do="approve")[0].attributes["aria-disabled"] == "true"
     assert "aria-disabled" not in page.all("button", data_do="deny")[0].attributes
-    assert "what was not read cannot be approved" in page.words
+    assert "you cannot approve what you have not read" in page.words
     assert [one for one in page.all("details") if "data-must-read" in one.attributes]
     assert "x x x" in page.words  # whole, though folded
     desk.do(desk.state.inbox.opened(request_id, desk.actor or BEN))
@@ -326,12 +326,12 @@ def test_the_list_is_grouped_by_run_and_drawn_in_parts() -> None:
 
 def test_nothing_waiting_teaches_how_to_begin() -> None:
     page = WebDesk().get("/")
-    assert "Nothing is waiting" in page.words
+    assert "No pending requests" in page.words
     assert "signoff demo" in page.words
     for path, words in (
         ("/runs", "No runs yet"),
-        ("/history", "Nothing was decided yet"),
-        ("/insights", "Nothing was asked"),
+        ("/history", "No decisions yet"),
+        ("/insights", "No requests in this period"),
     ):
         assert words in WebDesk().get(path).words
 
@@ -345,7 +345,7 @@ def test_history_is_searched() -> None:
     assert "Dinner" in page.words
     assert "Lunch" not in page.words
     assert "not now" in page.words
-    assert "Nothing like that" in desk.get("/history?q=breakfast").words
+    assert "No results" in desk.get("/history?q=breakfast").words
 
 
 def test_the_words_are_those_of_the_reader() -> None:

@@ -162,7 +162,7 @@ def test_sigterm_lets_what_runs_finish_and_begins_nothing_new(shop: Shop) -> Non
         served.process.send_signal(signal.SIGTERM)
         served.event("draining")
         status, body = served.get("/readyz")
-        assert (status, json.loads(body)["why"]) == (503, "it is about to end")
+        assert (status, json.loads(body)["why"]) == (503, "it is shutting down")
         assert served.get("/healthz")[0] == 200
         shop.signoff("approve", unanswered)
         wait.unlink()
@@ -192,7 +192,7 @@ def test_a_second_server_is_told_who_serves_the_store_and_takes_over_once_it_is_
     with shop.serving() as served:
         address = served.url
         said = shop.signoff("serve", "--port", "0", code=2)
-        assert f"this store is served already, at {address}: by process {served.process.pid} on " in said
+        assert f"this store is already served at {address}: by process {served.process.pid} on " in said
         assert "since 20" in said
         served.process.send_signal(signal.SIGKILL)
         served.process.wait(30)
@@ -205,7 +205,9 @@ def test_a_taken_port_says_who_is_there(shop: Shop, tmp_path: Path) -> None:
     with shop.serving() as served:
         port = served.url.rpartition(":")[2]
         said = other.signoff("serve", "--port", port, code=2)
-        assert f"127.0.0.1:{port} is taken: a signoff server is there, process {served.process.pid}, since 20" in said
+        assert (
+            f"127.0.0.1:{port} is in use: a signoff server runs there, process {served.process.pid}, since 20" in said
+        )
 
 
 # --- several projects ---
@@ -228,7 +230,7 @@ def test_several_projects_share_a_server_each_in_its_own_directory(tmp_path: Pat
 @pytest.mark.parametrize(
     ("project", "said"),
     [
-        (f"{PROJECT}store: sqlite:own.db\n", "keep their approvals in different stores"),
+        (f"{PROJECT}store: sqlite:own.db\n", "use different stores"),
         (f"{PROJECT}people: {{ana: {{roles: [ops]}}}}\n", "name different people, or give them different roles"),
     ],
     ids=["stores", "people"],

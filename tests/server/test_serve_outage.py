@@ -275,7 +275,7 @@ def test_a_server_over_postgresql_looks_after_its_runs_alone(tmp_path: Path, pos
         vote = {"decision": "approve", "args_digest": seen["args_digest"]}
         assert served.call("POST", f"/requests/{request['id']}/votes", token, vote)[0] == 200
         until(lambda: served.call("GET", f"/runs/{run['id']}", token)[1]["run"]["state"] == "done", "it went on")
-        assert "this store is served already" in shop.signoff("serve", "--port", "0", code=2)
+        assert "this store is already served" in shop.signoff("serve", "--port", "0", code=2)
         assert served.stop() == 0
     assert shop.lines() == ["one"]
     assert "nothing is missing" in shop.signoff("audit", "verify")

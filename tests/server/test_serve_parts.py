@@ -79,7 +79,7 @@ async def test_one_elsewhere_that_stood_still_finds_out_that_it_was_taken_over_f
         await take_store(here.ledger, "http://127.0.0.1:8420")
     clock.advance(BEAT)
     await take_store(here.ledger, "http://127.0.0.1:8420")
-    with pytest.raises(WrongUse, match="took this store over"):
+    with pytest.raises(WrongUse, match="took over this store"):
         await check_store(far.ledger)
 
 
@@ -214,8 +214,8 @@ def test_agents_are_read_with_what_they_depend_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("agents", "said"),
     [
-        ("{a: nowhere}", "does not say where it is found"),
-        ("{a: {deps: 'x:y'}}", "nothing says where the agent is"),
+        ("{a: nowhere}", "is not a location"),
+        ("{a: {deps: 'x:y'}}", "the agent's location is missing"),
         ("{a: {agent: 'x:y', dep: 'x:y'}}", "unknown key"),
         ("[a]", "mapping"),
     ],
@@ -278,7 +278,7 @@ async def test_a_store_that_is_gone_makes_it_unready_and_is_counted_and_no_passw
         store.works = True
         assert (await client.get("/readyz")).json() == {"status": "ready"}
         state.stopping.set()
-        assert (await client.get("/readyz")).json()["why"] == "it is about to end"
+        assert (await client.get("/readyz")).json()["why"] == "it is shutting down"
 
 
 async def test_what_waits_is_counted_once_for_all_who_ask_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,7 +307,7 @@ async def test_what_waits_is_counted_once_for_all_who_ask_meanwhile(monkeypatch:
             "7, since 2031-05-24 18:00:00",
         ),
         (b'{"service": "signoff", "pid": 7, "since": "\\u001b]0;gotcha\\u0007"}', "another program listens there"),
-        (b'{"service": "signoff"}', "a signoff server is there"),
+        (b'{"service": "signoff"}', "a signoff server runs there"),
         (b"\x1b[2J", "another program listens there"),
     ],
 )
@@ -345,7 +345,7 @@ async def test_one_elsewhere_is_waited_for_until_it_has_been_silent_for_too_long
     for _ in range(int(LEASE.total_seconds()) + 2):
         await _settled(clock, taking)
     await taking
-    assert len(told) == 1 and "until just now" in told[0]
+    assert len(told) == 1 and "until recently" in told[0]
     assert await who_serves(here.ledger) == "http://127.0.0.1:8420"
 
 
@@ -361,7 +361,7 @@ async def test_one_elsewhere_that_gives_a_sign_of_life_keeps_the_store(
     await check_store(far.ledger)
     for _ in range(3):
         await _settled(clock, taking)
-    with pytest.raises(WrongUse, match=r"served already, at http://10\.0\.0\.2"):
+    with pytest.raises(WrongUse, match=r"already served at http://10\.0\.0\.2"):
         await taking
 
 

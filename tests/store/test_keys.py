@@ -76,7 +76,7 @@ def test_a_key_that_is_a_link_is_refused(keys: Keys) -> None:
     file = keys.directory / "record.key"
     file.rename(keys.directory / "elsewhere")
     file.symlink_to(keys.directory / "elsewhere")
-    with pytest.raises(WrongFile, match="not yours alone"):
+    with pytest.raises(WrongFile, match="other users can access this file"):
         Keys(keys.directory).sign(b"text")
 
 

@@ -186,7 +186,7 @@ config:
   token: secret text, needed
   max_results: whole number from 1 to 100, default 20
 """
-UNREADABLE = "\nconfig: any keys; it has no schema\n"
+UNREADABLE = "\nconfig: any keys (no schema)\n"
 NONE = "\nit takes no config\n"
 PRESET = WHOLE.replace("secret text, needed", "secret text, default ‹hidden›").replace("default 20", "default 50")
 EXPECTED = {
@@ -201,7 +201,7 @@ EXPECTED = {
     "maybe": WHOLE,
     "annotated": WHOLE,
     "odd": "\nconfig:\n  token: secret text, default ‹hidden›\n  check: anything\n  maker: anything\n",
-    "anything": "\nconfig: any keys; it has no schema\n",
+    "anything": "\nconfig: any keys (no schema)\n",
     "nothing": NONE,
     "registered": WHOLE,
     "preset": PRESET,

@@ -162,7 +162,7 @@ def test_writing(root: Path, files: FilesToolset) -> None:
     files.write_file("notes.md", "new\n")
     assert stat.S_IMODE((root / "notes.md").stat().st_mode) == 0o600
     assert [name for name in os.listdir(root) if name.endswith(".tmp")] == []
-    assert "half characters" in refused(files.write_file, "x", "\ud800")
+    assert "unpaired surrogates" in refused(files.write_file, "x", "\ud800")
     assert "more than 3 bytes" in refused(filesystem(root, max_bytes=3).write_file, "x", "four")
     assert not (root / "x").exists()
     assert "is a directory" in refused(files.write_file, "src", "x")
@@ -206,7 +206,7 @@ def test_edits_at_the_same_time_do_not_undo_each_other(root: Path, files: FilesT
 
 def test_moving(root: Path, files: FilesToolset) -> None:
     (root / "other").write_text("other")
-    assert "exists already" in refused(files.move_file, "notes.md", "other")
+    assert "already exists" in refused(files.move_file, "notes.md", "other")
     files.move_file("notes.md", "other", overwrite=True)
     files.move_file("other", "new/place")
     files.move_file("src", "lib/")

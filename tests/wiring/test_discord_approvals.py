@@ -309,8 +309,8 @@ class DamagedRuns(MemoryStore):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"channel": "112233445566778899"}, "nobody is asked any longer: the bot does not see a Discord channel"),
-        ({"store": DamagedRuns()}, "nobody goes on any longer with what is answered: a run cannot be read"),
+        ({"channel": "112233445566778899"}, "nobody is asked any more: the bot does not see a Discord channel"),
+        ({"store": DamagedRuns()}, "answered runs are no longer resumed: a run cannot be read"),
     ],
     ids=["asking", "going on"],
 )

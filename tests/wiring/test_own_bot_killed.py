@@ -189,7 +189,7 @@ async def test_people_are_told_that_nobody_goes_on_and_how_it_would(service: Ser
     told = await service.message(lambda one: "has not finished" in one.text, PATIENCE)
     assert told.place is message.place and "was approved" in message.text
     assert "**shipper** has not finished:\nAnswered, but the program that asked is gone." in told.text
-    assert "It goes on when a program resumes run " in told.text and "`resume(agent, " in told.text
+    assert "It continues when a program resumes run " in told.text and "`resume(agent, " in told.text
 
 
 @pytest.mark.nightly  # by day it goes on in a thread of the conversation, as below

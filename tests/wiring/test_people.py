@@ -91,7 +91,7 @@ async def test_no_answer_is_taken_while_the_file_is_wrong(inbox: StoreInbox, tmp
     write(tmp_path, "{ana: {rolls: [ops]}}")
     with pytest.warns(RuntimeWarning, match="unknown key `rolls`"), pytest.raises(NotEntitled) as told:
         await yes(inbox, request, "ana")
-    assert str(told.value) == "no answer is taken from anybody while the file is wrong that says who may give one"
+    assert str(told.value) == "no answers are accepted while the file that lists people has an error"
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # once is enough
         with pytest.raises(NotEntitled, match="while the file is wrong"):

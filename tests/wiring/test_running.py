@@ -140,7 +140,7 @@ async def test_the_same_message_heard_twice_begins_once(town: Town) -> None:
         await town.told()
         assert await town.says("hi", number=7) == ""
         assert len(await town.runs()) == 1
-        late = "Say that again, please: something newer was said first."
+        late = "Please send that again: a newer message arrived first."
         assert await town.says("hi", number=6) == late, "said before, heard after"
         assert await town.says("hi", number=6) == ""
         assert len(await town.runs()) == 1
@@ -152,7 +152,7 @@ async def test_several_workers_are_told_apart(town: Town) -> None:
     town.write(**several("triage", "talker"))
     async with working(town):
         assert await town.says("what is up") == (
-            "Say who is to do it, as in `triage: what to do`. There are: triage, talker."
+            "Name a worker, as in `triage: what to do`. There are: triage, talker."
         )
         assert await town.says("Triage: look") == ""
         assert (await town.told()).text == "triage one"
@@ -174,7 +174,7 @@ async def reopened(town: Town) -> list[SavedRun]:
 async def test_nobody_is_started_where_nobody_is_listed(town: Town) -> None:
     town.write(PROJECT.replace(", workers: [talker]", ""))
     with town.at_work():
-        assert "Nobody can be started from here" in await town.says("hi")
+        assert "No worker can be started from here" in await town.says("hi")
         assert await town.runs() == []
 
 
@@ -242,7 +242,7 @@ async def test_a_run_of_another_directory_is_left_to_others_and_that_is_said_onc
             await town.answer(asked)
             told = await town.told()
             run = (await town.runs())[-1]
-            assert (told.state, told.text) == (RunState.GOING, f"Answered. To go on: signoff resume {run.id}")
+            assert (told.state, told.text) == (RunState.GOING, f"Answered. To resume: signoff resume {run.id}")
             town.clock.advance(60)
         async with working(town):
             await asyncio.wait_for(town.running.look(), PATIENCE)
@@ -333,7 +333,7 @@ async def test_more_runs_than_go_on_at_once_all_come_to_an_end(town: Town, monke
     with town.at_work():
         assert [await town.says("hi", at=at) for at in places] == [
             *["", ""],
-            *(f"{count} runs are before yours; it begins as soon as one of them ends." for count in (2, 3, 4)),
+            *(f"{count} runs are ahead of yours; it starts when one of them ends." for count in (2, 3, 4)),
         ]
     async with working(town):
         told = [await town.told() for _ in places]
@@ -429,9 +429,9 @@ async def test_an_agent_that_is_not_made_in_time_stops_no_other_and_is_tried_aga
     monkeypatch.setattr(channel_runs, "BUILDING", 0.1)
     async with working(town):
         await town.says("one: hi", at="1/")
-        assert "could not be made" in await town.line("failed")
+        assert "could not be built" in await town.line("failed")
         first = await town.told()
-        assert (first.state, "could not be made" in first.text) == (RunState.GOING, True)
+        assert (first.state, "could not be built" in first.text) == (RunState.GOING, True)
         await town.says("two: hi", at="2/")
         assert (await town.told()).text == "two one"
         monkeypatch.setattr(channel_runs, "BUILDING", PATIENCE)

@@ -179,14 +179,14 @@ REFUSED = {
     "a rule that allows": ("policy: [{allow: write_file}]", "a worker's own rules can only tighten"),
     "silence that allows": (
         "policy: [{ask: write_file, timeout: 1m, on_timeout: allow}]",
-        "here silence would allow",
+        "this would allow when nobody answers",
     ),
     "another worker's powers": ("extends: leaf", "fresh.yaml:2:1: extends: a new worker extends no other"),
     "a tag": ("description: !!python/object/apply:os.system [id]", "fresh.yaml:2"),
     "an alias": ("metadata: &a {b: *a}", "fresh.yaml:2"),
     "an unknown key": ("toolset: [reading]", "fresh.yaml:2:1: toolset: unknown key"),
     "configuration": ("toolsets: [{files: {root: /}}]", "a worker file lists toolsets by name"),
-    "a file from elsewhere": ("attachments: [/etc/passwd]", "leads out of the project"),
+    "a file from elsewhere": ("attachments: [/etc/passwd]", "is outside the project"),
     "a secret": ("attachments: [../.env]", "fresh.yaml:2:15: attachments[0]: `../.env`"),
     "another name": ("name: other", "so the worker is called `fresh`"),
     "an output that is no object": (

@@ -48,7 +48,7 @@ class BrokerAccess:
     ) -> tuple[AccessKey, str]:
         """Make a key; gives it with its secret, which nobody can look up again."""
         if not permissions:
-            raise WrongUse("a key without a permission lets nobody do anything")
+            raise WrongUse("a token needs at least one permission")
         secret = f"{_MARKS[kind]}{secrets.token_urlsafe(32)}"
 
         def work(tx: Transaction, now: datetime) -> AccessKey:

@@ -48,7 +48,7 @@ async def verify_store(
         progress(walk.seq)
     verified = walk.end()
     if not walk.seq and await store.read(lambda tx: tx.requests.like("", limit=1) or tx.runs.like("", limit=1)):
-        raise walk.cut_off("the store holds requests or runs, and no record of them")
+        raise walk.cut_off("the store holds requests or runs, but no audit log of them")
     if last[0] != walk.seq:
         raise walk.cut_off(f"the store counts {last[0]}")
     if last[1] != walk.hash:

@@ -292,7 +292,7 @@ class Broker:
             token = claimed.claim.token if claimed.claim is not None else ""
             if not stored.is_held(stored.found(tx, claimed.id), token):
                 raise RunTaken(
-                    f"the call {claimed.id} was given up for lost while this process stood still, so it does not run"
+                    f"the call {claimed.id} was marked as unknown while this process was paused, so it does not run"
                 )
             tx.processes.put(seen(self.process, now))
 

@@ -135,4 +135,4 @@ def _unsigned(tx: Transaction, names: tuple[str, ...], signer: Signer) -> tuple[
 
 def not_what_was(signer: Signer, name: str) -> str:
     """What to do where the record does not hold what a copy says."""
-    return f"if you know why (a backup put back, a fresh start), move {signer.copy_of(name)} away"
+    return f"if you know why (a restored backup, a new store), move {signer.copy_of(name)} away"

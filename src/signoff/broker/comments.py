@@ -41,10 +41,10 @@ class BrokerComments:
         def work(tx: Transaction, now: datetime) -> Comment:
             request = stored.found(tx, request_id)
             if kind is CommentKind.QUESTION and request.state is not State.PENDING:
-                raise RequestError(f"request {request.id} is {request.state}: nothing can be asked back any longer")
+                raise RequestError(f"request {request.id} is {request.state}: no more questions can be asked")
             before = tx.comments.of(request.id)
             if len(before) >= MOST:
-                raise RequestError(f"request {request.id} has {MOST} comments already: nothing more can be said there")
+                raise RequestError(f"request {request.id} has {MOST} comments, which is the limit")
             if kind is CommentKind.ANSWER:
                 if answers not in {one.id for one in before if one.kind is CommentKind.QUESTION}:
                     raise RequestError(f"request {request.id} has no question {answers!r} to be answered")

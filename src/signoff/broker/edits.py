@@ -41,7 +41,7 @@ def fitting(request: ApprovalRequest, args: Mapping[str, Any]) -> Mapping[str, A
     """The arguments, whole, if they fit the tool's schema as it was when the call was made."""
     if request.schema is None:
         raise EditRefused(
-            (f"what {visible(request.tool_name)} takes is not on record, so nothing else can be checked",)
+            (f"the parameters of {visible(request.tool_name)} are not stored, so other arguments cannot be checked",)
         )
     args = {**args, **dict(_defaults(request, args))}
     problems = [*_misfits(request.tool_name, request.schema, args), *_invalid(request.schema, args)]

@@ -67,9 +67,9 @@ class People:
         if person_key(delegation.absent) == person_key(delegation.deputy):
             raise WrongUse(f"{delegation.absent} cannot stand in for {delegation.deputy}: that is the same person")
         if delegation.until <= delegation.since:
-            raise WrongUse("the delegation would end before it begins")
+            raise WrongUse("the delegation would end before it starts")
         if delegation.until - self._ledger.now() > LONGEST:
-            raise WrongUse(f"somebody stands in for at most {LONGEST.days} days: arrange it anew after that")
+            raise WrongUse(f"a delegation lasts at most {LONGEST.days} days: renew it after that")
 
         ledger, now = self._ledger, self._ledger.now()
 
@@ -128,16 +128,18 @@ class People:
         return role in roles
 
     def check(self, tx: Transaction, request: ApprovalRequest, by: Actor) -> None:
-        """Raise `NotEntitled` where particular people are asked, and nobody on file is called so.
+        """Raise `NotEntitled` where particular people are asked, and no listed person is called so.
 
         Also where the requester may not answer, and is a program of theirs.
         """
         people = self._people
         made_up = by.kind is ActorKind.PERSON and by.key not in people
         if made_up and self._is_closed:
-            raise NotEntitled(f"{by.name} is not on file, or no longer, and only people on file may answer here")
+            raise NotEntitled(
+                f"{by.name} is not (or no longer) listed under `people`, and only listed people may answer here"
+            )
         if made_up and people and request.requirement.is_strict:
-            raise NotEntitled(f"nobody on file is called {by.name!r}, and this needs {who(request.requirement)}")
+            raise NotEntitled(f"no listed person is called {by.name!r}, and this needs {who(request.requirement)}")
         behind = self._behind(tx, request)
         if behind == "":
             raise NotEntitled(
@@ -241,5 +243,5 @@ class People:
     def _on_file(self, name: str) -> None:
         if person_key(name) not in self._people:
             raise WrongUse(
-                f"nobody on file is called {name!r}; there are: {', '.join(n for n, _ in self._people.values())}"
+                f"no listed person is called {name!r}; there are: {', '.join(n for n, _ in self._people.values())}"
             )

@@ -109,8 +109,8 @@ class BrokerGrants:
         if len(found) == 1:
             return found[0]
         if found:
-            raise RequestError(f"more than one grant begins with {prefix!r}: {', '.join(one.id for one in found[:5])}")
-        raise UnknownRequest(f"no grant has the id {prefix!r}")
+            raise RequestError(f"more than one grant starts with {prefix!r}: {', '.join(one.id for one in found[:5])}")
+        raise UnknownRequest(f"no grant has the ID {prefix!r}")
 
     async def revoke(self, grant_id: str, *, by: str) -> Grant:
         """Revoke a grant."""
@@ -119,7 +119,7 @@ class BrokerGrants:
         def work(tx: Transaction) -> Grant:
             grant = tx.grants.get(grant_id)
             if grant is None:
-                raise UnknownRequest(f"no grant has the id {grant_id!r}")
+                raise UnknownRequest(f"no grant has the ID {grant_id!r}")
             if grant.revoked_at is not None:
                 return grant
             revoked = replace(grant, revoked_at=now, revoked_by=by)
@@ -174,18 +174,18 @@ def check_terms(request: ApprovalRequest, decision: ApprovalDecision) -> None:
             "its rule wants more than one person or excludes somebody, or it is in doubt"
         )
     if terms.pattern is not None and _told(terms.pattern) not in [_told(one.pattern or ()) for one in offered[1:]]:
-        raise RequestError("this pattern is broader than what may be remembered for this call")
+        raise RequestError("this pattern is broader than anything that may be remembered for this call")
     call = effective.call
     assert call is not None, "offers are made for calls only"
     if not places_of(call, request.run).get(terms.scope, "project"):
         raise RequestError(f"this call has no {terms.scope} that the answer could be remembered for")
     if terms.max_uses is not None and terms.max_uses < 1:
-        raise RequestError(f"an answer that holds {terms.max_uses} times need not be remembered")
+        raise RequestError(f"an answer that holds {terms.max_uses} times cannot be remembered")
     _check_budget(terms, effective.effective_args)
     if not decision.approved:
         if terms.max_uses is not None or terms.budget is not None:
             raise RequestError(
-                "a no is not used up: it holds until it ends or is revoked, without a number or a budget"
+                "a denial cannot have a number of uses or a budget: it holds until it expires or is revoked"
             )
         if any(one.fits in (Fits.COMMAND, Fits.AT_MOST) for one in terms.pattern or ()):
             raise RequestError(
@@ -196,7 +196,7 @@ def check_terms(request: ApprovalRequest, decision: ApprovalDecision) -> None:
     widened = {one.arg for one in terms.pattern or () if one.fits is Fits.AT_MOST}
     bounded = terms.until or terms.max_uses or (terms.budget is not None and terms.budget.arg in widened)
     if widened and not bounded:
-        raise RequestError("amounts are remembered only with an end: a budget, a number of uses, or a date")
+        raise RequestError("amounts can be remembered only with a limit: a budget, a number of uses, or a date")
 
 
 def _check_budget(terms: Terms, args: Mapping[str, Any]) -> None:

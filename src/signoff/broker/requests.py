@@ -40,7 +40,7 @@ def found(tx: Transaction, request_id: str) -> ApprovalRequest:
     """The request; raises `UnknownRequest`."""
     request = tx.requests.get(request_id)
     if request is None:
-        raise UnknownRequest(f"no request has the id {request_id!r}")
+        raise UnknownRequest(f"no request has the ID {request_id!r}")
     return request
 
 
@@ -52,8 +52,8 @@ def found_by_prefix(tx: Transaction, prefix: str) -> ApprovalRequest:
     if len(ids) == 1:
         return found(tx, ids[0])
     if ids:
-        raise RequestError(f"more than one request begins with {prefix!r}: {', '.join(ids)}")
-    raise UnknownRequest(_is_run(tx, prefix) or f"no request has the id {prefix!r}")
+        raise RequestError(f"more than one request starts with {prefix!r}: {', '.join(ids)}")
+    raise UnknownRequest(_is_run(tx, prefix) or f"no request has the ID {prefix!r}")
 
 
 def _is_run(tx: Transaction, prefix: str) -> str:

@@ -64,7 +64,7 @@ class BrokerRuns:
 
     def _hold(self, run_id: str, attempt: object) -> None:
         if self._ledger.in_hand.setdefault(run_id, attempt) is not attempt:
-            raise RunTaken(f"run {run_id} is in the hands of this very process, and goes on there")
+            raise RunTaken(f"run {run_id} is already being executed by this process")
 
     def let_go(self, run_id: str) -> None:
         """Undo what `take_up` says about this process."""
@@ -339,7 +339,7 @@ def check(tx: Transaction, run_id: str, epoch: int, holder: str = "") -> SavedRu
     """
     run = _still_ours(_known(tx, run_id), epoch)
     if holder and run.holder != holder:
-        raise RunTaken(f"run {run.id} was put down, and goes on where somebody takes it up")
+        raise RunTaken(f"run {run.id} was suspended; resume it to continue")
     return run
 
 
@@ -371,7 +371,7 @@ def _take(tx: Transaction, ledger: Ledger, run: SavedRun, now: datetime, loosene
         process = tx.processes.get(run.holder)
         if is_alive(process, now):
             where = f"process {process.pid} on {process.host.partition('/')[0]}" if process else run.holder
-            raise RunTaken(f"run {run.id} is in the hands of {where}, and goes on there")
+            raise RunTaken(f"run {run.id} is already being executed by {where}")
     if run.format != FORMAT:
         raise UnknownRun(f"run {run.id} was saved in format {run.format}; this program reads format {FORMAT}")
     policies = (run.setup.loosened | loosened).policies
@@ -418,7 +418,7 @@ def _close(
 def _known(tx: Transaction, run_id: str) -> SavedRun:
     run = tx.runs.get(run_id)
     if run is None:
-        raise UnknownRun(f"no run has the id {run_id!r}")
+        raise UnknownRun(f"no run has the ID {run_id!r}")
     return run
 
 
@@ -430,8 +430,8 @@ def _by_prefix(tx: Transaction, prefix: str) -> SavedRun:
     if len(found) == 1:
         return found[0]
     if found:
-        raise RunError(f"more than one run begins with {prefix!r}: {', '.join(one.id for one in found)}")
-    raise UnknownRun(f"no run has the id {prefix!r}")
+        raise RunError(f"more than one run starts with {prefix!r}: {', '.join(one.id for one in found)}")
+    raise UnknownRun(f"no run has the ID {prefix!r}")
 
 
 def text_of(segment: Segment) -> bytes:
@@ -458,13 +458,13 @@ def _still_ours(run: SavedRun, epoch: int) -> SavedRun:
     _still_going(run)
     if run.epoch != epoch:
         when = f" at {moment_text(run.changed_at)}" if run.changed_at is not None else ""
-        raise RunTaken(f"run {run.id} was taken up by another process{when}").with_moment(run.changed_at)
+        raise RunTaken(f"run {run.id} was taken over by another process{when}").with_moment(run.changed_at)
     return run
 
 
 def _still_going(run: SavedRun) -> SavedRun:
     if run.parent:
-        raise UnknownRun(f"{run.id} is part of another run, and goes on with it")
+        raise UnknownRun(f"{run.id} is an inner run of another run: resume that run")
     if run.state is not RunState.GOING:
         how = f": {' '.join(run.detail.split())}" if run.detail else ""
         raise RunOver(f"run {run.id} is {run.state}{how}")

@@ -76,4 +76,4 @@ def said_by(said: str, zone: Zone = in_utc) -> str:
     content = json.loads(said)
     why = f": {quoted(content['why'])}" if content["why"] else ""
     at = datetime.fromisoformat(content["at"])
-    return f"halted by {content['by']} at {moment_text(at, zone)}{why}; `signoff unhalt` lets things run again"
+    return f"halted by {content['by']} at {moment_text(at, zone)}{why}; `signoff unhalt` lifts the halt"

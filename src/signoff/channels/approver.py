@@ -48,8 +48,8 @@ from signoff.ports import ApproverLike, Inbox
 UNNAMED = Actor(name="approver", kind=ActorKind.SCRIPT)
 """Who answered, where the only approver of a run does not say. It never counts as a particular person."""
 
-_LEFT = "whoever was asked there has left"
-_STOPPED = "nobody waits for the answer here any longer"
+_LEFT = "the person asked there has left"
+_STOPPED = "nobody is waiting for the answer here any more"
 _GRACE = 2.0
 """Seconds that a screen has to let go of its questions."""
 _REMEMBERED = 1_000
@@ -295,7 +295,7 @@ class ApproverChannel:
             why = why_excluded(request.requirement, by, request.parties) or why_not_entitled(
                 request.requirement, replace(by, roles=frozenset()), request.parties
             )
-            bar(request.id, why or f"{by.name} is not on file, and only people on file may answer here")
+            bar(request.id, why or f"{by.name} is not listed under `people`, and only listed people may answer here")
 
     async def _choose(self, requests: Sequence[ApprovalRequest]) -> Sequence[ApprovalDecision]:
         """Have the approver decide; no answer where it was cancelled."""
@@ -391,7 +391,7 @@ class ApproverChannel:
     async def _answer(self, request_id: str, decision: ApprovalDecision, inbox: Inbox) -> ApprovalRequest:
         by = decision.by or self._by
         if by is None:
-            raise ChannelFailed("an answer came without a name, so it does not count; say whose with `by`")
+            raise ChannelFailed("an answer without a name does not count; set `by`")
         return await inbox.answer(request_id, decision.changed(by=by))
 
     def _is_worth_asking(self, request: ApprovalRequest, problem: Exception) -> bool:
@@ -492,7 +492,8 @@ async def _as_it_stands(request: ApprovalRequest, inbox: Inbox) -> ApprovalReque
 
 def _more_needed(request: ApprovalRequest) -> str:
     """For somebody whose approval counts, and is not enough."""
-    return f"{agreed(request)} of {request.requirement.quorum} have agreed so far; it waits: {card_for(request).title}"
+    so_far = f"{agreed(request)} of {request.requirement.quorum} have agreed so far"
+    return f"{so_far}; it is still pending: {card_for(request).title}"
 
 
 class ApproverCalls:

@@ -38,7 +38,7 @@ from signoff.core.visible import visible
 from signoff.errors import SignoffError
 
 _PROMPT = "your answer"
-_NOT_ALL = "Not all of it is shown: press m to see the rest; only then can you approve."
+_NOT_ALL = "Not everything is shown: press m to see the rest before you can approve."
 _LEAST_ROWS = 4
 """A card is never drawn in fewer, however low the screen is."""
 
@@ -126,7 +126,9 @@ class Dialog:
 
     def _follow(self, choice: Choice | None, typed: str) -> ApprovalDecision | None:
         if choice in _UNSEEN and not self.was_shown_whole:
-            self.screen.say("Not everything is on the screen yet: press m to see it whole, then approve.", "yellow")
+            self.screen.say(
+                "Not everything has been on the screen yet: press m to see the rest, then approve.", "yellow"
+            )
             return None
         match choice:
             case Choice.APPROVE:
@@ -184,7 +186,11 @@ class Dialog:
     def _who_answers(self) -> str:
         """Who is asked here, where it matters; for somebody who cannot answer, why, and the way out."""
         if self.barred:
-            way = "q stops the run, and it stays open for others" if self.can_stop else "Ctrl-C leaves it to others"
+            way = (
+                "q stops the run and leaves the request open for others"
+                if self.can_stop
+                else "Ctrl-C leaves it to others"
+            )
             return f"You cannot answer this: {visible(self.barred)}. {way}."
         if not self.request.requirement.is_strict:
             return ""
@@ -202,7 +208,7 @@ class Dialog:
         what = (
             f"“{visible(typed.strip()[:40])}” is not one of the answers."
             if typed.strip()
-            else "Enter alone is no answer."
+            else "Enter alone is not an answer."
         )
         self.screen.say(f"{what} Nothing is decided. Type a letter, then Enter:", "yellow")
         if self.barred:
@@ -214,11 +220,13 @@ class Dialog:
         if self.screen.page(drawing.lines, self.moot, below=self._rows_below(is_new=False)):
             self.was_shown_whole = True
         elif not self.was_shown_whole and self._approves:
-            self.screen.say("You have not seen all of it, so it cannot be approved yet: m shows it.", "yellow")
+            self.screen.say(
+                "You have not seen all of it, so you cannot approve it yet: press m to see the rest.", "yellow"
+            )
         self._offer()
 
     def _deny_with_reason(self) -> ApprovalDecision | None:
-        reason = self.screen.ask("reason, for the model and the record", self.moot).strip()
+        reason = self.screen.ask("reason, for the model and the audit log", self.moot).strip()
         if reason:
             return self._denied(reason)
         self.screen.say("No reason, so nothing is decided.", "yellow")
@@ -320,7 +328,7 @@ def reasons(request: ApprovalRequest, card: Card) -> list[tuple[str, str]]:
     call = request.call
     facts = [
         ("asked because", card.why),
-        ("rules", card.rule or "none: what no rule allows is asked about"),
+        ("rules", card.rule or "none: no rule matches, so the call asks"),
         *(("could not judge", error) for error in card.errors),
         ("who may answer", card.needs or "anyone"),
         ("until", card.until or "somebody answers"),

@@ -61,7 +61,7 @@ class EditDraft:
         if card.problem:
             lines.append(f"Not accepted before: {card.problem}".replace("\n", " "))
         if self.shown.masked:
-            lines.append("A masked value stays what it is if you leave its ⟦…⟧ alone; or replace all of it.")
+            lines.append("Leave a ⟦…⟧ unchanged to keep its masked value, or replace all of it.")
         return lines
 
     def read(self, text: str) -> Edited:
@@ -103,7 +103,7 @@ def edit_arguments(
                 return None
             continue
         if not edited.changed:
-            screen.say("The arguments are what the model asked for.")
+            screen.say("The arguments are unchanged.")
             return None
         return edited.args if _confirmed(screen, edited.diff, moot) else None
 

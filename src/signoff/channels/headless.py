@@ -26,7 +26,7 @@ class HeadlessApprover:
     def __post_init__(self) -> None:
         if self.otherwise not in ("deny", "park"):
             raise WrongUse(
-                f"without a terminal a call is denied or parked, so say 'deny' or 'park', not {self.otherwise!r}"
+                f"without a terminal a call is denied or parked: use 'deny' or 'park', not {self.otherwise!r}"
             )
 
     def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:

@@ -24,7 +24,7 @@ def outcome_text(request: ApprovalRequest, *, answered: bool = False) -> str:
             detail = status.result if status.state is State.SUCCEEDED else status.error
             return safe_text(told, secrets=request.secrets) + (f": {kept_text(detail)}" if detail else "")
         case State.UNKNOWN:
-            text = f"request {request.id} was started, and nobody knows whether it happened: signoff show {request.id}"
+            text = f"request {request.id} was started, and its outcome is unknown: signoff show {request.id}"
             return visible(text)
         case _:
             return safe_text(settled_text(request, datetime.astimezone), secrets=request.secrets)

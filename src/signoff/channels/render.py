@@ -315,8 +315,8 @@ def _draw_comments(frame: _Frame, card: Card) -> None:
     """What was said about it. A question that waits for its answer stands out."""
     if not card.comments:
         return
-    before = f", and {card.left_out:,} before" if card.left_out else ""
-    frame.rule(frame.look.edges.middle, f"what was said about it{before}")
+    before = f", {card.left_out:,} earlier ones left out" if card.left_out else ""
+    frame.rule(frame.look.edges.middle, f"comments{before}")
     frame.fields([(one.heading, one.text, "bold yellow" if one.is_open else "") for one in card.comments])
 
 

@@ -10,8 +10,8 @@ from signoff.core.preview import Preview, read_diff
 from signoff.core.request import ApprovalRequest
 
 WRITTEN = (
-    "Written. New runs go by it. This call still waits for your answer. Once it is resumed, this run goes by it too, "
-    "and asks again about what was approved and has not run, unless the policy allows it by then."
+    "Written. New runs use it. This call still waits for your answer. When this run is resumed, it uses the rule too, "
+    "and asks again about approved calls that have not run, unless the policy then allows them."
 )
 
 

@@ -143,4 +143,4 @@ class Screen:
             typed = self.ask(prompt, moot).strip().casefold()
             if typed in ("", "b", "back", "g", "end"):
                 return {"back": "b", "end": "g"}.get(typed, typed)
-            self.say(f"“{visible(typed[:40])}” is no key here.", "yellow")
+            self.say(f"“{visible(typed[:40])}” is not a key here.", "yellow")

@@ -73,7 +73,7 @@ class Several:
         elif typed.isdecimal() and 1 <= int(typed) <= len(self._dialogs):
             self._open_one(int(typed) - 1)
         else:
-            what = f"“{visible(typed[:40])}” is not one of the answers" if typed else "Enter alone is no answer"
+            what = f"“{visible(typed[:40])}” is not one of the answers" if typed else "Enter alone is not an answer"
             self._screen.say(f"{what}. Nothing is decided.", "yellow")
 
     def _open_one(self, index: int) -> None:

@@ -54,7 +54,7 @@ TICK = 1.0
 _ANSWERS = (*((one, KEYS[one]) for one in (Choice.APPROVE, Choice.DENY, Choice.DENY_NOTE, Choice.EDIT)),)
 _REMEMBER = Key("l", "approve and remember")
 _OTHERS = (Key("Tab", "next"), Key("Space", "scroll"), Key("?", "help"), Key("q", "leave"))
-_CLOSED = "It is no longer open. Tab goes on to the next."
+_CLOSED = "It is no longer open. Press Tab for the next request."
 
 
 class Board(Screen[None]):
@@ -137,7 +137,7 @@ class Board(Screen[None]):
             self._close(current)
         elif current is not None and current.is_open and current.card is not self._drawn:
             self._open(current)
-            self.say("This question has changed meanwhile: look at it again. Nothing is decided.")
+            self.say("This question has changed: review it again. Nothing is decided.")
         if self._waiting.is_closed:
             self.app.exit()
         else:
@@ -307,7 +307,7 @@ class Board(Screen[None]):
 
             def chosen(decision: ApprovalDecision | None) -> None:
                 if decision is not None and entry.is_open and not entry.was_shown_whole:
-                    self.say("The question has changed meanwhile: look at it again. Nothing is decided.")
+                    self.say("The question has changed: review it again. Nothing is decided.")
                 elif decision is not None:
                     self._settle(entry, replace(decision, by=self._by))
                 else:
@@ -335,7 +335,7 @@ class Board(Screen[None]):
         self.app.pop_screen()
         if found is None or not found.drafts:
             why = "\n".join(found.refused) if found is not None else refused
-            self.app.push_screen(NoticeSheet(f"No rule can be made of {named(entry.card)}.\n{why}"))
+            self.app.push_screen(NoticeSheet(f"No rule can be made from {named(entry.card)}.\n{why}"))
             return
 
         def chosen(draft: RuleDraft | None) -> None:
@@ -348,7 +348,7 @@ class Board(Screen[None]):
         self.app.push_screen(Help(entry.request, entry.card) if entry else Help(None, None))
 
     def action_nothing(self) -> None:
-        self.say("Enter is no answer. Nothing is decided.")
+        self.say("Enter is not an answer. Nothing is decided.")
 
     def action_leave(self) -> None:
         """Leave everything that is open undecided."""

@@ -48,18 +48,18 @@ EditPrompt TextArea, EditPrompt TextArea:focus { height: 1fr; border: none; padd
 """
 """How sheets look."""
 
-NOT_YET = "Not all of it was on the screen yet: Space goes on; only then can you approve."
+NOT_YET = "Not everything has been on the screen yet: press Space to continue before you can approve."
 HELP = (
     ("a", "approve this call, once; only after all of its card was on the screen"),
     ("d, n", "deny it"),
-    ("r", "deny with a reason, for the model and the record"),
+    ("r", "deny with a reason, for the model and the audit log"),
     ("e", "edit the arguments; you see your changes before anything runs"),
     (
         "l, s, w",
-        "approve and remember: you are not asked again for exactly this call, or for calls like it; spelled out first",
+        "approve and remember, for exactly this call or for similar calls; you see what it covers first",
     ),
-    ("u", "make a rule of it, where that is offered: you see the change to signoff.yaml before it is written"),
-    ("q, Ctrl-C", "leave everything that is open undecided; the requests stay open"),
+    ("u", "make a rule from it, if offered: you see the change to signoff.yaml before it is written"),
+    ("q, Ctrl-C", "quit; open requests stay open"),
     ("Tab, j", "the next request"),
     ("Shift-Tab, k", "the one before"),
     ("Space, PgDn", "the next page of the card; also ↓ ↑ PgUp Home End"),
@@ -121,7 +121,7 @@ class SearchNotice(NoticeSheet):
     keys = (_BACK,)
 
     def __init__(self, card: Card) -> None:
-        super().__init__(f"Looking for rules that could be made of {card.tool} …")
+        super().__init__(f"Looking for rules that could be made from {card.tool} …")
 
 
 class NotePrompt(ModalSheet[str]):
@@ -134,7 +134,7 @@ class NotePrompt(ModalSheet[str]):
         self._card = card
 
     def content(self) -> ComposeResult:
-        yield Static(Text(f"deny {self._card.tool}: reason, for the model and the record", style="bold"))
+        yield Static(Text(f"deny {self._card.tool}: reason, for the model and the audit log", style="bold"))
         yield Input(id="note")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -183,7 +183,7 @@ class RememberPrompt(ModalSheet[ApprovalDecision]):
 
     def action_take(self, key: str) -> None:
         if key not in self._offered:
-            self.say("That is not on offer for this call.")
+            self.say("That is not offered for this call.")
         elif not self.query_one(Paper).seen_whole:
             self.say(NOT_YET)
         else:
@@ -272,7 +272,7 @@ class EditPrompt(ModalSheet[Mapping[str, Any]]):
                 area.move_cursor((at.lineno - 1, at.colno - 1))
             return
         if not edited.changed:
-            self.say("The arguments are what the model asked for.")
+            self.say("The arguments are unchanged.")
             return
         self.say("")
 
@@ -287,7 +287,7 @@ class EditPrompt(ModalSheet[Mapping[str, Any]]):
         text = self.query_one(TextArea).text
         if text not in (self._text, self._warned):
             self._warned = text
-            self.say("Your changes would be lost: Escape again leaves them.")
+            self.say("Your changes will be lost: press Escape again to discard them.")
         else:
             self.dismiss(None)
 

@@ -27,7 +27,7 @@ def holder_named(name: str, settings: Settings) -> str:
     if person_key(name) != person_key(here):
         where = settings.file or "a signoff.yaml"
         raise WrongUse(
-            f"a server lets in only {visible(here)} as long as no people are on file\n"
+            f"while no people are listed, a server admits only {visible(here)}\n"
             f"  Add {visible(name)} to `people` in {where}"
         )
     return here
@@ -41,7 +41,9 @@ def check_admin(by: Actor, settings: Settings, *, holder: str) -> None:
     admins = [one.name for one in settings.people.values() if one.admin]
     if admins and person_key(holder) != by.key and by.key not in map(person_key, admins):
         told = ", ".join(map(visible, admins))
-        raise WrongUse(f"{visible(by.name)} is no admin, and {visible(holder)} is somebody else\n  Admins are: {told}")
+        raise WrongUse(
+            f"{visible(by.name)} is not an admin, and {visible(holder)} is another person\n  Admins are: {told}"
+        )
 
 
 def server_address(url: str | None, settings: Settings) -> str:
@@ -54,4 +56,4 @@ def server_address(url: str | None, settings: Settings) -> str:
     try:
         return origin_of(url)
     except ValueError as error:
-        raise WrongUse(f"--url {visible(url)} is no address of a server\n  {error}") from error
+        raise WrongUse(f"--url {visible(url)} is not a server address\n  {error}") from error

@@ -23,14 +23,14 @@ SCOPES = ("run", "session", "worker", "project")
 def _remembering(*limits: Callable[[Any], Any]) -> Callable[[F], F]:
     """`--remember` and what limits it."""
     every = (
-        click.option("--yes", is_flag=True, help="Remember without asking back."),
+        click.option("--yes", is_flag=True, help="Remember without asking for confirmation."),
         *limits,
-        click.option("--until", metavar="WHEN", help="Remember until then: 2h, 3d, friday, 2031-05-24."),
+        click.option("--until", metavar="WHEN", help="Remember until: 2h, 3d, friday, 2031-05-24."),
         click.option(
             "--for", "scope", type=click.Choice(SCOPES), help="Where it is remembered. Default: the whole project."
         ),
         click.option(
-            "--remember", metavar="exact|N|ARG", help="Also hold for later calls: as `signoff show` numbers it."
+            "--remember", metavar="exact|N|ARG", help="Also cover later calls; N is a number that `signoff show` lists."
         ),
     )
 
@@ -45,11 +45,15 @@ def _remembering(*limits: Callable[[Any], Any]) -> Callable[[F], F]:
 @click.command(no_args_is_help=True)
 @click.argument("request_ids", metavar="ID...", nargs=-1, required=True, shell_complete=id_completion.pending)
 @shared_options.who
-@shared_options.note("For the record and the model.")
-@click.option("--args", "arguments", metavar="JSON|@FILE", help="Run it with these arguments, whole, instead.")
+@shared_options.note("A note for the audit log and the model.")
+@click.option(
+    "--args", "arguments", metavar="JSON|@FILE", help="Run it with these arguments instead; give all of them."
+)
 @_remembering(
-    click.option("--budget", metavar="'ARG 200/day'", help="Remember while ARG adds up to no more: 200/day, or 200."),
-    click.option("--uses", type=click.IntRange(1, 1_000_000), metavar="N", help="Remember for so many calls."),
+    click.option(
+        "--budget", metavar="'ARG 200/day'", help="Remember until the sum of ARG exceeds this: 200/day, or 200."
+    ),
+    click.option("--uses", type=click.IntRange(1, 1_000_000), metavar="N", help="Remember for this many calls."),
 )
 @shared_options.as_json
 @shared_options.anywhere
@@ -68,7 +72,7 @@ def approve(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """Let calls run. Each ID may be the beginning of one, and is answered on a line of its own.
+    """Approve calls. Each ID may be a prefix; the result of each is printed on its own line.
 
     \b
     Examples:
@@ -76,12 +80,12 @@ def approve(
       signoff approve k3f9 --args '{"to": "ana", "amount": 20}'
       signoff approve k3f9 --remember amount --budget 'amount 200/day' --until friday
 
-    Exit code 1 if any of them could not be approved; the message says who was faster, or why not.
+    Exit code 1 if any of them could not be approved; the message says why, or who answered first.
     """
     if arguments is not None and len(request_ids) > 1:
-        raise click.UsageError("--args are for one request")
+        raise click.UsageError("--args applies to one request only")
     if arguments is not None and remember is not None:
-        raise click.UsageError("--remember is for calls as they are asked; other arguments (--args) hold once")
+        raise click.UsageError("--remember cannot be combined with --args: edited arguments are approved once")
     wish = _wish(remember, scope, until, uses, budget)
     from signoff.cli.approval_desk import TypedAnswer
     from signoff.cli.json_argument import given_args
@@ -93,7 +97,7 @@ def approve(
 @click.command(no_args_is_help=True)
 @click.argument("request_ids", metavar="ID...", nargs=-1, required=True, shell_complete=id_completion.pending)
 @shared_options.who
-@shared_options.note("Why; the model is told.")
+@shared_options.note("The reason; the model reads it.")
 @_remembering()
 @shared_options.as_json
 @shared_options.anywhere
@@ -109,7 +113,7 @@ def deny(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """Say no to calls. A person's no is final. Each ID may be the beginning of one.
+    """Deny calls. A person's denial is final. Each ID may be a prefix.
 
     \b
     Examples:
@@ -133,7 +137,7 @@ def _wish(
 ) -> RememberOptions | None:
     if remember is None:
         if scope or until or uses or budget:
-            raise click.UsageError("--for, --until, --uses and --budget limit what is remembered: add --remember exact")
+            raise click.UsageError("--for, --until, --uses and --budget need --remember: add --remember exact")
         return None
     from signoff.cli.remember import RememberOptions
 
@@ -205,11 +209,11 @@ def _confirmed(ready: Sequence[PreparedAnswer], yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise WrongUse("there is no terminal to ask back at: add --yes if that is meant; nothing was answered")
+        raise WrongUse("there is no terminal to confirm at: add --yes to confirm; nothing was answered")
     from termios import TCIFLUSH, tcflush
 
     tcflush(sys.stdin.fileno(), TCIFLUSH)  # what was typed before the question is no answer to it
-    return click.confirm("Is that meant?", err=True)
+    return click.confirm("Confirm?", err=True)
 
 
 async def _answered(ready: PreparedAnswer) -> Done:
@@ -246,7 +250,7 @@ def _lines(given: GivenAnswer, answer: TypedAnswer) -> Iterator[str]:
     word = click.style("approved", fg="green") if answer.approved else click.style("denied  ", fg="red")
     waits = ""
     if sheet["state"] == "pending":
-        already = "you had approved it already; " if given.again else ""
+        already = "you have already approved it; " if given.again else ""
         waits = f"; {already}{told['agreed']}, and it needs {told['who']}"
     yield f"{word}  {safe(sheet['id'])}  {safe(sheet['title'])}{waits}"
     if answer.arguments is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @shared_options.who
 @shared_options.anywhere
 def take(request_id: str, name: str | None, store: str | None, policy: str | None) -> None:
-    """Work on a request, so that nobody else starts. Takes it over if somebody else has it.
+    """Take a request, so that nobody else works on it. Takes it over if somebody else has it.
 
     \b
     Example:
@@ -31,7 +31,7 @@ def take(request_id: str, name: str | None, store: str | None, policy: str | Non
 @shared_options.who
 @shared_options.anywhere
 def release(request_id: str, name: str | None, store: str | None, policy: str | None) -> None:
-    """Leave a request to whoever comes next.
+    """Give back a request that you took.
 
     \b
     Example:
@@ -46,7 +46,7 @@ def release(request_id: str, name: str | None, store: str | None, policy: str | 
 @shared_options.who
 @shared_options.anywhere
 def assign(request_id: str, person: str, name: str | None, store: str | None, policy: str | None) -> None:
-    """Hand a request to somebody.
+    """Assign a request to a person.
 
     \b
     Example:
@@ -79,5 +79,5 @@ def _told(done: HandedOverRequest) -> str:
     if done.may_answer:
         return told
     # Nobody else can approve it, as long as they have it.
-    why = f"{visible(has_it)} may not answer it, and nobody else can approve it now"
+    why = f"{visible(has_it)} may not answer it, and nobody else can approve it while it is assigned"
     return f"{told}\n{why}: signoff release {sheet['id']}"

@@ -30,7 +30,7 @@ _BROKEN = 1
 @click.group(invoke_without_command=True)
 @click.pass_context
 def audit(ctx: click.Context) -> None:
-    """Read, check and export the record of what was judged, asked, answered and run. Alone it shows the last events."""
+    """Read, verify and export the audit log. Without a subcommand: show the last events."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(log)
 
@@ -41,14 +41,17 @@ def audit(ctx: click.Context) -> None:
     "request_id",
     metavar="ID",
     shell_complete=id_completion.waiting,
-    help="Only what happened to one request.",
+    help="Only events of one request.",
 )
+@click.option("--run", "run_id", metavar="RUN", shell_complete=id_completion.runs, help="Only events of one run.")
+@click.option("--since", metavar="WHEN", help="Only events since: 2h, 3d, 2026-01-31, 2026-01-31T12:00.")
 @click.option(
-    "--run", "run_id", metavar="RUN", shell_complete=id_completion.runs, help="Only what happened in one run."
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Only the last N events. Default: 50, without other filters.",
 )
-@click.option("--since", metavar="WHEN", help="Only what happened since: 2h, 3d, 2026-01-31, 2026-01-31T12:00.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the last N; 50 if nothing else is chosen.")
-@click.option("--follow", is_flag=True, help="Stay, and show what happens.")
+@click.option("--follow", is_flag=True, help="Keep running, and print new events.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event, with the fields of an export.")
 @shared_options.anywhere
 def log(
@@ -61,10 +64,9 @@ def log(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """Show what happened.
+    """Print the audit log.
 
-    One line an event, oldest first: number, time, what happened, who, about what, by which rule, and to which request
-    and run it belongs.
+    One line per event, oldest first: number, time, kind, person, subject, rule, request and run.
 
     \b
     Examples:
@@ -95,23 +97,25 @@ def log(
         if not seen and not as_json:
             from signoff.cli.open_broker import say_where
 
-            click.echo("Nothing is on record.")
+            click.echo("The audit log is empty.")
             say_where(store, policy)
 
 
 @audit.command()
 @click.argument("file", required=False)
-@click.option("--key", "keys", multiple=True, metavar="HEX|FILE", help="Whose signature counts; may be repeated.")
+@click.option(
+    "--key", "keys", multiple=True, metavar="HEX|FILE", help="Accept signatures of this key only. Repeatable."
+)
 @shared_options.as_json
 @shared_options.anywhere
 @click.pass_context
 def verify(
     ctx: click.Context, file: str | None, keys: tuple[str, ...], as_json: bool, store: str | None, policy: str | None
 ) -> None:
-    """Check that the record is whole.
+    """Verify the audit log.
 
-    Finds whatever was changed, removed, added or put in another order, names the first bad event and ends with exit
-    code 1. FILE is an exported record (- for standard input) and needs no store; without FILE the store is checked.
+    Detects events that were changed, removed, added or reordered. It names the first bad event, and the exit code is 1.
+    FILE is an exported log (- for standard input) and needs no store; without FILE, the store is verified.
 
     \b
     Examples:
@@ -123,11 +127,14 @@ def verify(
     from signoff.store.signing_key import read_public_key
 
     if file is not None and store is not None:
-        raise WrongUse("FILE and --store are two records: name one of them")
+        raise WrongUse("FILE and --store name two different logs: give one of them")
     pinned = [read_public_key(key) for key in keys]
     elsewhere = file is None and is_elsewhere(store)
     if elsewhere and pinned:
-        raise WrongUse("a server checks its record by its own key; export it there, and check the file with --key")
+        raise WrongUse(
+            "a server verifies its log with its own key\n"
+            "  To use your own key, export the log there and verify the file with --key"
+        )
     try:
         if elsewhere:
             checked = _verified_elsewhere(store, policy)
@@ -146,13 +153,13 @@ def verify(
 
 
 @audit.command()
-@click.option("-o", "--output", metavar="FILE", help="Where to; by default, and with -, standard output.")
+@click.option("-o", "--output", metavar="FILE", help="Output file. Default, and with -: standard output.")
 @click.option("--format", "form", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True)
 @shared_options.where
 def export(output: str | None, form: str, store: str | None, policy: str | None) -> None:
-    """Write the record to a file.
+    """Export the audit log to a file.
 
-    As signed JSON lines, which `signoff audit verify FILE` checks anywhere, or as CSV for a spreadsheet.
+    Either as signed JSON Lines, which `signoff audit verify FILE` checks on any machine, or as CSV for a spreadsheet.
 
     \b
     Examples:
@@ -207,15 +214,15 @@ class _Checked:
                 whose = f"the key {self.by.key}"
             case _:
                 if count:
-                    yield "whoever can write to the store could have rewritten or cut off all of them"
+                    yield "anyone who can write to the store could have rewritten or removed all of them"
                 return
         if left:
-            yield f"signed up to event {self.by.upto:,} by {whose}; what comes after it could have been rewritten"
+            yield f"signed up to event {self.by.upto:,} by {whose}; later events could have been rewritten"
         else:
             yield f"signed to the end by {whose}"
         if self.by.trust == "carried":
-            yield "that key came with the record: it says that nothing was changed since it was signed, not by whom;"
-            yield "where you know the right key, check with --key"
+            yield "that key came with the log: it proves that nothing changed since it was signed, not who signed it;"
+            yield "if you know the right key, verify with --key"
 
 
 def _whole(count: int, unsigned: int) -> str:
@@ -225,9 +232,9 @@ def _whole(count: int, unsigned: int) -> str:
     if not unsigned:
         return f"{_events(count)}, all signed: nothing is missing, changed or out of order"
     if unsigned == count:
-        return f"{_events(count)}, none signed: they fit each other"
+        return f"{_events(count)}, none signed: the hash chain is intact"
     return (
-        f"{_events(count)}, the last {unsigned:,} not signed: up to there nothing is missing, changed or out of order"
+        f"{_events(count)}, the last {unsigned:,} not signed: before them nothing is missing, changed or out of order"
     )
 
 
@@ -245,7 +252,7 @@ def _verify_store(store: str | None, policy: str | None, pinned: Sequence[str]) 
     record = _with_store(store, policy, work)
     by = vouched(record.signed, pinned=pinned, own=keys.public_key())
     if pinned and not by.key:
-        raise RecordBroken("nothing in this record is signed with the key you gave")
+        raise RecordBroken("nothing in this log is signed with the given key")
     return _Checked(record, by)
 
 
@@ -269,7 +276,7 @@ def _verify_file(file: str, pinned: Sequence[str]) -> _Checked:
     with _opened(file) as stream, _progress() as progress:
         checked = verify_export(_lines(stream, file, progress), is_signed, name=file)
     if pinned and checked.key not in pinned:
-        raise RecordBroken(f"the file is signed with another key than you gave: {checked.key}")
+        raise RecordBroken(f"the file is not signed with the given key but with {checked.key}")
     # The last line signs everything, so only who made that line counts.
     signed = {checked.key: checked.record.events}
     return _Checked(checked.record, vouched(signed, pinned=pinned, own=_own_key()))
@@ -298,7 +305,7 @@ def _lines(stream: IO[bytes], name: str, progress: Callable[[int], object]) -> I
     try:
         while line := stream.readline(LONGEST_LINE + 1):
             if len(line) > LONGEST_LINE:
-                raise WrongFile(f"{name}: line {number + 1} is longer than {LONGEST_LINE:,} bytes: not a record")
+                raise WrongFile(f"{name}: line {number + 1} is longer than {LONGEST_LINE:,} bytes: not an audit log")
             yield line
             number += 1
             if number % 1_000 == 0:

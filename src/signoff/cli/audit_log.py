@@ -59,7 +59,7 @@ def moment(since: str | None) -> datetime | None:
             return datetime.now(UTC) - timedelta(**{_SPANS[span[2]]: int(span[1])})
         return datetime.fromisoformat(since.strip()).astimezone(UTC)  # without a zone, it is the local time
     except (ValueError, OverflowError) as error:
-        what = f"--since {since!r} is no time\n  write it as 90m, 2h, 3d, 2026-01-31 or 2026-01-31T12:00"
+        what = f"--since {since!r} is not a time\n  write it as 90m, 2h, 3d, 2026-01-31 or 2026-01-31T12:00"
         raise WrongUse(what) from error
 
 
@@ -101,7 +101,7 @@ async def follow_events(store: Store, choice: EventFilter, line: Line, seen: int
                 problem = ""
             except (StoreError, ServerFailed) as error:  # it may work again, and nothing is missed meanwhile
                 if not problem:
-                    click.echo(f"signoff: {safe(str(error))}; it is tried again", err=True)
+                    click.echo(f"signoff: {safe(str(error))}; retrying", err=True)
                 problem = str(error)
                 await asyncio.sleep(AGAIN)
                 continue
@@ -182,5 +182,5 @@ async def _whole(store: Store, prefix: str, unknown: type[UnknownRequest | Unkno
         return prefix if prefix in found else found[0]
     if found:
         some = ", ".join(found[:3]) + (" …" if len(found) > 3 else "")
-        raise WrongUse(f"several ids begin with {prefix!r}: {some}\n  give more of it")
-    raise unknown(f"no {'request' if is_request else 'run'} has an id that begins with {prefix!r}")
+        raise WrongUse(f"several IDs start with {prefix!r}: {some}\n  give more characters")
+    raise unknown(f"no {'request' if is_request else 'run'} has an ID that starts with {prefix!r}")

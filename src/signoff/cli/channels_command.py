@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.group(invoke_without_command=True)
 @click.pass_context
 def channels(ctx: click.Context) -> None:
-    """Where people are asked: list, test, run. Alone it lists them."""
+    """List, test and run the channels that ask people. Without a subcommand: list."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_channels, as_json=False, store=None, policy=None)
 
@@ -30,7 +30,7 @@ def channels(ctx: click.Context) -> None:
 @shared_options.as_json
 @shared_options.where
 def list_channels(as_json: bool, store: str | None, policy: str | None) -> None:
-    """List the channels of the project: who could answer there, who runs it, what is wrong.
+    """List the project's channels: who can answer there, which process runs it, what is wrong.
 
     \b
     Example:
@@ -44,9 +44,7 @@ def list_channels(as_json: bool, store: str | None, policy: str | None) -> None:
         click.echo(json_line({"channels": [_data(one) for one in found]}))
         return
     if not found:
-        click.echo(
-            "No channels: people are asked at the terminal. docs/guides/discord.md tells how to ask them on Discord."
-        )
+        click.echo("No channels: people are asked at the terminal. To ask on Discord, see docs/guides/discord.md.")
     for at, one in enumerate(found):
         if at:
             click.echo()
@@ -56,13 +54,13 @@ def list_channels(as_json: bool, store: str | None, policy: str | None) -> None:
 
 @channels.command("run", no_args_is_help=True)
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=id_completion.channels)
-@click.option("--no-resume", is_flag=True, help="Only ask: go on with no run here, and start no worker.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
+@click.option("--no-resume", is_flag=True, help="Only ask: resume no runs here, and start no workers.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, for programs.")
 @shared_options.where
 def run_channels(names: tuple[str, ...], no_resume: bool, as_json: bool, store: str | None, policy: str | None) -> None:
-    """Ask people in these channels, take their answers, and go on with what was answered, until Ctrl-C or SIGTERM.
+    """Run these channels until Ctrl-C or SIGTERM: ask people, take their answers, and resume answered runs.
 
-    What waits is shown at once, also after a restart; what was answered elsewhere is brought up to date.
+    Pending requests are shown at once, also after a restart. Requests answered elsewhere are updated.
 
     \b
     Examples:
@@ -77,8 +75,8 @@ def run_channels(names: tuple[str, ...], no_resume: bool, as_json: bool, store: 
 @channels.command("test", no_args_is_help=True)
 @click.argument("name", shell_complete=id_completion.channels)
 @click.option("--wait", metavar="TIME", default="2m", show_default=True, help="How long to wait for an answer.")
-@click.option("--no-answer", is_flag=True, help="Do not wait for anybody: take the question back once it stands there.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: the steps, then the result.")
+@click.option("--no-answer", is_flag=True, help="Do not wait for an answer: withdraw the request once it is shown.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line: the steps, then the result.")
 @click.option(
     "--policy",
     metavar="FILE",
@@ -86,16 +84,16 @@ def run_channels(names: tuple[str, ...], no_resume: bool, as_json: bool, store: 
     help="Policy file. Default: the nearest signoff.yaml here or above.",
 )
 def test_channel(name: str, wait: str, no_answer: bool, as_json: bool, policy: str | None) -> None:
-    """Send a harmless request to a channel and back, step by step. Whatever is answered, nothing runs.
+    """Send a harmless request to a channel and wait for an answer, step by step. Nothing runs, whatever the answer.
 
-    The approvals of the project are left alone.
+    The project's store is not changed.
 
     \b
     Examples:
       signoff channels test discord
       signoff channels test discord --no-answer
 
-    Exit codes: 0 it works, 1 a step failed, 2 wrong use, 3 nobody answered in time.
+    Exit codes: 0 it works, 1 a step failed, 2 usage error, 3 nobody answered in time.
     """
     from signoff.cli.channels_test import try_out
     from signoff.cli.durations import read_duration
@@ -171,7 +169,7 @@ def _facts(seen: ChannelStatus) -> Iterator[tuple[str, str, bool]]:
     if entry.backup_for:
         yield "backup", f"for {safe(entry.backup_for)}", False
     if seen.backup:
-        yield "backup", f"{safe(seen.backup)} takes over when it fails", False
+        yield "backup", f"{safe(seen.backup)} is its backup", False
     if entry.variable:
         is_set = _has_secret(entry)
         yield "secret", f"{entry.variable} is {'set' if is_set else 'not set'}", not is_set
@@ -206,8 +204,8 @@ def _who(seen: ChannelStatus) -> tuple[str, str, bool]:
     if names:
         return "asks", ", ".join(names), False
     if seen.entry.use == "discord":
-        return "asks", 'nobody: add `discord: "ID"` to people', True
-    return "asks", "whoever sits there", False
+        return "asks", 'nobody: add `discord: "ID"` under `people`', True
+    return "asks", "the user at this terminal", False
 
 
 def _down(lease: Lease) -> str:

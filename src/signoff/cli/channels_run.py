@@ -163,7 +163,7 @@ async def _stay(
     for name in names:
         backup = next((one.name for one in settings.channels.values() if one.backup_for == name), "")
         if backup and backup not in names:
-            report.note(name, f"{backup} can take over only while it runs: signoff channels run {name} {backup}")
+            report.note(name, f"{backup} is the backup but is not running: signoff channels run {name} {backup}")
     with stopping(report.stopped) as stop, _warnings_told(report):
         if report.here.issuperset(names):
             report.left = stop
@@ -255,9 +255,7 @@ class ChannelReport:
             return
         key, text = (channel, "" if failed.whole else subject), safe(str(failed))
         if key not in self._failing:
-            again = (
-                "tried again until it can be" if failed.again else "tried again, but somebody has to put it right first"
-            )
+            again = "retrying until it works" if failed.again else "retrying, but somebody has to fix it first"
             about = _about(key[1])
             line = f"{safe(' '.join(about.values()))}  {text}; {again}" if key[1] else f"{text}; {again}"
             self._say(channel, "problem", line, **{"request": None, **about}, problem=text)
@@ -269,7 +267,7 @@ class ChannelReport:
             self._say(channel, "recovered", "works again")
         if subject and self._failing.pop((channel, subject), None) is not None:
             about = _about(subject)
-            line = f"{safe(' '.join(about.values()))} could be shown after all"
+            line = f"{safe(' '.join(about.values()))} is shown now"
             self._say(channel, "recovered", line, **{"request": None, **about})
 
     def shown(self, channel: str, notice: Notice) -> None:
@@ -299,7 +297,7 @@ class ChannelReport:
             self.note("", safe(text))
 
     def stopped(self) -> None:
-        self._say("", "stopped", "Stopped. What waits stays where it stands, and in signoff inbox.")
+        self._say("", "stopped", "Stopped. Pending requests stay in the channel and in signoff inbox.")
 
     def _say(self, channel: str, event: str, line: str, **data: object) -> None:
         if self.tell is not None:

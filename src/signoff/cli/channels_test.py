@@ -96,13 +96,13 @@ async def _tried(entry: ChannelEntry, settings: Settings, wait: timedelta, steps
     async with _trial(entry, settings, listens=answer) as trial:
         asked = await trial.asked(wait if answer else None)
         try:
-            await trial.stands(asked, steps, "a harmless request stands there")
+            await trial.stands(asked, steps, "a harmless request is shown")
             settled = await _answered(trial, asked, wait, steps) if answer else asked
         finally:  # whoever stops it leaves no question behind that nobody would take an answer to
             if asked.id in {one.id for one in await trial.broker.pending()}:
                 settled = await trial.broker.cancel(asked.id, "the test is over")
                 await trial.stands(settled, within=LEAVING)
-        await trial.stands(settled, steps, "what stands there was brought up to date")
+        await trial.stands(settled, steps, "the request was updated")
     by = settled.decision.by if settled.decision is not None else None
     if answer and by is None:
         return steps.result(WAITING, f"Nobody answered in time: {safe(settled_text(settled, datetime.astimezone))}.")
@@ -110,7 +110,7 @@ async def _tried(entry: ChannelEntry, settings: Settings, wait: timedelta, steps
 
 
 async def _answered(trial: Trial, asked: ApprovalRequest, wait: timedelta, steps: TestSteps) -> ApprovalRequest:
-    who = "whoever sits there" if trial.entry.use == "terminal" else "anybody in `people`"
+    who = "the user at this terminal" if trial.entry.use == "terminal" else "anyone in `people`"
     if not steps.as_json:
         click.echo(f"        waiting {span(wait.total_seconds())} for {who} to approve or deny it …")
     settled = await trial.settled(asked, steps)
@@ -137,8 +137,8 @@ async def _refuse_two(entry: ChannelEntry, settings: Settings) -> None:
         store.close()
     if process is not None:
         raise WrongUse(
-            f"{entry.name} is run already, by process {process.pid}: both would be handed the answer\n"
-            f"  stop that one first, or try it without an answer: signoff channels test {entry.name} --no-answer"
+            f"{entry.name} is already run by process {process.pid}, which would also receive the answer\n"
+            f"  stop that process first, or test without an answer: signoff channels test {entry.name} --no-answer"
         )
 
 
@@ -148,7 +148,7 @@ async def _reached(entry: ChannelEntry, settings: Settings, steps: TestSteps) ->
 
     if entry.use != "discord":
         return
-    step = "the secret is there"
+    step = "the secret is set"
     try:
         token = entry.secret()
         steps.done(f"{step}: {entry.variable}")
@@ -186,12 +186,12 @@ class Trial:
             tool_call_id=TOOL,
             tool_name=TOOL,
             args={},
-            summary="a test: nothing will run, whatever you answer",
+            summary="this is a test: nothing runs, whatever you answer",
             verdict=Verdict(
                 effect=Effect.ASK,
                 rules=(),
-                reason="signoff channels test tries out this channel",
-                requirement=Requirement(timeout=wait, message="Please approve or deny this: it is a test."),
+                reason="signoff channels test tests this channel",
+                requirement=Requirement(timeout=wait, message="Please approve or deny this test request."),
             ),
         )
         [opened] = await self.broker.open([request])

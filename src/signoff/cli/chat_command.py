@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 LEAVES = ("/exit", "/quit")
 COMMANDS = {
     "/help": "this list",
-    "/new": "begin another conversation, of which the model knows nothing yet",
-    "/exit": "leave, as /quit and Ctrl-D do; --chat --continue goes on later",
+    "/new": "start a new conversation; the model forgets this one",
+    "/exit": "quit, like /quit and Ctrl-D; --chat --continue resumes later",
 }
 KEYS = """\
 Enter sends; Alt-Enter, or a \\ at the end of a line, begins another line.
@@ -41,7 +41,7 @@ async def talk(job: Job, task: Task, going: Going, *, after: Finished | str | No
 
     prompt = prompt_here(lambda: going.progress.secrets)
     if prompt.is_typed:
-        click.echo(f"Talking to {job.name}. /help tells what can be typed, /exit or Ctrl-D leaves.", err=True)
+        click.echo(f"Chatting with {job.name}. /help lists the commands; /exit or Ctrl-D quits.", err=True)
     text: str | None = task.text or None
     while True:
         text = text if text is not None else await prompt.read()
@@ -71,13 +71,13 @@ def command_in(text: str) -> str | None:
 def _refuse_or_help(command: str, *, typed: bool) -> None:
     """Say what can be typed; raise `WrongUse` where nobody is there to type something else."""
     if command == "/new":
-        click.echo("A new conversation: nothing was said so far.", err=True)
+        click.echo("New conversation.", err=True)
         return
     listed = "\n".join(f"  {name:<8}{what}" for name, what in COMMANDS.items())
     if command == "/help":
         click.echo(f"{listed}\n{KEYS}", err=True)
         return
-    problem = f"there is no command {command}, and nothing was sent to the model. There are:\n{listed}"
+    problem = f"unknown command {command}; nothing was sent to the model. Commands:\n{listed}"
     if not typed:
         raise WrongUse(problem)
     click.echo(f"signoff: {problem}", err=True)
@@ -94,8 +94,8 @@ async def _turn(
     try:
         return await (until_interrupted(turn) if forgiving else turn)
     except WorkInterrupted:
-        later = f" `signoff runs show {going.run}` tells how far it came." if going.run else ""
-        click.echo(f"\nsignoff: this turn is stopped, and the chat goes on without it.{later}", err=True)
+        later = f" `signoff runs show {going.run}` shows how far it got." if going.run else ""
+        click.echo(f"\nsignoff: this turn was stopped; the chat continues without it.{later}", err=True)
         return None
     except ScriptEnded as error:
         if not forgiving:
@@ -117,11 +117,11 @@ async def last_turn(job: Job, going: Going) -> str:
     said = await job.runner.said_in(run.id) if run is not None else None
     if run is None or said is None:
         raise WrongUse(
-            f"there is nothing of {job.name} to go on with: no run of yours is done here.\n"
-            "  Leave --continue out to begin; `signoff runs --all` lists the runs"
+            f"{job.name} has no finished run of yours to continue here.\n"
+            "  Leave out --continue to start a new chat; `signoff runs --all` lists all runs"
         )
     if not going.as_json:
         prompt = clip(safe_text(run.prompt, secrets=going.progress.secrets), 60)
-        click.echo(f"Going on after run {run.id}: {prompt}", err=True)
+        click.echo(f"Continuing after run {run.id}: {prompt}", err=True)
         going.progress.recall(job.runner.last_answer(said))
     return run.id

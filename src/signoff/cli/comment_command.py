@@ -26,7 +26,7 @@ _DONE = {"note": "said", "question": "asked back", "answer": "answered"}
 @shared_options.as_json
 @shared_options.anywhere
 def comment(request_id: str, text: str, name: str | None, as_json: bool, store: str | None, policy: str | None) -> None:
-    """Say something about a request, for whoever decides it. It stands on the card wherever that is shown.
+    """Add a comment to a request, for its approvers. Every card of the request shows it.
 
     \b
     Example:
@@ -38,18 +38,18 @@ def comment(request_id: str, text: str, name: str | None, as_json: bool, store: 
 @click.command(no_args_is_help=True)
 @click.argument("request_id", metavar="ID", shell_complete=id_completion.pending)
 @click.argument("text", metavar="TEXT")
-@click.option("--agent", is_flag=True, help="Have the agent's model answer now, from what was said in its run.")
+@click.option("--agent", is_flag=True, help="Let the agent's model answer now, from the conversation of its run.")
 @shared_options.who
 @shared_options.as_json
 @shared_options.anywhere
 def ask_back(
     request_id: str, text: str, agent: bool, name: str | None, as_json: bool, store: str | None, policy: str | None
 ) -> None:
-    """Ask something about a request before you decide. The request stays open.
+    """Ask a question about a request before you decide. The request stays open.
 
-    Whoever the run is for, or who owns the agent, answers with `signoff reply`. With --agent the model that made the
-    call is asked at once: it gets what was said in its run and the question, no tools, and its run is left as it is.
-    What it answers is its claim; nothing checks it.
+    The requester of the run, or the owner of the agent, answers with `signoff reply`. With --agent, the model that made
+    the call is asked now: it gets the conversation of its run and the question, but no tools. The run does not change.
+    Its reply is a claim; signoff does not verify it.
 
     \b
     Examples:
@@ -71,7 +71,7 @@ def ask_back(
 @click.command(no_args_is_help=True)
 @click.argument("request_id", metavar="ID", shell_complete=id_completion.waiting)
 @click.argument("text", metavar="TEXT")
-@click.option("--to", "question", metavar="QUESTION", default="", help="Id of the question, where there are several.")
+@click.option("--to", "question", metavar="QUESTION", default="", help="ID of the question, if there are several.")
 @shared_options.who
 @shared_options.as_json
 @shared_options.anywhere
@@ -84,7 +84,7 @@ def reply(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """Answer a question that was asked back about a request. `signoff show` numbers them by id.
+    """Answer a question about a request. `signoff show` lists the questions with their IDs.
 
     \b
     Examples:
@@ -126,7 +126,7 @@ def _say(
     _tell(sheet, said, as_json=as_json)
     if asks_agent and is_elsewhere(store):
         if not as_json:
-            click.echo(f"The server asks the agent. What it answers: signoff show {safe(sheet['id'])}", err=True)
+            click.echo(f"The server asks the agent. To read the reply: signoff show {safe(sheet['id'])}", err=True)
     elif asks_agent:
         _tell(sheet, _agent_answer(sheet["id"], said["comment"], store, policy), as_json=as_json)
 

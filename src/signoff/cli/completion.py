@@ -11,7 +11,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script for a shell; ids of requests, runs and grants complete too, with what they stand for.
+    """Print a completion script for a shell. IDs of requests, runs and grants complete too, with their titles.
 
     \b
     Examples:

@@ -18,7 +18,7 @@ def config_lines(schema: Schema) -> Iterator[str]:
 
     if not schema.get("properties"):
         any_keys = schema.get("additionalProperties", True)
-        yield "\nconfig: any keys; it has no schema" if any_keys else "\nit takes no config"
+        yield "\nconfig: any keys (no schema)" if any_keys else "\nit takes no config"
         return
     yield "\nconfig:"
     yield from (visible(f"  {line}") for line in _keys(schema, schema, ()))

@@ -17,9 +17,9 @@ def db() -> None:
 @db.command()
 @shared_options.where
 def upgrade(store: str | None, policy: str | None) -> None:
-    """Bring the store up to date.
+    """Upgrade the store to this version of signoff.
 
-    For this version of signoff, all of it or nothing. A file is backed up first, beside it.
+    It is upgraded completely or not at all. An SQLite file is backed up first, next to it.
 
     \b
     Example:
@@ -32,7 +32,7 @@ def upgrade(store: str | None, policy: str | None) -> None:
     done = bring_up_to_date(url, root=root)
     for step in done:
         click.echo(f"done  {safe(step)}")
-    click.echo(f"{name} is up to date." if done else f"{name} was up to date already.")
+    click.echo(f"{name} is up to date." if done else f"{name} is already up to date.")
 
 
 @db.command(no_args_is_help=True)
@@ -41,7 +41,7 @@ def upgrade(store: str | None, policy: str | None) -> None:
 def backup(file: str, store: str | None, policy: str | None) -> None:
     """Copy the store to FILE.
 
-    Whole, also while it is used. Nothing is overwritten; the copy is a store of its own.
+    The copy is complete, even if the store is in use. Overwrites nothing.
 
     \b
     Example:
@@ -58,15 +58,15 @@ def backup(file: str, store: str | None, policy: str | None) -> None:
 @shared_options.as_json
 @shared_options.where
 def check(as_json: bool, store: str | None, policy: str | None) -> None:
-    """Look whether the store is well.
+    """Check the store.
 
-    Whether it is whole, of this version, and readable by nobody else; ends with exit code 1 if not.
+    Checks that it is intact, of this version, and not readable by others. Exit code 1 if not.
 
     \b
     Example:
       signoff db check
 
-    Whether the record in it was changed is what `signoff audit verify` finds out.
+    `signoff audit verify` checks whether the audit log in it was changed.
     """
     from signoff.cli.main import FAILED
     from signoff.cli.terminal_text import as_json as json_line
@@ -78,7 +78,7 @@ def check(as_json: bool, store: str | None, policy: str | None) -> None:
     if as_json:
         click.echo(json_line({"store": name, "ok": not problems, "problems": problems}))
     elif not problems:
-        click.echo(f"{name} is well.")
+        click.echo(f"{name} is ok.")
     for problem in problems if not as_json else ():
         click.echo(f"signoff: {safe(problem)}", err=True)
     if problems:

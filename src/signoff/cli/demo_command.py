@@ -34,13 +34,13 @@ ANSWERS_HELP = "Answer in advance, in order: approve, deny, deny:NOTE, edit, edi
     type=click.Path(path_type=Path, file_okay=False),
     help="Scratch directory. Default: a new one.",
 )
-@click.option("--web", is_flag=True, help="Be asked in the web inbox, of a server of its own (needs the extra web).")
+@click.option("--web", is_flag=True, help="Ask in the web inbox of a separate server (needs the extra web).")
 @shared_options.only_here
 def demo(answers: str | None, directory: Path | None, web: bool) -> None:
-    """Watch an agent being allowed, asked about and refused.
+    """Watch calls of an agent being allowed, asked about and denied.
 
-    A scripted model works on real files in a scratch directory, so nothing is needed: no key, no network. You are asked
-    five times. Say what you like; the summary at the end shows what ran, what did not, and why.
+    A scripted model works on real files in a scratch directory. You need no key and no network. You are asked five
+    times. Answer as you like; the summary at the end shows what ran, what did not, and why.
 
     \b
     Examples:
@@ -52,7 +52,7 @@ def demo(answers: str | None, directory: Path | None, web: bool) -> None:
         from signoff.cli.demo_web import serve_demo
 
         if answers is not None:
-            raise click.UsageError("In the web inbox you answer yourself: leave --answers out.")
+            raise click.UsageError("--web cannot be combined with --answers: you answer in the web inbox.")
         serve_demo(_scratch(directory)[0] if directory is not None else Path(tempfile.mkdtemp(prefix="signoff-demo-")))
         return
     from rich.console import Console
@@ -64,8 +64,8 @@ def demo(answers: str | None, directory: Path | None, web: bool) -> None:
     console = Console(stderr=True, highlight=False)
     approver = _approver(answers, console)
     root, grants = _scratch(directory)
-    click.echo(f"A scripted agent gets release notes ready in {root}", err=True)
-    click.echo("Its policy: what only reads is allowed, changes are asked about, .env is denied.\n", err=True)
+    click.echo(f"A scripted agent prepares release notes in {root}", err=True)
+    click.echo("Its policy: reading is allowed, changes ask, .env is denied.\n", err=True)
     events: list[CallEvent] = []
 
     def observe(event: CallEvent) -> None:
@@ -77,7 +77,7 @@ def demo(answers: str | None, directory: Path | None, web: bool) -> None:
     _summary(events, root)
     click.secho("Next steps", bold=True)
     click.echo("  signoff init            a project of your own: a policy, a worker, a script to try it with")
-    click.echo("  signoff doctor          what its workers can do unasked")
+    click.echo("  signoff doctor          what its workers can do without a question")
     click.echo(f"  rm -r {shlex.quote(str(root.parent if directory is None else root))}  removes these files")
 
 
@@ -99,7 +99,7 @@ def _scratch(directory: Path | None) -> tuple[Path, Path]:
         root.mkdir()
         return root, above / "grants.json"
     if directory.exists() and any(directory.iterdir()):
-        raise click.UsageError(f"{directory} is not empty; the demo wants a directory of its own.")
+        raise click.UsageError(f"{directory} is not empty; the demo needs an empty directory.")
     directory.mkdir(parents=True, exist_ok=True)
     return directory, Path(tempfile.mkdtemp(prefix="signoff-demo-")) / "grants.json"
 
@@ -185,7 +185,7 @@ def _on_whose_word(event: CallEvent) -> str:
         case CallStep.APPROVED if event.request is not None and event.request.decision is not None:
             decision = event.request.decision
             edited = ", with other arguments" if decision.edited_args is not None else ""
-            asked = f"asked by rule {rules}" if rules else "asked, as no rule allows it"
+            asked = f"asked by rule {rules}" if rules else "asked, because no rule allows it"
             return f"{asked}; approved by {decision.by}{edited}"
         case _:
             return str(event.what)

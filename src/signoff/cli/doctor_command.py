@@ -13,9 +13,9 @@ from signoff.cli import shared_options
 
 @click.command()
 @click.argument("agent", required=False)
-@click.option("--worker", "only", multiple=True, metavar="NAME", help="Only this worker; may be repeated.")
-@click.option("--connect", is_flag=True, help="Start MCP servers to ask for their tools.")
-@click.option("--strict", is_flag=True, help="Warnings end with exit code 1, too.")
+@click.option("--worker", "only", multiple=True, metavar="NAME", help="Only this worker. Repeatable.")
+@click.option("--connect", is_flag=True, help="Start MCP servers to list their tools.")
+@click.option("--strict", is_flag=True, help="Exit code 1 also for warnings.")
 @shared_options.as_json
 @shared_options.where
 def doctor(
@@ -27,12 +27,12 @@ def doctor(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """Say what can run unasked, and what is wrong.
+    """Report what can run without a question, and what is wrong.
 
-    Every tool of every worker, also through the workers it calls, with the rules that let it run without a person;
-    then mistakes in rules, people, files and the store, and models that lack a package or a key; no model is asked
-    anything. With AGENT, package.module:agent, it looks at that agent in Python instead of the workers. Ends with exit
-    code 1 where something is wrong.
+    Lists every tool of every worker, also through the workers it calls, with the rules that let it run without a
+    person; then errors in rules, people, files and the store, and models that lack a package or a key. It sends nothing
+    to a model. With AGENT, package.module:agent, it inspects that Python agent instead of the workers. Exit code 1 if
+    something is wrong.
 
     \b
     Examples:

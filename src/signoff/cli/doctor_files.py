@@ -22,7 +22,7 @@ def file_findings(files: Files) -> Iterator[Finding]:
     for path in _rule_files(files):
         if who := who_else_can(path, _WRITE):
             severity = ERROR if who == "everybody" else WARNING
-            what = f"{who} on this machine can change {_short(path)}, and with it what runs unasked"
+            what = f"{who} on this machine can change {_short(path)}, and so what runs without a question"
             yield Finding(severity=severity, check="writable", what=what, place=_short(path), fix=f"chmod go-w {path}")
     for path in _secret_files(settings):
         if who := who_else_can(path, _READ):

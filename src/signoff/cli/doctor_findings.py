@@ -112,8 +112,8 @@ def tool_findings(
     found = [(rule, problem) for rule in files.rules for problem in unknown_tools([rule], tools)]
     if found and (unlisted or broken):
         ids = listed(dict.fromkeys(rule.id for rule, _ in found))
-        what = f"tools named in {ids} are not known; {listed(sorted({*unlisted, *broken}))} may have them"
-        fix = "--connect asks the servers for their tools" if unlisted else "put that right first"
+        what = f"tools named in {ids} are unknown; {listed(sorted({*unlisted, *broken}))} may have them"
+        fix = "--connect asks the servers for their tools" if unlisted else "fix that first"
         yield Finding(severity=NOTE, check="unknown-tool", what=what, place=str(found[0][0].place), fix=fix)
         return
     for rule, problem in found:
@@ -136,7 +136,7 @@ def name_findings(files: Files, toolsets: Collection[str]) -> Iterator[Finding]:
 def _unknown_names(rule: Rule, what: str, globs: Iterable[Glob], known: Collection[str]) -> Iterator[Finding]:
     for glob in globs:
         if glob.literal not in known and all(glob.find(name) is Truth.NO for name in known):
-            told = f"{rule.id} is about the {what} {shown(glob.pattern)}, and there is none"
+            told = f"{rule.id} names the {what} {shown(glob.pattern)}, which does not exist"
             yield _missing(rule, f"unknown-{what}", told, did_you_mean(glob.pattern, known))
 
 
@@ -145,7 +145,7 @@ def _unknown_links(rule: Rule, chains: Iterable[Glob], known: Collection[str]) -
     for chain in chains:
         for name in chain.pattern.split(CHAIN):
             if not any(char in name for char in "*?[") and name not in known:
-                told = f"{rule.id} is about the worker {shown(name)}, and there is none"
+                told = f"{rule.id} names the worker {shown(name)}, which does not exist"
                 yield _missing(rule, "unknown-worker", told, did_you_mean(name, known))
 
 
@@ -179,7 +179,7 @@ def people_findings(files: Files) -> Iterator[Finding]:
         for at, role in enumerate(worker.approvers):
             if role not in held:
                 spot = worker.spots.get(f"approvers[{at}]", worker.spot)
-                what = f"whatever {worker.name} asks needs the role {shown(role)}, which nobody holds"
+                what = f"every request of {worker.name} needs the role {shown(role)}, which nobody has"
                 yield Finding(
                     severity=ERROR, check="role-nobody-holds", what=what, place=str(spot.place), fix=_give(role, held)
                 )
@@ -188,7 +188,7 @@ def people_findings(files: Files) -> Iterator[Finding]:
 def _unanswerable(rule: Rule, settings: Settings, held: Collection[str]) -> Iterator[Finding]:
     needed, place = rule.requirement, str(rule.place)
     if needed.role is not None and needed.role not in held:
-        what = f"{rule.id} needs the role {shown(needed.role)}, which nobody holds: its calls can only time out"
+        what = f"{rule.id} needs the role {shown(needed.role)}, which nobody has: its calls can only time out"
         fix = _give(needed.role, held)
         yield Finding(severity=ERROR, check="role-nobody-holds", what=what, place=place, fix=fix)
     elif settings.people and (told := _too_few(rule, needed, _able(settings, needed.role))):
@@ -196,7 +196,7 @@ def _unanswerable(rule: Rule, settings: Settings, held: Collection[str]) -> Iter
         fix = "name more people under `people`, or lower the quorum"
         yield Finding(severity=severity, check="quorum", what=what, place=place, fix=fix)
     if needed.on_timeout is OnTimeout.ESCALATE and needed.escalate_to and needed.escalate_to not in held:
-        what = f"{rule.id} escalates to the role {shown(needed.escalate_to)}, which nobody holds"
+        what = f"{rule.id} escalates to the role {shown(needed.escalate_to)}, which nobody has"
         fix = _give(needed.escalate_to, held)
         yield Finding(severity=ERROR, check="escalates-to-nobody", what=what, place=place, fix=fix)
     elif needed.on_timeout is OnTimeout.ESCALATE and needed.escalate_to and settings.people:
@@ -205,7 +205,7 @@ def _unanswerable(rule: Rule, settings: Settings, held: Collection[str]) -> Iter
             fix = "name more people under `people`, or lower the quorum of `escalate_to`"
             yield Finding(severity=severity, check="quorum", what=f"once escalated, {what}", place=place, fix=fix)
     if needed.veto is not None and needed.veto not in held:
-        what = f"{rule.id} leaves a veto to the role {shown(needed.veto)}, which nobody holds"
+        what = f"{rule.id} gives a veto to the role {shown(needed.veto)}, which nobody has"
         fix = _give(needed.veto, held)
         yield Finding(severity=WARNING, check="role-nobody-holds", what=what, place=place, fix=fix)
 
@@ -220,7 +220,7 @@ def _too_few(rule: Rule, needed: Requirement, able: int) -> tuple[Severity, str]
         excluded = " and the ".join(sorted(needed.not_by))
         people = "somebody" if needed.quorum == 1 else f"{needed.quorum} people"
         rest = f"too few are left ({left})" if left > 0 else "nobody is left"
-        what = f"{rule.id} needs {people} {who}, and there {_are(able)}: where the {excluded} is among them, {rest}"
+        what = f"{rule.id} needs {people} {who}, and there {_are(able)}: if the {excluded} is one of them, {rest}"
         return WARNING, what
     return None
 
@@ -255,7 +255,7 @@ def toolset_findings(files: Files) -> Iterator[Finding]:
     yield from secret_findings(settings)
     for pattern in settings.plugins:
         if not pattern.partition(".")[0].strip("*"):
-            what = f"plugins.allow {shown(pattern)} lets any installed package be loaded as a toolset"
+            what = f"plugins.allow {shown(pattern)} allows any installed package to be loaded as a toolset"
             place, fix = _spot(settings, "plugins"), "name the packages: {allow: [mycompany.*]}"
             yield Finding(severity=WARNING, check="plugins-wide", what=what, place=place, fix=fix)
 
@@ -267,8 +267,8 @@ def secret_findings(settings: Settings) -> Iterator[Finding]:
     written = settings.spots.get("store")
     if written is not None and "${" not in written.value and _has_password(written.value):
         what, fix = (
-            "the password of the store stands in the file itself",
-            "write ${STORE_URL} there, or set SIGNOFF_STORE",
+            "the store's password is written in the file",
+            "use ${STORE_URL} instead, or set SIGNOFF_STORE",
         )
         yield Finding(severity=WARNING, check="secret-in-file", what=what, place=str(written.place), fix=fix)
 
@@ -279,7 +279,7 @@ def _literal_secrets(entry: ToolsetEntry) -> Iterator[Finding]:
         if (kind or _has_password(value)) and "${" not in value:
             spot = entry.config_spots.get(".".join(path)) or entry.config_spots.get(path[0]) or entry.spot
             name = path[-1].upper().replace("-", "_")
-            what = f"the {kind or 'password'} of {shown(entry.name)} stands in the file itself"
+            what = f"the {kind or 'password'} of {shown(entry.name)} is written in the file"
             fix = f"write ${{{name}}} there, and keep it in the environment"
             yield Finding(severity=WARNING, check="secret-in-file", what=what, place=str(spot.place), fix=fix)
 

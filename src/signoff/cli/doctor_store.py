@@ -55,12 +55,12 @@ def look_at_store(option: str | None, settings: Settings) -> StoreFacts:
     url, root, file = chosen.url, chosen.root, chosen.file
     name = masked(url)
     if url.startswith("memory:"):
-        what = "what is asked and answered is kept in memory, and lost with the process"
+        what = "requests and answers are kept in memory, and lost when the process ends"
         return StoreFacts(
             name, state="in memory", findings=[_finding(WARNING, "store", what, name, "name a file or a server")]
         )
     if chosen.is_missing:
-        return StoreFacts(name, file, "not made yet: it is made when something is first asked")
+        return StoreFacts(name, file, "not created yet: it is created with the first request")
     try:
         problems = check(url, root=root)
         if problems:
@@ -94,8 +94,13 @@ def _clock(lead: timedelta | None) -> Iterator[Finding]:
 
         seconds = lead.total_seconds()
         off = f"{span(abs(seconds))} {'behind' if seconds > 0 else 'ahead of'}"
-        what = f"the clock of this machine is {off} that of the store, which deadlines go by"
-        yield _finding(WARNING, "clock", what, fix="set it, as with NTP: times on this machine's screens are off, too")
+        what = f"the clock of this machine is {off} the store's clock, which deadlines use"
+        yield _finding(
+            WARNING,
+            "clock",
+            what,
+            fix="synchronise it, for example with NTP: times shown on this machine are wrong, too",
+        )
 
 
 async def _read(store: Store) -> tuple[Sequence[Grant], list[Finding], str]:
@@ -126,12 +131,12 @@ async def _record(store: Store) -> tuple[list[Finding], str]:
         )
     )
     if not seq:
-        return [], "an empty record"
+        return [], "an empty audit log"
     keys, events = Keys(), count(seq, "event")
     try:
         if seq <= VERIFIED_WHOLE:
             await verify_store(store, keys, is_signed)
-            return [], f"a record of {events}, verified"
+            return [], f"an audit log of {events}, verified"
         if not last or last[0].hash != link or not is_link(last[0]):
             raise RecordBroken(f"event {seq} is missing or was changed", seq=seq)
         for name in names:
@@ -140,9 +145,9 @@ async def _record(store: Store) -> tuple[list[Finding], str]:
                 if not signed or signed[0].seq != copy.seq or signed[0].hash != copy.hash:
                     raise RecordBroken(f"event {copy.seq} is not the one that this machine signed", seq=copy.seq)
     except SignoffError as error:
-        what, fix = f"the record does not hold: {error}", "run: signoff audit verify"
-        return [_finding(ERROR, "record", what, fix=fix)], f"a record of {events} that does not verify"
-    return [], f"a record of {events}, its end verified (all of it: signoff audit verify)"
+        what, fix = f"the audit log does not verify: {error}", "run: signoff audit verify"
+        return [_finding(ERROR, "record", what, fix=fix)], f"an audit log of {events} that does not verify"
+    return [], f"an audit log of {events}, its end verified (in full: signoff audit verify)"
 
 
 def grant_findings(
@@ -153,7 +158,7 @@ def grant_findings(
 
     for grant in grants:
         if why := why_asleep(grant, tools, at, all_known=all_known):
-            what = f"a remembered answer sleeps: {why}: {grant_line(grant, zone=datetime.astimezone)}"
+            what = f"a remembered answer is inactive: {why}: {grant_line(grant, zone=datetime.astimezone)}"
             fix = f"forget it: signoff grants revoke {grant.id}"
             yield _finding(NOTE, "grant-asleep", what, fix=fix)
 
@@ -169,7 +174,7 @@ def why_asleep(grant: Grant, tools: Collection[KnownTool], at: datetime, *, all_
     if not there:
         return f"its tool is now in {listed(sorted({one.toolset or 'no toolset' for one in same}))}"
     if all(one.schema_hash != grant.schema_hash for one in there):
-        return "its tool takes other arguments than it did"
+        return "its tool's parameters have changed"
     return ""
 
 

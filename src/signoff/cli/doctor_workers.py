@@ -45,17 +45,15 @@ def worker_findings(
 
 def agent_findings(path: str, facts: AgentFacts) -> Iterator[Finding]:
     if not facts.has_gate:
-        what = (
-            f"{path} has no gate: where your program runs it, no call is judged. Above is what `signoff run` would do"
-        )
+        what = f"{path} has no gate: when your program runs it, no call is judged. Above is what `signoff run` would do"
         fix = "Agent(…, capabilities=[Signoff('signoff.yaml')])"
         yield Finding(severity=WARNING, check="no-gate", what=what, fix=fix)
     for tool, inner in facts.ungated:
-        what = f"the tool {tool} names the agent {inner}, which has no gate: the calls that it makes are not judged"
+        what = f"the tool {tool} names the agent {inner}, which has no gate: its calls are not judged"
         fix = "give it capabilities=[Signoff(…)] too (docs/guides/nested.md)"
         yield Finding(severity=WARNING, check="inner-agent", what=what, fix=fix)
     if facts.has_code:
-        what = "the gate has a function of its own (judge=), which can only make it stricter than this page says"
+        what = "the gate has a judge= function, which can only make it stricter than this report"
         yield Finding(severity=NOTE, check="judge", what=what)
     if facts.model_problem is not None:
         yield _told(WARNING, "model", "", facts.model_problem)
@@ -93,7 +91,7 @@ def _broken_toolsets(files: Files) -> Iterator[Finding]:
         try:
             catalog.build(name)
         except SignoffError as error:
-            yield _told(WARNING, "broken-toolset", f"the toolset {name} cannot be made: ", error)
+            yield _told(WARNING, "broken-toolset", f"the toolset {name} cannot be built: ", error)
 
 
 def unlisted_findings(survey: WorkerSurvey) -> Iterator[Finding]:
@@ -126,8 +124,8 @@ def _models(files: Files, names: Sequence[str]) -> Iterator[Finding]:
     for who, told in found.values():
         yield replace(told, what=f"{', '.join(who)}: {told.what}")
     if nameless:
-        what = f"nobody names a model for {', '.join(nameless)}"
-        fix = "name one with --model, in signoff.yaml (`model: anthropic:claude-sonnet-5`), or in SIGNOFF_MODEL"
+        what = f"no model is set for {', '.join(nameless)}"
+        fix = "set one with --model, in signoff.yaml (`model: anthropic:claude-sonnet-5`), or in SIGNOFF_MODEL"
         yield Finding(severity=NOTE, check="model", what=what, fix=fix)
 
 
@@ -152,10 +150,10 @@ def _own_rules(files: Files, survey: WorkerSurvey, kept: StoreFacts) -> Iterator
         if ways and key not in seen:
             seen.add(key)
             who, how = " > ".join(one.chain), shown(one.tool.name)
-            what = f"{who} can change what it is bound by, unasked: {how} on {', '.join(ways)}"
+            what = f"{who} can change its own restrictions without a question: {how} on {', '.join(ways)}"
             rules = {rule.id: rule for rule in one.reach.lets}
             places = {str(rules[rule].place): None for said in ways.values() for rule in said.rules if rule in rules}
-            fix = "narrow that rule, so that these files stay out of it"
+            fix = "narrow that rule so that it excludes these files"
             yield Finding(severity=ERROR, check="own-rules", what=what, place=", ".join(places), fix=fix)
 
 
@@ -169,9 +167,15 @@ def _programs(files: Files, survey: WorkerSurvey) -> Iterator[Finding]:
         directories = [os.path.relpath(directory, files.settings.directory) for directory in unsealed(one.tool)]
         if directories and rules and who not in seen:
             seen.add(who)
-            what = f"commands that {who} may run unasked can change {listed(directories)}, whose programs run by name"
+            what = (
+                f"commands that {who} may run without a question can change {listed(directories)}, "
+                "whose programs run by name"
+            )
             places = ", ".join(dict.fromkeys(str(rule.place) for rule in rules))
-            fix = "allow only commands that you trust not to write there, or install bubblewrap: its sandbox seals them"
+            fix = (
+                "allow only commands that you trust not to write there, "
+                "or install bubblewrap: its sandbox makes them read-only"
+            )
             yield Finding(severity=WARNING, check="programs", what=what, place=places, fix=fix)
 
 

@@ -20,17 +20,17 @@ GrantSheet = Mapping[str, Any]
 @click.group(invoke_without_command=True)
 @click.pass_context
 def grants(ctx: click.Context) -> None:
-    """Remembered answers: list, explain, revoke. Alone it lists them."""
+    """List, explain and revoke remembered answers. Without a subcommand: list."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_grants, everything=False, as_json=False, store=None, policy=None)
 
 
 @grants.command("list")
-@click.option("--all", "everything", is_flag=True, help="Also those that were revoked.")
+@click.option("--all", "everything", is_flag=True, help="Include revoked grants.")
 @shared_options.as_json
 @shared_options.anywhere
 def list_grants(everything: bool, as_json: bool, store: str | None, policy: str | None) -> None:
-    """List what is remembered, oldest first.
+    """List remembered answers, oldest first.
 
     \b
     Example:
@@ -48,7 +48,7 @@ def list_grants(everything: bool, as_json: bool, store: str | None, policy: str 
         click.echo(json_line({"grants": [_data(one) for one in found]}))
         return
     if not found:
-        click.echo("Nothing is remembered.")
+        click.echo("No remembered answers.")
     for one in found:
         for line in _lines(one):
             click.echo(line)
@@ -60,9 +60,9 @@ def list_grants(everything: bool, as_json: bool, store: str | None, policy: str 
 @shared_options.who
 @shared_options.anywhere
 def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, policy: str | None) -> None:
-    """Revoke grants: what they covered is asked about again.
+    """Revoke grants.
 
-    What they covered is asked about again.
+    Calls that they covered ask again.
 
     \b
     Example:
@@ -94,7 +94,7 @@ async def _revoke(desk: ApprovalDesk, given: str) -> bool:
         click.echo(f"signoff: {visible(str(error))}", err=True)
         return False
     if grant["revoked_at"] is not None:
-        when = f"revoked before by {visible(grant['revoked_by'] or '')} at {local(moment_of(grant['revoked_at']))}"
+        when = f"already revoked by {visible(grant['revoked_by'] or '')} at {local(moment_of(grant['revoked_at']))}"
         click.echo(f"{when}  {safe(done['id'])}")
     else:
         click.echo(f"revoked  {safe(done['id'])}  {by_wall_clock(done['text'])}")
@@ -106,9 +106,9 @@ async def _revoke(desk: ApprovalDesk, given: str) -> bool:
 @shared_options.as_json
 @shared_options.anywhere
 def explain(grant_id: str, as_json: bool, store: str | None, policy: str | None) -> None:
-    """Tell all about one grant.
+    """Explain one grant.
 
-    What it says, who gave it, how much of it is used, and why it sleeps if it does.
+    Prints what it covers, who gave it, how much of it is used, and why it is inactive, if it is.
 
     \b
     Example:
@@ -145,7 +145,7 @@ def _lines(grant: GrantSheet) -> Iterator[str]:
     facts = [f"by {visible(grant['by'])}"] if grant["by"] else []
     facts += [local(at)] if at is not None else []
     facts += _usage(grant)
-    facts += [f"asleep: {visible(asleep)}"] if asleep else []
+    facts += [f"inactive: {visible(asleep)}"] if asleep else []
     yield click.style(" " * 12 + " · ".join(facts), dim=True)
 
 
@@ -164,10 +164,10 @@ def _facts(grant: GrantSheet) -> Iterator[tuple[str, str]]:
         yield "note", grant["note"]
     if usage := _usage(grant):
         yield "used", ", ".join(usage)
-    yield "now", f"asleep: {visible(asleep)}" if asleep else "it speaks"
+    yield "now", f"inactive: {visible(asleep)}" if asleep else "active"
     if not asleep:
-        yield "", "A rule that denies still denies. If the tool changes what it takes, the grant sleeps:"
-        yield "", "that is seen only when a call comes, which is then asked about."
+        yield "", "A rule that denies still denies. If the tool's parameters change, the grant becomes inactive:"
+        yield "", "signoff notices that at the next call, and asks."
 
 
 def _usage(grant: GrantSheet) -> list[str]:

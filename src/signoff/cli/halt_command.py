@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@shared_options.note("Why; whoever is stopped is told.")
+@shared_options.note("The reason; stopped runs report it.")
 @shared_options.who
 @shared_options.anywhere
 def halt(note: str, name: str | None, store: str | None, policy: str | None) -> None:
-    """Stop everything: nothing new runs, in any process that uses this store. What is pending stays pending.
+    """Stop everything: no new call runs, in any process that uses this store. Pending requests stay pending.
 
     \b
     Example:
@@ -37,7 +37,7 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
     click.echo(f"Nothing new runs: {safe(by_wall_clock(said))}")
     say_where(store, policy)
     if is_new:
-        click.echo("Nothing has run with this store yet. Runs of other users, or with another store, are not stopped.")
+        click.echo("Nothing has run with this store yet. This does not stop runs of other users or with another store.")
 
 
 def _meant(command: str, store: str | None, policy: str | None) -> ChosenStore:
@@ -50,17 +50,17 @@ def _meant(command: str, store: str | None, policy: str | None) -> ChosenStore:
     if named_store(store) is None and not settings.file:
         raise WrongUse(
             f"there is no signoff.yaml here or above, so there is no project to {command}.\n"
-            f"  Go into the project, or name its store: signoff {command} --store …; signoff stores lists them"
+            f"  Change to its directory, or name its store: signoff {command} --store …; signoff stores lists them"
         )
     return chosen_store(store, settings)
 
 
 @click.command()
-@shared_options.note("Why, for the record.")
+@shared_options.note("The reason, for the audit log.")
 @shared_options.who
 @shared_options.anywhere
 def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -> None:
-    """Let things run again.
+    """Lift a halt: calls run again.
 
     \b
     Example:
@@ -76,5 +76,5 @@ def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -
     if not is_elsewhere(store):
         _meant("unhalt", store, policy)
     was = with_desk(store, policy, name, work)
-    click.echo("Things run again." if was else "Nothing was halted.")
+    click.echo("The halt is lifted: calls run again." if was else "There was no halt.")
     say_where(store, policy)

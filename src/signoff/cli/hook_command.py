@@ -21,9 +21,9 @@ _agent = click.argument("agent", type=click.Choice(AGENTS), metavar="AGENT")
 
 @click.group()
 def hook() -> None:
-    """Judge the tool calls of Claude Code, Codex and Gemini CLI by the policy of the project they work in.
+    """Gate the tool calls of Claude Code, Codex and Gemini CLI with the policy of the project they work in.
 
-    What the policy allows runs, what it denies is refused, and what it asks about waits in the inbox.
+    Allowed calls run, denied calls are refused, and all others wait in the inbox for an answer.
 
     \b
     Start with:
@@ -35,14 +35,14 @@ def hook() -> None:
 
 @hook.command()
 @_agent
-@click.option("--user", "where", flag_value="user", default=True, help="For everything you do. The default.")
-@click.option("--project", "where", flag_value="project", help="For the project you stand in.")
+@click.option("--user", "where", flag_value="user", default=True, help="In your user settings. The default.")
+@click.option("--project", "where", flag_value="project", help="In the settings of the current project.")
 @click.option("--wait", default="1h", show_default=True, metavar="TIME", help="How long a call waits for an answer.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask before the file is changed.")
+@click.option("--dry-run", is_flag=True, help="Show the change without making it.")
+@click.option("--yes", is_flag=True, help="Change the file without asking for confirmation.")
 @shared_options.only_here
 def install(agent: str, where: str, wait: str, dry_run: bool, yes: bool) -> None:
-    """Have AGENT ask before it calls a tool. Its settings are shown as a diff first; other hooks stay as they are."""
+    """Install the hook for AGENT. The change to its settings is shown as a diff first; other hooks are not changed."""
     from signoff.cli.durations import read_duration
     from signoff.outside.hook_settings import hook_command, installed
     from signoff.wiring import hook_launcher
@@ -59,13 +59,13 @@ def install(agent: str, where: str, wait: str, dry_run: bool, yes: bool) -> None
 
 @hook.command()
 @_agent
-@click.option("--user", "where", flag_value="user", default=True, help="From your own settings. The default.")
-@click.option("--project", "where", flag_value="project", help="From those of the project you stand in.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask before the file is changed.")
+@click.option("--user", "where", flag_value="user", default=True, help="From your user settings. The default.")
+@click.option("--project", "where", flag_value="project", help="From the settings of the current project.")
+@click.option("--dry-run", is_flag=True, help="Show the change without making it.")
+@click.option("--yes", is_flag=True, help="Change the file without asking for confirmation.")
 @shared_options.only_here
 def uninstall(agent: str, where: str, dry_run: bool, yes: bool) -> None:
-    """Take the hook out of AGENT's settings again. Other hooks stay as they are."""
+    """Remove the hook from AGENT's settings. Other hooks are not changed."""
     from signoff.outside.hook_settings import uninstalled
 
     place = _place(agent, where)
@@ -77,7 +77,7 @@ def uninstall(agent: str, where: str, dry_run: bool, yes: bool) -> None:
 @shared_options.as_json
 @shared_options.only_here
 def status(as_json: bool) -> None:
-    """Say for which agents the hook is installed, and what keeps it from working."""
+    """Report for which agents the hook is installed, and what prevents it from working."""
     from signoff.cli.main import FAILED
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import safe
@@ -127,22 +127,22 @@ def trust(directory: str, remove: bool) -> None:
 @hook.command()
 @shared_options.only_here
 def serve() -> None:
-    """Stay, and answer hooks in milliseconds. A hook starts this by itself, and it ends when nobody asks any longer."""
+    """Run the resident helper that answers hooks in milliseconds. A hook starts it; it exits when idle."""
     from signoff.wiring.hook_resident import main
 
     try:
         main()
     except OSError as error:
-        raise WrongUse(f"the helper cannot listen: {error}; hooks work their answers out themselves") from error
+        raise WrongUse(f"the helper cannot listen: {error}; hooks run without it") from error
 
 
 def _answers(agent: str) -> click.Command:
     @click.command(agent, hidden=True)
-    @click.option("--limit", type=float, default=3600.0, show_default=True, help="Seconds after which it gives up.")
-    @click.option("--project", default="", metavar="DIR", help="Whose policy counts.")
-    @click.option("--store", metavar="URL", help="Where questions are kept.")
+    @click.option("--limit", type=float, default=3600.0, show_default=True, help="Give up after this many seconds.")
+    @click.option("--project", default="", metavar="DIR", help="Use the policy of this project.")
+    @click.option("--store", metavar="URL", help="Store for requests.")
     def answer(limit: float, project: str, store: str | None) -> None:
-        """Answer one event of the agent from standard input, as the installed hook does."""
+        """Handle one event of the agent from standard input. The installed hook runs this."""
         from signoff.wiring import hook_launcher
 
         words = [agent, "--limit", f"{limit:g}", "--project", project, "--store", store or ""]
@@ -188,7 +188,7 @@ def _change(place: HookPlace, before: str, after: str, *, dry_run: bool, yes: bo
     from signoff.config.file_exchange import exchange
 
     if before == after:
-        click.echo(f"{safe(place.file)} is as it should be; nothing was changed.")
+        click.echo(f"{safe(place.file)} is up to date; nothing was changed.")
         return True
     for line in unified_diff(before.splitlines(), after.splitlines(), place.file, place.file, lineterm="", n=2):
         click.echo(safe(line))
@@ -220,6 +220,6 @@ def _say_policy(place: HookPlace) -> None:
         if project and not place.project and not is_trusted(os.path.join(project, PROJECT_FILE)):
             click.echo("That file counts once you have read it and typed: signoff hook trust")
     else:
-        click.echo(f"There is no signoff.yaml here: every call will be asked about. `signoff init --for {place.agent}`")
-        click.echo("writes one that works from the first day.")
-    click.echo("Questions wait in the inbox: signoff inbox --watch")
+        click.echo(f"There is no signoff.yaml here: every call will ask. `signoff init --for {place.agent}`")
+        click.echo("writes a ready-made one.")
+    click.echo("Requests wait in the inbox: signoff inbox --watch")

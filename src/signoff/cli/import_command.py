@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group(name="import")
 def import_() -> None:
-    """Bring a project of another program here. A dry run, unless --write is given.
+    """Import a project of another program. A dry run, unless --write is given.
 
     \b
     Example:
@@ -28,9 +28,11 @@ def import_() -> None:
 @import_.command(name="llm-do")
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
 @click.option("--into", metavar="DIR", type=click.Path(file_okay=False), help="Where to write. Default: DIRECTORY.")
-@click.option("--write", "is_write", is_flag=True, help="Write the files. Without it, only say what would be written.")
-@click.option("--overwrite", is_flag=True, help="With --write: replace files that are there already.")
-@click.option("--skip", metavar="FILE", multiple=True, type=click.Path(), help="Leave this file out. Repeatable.")
+@click.option(
+    "--write", "is_write", is_flag=True, help="Write the files. Without it, only report what would be written."
+)
+@click.option("--overwrite", is_flag=True, help="With --write: replace existing files.")
+@click.option("--skip", metavar="FILE", multiple=True, type=click.Path(), help="Skip this file. Repeatable.")
 @click.option("--diff", "is_diff", is_flag=True, help="Show every line that would be written.")
 @shared_options.as_json
 @click.pass_context
@@ -44,10 +46,10 @@ def llm_do(
     is_diff: bool,
     as_json: bool,
 ) -> None:
-    """Make signoff.yaml and workers/ of the llm-do project in DIRECTORY, and say what became of each line.
+    """Convert the llm-do project in DIRECTORY to signoff.yaml and workers/, and report what each line becomes.
 
-    Worker files (.worker, .agent) and project.json are read; no Python of the project is run. Nothing is loosened:
-    what cannot be said exactly is asked about, and the report says so.
+    It reads worker files (.worker, .agent) and project.json, and runs no Python code of the project. Nothing is
+    loosened: what cannot be expressed exactly becomes a question, and the report says so.
 
     \b
     Example:
@@ -55,7 +57,7 @@ def llm_do(
       signoff import llm-do old-project --diff
       signoff import llm-do old-project --into new-project --write
 
-    Exit codes: 0 done, 1 a file cannot be carried over (then nothing is written), 2 wrong use.
+    Exit codes: 0 done, 1 a file cannot be converted (then nothing is written), 2 usage error.
     """
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.config.files import from_here
@@ -64,7 +66,7 @@ def llm_do(
     from signoff.config.llm_do.target import plan, write
 
     if overwrite and not is_write:
-        raise click.UsageError("--overwrite goes with --write.")
+        raise click.UsageError("--overwrite needs --write.")
     sources = read_sources(directory, skip)
     result = convert(sources)
     target = from_here(into if into is not None else directory)
@@ -79,7 +81,7 @@ def llm_do(
         for line in _lines(result, planned, target, written, is_diff=is_diff):
             click.echo(line)
         if not result.refused and not written:
-            click.echo("\nNothing was written. The same command with --write writes it.")
+            click.echo("\nNothing was written. Run the same command with --write to write it.")
     if result.refused:
         ctx.exit(1)
 
@@ -102,7 +104,7 @@ def _lines(
     for kind, title in (
         (NoteKind.CARRIED, "Carried over"),
         (NoteKind.CHANGED, "Different here"),
-        (NoteKind.LEFT, "Not carried over"),
+        (NoteKind.LEFT, "Not converted"),
     ):
         chosen = [note for note in notes if note.kind is kind]
         if chosen:
@@ -162,10 +164,10 @@ def _counts(result: Imported) -> dict[str, int]:
 
 def _counted(result: Imported) -> str:
     counts = _counts(result)
-    python = f" ({counts['python']} need Python of their own)" if counts["python"] else ""
+    python = f" ({counts['python']} need Python code)" if counts["python"] else ""
     noun = "worker file" if counts["files"] == 1 else "worker files"
     return (
-        f"{counts['files']} {noun}: {counts['whole']} carried over whole, "
+        f"{counts['files']} {noun}: {counts['whole']} converted completely, "
         f"{counts['notes']} with notes{python}, {counts['refused']} refused."
     )
 

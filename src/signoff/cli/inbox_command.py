@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @shared_options.as_json
-@click.option("--watch", is_flag=True, help="Stay, and redraw whenever something changes. Ctrl-C leaves.")
-@click.option("--tui", is_flag=True, help="Answer on the full screen, all that waits and whatever comes. q leaves.")
+@click.option("--watch", is_flag=True, help="Keep running, and redraw when something changes. Ctrl-C quits.")
+@click.option("--tui", is_flag=True, help="Answer pending and new requests on the full screen. q quits.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many to show.")
-@click.option("--mine", is_flag=True, help="Only what waits for your answer and nobody else works on.")
+@click.option("--mine", is_flag=True, help="Only requests that you can answer and that nobody else has taken.")
 @shared_options.who
 @shared_options.anywhere
 def inbox(
@@ -33,7 +33,7 @@ def inbox(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """What waits for a person, oldest first.
+    """List pending requests, oldest first.
 
     \b
     Examples:
@@ -42,7 +42,7 @@ def inbox(
       signoff inbox --watch
       signoff inbox --tui
 
-    With --watch --json, one JSON object a line: the inbox now, and again after every change.
+    With --watch --json, prints one JSON object per line: the inbox now, and again after every change.
     """
     import asyncio
 
@@ -52,14 +52,14 @@ def inbox(
         from signoff.cli.inbox_screen import answer_all
 
         if is_elsewhere(store):
-            raise click.UsageError("--tui works on a store of this machine; with a server there is its page")
+            raise click.UsageError("--tui works with a local store; for a server, use its web inbox")
 
         if watch or as_json:
-            raise click.UsageError("--tui draws on the whole screen; leave --watch and --json out")
+            raise click.UsageError("--tui uses the whole screen; leave out --watch and --json")
         answer_all(store, policy, name, mine=mine)
         return
     if watch and not as_json and not sys.stdout.isatty():
-        raise click.UsageError("--watch draws on a terminal; for programs there is --watch --json")
+        raise click.UsageError("--watch needs a terminal; for programs, use --watch --json")
     if is_elsewhere(store):
         _elsewhere(store, policy, name, limit=limit, mine=mine, watch=watch, as_json=as_json)
         return
@@ -149,6 +149,6 @@ def _show(page: Page, as_json: bool, mine: bool, where: str) -> None:
     for line in lines(page, now(), width, mine=mine):
         click.echo(line)
     if page.items and sys.stdout.isatty():
-        click.secho("\nsignoff show ID tells all about one; signoff approve ID or deny ID answers.", dim=True)
+        click.secho("\nsignoff show ID shows one in full; signoff approve ID or deny ID answers.", dim=True)
     if not page.items or sys.stdout.isatty():
         click.secho(safe(where), dim=True)

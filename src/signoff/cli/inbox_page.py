@@ -46,12 +46,12 @@ def lines(page: Page, at: datetime, width: int, *, mine: bool = False) -> Iterat
             yield click.style(line, fg="red", bold=True)
         yield ""
     if not page.items:
-        yield "Nothing waits for you." if mine else "Nothing waits for a person."
+        yield "No pending requests for you." if mine else "No pending requests."
         return
     who = "you" if mine else "a person"
     number = len(page.items)
     if page.more:
-        yield click.style(f"The oldest {number:,} of those that wait for {who}; --limit shows more", bold=True)
+        yield click.style(f"The oldest {number:,} requests for {who}; --limit shows more", bold=True)
     else:
         yield click.style(f"{count(number, 'request waits', 'requests wait')} for {who}", bold=True)
     ages = [ago(item.opened_at, at) for item in page.items]
@@ -78,7 +78,7 @@ def _item_lines(item: Item, age: str, at: datetime, width: int) -> Iterator[str]
             yield click.style(line, dim=True)
         return
     for line in fold(
-        f"{_INDENT}outcome unknown: its process is silent since it began. What became of it?", width, _INDENT
+        f"{_INDENT}outcome unknown: its process died or stopped responding. What happened?", width, _INDENT
     ):
         yield click.style(line, fg="yellow")
     for word, meaning in OUTCOMES.items():
@@ -101,6 +101,6 @@ def _facts(item: Item, at: datetime) -> Iterator[str]:
     if item.deadline is not None:
         yield f"ends {ahead(item.deadline, at)}"
     if item.questions:
-        yield f"{count(item.questions, 'question')} asked back, not answered"
+        yield f"{count(item.questions, 'question')} not answered"
     if item.assigned:
         yield f"{visible(item.assigned)} has it"

@@ -28,14 +28,14 @@ def answer_all(store: str | None, policy: str | None, name: str | None, *, mine:
     async def work(broker: Broker, settings: Settings) -> ChannelFailed | None:
         me = whoami(name, settings, via="tui")
         if not _shown_to(me, await _waiting(broker), mine=mine):
-            click.echo("Nothing waits for you." if mine else "Nothing waits for a person.")
+            click.echo("No pending requests for you." if mine else "No pending requests.")
             say_where(store, policy)
             return None
         return await _answered(broker, settings, store, me, mine=mine)
 
     failure = with_broker(store, policy, work)
     if failure is not None and isinstance(nobody := failure.__cause__, NobodyHere):
-        raise click.UsageError(f"--tui draws on a terminal, and there is none: {nobody}") from nobody
+        raise click.UsageError(f"--tui needs a terminal: {nobody}") from nobody
 
 
 async def _answered(

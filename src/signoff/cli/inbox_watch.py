@@ -140,7 +140,7 @@ class WatchScreen:
         size = get_terminal_size()
         body = list(lines(self._page, now(), size.columns, mine=self._mine)) if self._page is not None else []
         if self._problem:
-            told = f"cannot look, and tries again: {self._problem}"
+            told = f"cannot read the store, retrying: {self._problem}"
             body = [click.style(clip(told, size.columns), fg="red"), "", *body]
         room = max(1, size.lines - 2)
         if len(body) > room:

@@ -23,14 +23,14 @@ AGENTS = ("claude-code", "codex", "gemini")
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=".")
-@click.option("--for", "agent", type=click.Choice(AGENTS), help="A policy for this coding agent, and no worker.")
+@click.option("--for", "agent", type=click.Choice(AGENTS), help="Write a policy for this coding agent, and no worker.")
 @shared_options.only_here
 def init(directory: Path, agent: str | None) -> None:
-    """Write signoff.yaml, workers/notetaker.yaml and hello.yaml into DIRECTORY (default: here). Nothing is overwritten.
+    """Write signoff.yaml, workers/notetaker.yaml and hello.yaml into DIRECTORY (default: here). Overwrites nothing.
 
-    The schemas they name, for editors, go into .signoff; `signoff schema --write .signoff` brings them up to date.
-    With --for, only a signoff.yaml is written, which works for a coding agent from the first day: reading, tests, and
-    edits inside the project run; secrets, and the agent's own rules and settings, are denied; the rest asks.
+    Their schemas, for editors, go into .signoff; `signoff schema --write .signoff` updates them. With --for, it writes
+    only a signoff.yaml with a ready-made policy for a coding agent: reading, tests, and edits inside the project run;
+    secrets, and the agent's own rules and settings, are denied; everything else asks.
 
     \b
     Example:
@@ -49,7 +49,7 @@ def init(directory: Path, agent: str | None) -> None:
     there = list(dict.fromkeys(str(one) for file in wanted for one in _in_the_way(file, directory)))
     if there:
         raise WrongUse(
-            f"{', '.join(there)} already there; nothing was written.\n"
+            f"{', '.join(there)} already exists; nothing was written.\n"
             "  Move it away, or name another directory: signoff init DIRECTORY"
         )
     _write_all(wanted, directory)
@@ -61,12 +61,12 @@ def init(directory: Path, agent: str | None) -> None:
 
         with suppress(WrongUse):  # then the hook says what to type
             trust(str(directory / "signoff.yaml"))
-        click.echo(f"\nPut it in force:   {step}signoff hook install {agent} --project")
+        click.echo(f"\nInstall the hook:  {step}signoff hook install {agent} --project")
         click.echo(f"Answer questions:  {step}signoff inbox --watch")
         return
     click.echo(f'\nTry it:  {step}signoff run notetaker "Note the milk" --model script:hello.yaml')
     click.echo(f"Talk:    {step}signoff run notetaker --chat --model script:hello.yaml")
-    click.echo("A real model needs its package and its key, and `signoff doctor` says what is missing:")
+    click.echo("A real model needs its package and a key; `signoff doctor` says what is missing:")
     click.echo("         pip install 'signoff[anthropic]'; export ANTHROPIC_API_KEY=…")
     click.echo("         signoff run notetaker --chat --model anthropic:claude-sonnet-5")
 
@@ -118,4 +118,4 @@ def _write_all(texts: Mapping[Path, str], directory: Path) -> None:
         if not isinstance(error, OSError):
             raise
         where = error.filename or directory
-        raise WrongUse(f"{where} cannot be written: {error.strerror}; nothing was left behind") from error
+        raise WrongUse(f"{where} cannot be written: {error.strerror}; no files were created") from error

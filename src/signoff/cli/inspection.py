@@ -1,4 +1,4 @@
-"""What there is in a project, and what its workers can do unasked: the facts of `doctor` and `toolsets`."""
+"""What there is in a project, and what its workers can do without a question: the facts of `doctor` and `toolsets`."""
 
 from __future__ import annotations
 

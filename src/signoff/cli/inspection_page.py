@@ -42,11 +42,11 @@ def inspection_lines(found: Inspection, width: int) -> Iterator[str]:
     """The page for people."""
     yield from _head(found, width)
     yield ""
-    yield _title("What can run unasked")
+    yield _title("What can run without a question")
     yield from _tool_lines(found, width)
     if found.speaking:
         yield ""
-        yield _title("Answers that are remembered, and let calls run unasked")
+        yield _title("Remembered answers that let calls run without a question")
         yield from _grant_lines(found.speaking, width)
     yield ""
     yield _title("What is wrong")
@@ -62,7 +62,7 @@ def _title(text: str) -> str:
 def _head(found: Inspection, width: int) -> Iterator[str]:
     settings = found.settings
     silent = "none: every tool call is asked about"
-    project = settings.file or (silent if settings.user is None else f"{silent} where your own rules are silent")
+    project = settings.file or (silent if settings.user is None else f"{silent} if your own rules do not match")
     yield from _pair("project", project, width)
     if settings.user is not None:
         yield from _pair("user rules", settings.user.file, width)
@@ -74,11 +74,15 @@ def _head(found: Inspection, width: int) -> Iterator[str]:
 
 def _loosening_text(loosening: Loosening) -> str:
     if loosening.own_gate:
-        return "nobody by flags: the agent brings its own Signoff, and your program says its policy and mode"
+        return "nobody, by flags: the agent has its own Signoff; your program sets its policy and mode"
     if loosening.locked:
-        return f"nobody who starts a run: the policy is locked ({loosening.locked})"
-    fix = "`locked: true` in signoff.yaml refuses both" if loosening.has_project else "a locked signoff.yaml refuses it"
-    return f"whoever starts a run, with {' or '.join(loosening.flags)}; the run says so. {fix}"
+        return f"nobody: the policy is locked ({loosening.locked})"
+    fix = (
+        "`locked: true` in signoff.yaml prevents both"
+        if loosening.has_project
+        else "`locked: true` in signoff.yaml prevents it"
+    )
+    return f"anyone who starts a run, with {' or '.join(loosening.flags)}; the run says so. {fix}"
 
 
 def _pair(name: str, text: str, width: int) -> list[str]:
@@ -92,7 +96,7 @@ def _pair(name: str, text: str, width: int) -> list[str]:
 def _tool_lines(found: Inspection, width: int) -> Iterator[str]:
     survey = found.survey
     if survey is None:
-        yield from fold("There are no workers here, so there is no tool to look at.", width)
+        yield from fold("There are no workers here, so there are no tools to check.", width)
         return
     from signoff.workers.inspect import NOT_STARTED, PER_RUN
 
@@ -234,7 +238,7 @@ def _summary(found: Inspection) -> str:
     effects = [one.reach.effect for one in found.own_tools]
     always, sometimes = effects.count("allow"), effects.count("conditional")
     unlisted = len({one[1] for one in found.survey.unknown})
-    unknown = f"; {count(unlisted, 'toolset')} not looked into" if unlisted else ""
+    unknown = f"; {count(unlisted, 'toolset')} not checked" if unlisted else ""
     workers = count(len(found.names), "worker")
     return (
         f"{workers}, {count(len(effects), 'tool')}: {always} always and {sometimes} sometimes unasked{unknown}; {told}."
@@ -330,12 +334,12 @@ def toolset_page(details: ToolsetDetails) -> Iterator[str]:
     if toolset.unknown:
         yield f"  {visible(toolset.unknown)}"
     if details.programs:
-        yield f"\nruns programs by name from {visible(', '.join(details.programs))}; writes there are asked about"
+        yield f"\nruns programs by name from {visible(', '.join(details.programs))}; writes there ask"
     if details.rules:
-        yield "\nits rules, below those of the project:"
+        yield "\nits rules, which come after the project's:"
         yield from (f"  {rule.id}: {visible(rule.text)}" for rule in details.rules)
     elif not toolset.error:
-        yield "\nno rules of its own: every call is asked about, unless a rule of the project's answers"
+        yield "\nno rules of its own: every call asks, unless a rule of the project decides"
     yield from config_lines(details.config_schema)
 
 

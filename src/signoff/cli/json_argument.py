@@ -23,7 +23,7 @@ def given_args(text: str, flag: str = "--args") -> dict[str, Any]:
         return read_args(text)
     except BrokenArgs as error:
         hint = f'write it all as one object: {flag} \'{{"path": "a.txt"}}\', or {flag} @FILE'
-        raise WrongUse(f"{visible(source)} is not JSON that can be used: {visible(str(error))}\n  {hint}") from error
+        raise WrongUse(f"{visible(source)} is not valid JSON: {visible(str(error))}\n  {hint}") from error
 
 
 def _content(name: str) -> str:

@@ -18,4 +18,4 @@ def named(name: str, settings: Settings) -> str:
     for one in settings.people:
         if person_key(one) == person_key(name):
             return one
-    raise WrongUse(f"{settings.file} knows nobody called {visible(name)}\n  {did_you_mean(name, settings.people)}")
+    raise WrongUse(f"{settings.file} lists no person called {visible(name)}\n  {did_you_mean(name, settings.people)}")

@@ -30,7 +30,7 @@ class Prompt(Protocol):
     """Where prompts come from."""
 
     is_typed: bool
-    """Whether somebody sits there, who can be told something and say it again."""
+    """Whether somebody sits there, who can be told something and send the prompt again."""
 
     async def read(self) -> str | None:
         """The next prompt; None where there are no more."""

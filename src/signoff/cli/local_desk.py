@@ -176,7 +176,7 @@ class LocalDesk:
     async def people(self) -> dict[str, Any]:
         settings = self.settings
         away = await self.broker.store.read(lambda tx: tx.delegations.current(now()))
-        where = f"{settings.file} names nobody" if settings.file else "There is no policy file here that names people"
+        where = f"{settings.file} names nobody" if settings.file else "There is no policy file here that lists people"
         return {
             "people": [{"name": one.name, "roles": sorted(one.roles)} for one in settings.people.values()],
             "delegations": [
@@ -189,7 +189,7 @@ class LocalDesk:
                 }
                 for one in away
             ],
-            "nobody": f"{where}: whoever can use this store may answer, by their own name.",
+            "nobody": f"{where}: anyone with access to this store may answer, by their own name.",
         }
 
     async def delegate(self, absent: str, deputy: str, until: datetime, since: datetime) -> tuple[str, str]:

@@ -15,12 +15,12 @@ def mcp() -> None:
 
 
 @mcp.command("approve-tool")
-@click.option("--project", default="", metavar="DIR", help="Whose policy counts. Default: the nearest one here.")
+@click.option("--project", default="", metavar="DIR", help="Use the policy of this project. Default: the nearest one.")
 @click.option("--wait", default="1h", show_default=True, metavar="TIME", help="How long a call waits for an answer.")
-@click.option("--store", metavar="URL", help="Where questions are kept. Default: as for other commands.")
+@click.option("--store", metavar="URL", help="Store for requests. Default: as for other commands.")
 @shared_options.only_here
 def approve_tool(project: str, wait: str, store: str | None) -> None:
-    """Serve the tool that a headless Claude Code asks instead of its user, on standard input and output.
+    """Serve the MCP tool that a headless Claude Code asks instead of its user, on standard input and output.
 
     \b
     Example:

@@ -56,7 +56,7 @@ def telling_where(chosen: ChosenStore) -> Generator[None]:
 
 def looked_in(chosen: ChosenStore) -> str:
     """Where something was looked for that is not there, and where else it may be."""
-    return f"looked in: {chosen.in_words()}; `signoff stores` lists all stores"
+    return f"searched: {chosen.in_words()}; `signoff stores` lists all stores"
 
 
 def store_at(chosen: ChosenStore, *, make: bool) -> Store:
@@ -78,7 +78,7 @@ def check_there(chosen: ChosenStore) -> None:
     from signoff.store.chosen import OPTION
 
     if chosen.is_missing:
-        told = f"there is no store at {chosen.file}; signoff run makes one when something is asked"
+        told = f"there is no store at {chosen.file}; signoff run creates one with the first request"
         raise WrongUse(told if chosen.named_by == OPTION else f"{told}\n  {looked_in(chosen)}")
 
 

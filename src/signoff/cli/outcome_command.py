@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from signoff.cli.approval_desk import ApprovalDesk
     from signoff.cli.request_report import Sheet
 
-RISK = "Its process may be stopped rather than gone: if it was inside the tool and goes on, the call may still happen."
+RISK = "Its process may be paused, not dead: if it was inside the tool and continues, the call may still happen."
 SAID = ("happened", "did-not", "stop-run")
 
 
@@ -20,16 +20,16 @@ SAID = ("happened", "did-not", "stop-run")
 @click.argument("request_id", metavar="ID", shell_complete=id_completion.unknown)
 @click.argument("said", metavar="happened|did-not|stop-run", type=click.Choice(SAID))
 @shared_options.who
-@shared_options.note("How you know; for the record.")
+@shared_options.note("How you know; for the audit log.")
 @shared_options.anywhere
 def outcome(request_id: str, said: str, name: str | None, note: str, store: str | None, policy: str | None) -> None:
-    """Say what became of a call that was started and whose process is silent.
+    """Report the outcome of a call that was started and whose process died or stopped responding.
 
     \b
-    happened   it did: it counts as done, and is not run again
-    did-not    it did not: the approval is void; if the run goes on, it is asked about again
-               (a process that is only stopped, in the middle of the tool, may still do it)
-    stop-run   nobody can tell: its run is cancelled, and the request stays on record as unknown
+    happened   the call took effect: it counts as done, and is not run again
+    did-not    it did not: the approval is void; if the run is resumed, signoff asks again
+               (a process that is only paused inside the tool may still do it)
+    stop-run   nobody can tell: its run is cancelled, and the request stays in the audit log as unknown
 
     \b
     Example:
@@ -58,13 +58,13 @@ async def _stop_run(desk: ApprovalDesk, request: Sheet, note: str) -> str:
 
     if request["state"] != "unknown":
         hint = f"signoff cancel {request['run']} ends its run" if request["run"] else "there is nothing to stop"
-        raise RequestError(f"{late_text(request)}; its outcome is not in doubt, {hint}")
+        raise RequestError(f"{late_text(request)}; its outcome is known, {hint}")
     if not request["run"]:
-        raise RequestError(f"request {request['id']} belongs to no run that is kept; say happened or did-not")
+        raise RequestError(f"request {request['id']} belongs to no saved run; use happened or did-not")
     run = await desk.cancel(request["run"], note)
     return (
         f"cancelled  run {safe(run.id)}\n"
-        f"Request {safe(request['id'])} stays on record as unknown, until somebody says happened or did-not."
+        f"Request {safe(request['id'])} stays unknown until somebody reports happened or did-not."
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @shared_options.anywhere
 @click.pass_context
 def people(ctx: click.Context, as_json: bool, store: str | None, policy: str | None) -> None:
-    """Who may answer, with which roles, and who stands in for whom until when.
+    """List the people who may answer, their roles, and their deputies.
 
     \b
     Example:
@@ -63,8 +63,10 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 @people.command(no_args_is_help=True)
 @click.argument("person", metavar="NAME")
-@click.option("--url", metavar="URL", help="Where the server is reached. Default: server.url of signoff.yaml, or here.")
-@click.option("--expires", default="1d", show_default=True, metavar="WHEN", help="Until when: 2h, 1d, monday.")
+@click.option(
+    "--url", metavar="URL", help="Address of the server. Default: server.url of signoff.yaml, or this machine."
+)
+@click.option("--expires", default="1d", show_default=True, metavar="WHEN", help="Expiry: 2h, 1d, monday.")
 @shared_options.as_json
 @shared_options.who
 @shared_options.where
@@ -77,9 +79,9 @@ def link(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """Make a link for NAME to sign in to the server with, once. Give it to nobody else.
+    """Create a link that signs NAME in to the server, once. Send it only to that person.
 
-    Where the file names admins, only they make links for others.
+    If signoff.yaml names admins, only they can create links for others.
 
     \b
     Example:
@@ -111,7 +113,7 @@ def link(
         return
     click.echo(address)
     told = (
-        f"Signs in as {visible(key.holder)}, once, until {local(key.expires_at)}. Take it back: signoff tokens revoke"
+        f"Signs in as {visible(key.holder)}, once, until {local(key.expires_at)}. To revoke it: signoff tokens revoke"
     )
     click.echo(f"{told} {key.id}", err=True)
 
@@ -119,14 +121,14 @@ def link(
 @click.command(no_args_is_help=True)
 @click.argument("absent")
 @click.argument("deputy")
-@click.option("--until", metavar="WHEN", help="Until when, within 90 days: 2h, 3d, monday, 2031-05-24.")
-@click.option("--end", is_flag=True, help="DEPUTY stands in no longer, from now on.")
+@click.option("--until", metavar="WHEN", help="End, within 90 days: 2h, 3d, monday, 2031-05-24.")
+@click.option("--end", is_flag=True, help="End the delegation now.")
 @shared_options.who
 @shared_options.anywhere
 def delegate(
     absent: str, deputy: str, until: str | None, end: bool, name: str | None, store: str | None, policy: str | None
 ) -> None:
-    """Have DEPUTY answer in the place of ABSENT for a while; the record names both.
+    """Let DEPUTY answer for ABSENT for a while. The audit log names both.
 
     \b
     Examples:
@@ -138,7 +140,7 @@ def delegate(
     from signoff.core.visible import visible
 
     if end is (until is not None):
-        raise click.UsageError("Say one of two: until when (--until), or that it ends now (--end).")
+        raise click.UsageError("Give one of --until (when it ends) and --end (end it now).")
     since = now()
     last = when(until, since) if until is not None else None
 

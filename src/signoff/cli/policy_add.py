@@ -28,9 +28,9 @@ WIDTH = 100
 @click.option("--allow", "effect", flag_value="allow", default=True, help="The rule lets such calls run. The default.")
 @click.option("--deny", "effect", flag_value="deny", help="The rule refuses such calls.")
 @click.option("--ask", "effect", flag_value="ask", help="The rule asks about such calls.")
-@click.option("--rule", "which", metavar="N", help="Which of the rules on offer, by its number or name.")
-@click.option("--reason", default="", metavar="TEXT", help="Why, to stand beside the rule.")
-@click.option("--yes", is_flag=True, help="Write it without asking back; without --rule, the narrowest.")
+@click.option("--rule", "which", metavar="N", help="Which of the offered rules, by number or name.")
+@click.option("--reason", default="", metavar="TEXT", help="The reason, written into the rule.")
+@click.option("--yes", is_flag=True, help="Write it without asking for confirmation; without --rule, the narrowest.")
 @shared_options.as_json
 @shared_options.where
 def add(
@@ -43,11 +43,11 @@ def add(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """Make a rule of the call that REQUEST asks about, and write it into signoff.yaml. REQUEST may be its beginning.
+    """Make a rule from the call of REQUEST, and write it to signoff.yaml. REQUEST may be a prefix of its ID.
 
-    Rules are offered narrowest first, each with what it says and its exact lines, with this call as an example. The
-    change is shown as a diff and written after a yes; comments and layout stay. Without a terminal, and without --yes,
-    it is only shown. The request itself stays as it is.
+    Rules are offered narrowest first, each with a description and its exact lines, with this call as an example. The
+    change is shown as a diff and written after you confirm; comments and layout are kept. Without a terminal and
+    without --yes, it is only shown. The request itself does not change.
 
     \b
     Examples:
@@ -179,7 +179,7 @@ def _forget_typed() -> None:
 def _told(found: RuleOffers, chosen: RuleOffer | None, is_written: bool, is_asked: bool) -> Iterator[str]:
     request = found.request
     if not found.offered:
-        yield f"signoff: no rule can be made of request {request.id}; nothing was written"
+        yield f"signoff: no rule can be made from request {request.id}; nothing was written"
         return
     if chosen is None or not is_written:
         yield "Nothing was written."
@@ -190,7 +190,7 @@ def _told(found: RuleOffers, chosen: RuleOffer | None, is_written: bool, is_aske
     added = chosen.added
     yield f"wrote {added.rule.id} into {found.file}, line {added.rule.place.line}"
     if chosen.moved:
-        yield f"  the rules below it have moved down by one: {', '.join(chosen.moved)}"
+        yield f"  the rules below it moved down by one: {', '.join(chosen.moved)}"
     yield from _what_now(request)
 
 
@@ -202,9 +202,9 @@ def _what_now(request: ApprovalRequest) -> Iterator[str]:
     from signoff.core.request import State
 
     if request.state is State.PENDING:
-        yield f"Request {request.id} still waits: answer it with signoff approve {request.id}, or deny."
-    yield "Runs that wait in their process keep the rules they began with. New runs go by the file as it is now; so do"
-    yield "resumed ones, which ask once more about what was approved under the rules before and is not allowed by now."
+        yield f"Request {request.id} is still pending: answer it with signoff approve {request.id}, or deny."
+    yield "Runs that wait in their process keep the rules they started with. New and resumed runs use the changed file;"
+    yield "resumed runs ask again about calls that were approved under the old rules and are not allowed by the new."
 
 
 def _data(found: RuleOffers, chosen: RuleOffer | None, is_written: bool) -> dict[str, Any]:

@@ -45,14 +45,14 @@ policy.add_command(add)
 
 @policy.command()
 @click.argument("file", required=False)
-@click.option("--tools", metavar="A,B", help="The tools there are: a rule that names another one is an error.")
+@click.option("--tools", metavar="A,B", help="All known tools: a rule that names another tool is an error.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_context
 def check(ctx: click.Context, file: str | None, tools: str | None, as_json: bool) -> None:
-    """Read a policy file and say what is wrong with it.
+    """Check a policy file and report what is wrong.
 
-    FILE is the nearest signoff.yaml, unless it is given. Tools that rules name are looked for in the toolsets of the
-    project; --tools names those there are instead.
+    FILE defaults to the nearest signoff.yaml. Tool names in rules are checked against the project's toolsets, or
+    against --tools if given.
 
     \b
     Example:
@@ -94,7 +94,7 @@ def check(ctx: click.Context, file: str | None, tools: str | None, as_json: bool
     if held.rules:
         from signoff.policy.phrases import listed
 
-        may = f"{listed(held.unlisted)} may have them: what tools there are is known once it runs"
+        may = f"{listed(held.unlisted)} may have them: its tools are known only when it runs"
         click.echo(f"note: tools named in {listed(held.rules)} were not found; {may}")
 
 
@@ -105,17 +105,17 @@ def _nearest(file: str | None) -> str:
 
     found = file if file is not None else find_project()
     if found is None:
-        raise WrongUse("there is no signoff.yaml here or above\n  name the file, or write one with `signoff init`")
+        raise WrongUse("there is no signoff.yaml here or above\n  name the file, or create one with `signoff init`")
     return found if file is not None else from_here(found)
 
 
 @policy.command()
 @click.argument("file", required=False)
-@click.option("--tool", required=True, metavar="NAME", help="The tool that is called.")
+@click.option("--tool", required=True, metavar="NAME", help="The tool's name.")
 @click.option("--args", "arguments", default="{}", metavar="JSON", help="Its arguments, as a JSON object.")
 @click.option("--toolset", metavar="NAME", help="The toolset the tool belongs to.")
-@click.option("--worker", metavar="NAME", help="Who calls; a chain is written 'outer > inner'.")
-@click.option("--label", "labels", multiple=True, metavar="LABEL", help="A capability label; may be repeated.")
+@click.option("--worker", metavar="NAME", help="The worker that calls; a chain is written 'outer > inner'.")
+@click.option("--label", "labels", multiple=True, metavar="LABEL", help="A capability label. Repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print the explanation as JSON.")
 @shared_options.elsewhere
 def explain(
@@ -127,9 +127,9 @@ def explain(
     labels: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Say what the policy decides about one call, and why.
+    """Print the verdict for one call, and why.
 
-    FILE is the nearest signoff.yaml, unless it is given. With --toolset, the rules of that toolset count too.
+    FILE defaults to the nearest signoff.yaml. With --toolset, the rules of that toolset apply too.
 
     \b
     Example:
@@ -163,7 +163,7 @@ def _server_for(file: str | None) -> ApprovalServer | None:
     from signoff.cli.server_choice import is_elsewhere, server_options
 
     if file is not None and server_options().url:
-        raise click.UsageError("FILE is a policy here, and a server goes by its own: leave one of them out")
+        raise click.UsageError("FILE is a local policy, but a server uses its own: leave out one of them")
     if file is not None or not is_elsewhere(None):
         return None
     from signoff.cli.server_client import server_for
@@ -201,8 +201,8 @@ def _explained(file: str, call: Call) -> Explanation:
 def judge(files: tuple[str, ...]) -> None:
     """Judge a stream of calls: one JSON object per line in, one per line out, in the same order.
 
-    FILE is the nearest signoff.yaml, unless it is given. CALLS.jsonl may be - for standard input. Empty lines are
-    skipped. A line that is no call stops the stream.
+    FILE defaults to the nearest signoff.yaml. CALLS.jsonl may be - for standard input. Empty lines are skipped. A line
+    that is not a call stops the stream.
 
     \b
     In:   {"tool": "pay", "args": {"amount": 200}}    toolset, worker, label and labels if you have them
@@ -211,7 +211,7 @@ def judge(files: tuple[str, ...]) -> None:
     from signoff.config import load_settings
 
     if len(files) not in (1, 2) or (len(files) == 1 and files[0].endswith((".yaml", ".yml"))):
-        what = "this takes a policy file, if not the nearest signoff.yaml, and a file of calls"
+        what = "this command takes an optional policy file and a file of calls"
         raise WrongUse(f"{what}\n  write it as in signoff policy judge calls.jsonl")
     calls = files[-1]
     file = files[0] if len(files) > 1 else None

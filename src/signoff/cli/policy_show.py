@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from signoff.policy.rule import Rule
 
 SILENCE = (
-    "Deny wins wherever it stands; otherwise the first rule of a layer that matches is its answer.",
-    "The strictest answer of the layers holds.",
-    "A layer without a rule that matches says nothing. Where all say nothing, the call is asked about.",
+    "A matching deny always wins. Otherwise the first matching rule of a layer decides for that layer.",
+    "The strictest layer wins.",
+    "A layer without a matching rule abstains. If all layers abstain, the call asks.",
 )
 OTHERWISE = (
-    "`otherwise: deny` is an answer: it refuses what no rule above it in its layer names, whatever others allow."
+    "`otherwise: deny` does not abstain: it denies what no rule above it in its layer matches, whatever others allow."
 )
 
 
@@ -39,13 +39,13 @@ class ShownPolicy:
 
 @click.command()
 @click.argument("file", required=False)
-@click.option("--worker", metavar="NAME", help="What holds for this worker: its toolsets and its own rules.")
+@click.option("--worker", metavar="NAME", help="The policy for this worker: its toolsets and its own rules.")
 @shared_options.as_json
 def show(file: str | None, worker: str | None, as_json: bool) -> None:
-    """The merged policy in the order it is judged, each rule as written and where it stands.
+    """Print the merged policy in the order of evaluation: each rule as written, and its place.
 
-    FILE is the nearest signoff.yaml, unless it is given. Without --worker: the rules of every toolset in it. What
-    SIGNOFF_ASK, SIGNOFF_DENY and SIGNOFF_POLICY add here and now comes last.
+    FILE defaults to the nearest signoff.yaml. Without --worker, it includes the rules of all toolsets in the file.
+    Rules from SIGNOFF_ASK, SIGNOFF_DENY and SIGNOFF_POLICY come last.
 
     \b
     Example:
@@ -91,7 +91,7 @@ def _user(settings: Settings, user: Policy) -> Iterator[ShownPolicy]:
     ]
     yield ShownPolicy("user", user.file, _written(user, told))
     if settings.unheard:
-        remark = "these do not count: the project is locked, and they would let more run"
+        remark = "these are ignored: the project is locked, and they would loosen it"
         yield ShownPolicy(
             "user", user.file, tuple((one, values[one.place]) for one in settings.unheard), remark, holds=False
         )
@@ -119,9 +119,7 @@ def _toolset(name: str, settings: Settings) -> Iterator[ShownPolicy]:
             "toolset", name, remark=f"not in {settings.file or 'a file'}: see signoff toolsets show {name}"
         )
     elif entry.policy is None:
-        yield ShownPolicy(
-            "toolset", name, remark=f"no rules here: what {made_of} does not decide itself is asked about"
-        )
+        yield ShownPolicy("toolset", name, remark=f"no rules here: calls that {made_of} does not decide itself ask")
 
 
 def _builtin(name: str, made_of: str, entry: ToolsetEntry | None, settings: Settings) -> ShownPolicy:
@@ -130,7 +128,7 @@ def _builtin(name: str, made_of: str, entry: ToolsetEntry | None, settings: Sett
     policy = builtin_policy(made_of, settings.directory)
     assert policy is not None, "it is one of the names that have rules"
     root = entry.config.get("root", ".") if entry is not None else "."
-    what = f"built into {made_of}, relative to {root}; where it says nothing, it gives way to the layers above"
+    what = f"built into {made_of}, relative to {root}; where it abstains, the layers above decide"
     return ShownPolicy("toolset", name, _written(policy, RULES[made_of]), what)
 
 
@@ -139,7 +137,7 @@ def _worker(worker: WorkerFile) -> ShownPolicy:
     rules = _written(worker.policy, written) if worker.policy is not None else ()
     roles = " or ".join(worker.approvers)
     return ShownPolicy(
-        "worker", worker.name, rules, f"whatever is asked needs somebody with the role {roles}" if roles else ""
+        "worker", worker.name, rules, f"every request needs somebody with the role {roles}" if roles else ""
     )
 
 

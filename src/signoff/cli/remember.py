@@ -59,12 +59,12 @@ def budget(text: str) -> Budget:
     """`amount 200/day`: so much a day; `amount 200`: so much in all."""
     found = _BUDGET.fullmatch(text.strip())
     if found is None or not Decimal(found["limit"]):
-        raise WrongUse(f"--budget {visible(text)} is no budget\n  write --budget 'amount 200/day', or 'amount 200'")
+        raise WrongUse(f"--budget {visible(text)} is not a budget\n  write --budget 'amount 200/day', or 'amount 200'")
     return Budget(arg=found["arg"], limit=Decimal(found["limit"]), daily=found["daily"] is not None)
 
 
 def uses_text(grant: Grant) -> str:
     """How often it was used, of how many."""
     if grant.max_uses is None:
-        return count(grant.used, "use") if grant.is_counted else "uses are not counted"
+        return count(grant.used, "use") if grant.is_counted else "unlimited uses"
     return f"{grant.used} of {count(grant.max_uses, 'use')}"

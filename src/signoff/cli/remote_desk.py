@@ -33,7 +33,7 @@ class RemoteDesk:
 
     @property
     def place(self) -> str:
-        return f"looked at: the server {self._server.url}"
+        return f"searched: the server {self._server.url}"
 
     # --- requests ---
 
@@ -221,7 +221,7 @@ class RemoteDesk:
         found = self._server.get("/people")
         for one in found["delegations"]:
             one |= {name: iso(datetime.fromisoformat(one[name])) for name in ("until", "since")}
-        nobody = f"The project of {self._server.url} names nobody: whoever it lets in may answer, by their own name."
+        nobody = f"The project of {self._server.url} names nobody: anyone it admits may answer, by their own name."
         return {**found, "nobody": nobody}
 
     async def delegate(self, absent: str, deputy: str, until: datetime, since: datetime) -> tuple[str, str]:

@@ -26,17 +26,21 @@ def how_to_go_on(run: SavedRun) -> str:
 
 def going_on(run_id: str, agent: str) -> str:
     """What to do with a run whose questions are answered, by its id and its agent."""
-    return f"Its run can go on: signoff resume {safe(run_id)}" if agent else f"Its run can go on: {by_program(run_id)}"
+    return (
+        f"Its run can be resumed: signoff resume {safe(run_id)}"
+        if agent
+        else f"Its run can be resumed: {by_program(run_id)}"
+    )
 
 
 def by_program(run_id: str) -> str:
     """What to do with a run that a program began: nobody else knows its agent."""
-    return f"the program that began it calls signoff.resume(agent, {safe(run_id)!r})"
+    return f"the program that started it has to call signoff.resume(agent, {safe(run_id)!r})"
 
 
 def outcome_step(request_id: str) -> str:
     """What to do about a call that began and whose process is silent."""
-    return f"nobody knows whether it happened: signoff outcome {safe(request_id)} happened, did-not or stop-run"
+    return f"its outcome is unknown: signoff outcome {safe(request_id)} happened, did-not or stop-run"
 
 
 def late_text(sheet: Sheet) -> str:
@@ -177,7 +181,7 @@ def choices(sheet: Sheet) -> Iterator[str]:
     if sheet["state"] == "pending":
         yield f"signoff approve {name}, or signoff deny {name} --note WHY"
         if sheet["unanswered"]:
-            yield f"signoff reply {name} TEXT answers what was asked back"
+            yield f"signoff reply {name} TEXT answers the question"
     elif sheet["state"] == "unknown":
         for word, meaning in OUTCOMES.items():
             yield f"signoff outcome {name} {word:9}  {meaning}"

@@ -26,18 +26,20 @@ MOST_ELSEWHERE = 10_000
 @click.command(no_args_is_help=True)
 @click.argument("run", required=False, shell_complete=id_completion.runs)
 @click.option(
-    "--all", "everything", is_flag=True, help="Every run that can go on: answered, or left by a process that died."
+    "--all", "everything", is_flag=True, help="Resume every run that is ready: answered, or its process died."
 )
-@click.option("--watch", is_flag=True, help="As --all, and stay: each run goes on when it is answered, until Ctrl-C.")
+@click.option(
+    "--watch", is_flag=True, help="Like --all, but keep running: resume each run when it is answered, until Ctrl-C."
+)
 @shared_options.ui
-@click.option("--suspend", is_flag=True, help="Do what is decided; stop with exit code 3 at the next question.")
-@click.option("--wait", metavar="TIME", help="Wait that long for answers (30s, 15m, 2h), then suspend.")
-@click.option("--policy", type=click.Path(dir_okay=False), help="Policy file. Default: the one the run began with.")
+@click.option("--suspend", is_flag=True, help="Run approved calls; stop with exit code 3 at the next question.")
+@click.option("--wait", metavar="TIME", help="Wait this long for answers (30s, 15m, 2h), then suspend.")
+@click.option("--policy", type=click.Path(dir_okay=False), help="Policy file. Default: the one the run started with.")
 @click.option("--ask", metavar="TOOL", multiple=True, help="Ask about this tool, whatever the policy says. Repeatable.")
 @click.option("--deny", metavar="TOOL", multiple=True, help="Deny this tool, whatever the policy says. Repeatable.")
-@click.option("--model", help="Model to use. Default: the one the run began with.")
-@click.option("--store", metavar="URL", help="Where the run is kept. Default: a file for the project.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: events, then the result.")
+@click.option("--model", help="Model to use. Default: the one the run started with.")
+@click.option("--store", metavar="URL", help="Store of the run. Default: the project's.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line: events, then the result.")
 @click.option("--traceback", is_flag=True, help="Show the whole traceback when the agent fails.")
 @shared_options.elsewhere
 def resume(
@@ -55,10 +57,10 @@ def resume(
     as_json: bool,
     traceback: bool,
 ) -> None:
-    """Go on with RUN, by its id or the beginning of it.
+    """Resume RUN. RUN is its ID, or a prefix of it.
 
-    Calls that were approved run, once; denied ones are told to the model; what is still open is asked here, or stays
-    open where there is no terminal. Of two processes that resume the same run, one wins.
+    Approved calls run, once. The model is told about denied calls. Open requests are asked at this terminal, or stay
+    open if there is none. If two processes resume the same run, one wins.
 
     \b
     Example:
@@ -66,7 +68,7 @@ def resume(
       signoff resume --all
       signoff resume --watch
 
-    Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person.
+    Exit codes: 0 done, 1 the agent failed, 2 usage error, 3 waiting for a person.
     """
     from signoff.cli.durations import read_wait
     from signoff.cli.open_broker import check_there, telling_where
@@ -76,18 +78,20 @@ def resume(
     from signoff.wiring import Caller, RunOptions, chosen_store, settings_for
 
     if (run is None) is not (everything or watch):
-        raise click.UsageError("Name one run, or say --all or --watch.")
+        raise click.UsageError("Name one run, or use --all or --watch.")
     if watch and (everything or wait is not None):
-        raise click.UsageError("--watch looks at all runs and waits for answers itself; leave --all and --wait out.")
+        raise click.UsageError("--watch covers all runs and waits for answers; leave out --all and --wait.")
     from signoff.cli.server_choice import is_elsewhere
 
     if is_elsewhere(store):
         if watch or suspend or wait or policy or ask or deny or model or traceback or ui != "terminal":
-            raise click.UsageError("with a server, a run goes on there, as it began: leave the other options out")
+            raise click.UsageError(
+                "a server resumes the run with the options it started with: leave out the other options"
+            )
         _resume_elsewhere(run, store, as_json=as_json)
         return
     if suspend and wait is not None:
-        raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")
+        raise click.UsageError("--suspend does not wait; leave out --wait or --suspend.")
     chosen = chosen_store(store, settings_for(policy))
     if chosen.named_by == OPTION or run is not None:
         check_there(chosen)
@@ -116,10 +120,10 @@ def resume(
     agents = settings_for(policy).agents
     ours = [one for one in found if run is not None or one.run.agent or one.run.name in agents]
     if not ours:
-        click.echo("No run can go on now. `signoff runs` lists them.", err=True)
+        click.echo("No run is ready to resume. `signoff runs` lists all runs.", err=True)
         if found:
             ready = count(len(found), "run is ready", "runs are ready")
-            click.echo(f"{ready}, begun by a program: only that can resume it, with resume().", err=True)
+            click.echo(f"{ready}, started by a program: only that program can resume it, with resume().", err=True)
         click.echo(safe(chosen.in_words()), err=True)
         return
     codes = [_resumed(status, options, going, traceback=traceback, alone=run is not None) for status in ours]
@@ -142,7 +146,7 @@ def _resume_elsewhere(run: str | None, store: str | None, *, as_json: bool) -> N
         elif problem:
             click.echo(f"signoff: {problem}", err=True)
         else:
-            click.echo(f"the server goes on with run {safe(run_id)}")
+            click.echo(f"the server resumes run {safe(run_id)}")
 
     async def work() -> int:
         if run is not None:
@@ -161,7 +165,7 @@ def _resume_elsewhere(run: str | None, store: str | None, *, as_json: bool) -> N
                 refused += 1
                 tell(one, safe(str(error)))
         if not ready:
-            click.echo("No run can go on now. `signoff runs` lists them.", err=True)
+            click.echo("No run is ready to resume. `signoff runs` lists all runs.", err=True)
         return FAILED if refused else 0
 
     import asyncio

@@ -38,7 +38,7 @@ def watch_runs(options: RunOptions, resume: Callable[[RunStatus], int]) -> None:
         return bool(run.agent) or (bool(run.name) and run.name in settings.agents)
 
     looking = ResumableRuns(broker, (), only=is_ours, looks_after=is_ours, takes_dead=True)
-    click.echo("Runs go on here as they are answered. Ctrl-C ends it.", err=True)
+    click.echo("Resuming runs as they are answered. Ctrl-C stops.", err=True)
     try:
         with _ended_by_sigterm():
             found = run_loop(_ready(broker, is_ours))
@@ -48,7 +48,7 @@ def watch_runs(options: RunOptions, resume: Callable[[RunStatus], int]) -> None:
                     _go_on(status, looking, resume)
                 found = run_loop(_next(broker, looking))
     except KeyboardInterrupt:
-        click.echo("Stopped. What was answered waits for whoever resumes it.", err=True)
+        click.echo("Stopped. Answered runs stay ready to resume.", err=True)
     finally:
         broker.watch.close()
         broker.store.close()
@@ -94,7 +94,7 @@ async def _next(broker: Broker, looking: ResumableRuns) -> list[RunStatus]:
                 if found := await looking.found(()):
                     return found
             except StoreError as error:
-                warnings.warn(f"cannot look which runs can go on: {safe(str(error))}", RuntimeWarning, stacklevel=2)
+                warnings.warn(f"cannot read which runs are ready: {safe(str(error))}", RuntimeWarning, stacklevel=2)
                 looking.at_all()
             try:
                 await asyncio.wait_for(changed.wait(), EVERY.total_seconds())

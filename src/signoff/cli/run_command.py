@@ -20,15 +20,22 @@ if TYPE_CHECKING:
 @click.command(no_args_is_help=True)
 @click.argument("worker")
 @click.argument("prompt", required=False)
-@click.option("--input-json", metavar="JSON|@FILE", help="Input for a worker that declares one; @- is standard input.")
 @click.option(
-    "--attach", "files", metavar="FILE", multiple=True, type=click.Path(), help="Give the model a file. Repeatable."
+    "--input-json",
+    metavar="JSON|@FILE",
+    help="Input for a worker that declares one; @FILE reads a file, @- standard input.",
 )
 @click.option(
-    "--chat", is_flag=True, help="Several turns: a prompt, an answer, the next prompt. /help tells what can be typed."
+    "--attach",
+    "files",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(),
+    help="Attach a file for the model. Repeatable.",
 )
+@click.option("--chat", is_flag=True, help="Chat with the worker in several turns. /help lists the commands.")
 @click.option(
-    "--continue", "goes_on", is_flag=True, help="Go on with what was said in your last run of WORKER that is done."
+    "--continue", "goes_on", is_flag=True, help="Continue the conversation of your last finished run of WORKER."
 )
 @click.option(
     "--policy", type=click.Path(dir_okay=False), help="Policy file. Default: the nearest signoff.yaml here or above."
@@ -41,24 +48,22 @@ if TYPE_CHECKING:
     type=click.Choice(["interactive", "auto_approve", "auto_deny"]),
     default="interactive",
     show_default=True,
-    help="What happens to calls that policy asks about. Denied calls stay denied in every mode.",
+    help="What happens to calls that ask. Denied calls stay denied in every mode.",
 )
 @click.option(
     "--unattended",
     type=click.Choice(["deny", "park"]),
     default="deny",
     show_default=True,
-    help="Without a terminal, calls that need an answer are denied, or the run stops with exit code 3.",
+    help="Without a terminal: deny calls that ask, or suspend the run with exit code 3.",
 )
 @flags.ui
-@click.option("--suspend", is_flag=True, help="Stop with exit code 3 as soon as an answer is needed; resume later.")
-@click.option("--wait", metavar="TIME", help="Wait that long for answers (30s, 15m, 2h), then suspend.")
+@click.option("--suspend", is_flag=True, help="Suspend with exit code 3 at the first question; resume later.")
+@click.option("--wait", metavar="TIME", help="Wait this long for answers (30s, 15m, 2h), then suspend.")
+@click.option("--store", metavar="URL", help="Store for the run and its requests. Default: the project's.")
+@click.option("--as", "requester", metavar="NAME", help="The person the run is for. Default: you.")
 @click.option(
-    "--store", metavar="URL", help="Where the run and its questions are kept. Default: a file for the project."
-)
-@click.option("--as", "requester", metavar="NAME", help="Who the run is for. Default: you.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="One JSON object a line on standard output: events, then the result."
+    "--json", "as_json", is_flag=True, help="One JSON object per line on standard output: events, then the result."
 )
 @click.option("--traceback", is_flag=True, help="Show the whole traceback when the agent fails.")
 @flags.only_here
@@ -73,7 +78,7 @@ def run(
     traceback: bool,
     **how: Any,
 ) -> None:
-    """Run WORKER with PROMPT; without PROMPT it is read from standard input.
+    """Run WORKER with PROMPT. Without PROMPT, it is read from standard input.
 
     WORKER is the name of a file in workers/ (see `signoff workers`), the path of such a file, or an agent in Python,
     package.module:agent.
@@ -86,12 +91,12 @@ def run(
       signoff run triage --input-json '{"issue": 7}' --deny 'shell*' --suspend
       signoff run mypackage.agents:agent "Tidy the notes" --policy signoff.yaml
 
-    Exit codes: 0 done, 1 the agent failed, 2 wrong use, 3 waiting for a person, 4 every call it made was denied.
+    Exit codes: 0 done, 1 the agent failed, 2 usage error, 3 waiting for a person, 4 every call it made was denied.
     """
     from signoff.cli.run_screen import Going, carried_out
 
     if how["suspend"] and how["wait"] is not None:
-        raise click.UsageError("--suspend waits for nothing; leave --wait out, or --suspend.")
+        raise click.UsageError("--suspend does not wait; leave out --wait or --suspend.")
     going = Going(as_json=as_json)
     with uncollected():
         task, options = _task(prompt, input_json, files, chat=chat), _options(going, chat=chat, **how)
@@ -132,7 +137,7 @@ def _task(prompt: str | None, input_json: str | None, files: tuple[str, ...], *,
         given = given_args(input_json, "--input-json")
     if prompt is None and given is None and not chat:
         if sys.stdin.isatty():
-            raise click.UsageError('Say what is to be done: signoff run WORKER "PROMPT", or --chat to talk.')
+            raise click.UsageError('Give a prompt: signoff run WORKER "PROMPT", or use --chat.')
         prompt = sys.stdin.read()
     return Task(text=prompt or "", input=given, files=tuple(os.path.abspath(file) for file in files))
 

@@ -107,7 +107,7 @@ def carried_out(work: Coroutine[Any, Any, T], going: Going, *, traceback: bool) 
         click.echo(f"\nsignoff: stopped. {_go_on(going.run)}", err=True)
         sys.exit(130)
     except Halted as halted:
-        click.echo(f"signoff: {halted}\n  {_go_on(going.run) or 'No run was begun.'}", err=True)
+        click.echo(f"signoff: {halted}\n  {_go_on(going.run) or 'No run was started.'}", err=True)
         sys.exit(WAITING)
     except SignoffError:
         raise
@@ -120,7 +120,7 @@ def carried_out(work: Coroutine[Any, Any, T], going: Going, *, traceback: bool) 
 
 
 def _go_on(run: str) -> str:
-    return f"To go on: signoff resume {run}" if run else ""
+    return f"To resume: signoff resume {run}" if run else ""
 
 
 def _answer(finished: Finished, secrets: Sequence[str]) -> str:
@@ -163,11 +163,11 @@ def say_paused(finished: Finished, as_json: bool, *, out: TextIO | None = None) 
     if finished.elsewhere:
         tools = ", ".join(dict.fromkeys(map(for_terminal, finished.elsewhere)))
         click.echo(
-            f"Waiting for what is done elsewhere: {tools}. Your program goes on with it: resume(…, calls=…)",
+            f"Waiting for external results: {tools}. Your program supplies them: resume(…, calls=…)",
             err=True,
         )
     else:
-        click.echo(f"Answered meanwhile. {_go_on(finished.run)}", err=True)
+        click.echo(f"Answered in the meantime. {_go_on(finished.run)}", err=True)
 
 
 def _where(store: str) -> str:
@@ -204,8 +204,6 @@ def say_waiting(
         if open_ids := [one.id for one in waiting if one.state is State.PENDING]:
             # Nobody is handed a command that approves several calls unseen.
             name, each = (open_ids[0], "") if len(open_ids) == 1 else ("ID", "   (each of them, by its own ID)")
-            click.echo(f"Look first:  signoff show {name}{where}{each}", err=True)
-            click.echo(
-                f"Then answer: signoff approve {name}{where}, or signoff deny {name}{where} --note WHY", err=True
-            )
-        click.echo(f"Then go on:  signoff resume {run}{where}", err=True)
+            click.echo(f"Review:  signoff show {name}{where}{each}", err=True)
+            click.echo(f"Answer:  signoff approve {name}{where}, or signoff deny {name}{where} --note WHY", err=True)
+        click.echo(f"Resume:  signoff resume {run}{where}", err=True)

@@ -20,7 +20,7 @@ _INDENT = " " * 12
 
 
 @click.group(invoke_without_command=True)
-@click.option("--all", "everything", is_flag=True, help="Also those that are over.")
+@click.option("--all", "everything", is_flag=True, help="Include ended runs.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many to show.")
 @shared_options.as_json
 @shared_options.anywhere
@@ -28,7 +28,7 @@ _INDENT = " " * 12
 def runs(
     ctx: click.Context, everything: bool, limit: int, as_json: bool, store: str | None, policy: str | None
 ) -> None:
-    """Runs, newest first: running, waiting for a person, ready to go on, died; with --all also done and cancelled.
+    """List runs, newest first: running, waiting for a person, ready to resume, died; with --all also ended ones.
 
     \b
     Examples:
@@ -69,7 +69,7 @@ def _lines(found: RunSheet, limit: int, everything: bool) -> Iterator[str]:
         yield click.style(f"Nothing new runs: {safe(by_wall_clock(found['halted']))}", fg="red", bold=True)
         yield ""
     if not found["runs"]:
-        yield "There are no runs." if everything else "No run is going. signoff runs --all lists those that are over."
+        yield "There are no runs." if everything else "No active runs. signoff runs --all includes ended runs."
     width = get_terminal_size().columns if sys.stdout.isatty() else 120
     for index, one in enumerate(found["runs"]):
         if index:
@@ -108,8 +108,8 @@ def _run_lines(run: RunSheet, width: int) -> Iterator[str]:
 
 def _why_it_can_go_on(run: RunSheet) -> str:
     if run["state"] == "died":
-        return "its process is gone or silent"
-    return "its other questions are settled" if run["waiting"] else "its questions are settled"
+        return "its process died or stopped responding"
+    return "its other requests are settled" if run["waiting"] else "its requests are settled"
 
 
 @runs.command(no_args_is_help=True)
@@ -117,8 +117,8 @@ def _why_it_can_go_on(run: RunSheet) -> str:
 @shared_options.as_json
 @shared_options.anywhere
 def show(run_id: str, as_json: bool, store: str | None, policy: str | None) -> None:
-    """One run as a timeline: prompt, words, calls, verdicts, questions, answers, outcomes, tokens. RUN may be its
-    beginning.
+    """Show one run as a timeline: prompt, model texts, calls, verdicts, questions, answers, outcomes, tokens. RUN may
+    be a prefix of its ID.
 
     \b
     Example:
@@ -168,12 +168,12 @@ def _timeline(run: RunSheet) -> Iterator[str]:
 @click.command(no_args_is_help=True)
 @click.argument("run_id", metavar="RUN", shell_complete=id_completion.runs)
 @shared_options.who
-@shared_options.note("Why, for the record.")
+@shared_options.note("The reason, for the audit log.")
 @shared_options.anywhere
 def cancel(run_id: str, name: str | None, note: str, store: str | None, policy: str | None) -> None:
-    """End a run: what it asks is withdrawn, approvals it has not used are void, and nobody takes it up again.
+    """Cancel a run: its requests are withdrawn, its unused approvals are void, and it cannot be resumed.
 
-    A process that has it in hand finds out with its next step; a call that is running is not stopped.
+    A process that executes it stops at its next step. A call that is already running is not stopped.
 
     \b
     Example:

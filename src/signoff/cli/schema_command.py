@@ -44,7 +44,7 @@ def schema(name: str | None, directory: Path | None) -> None:
             file.write_text(_text(schema_of(one)), encoding="utf-8")
             click.echo(f"wrote {file}")
     except OSError as error:
-        raise WrongUse(f"{directory} cannot be written to: {error.strerror}") from error
+        raise WrongUse(f"{directory} cannot be written: {error.strerror}") from error
 
 
 def _text(value: object) -> str:

@@ -14,13 +14,19 @@ if TYPE_CHECKING:
     from signoff.wiring.service import Service, ServiceOptions
 
 PORT = 8420
-_STORE = "Where approvals are kept: sqlite:FILE or postgresql://… Default: the project's."
+_STORE = "The store: sqlite:FILE or postgresql://… Default: the project's."
 _FILE = click.Path(exists=True, dir_okay=False)
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen.")
-@click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
+@click.option(
+    "--port",
+    default=PORT,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port to listen on; 0 picks a free port.",
+)
 @click.option("--store", metavar="URL", help=_STORE)
 @click.option(
     "--project",
@@ -28,18 +34,28 @@ _FILE = click.Path(exists=True, dir_okay=False)
     metavar="DIR",
     multiple=True,
     type=click.Path(exists=True, file_okay=False),
-    help="A project to look after; repeatable. Default: the one here.",
+    help="A project to serve. Repeatable. Default: the project here.",
 )
 @click.option(
-    "--concurrency", default=16, show_default=True, type=click.IntRange(1, 1000), help="Runs that go on at once."
+    "--concurrency",
+    default=16,
+    show_default=True,
+    type=click.IntRange(1, 1000),
+    help="Maximum number of concurrent runs.",
 )
-@click.option("--drain", default="30s", show_default=True, metavar="TIME", help="How long runs may finish at the end.")
-@click.option("--tls-cert", metavar="FILE", type=_FILE, help="Certificate, for https.")
-@click.option("--tls-key", metavar="FILE", type=_FILE, help="The key of the certificate.")
 @click.option(
-    "--log", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Lines for people, or JSON."
+    "--drain",
+    default="30s",
+    show_default=True,
+    metavar="TIME",
+    help="How long running calls may take to finish on shutdown.",
 )
-@click.option("--print-systemd", is_flag=True, help="Print a unit for systemd that starts this, and do nothing else.")
+@click.option("--tls-cert", metavar="FILE", type=_FILE, help="TLS certificate file.")
+@click.option("--tls-key", metavar="FILE", type=_FILE, help="TLS key file.")
+@click.option(
+    "--log", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Log format: text, or JSON."
+)
+@click.option("--print-systemd", is_flag=True, help="Print a systemd unit for this command, and exit.")
 def serve(
     host: str,
     port: int,
@@ -52,11 +68,11 @@ def serve(
     log: Literal["text", "json"],
     print_systemd: bool,
 ) -> None:
-    """Look after a project, or several: one process that stays, until Ctrl-C or SIGTERM.
+    """Serve one or more projects until Ctrl-C or SIGTERM.
 
-    Runs go on when they are answered, deadlines are kept, people are asked in the channels of signoff.yaml, and one
-    port has the inbox as pages and the API. It ends once what runs has finished, or after --drain; a second Ctrl-C
-    hurries, a third ends it at once. Needs the extra web: pip install 'signoff[web]'
+    The server resumes answered runs, enforces deadlines, runs the channels of signoff.yaml, and serves the web inbox
+    and the API on one port. On shutdown it waits for running calls, at most --drain; a second Ctrl-C cancels them, a
+    third exits at once. Needs the extra web: pip install 'signoff[web]'
 
     \b
     Examples:
@@ -67,7 +83,7 @@ def serve(
     from signoff.cli.durations import read_duration
 
     if (tls_cert is None) is not (tls_key is None):
-        raise click.UsageError("https needs both: --tls-cert and --tls-key.")
+        raise click.UsageError("TLS needs both --tls-cert and --tls-key.")
     patience = read_duration(drain)
     if print_systemd:
         from signoff.cli.systemd_unit import unit_text
@@ -110,8 +126,8 @@ def _store_words(store: str | None) -> list[str]:
         return []
     if not is_file(store):
         raise click.UsageError(
-            "The address of a database may hold a password, and everybody can read a unit: leave --store out, "
-            "and write SIGNOFF_STORE=… into the EnvironmentFile that the unit names."
+            "A database address may contain a password, and everybody can read a systemd unit: leave out --store, "
+            "and put SIGNOFF_STORE=… into the EnvironmentFile that the unit names."
         )
     return ["--store", _absolute(store) or store]
 

@@ -66,7 +66,7 @@ async def stay(
             ready.cancel()
             serving.cancel()
             await asyncio.gather(serving, ready, return_exceptions=True)
-    printer.say("stopped", "Stopped. What waits stays in the store, and goes on when this is started again.")
+    printer.say("stopped", "Stopped. Requests and runs stay in the store; the next start continues them.")
 
 
 @contextmanager
@@ -114,13 +114,13 @@ async def _greet(service: Service, url: str, printer: LinePrinter, *, as_json: b
     if not projects.people():
         # Not a line of the log: those are kept, and this lets somebody in.
         try:
-            told = f"Sign in, once, within {span(LINK_LASTS.total_seconds())}:\n  {await sign_in_link(service)}"
+            told = f"Sign-in link, valid once, for {span(LINK_LASTS.total_seconds())}:\n  {await sign_in_link(service)}"
         except StoreError as error:  # the server goes on, and so does the store, perhaps
-            told = f"No link to sign in could be made: {error}\n  Later: signoff people link NAME"
+            told = f"No sign-in link could be created: {error}\n  Later: signoff people link NAME"
     elif oidc is not None:
         told = f"People sign in at {service.pages}, with {oidc.issuer}"
     else:
-        told = "People sign in with a link of their own: signoff people link NAME"
+        told = "People sign in with personal links: signoff people link NAME"
     click.echo(f"\n{told}\n", file=sys.stderr)
 
 
@@ -128,8 +128,8 @@ def _tell_more(service: Service, waiting: int, more: str, printer: LinePrinter) 
     projects = service.projects
     lines = [f"{projects.store.in_words()}{more}"]
     lines += [f"also {one.directory}" for one in projects.all[1:]]
-    number = "over 1,000 requests wait" if waiting > 1_000 else count(waiting, "request waits", "requests wait")
-    lines.append(f"{number}; runs go on here once they are answered, {service.options.concurrency} at once")
+    number = "over 1,000 requests are pending" if waiting > 1_000 else count(waiting, "request waits", "requests wait")
+    lines.append(f"{number}; this server resumes answered runs, {service.options.concurrency} at once")
     if service.channels:
         lines.append(f"people are asked in {', '.join(service.channels)}")
     for line in lines:

@@ -38,11 +38,13 @@ def server_for(store: str | None = None, policy: str | None = None, name: str | 
     if not url:
         raise click.UsageError(f"{TOKEN_OPTION} is for {OPTION}")
     if store is not None:
-        raise click.UsageError(f"--store and {OPTION} are two places: name one of them")
+        raise click.UsageError(f"--store and {OPTION} name two different places: give one of them")
     if policy is not None:
-        raise click.UsageError(f"--policy is a file here, and {OPTION} goes by its own: leave one of them out")
+        raise click.UsageError(
+            f"--policy is a local file, but {OPTION} uses the server's policy: leave out one of them"
+        )
     if name is not None:
-        raise click.UsageError("--as is not for a server: your token says who you are")
+        raise click.UsageError("--as cannot be used with a server: your token says who you are")
     return ApprovalServer(url, _token(given.token_file))
 
 
@@ -57,10 +59,10 @@ def _token(file: str) -> str:
         token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if not token:
         raise WrongUse(
-            f"a server wants a token that says who you are\n  Set {TOKEN_VARIABLE}, or give {TOKEN_OPTION} FILE"
+            f"a server needs a token that says who you are\n  Set {TOKEN_VARIABLE}, or give {TOKEN_OPTION} FILE"
         )
     if not (token.isascii() and token.isprintable() and " " not in token):
-        raise WrongUse("this is no token: it holds what no token has")
+        raise WrongUse("this is not a token: it contains characters that no token has")
     return token
 
 
@@ -86,11 +88,11 @@ class ApprovalServer:
         """What the server told, if this signoff can read it."""
         told: object = cast("dict[str, Any]", answer).get(TOLD) if isinstance(answer, dict) else None
         if not isinstance(told, dict):
-            raise self.strange("it does not answer as signoff does: is this the right address?")
+            raise self.strange("it is not a signoff server: is this the right address?")
         if (spoken := cast("dict[str, Any]", told).get("format")) != FORMAT:
             raise self.strange(
-                f"it is of another version of signoff (it writes format {spoken!r}, this one reads {FORMAT}): "
-                "use the same on both sides"
+                f"it runs another version of signoff (its format is {spoken!r}, this program reads {FORMAT}): "
+                "use the same version on both sides"
             )
         return cast("dict[str, Any]", answer)
 
@@ -125,11 +127,11 @@ class ApprovalServer:
             try:
                 status, said = self._exchanged(method, path, content, headers)
             except TimeoutError:
-                in_doubt = f"it does not answer within {PATIENCE:.0f} seconds"
+                in_doubt = f"no response within {PATIENCE:.0f} seconds"
                 break
             except (ConnectionResetError, BrokenPipeError):
                 # Nobody knows whether it was heard. The key sees to it that it is not done twice.
-                in_doubt = "it hangs up without an answer"
+                in_doubt = "it closed the connection without a response"
             except ServerFailed:
                 if not in_doubt:
                     raise
@@ -138,7 +140,9 @@ class ApprovalServer:
                     return self._read(status, said, path)
             if pause is not None:
                 sleep(pause)
-        done = f"; it may have been done: {look or 'look before you send it again'}" if body is not None else ""
+        done = (
+            f"; the change may have been made: {look or 'check before you send it again'}" if body is not None else ""
+        )
         raise self.strange(f"{in_doubt}{done}")
 
     def _exchanged(
@@ -155,7 +159,7 @@ class ApprovalServer:
         except OSError as error:
             raise self.strange(f"it cannot be reached: {visible(error.strerror or str(error))}") from error
         except HTTPException as error:
-            raise self.strange("it does not speak HTTP as signoff does: is this the right address?") from error
+            raise self.strange("it sent an invalid HTTP response: is this the right address?") from error
         finally:
             connection.close()
 
@@ -184,17 +188,17 @@ class ApprovalServer:
                 return b"".join(parts)
             size += len(part)
             if size > LARGEST:
-                raise self.strange(f"it answers with more than {LARGEST:,} bytes")
+                raise self.strange(f"its response is larger than {LARGEST:,} bytes")
             parts.append(part)
 
     def _read(self, status: int, said: bytes, path: str) -> Any:
         if 300 <= status < 400:
-            raise self.strange("it sends elsewhere, where a token is not sent: name the address itself")
+            raise self.strange("it redirects elsewhere, and signoff does not forward the token: use the final address")
         try:
             answer: Any = json.loads(said)
         except (ValueError, RecursionError) as error:
             raise self.strange(
-                f"it answers {status} with what is no JSON: is this the right address, and a signoff of this version?"
+                f"it responded {status} without JSON: is this the right address, and the same version of signoff?"
             ) from error
         if status < 300:
             return answer
@@ -205,9 +209,9 @@ class ApprovalServer:
         word = str(said.get("type", "")).removeprefix("urn:signoff:")
         detail = kept_text(str(said.get("detail", "")), lines=True)
         if status == 401:
-            return self.strange("it does not know this token: it is wrong, expired or revoked")
+            return self.strange("it refuses this token: it is wrong, expired or revoked")
         if word in ("not-found", "no-such-method") or (status in (404, 405) and not word):
-            return self.strange(f"it knows nothing of {path.partition('?')[0]}: it is older or newer than this signoff")
+            return self.strange(f"it has no {path.partition('?')[0]}: it runs an older or newer version of signoff")
         problems = said.get("problems")
         listed = tuple(kept_text(str(one)) for one in cast("list[object]", problems)) if problems else ()
         if word == "edit-refused":
@@ -236,12 +240,12 @@ def _address(url: str) -> SplitResult:
         parts, is_odd = urlsplit(""), True
     if is_odd or parts.username is not None or parts.query or parts.fragment or not url.isprintable():
         raise WrongUse(
-            f"{visible(_without_login(url))} is no address of a server\n  write it as in {OPTION} https://approvals.example"
+            f"{visible(_without_login(url))} is not a server address\n  write it as in {OPTION} https://approvals.example"
         )
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise WrongUse(
-            f"{visible(url)} is not encrypted: whoever listens would have your token\n"
-            "  Use https; http is for this machine"
+            f"{visible(url)} is not encrypted: anyone on the network could read your token\n"
+            "  Use https; http is only for this machine"
         )
     return parts
 

@@ -22,7 +22,7 @@ def elsewhere(command: F) -> F:
         metavar="URL",
         expose_value=False,
         callback=_note_server,
-        help="Work through a server, as your token says. Default: SIGNOFF_SERVER.",
+        help="Use this server, as the holder of your token. Default: SIGNOFF_SERVER.",
     )
     token_file = click.option(
         "--token-file",
@@ -30,7 +30,7 @@ def elsewhere(command: F) -> F:
         type=click.Path(dir_okay=False),
         expose_value=False,
         callback=_note_token,
-        help="A file that holds your token for the server. Default: SIGNOFF_TOKEN.",
+        help="File with your token for the server. Default: SIGNOFF_TOKEN.",
     )
     return server(token_file(command))
 
@@ -43,7 +43,12 @@ def where(command: F) -> F:
 def only_here(command: F) -> F:
     """Refuses `--server`, saying why: the command needs files of this machine."""
     return click.option(
-        "--server", metavar="URL", hidden=True, expose_value=False, callback=_refuse_server, help="Not for this one."
+        "--server",
+        metavar="URL",
+        hidden=True,
+        expose_value=False,
+        callback=_refuse_server,
+        help="Not supported by this command.",
     )(command)
 
 
@@ -64,13 +69,13 @@ def _note_token(ctx: click.Context, param: click.Parameter, value: str | None) -
 def _refuse_server(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     if value is not None:
         raise click.UsageError(
-            f"`{ctx.command_path}` works on files of this machine; --server is for commands that look and answer"
+            f"`{ctx.command_path}` works on local files; --server is for commands that read and answer requests"
         )
 
 
 def _places(command: F) -> F:
     store = click.option(
-        "--store", metavar="URL", help="Where approvals are kept: sqlite:FILE or postgresql://… Default: the project's."
+        "--store", metavar="URL", help="The store: sqlite:FILE or postgresql://… Default: the project's."
     )
     policy = click.option(
         "--policy",
@@ -83,7 +88,7 @@ def _places(command: F) -> F:
 
 def who(command: F) -> F:
     """`--as`: who speaks."""
-    text = "Who you are. Default: SIGNOFF_AS, or whoever is logged in."
+    text = "Your name. Default: SIGNOFF_AS, or the user logged in."
     return click.option("--as", "name", metavar="NAME", help=text)(command)
 
 

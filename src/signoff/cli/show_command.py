@@ -24,9 +24,9 @@ ROWS = 500
 
 @click.command(no_args_is_help=True)
 @click.argument("request_id", metavar="ID", shell_complete=id_completion.waiting)
-@click.option("--whole", is_flag=True, help=f"Every line of every argument; else {ROWS} of each.")
-@click.option("--arg", metavar="NAME", help="Print one argument and nothing else: whole, secrets masked.")
-@click.option("--no-pager", is_flag=True, help="At a terminal, print also what does not fit the screen.")
+@click.option("--whole", is_flag=True, help=f"Print every line of every argument, not only {ROWS} of each.")
+@click.option("--arg", metavar="NAME", help="Print only this argument, in full, secrets masked.")
+@click.option("--no-pager", is_flag=True, help="Print everything, without a pager.")
 @shared_options.as_json
 @shared_options.anywhere
 def show(
@@ -38,9 +38,9 @@ def show(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """One request: what would run, who is asked, who said what, what became of it. ID may be its beginning.
+    """Show one request: what would run, who is asked, the votes and the outcome. ID may be a prefix.
 
-    What does not fit the screen is shown by PAGER, or less.
+    If the text does not fit the screen, PAGER (or less) shows it.
 
     \b
     Examples:
@@ -125,7 +125,7 @@ def _draw(screen: Screen, sheet: Sheet, *, whole: bool) -> None:
 
     card = card_of_sheet(sheet)
     if card is not None:
-        rest = f"`signoff show {card.request_id} --whole` prints everything, `--arg NAME` one argument alone"
+        rest = f"`signoff show {card.request_id} --whole` prints everything, `--arg NAME` only one argument"
         now = datetime.now(UTC) if sheet["state"] == "pending" else None
         card = by_clock(card, moment_of(sheet["deadline"]), datetime.astimezone, now)
         card = replace(card, comments=(), left_out=0)  # all of them stand below
@@ -133,9 +133,9 @@ def _draw(screen: Screen, sheet: Sheet, *, whole: bool) -> None:
     else:
         screen.say(sheet["problem"], "bold red")
     _frame(screen, sheet[TOLD]["status"], outcome_facts(sheet))
-    _frame(screen, "what was said about it", comment_facts(sheet))
+    _frame(screen, "comments", comment_facts(sheet))
     _frame(screen, "history", history_facts(sheet))
-    _frame(screen, "what an answer may be remembered as (approve --remember N)", offer_facts(sheet))
+    _frame(screen, "what can be remembered (approve --remember N)", offer_facts(sheet))
     for line in choices(sheet):
         screen.say(line)
 

@@ -23,10 +23,10 @@ MANY = 1_000
 @shared_options.as_json
 @shared_options.where
 def stores(as_json: bool, store: str | None, policy: str | None) -> None:
-    """The store that commands mean here, and the stores of all your projects that name none.
+    """List the store that commands use here, and the default stores of all your projects.
 
-    A store of a project that is gone stays: delete its directory once you need its record no longer. Stores that a
-    project names itself, in `store:`, are not searched for.
+    The store of a deleted project is kept: delete its directory when you no longer need its audit log. Stores that a
+    project names in `store:` are not listed.
 
     \b
     Example:

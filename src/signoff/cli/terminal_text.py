@@ -88,11 +88,11 @@ def when(text: str, at: datetime, *, option: str = "--until") -> datetime:
         try:
             moment = datetime.fromisoformat(text.strip()).astimezone()
         except (ValueError, OverflowError, OSError) as error:
-            raise WrongUse(f"{option} {visible(text)} is no time that signoff reads\n  {WHEN}") from error
+            raise WrongUse(f"{option} {visible(text)} is not a time\n  {WHEN}") from error
     if moment <= at:
-        raise WrongUse(f"{option} {visible(text)} is over already: it is {local(at)}")
+        raise WrongUse(f"{option} {visible(text)} is in the past: {local(at)}")
     if moment - at > _LONGEST:
-        raise WrongUse(f"{option} {visible(text)} is more than ten years ahead\n  {WHEN}")
+        raise WrongUse(f"{option} {visible(text)} is more than ten years in the future\n  {WHEN}")
     return moment.astimezone(UTC)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.group(invoke_without_command=True)
 @click.pass_context
 def tokens(ctx: click.Context) -> None:
-    """Keys of programs and people on a server: make, list, revoke. Alone it lists them."""
+    """Create, list and revoke tokens for a server. Without a subcommand: list."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_tokens, everything=False, as_json=False, store=None, policy=None)
 
@@ -36,10 +36,10 @@ def tokens(ctx: click.Context) -> None:
     type=click.Choice([str(one) for one in Permission if one is not Permission.REQUEST]),
     default=["read"],
     show_default=True,
-    help="What it lets its holder do; several times for several. At most what a person may themselves.",
+    help="What the holder may do. Repeatable. Never more than the person may.",
 )
-@click.option("--expires", default="90d", show_default=True, metavar="WHEN", help="Until when: 2h, 90d, 2031-05-24.")
-@click.option("--label", default="", metavar="TEXT", help="What it is for.")
+@click.option("--expires", default="90d", show_default=True, metavar="WHEN", help="Expiry: 2h, 90d, 2031-05-24.")
+@click.option("--label", default="", metavar="TEXT", help="A label: what the token is for.")
 @shared_options.as_json
 @shared_options.who
 @shared_options.where
@@ -54,9 +54,9 @@ def create(
     store: str | None,
     policy: str | None,
 ) -> None:
-    """Make a token for NAME. Its secret is printed once, and kept nowhere.
+    """Create a token for NAME. Its secret is printed once and not stored.
 
-    Where the file names admins, only they make tokens for others and for programs.
+    If signoff.yaml names admins, only they can create tokens for others and for programs.
 
     \b
     Example:
@@ -98,12 +98,12 @@ def create(
         return
     click.echo(secret)
     click.echo(f"{_facts(key, at)}  {key.id}", err=True)
-    click.echo("It is shown this once. Programs send it as `Authorization: Bearer …`", err=True)
+    click.echo("It is not shown again. Programs send it as `Authorization: Bearer …`", err=True)
 
 
 @tokens.command("list")
-@click.option("--all", "everything", is_flag=True, help="Also those that let nobody in any longer.")
-@click.option("--sessions", is_flag=True, help="Browsers that are signed in, and links, besides.")
+@click.option("--all", "everything", is_flag=True, help="Include expired and revoked tokens.")
+@click.option("--sessions", is_flag=True, help="Include browser sessions and sign-in links.")
 @shared_options.as_json
 @shared_options.where
 def list_tokens(everything: bool, as_json: bool, store: str | None, policy: str | None, sessions: bool = False) -> None:
@@ -128,7 +128,7 @@ def list_tokens(everything: bool, as_json: bool, store: str | None, policy: str 
         click.echo(json_line({"tokens": [_data(one, at) for one in found]}))
         return
     if not found:
-        click.echo("There are no tokens.")
+        click.echo("No tokens.")
     for one in found:
         for line in _lines(one, at):
             click.echo(line)
@@ -140,7 +140,7 @@ def list_tokens(everything: bool, as_json: bool, store: str | None, policy: str 
 @shared_options.who
 @shared_options.where
 def revoke(ids: tuple[str, ...], name: str | None, store: str | None, policy: str | None) -> None:
-    """Revoke tokens, sessions and links: they let nobody in from now on. An id may be its beginning.
+    """Revoke tokens, sessions and links. They stop working at once. Each ID may be a prefix.
 
     \b
     Example:
@@ -170,12 +170,12 @@ async def _revoke(broker: Broker, known: Sequence[AccessKey], given: str, by: st
 
     found = [one for one in known if given and one.id.startswith(given)]
     if len(found) != 1:
-        what = f"there is no key {visible(given)}" if not found else f"several keys begin with {visible(given)}"
+        what = f"there is no token {visible(given)}" if not found else f"several tokens start with {visible(given)}"
         click.echo(f"signoff: {what}", err=True)
         return False
     key = found[0]
     if key.revoked_at is not None:
-        click.echo(f"revoked before at {local(key.revoked_at)}  {key.id}")
+        click.echo(f"already revoked at {local(key.revoked_at)}  {key.id}")
         return True
     done = await broker.access.revoke(key.id, by=by)
     click.echo(f"revoked  {done.id}  {_facts(done, now())}")
@@ -190,7 +190,8 @@ def _person(name: str, wanted: frozenset[Permission], settings: Settings) -> str
     holder = holder_named(name, settings)
     if Permission.ADMIN in wanted and settings.people and not settings.people[holder].admin:
         raise WrongUse(
-            f"{visible(holder)} is no admin, so no token makes them one\n  Write admin: true in `people` first"
+            f"{visible(holder)} is not an admin, so their token cannot have admin rights\n"
+            "  Set admin: true under `people` first"
         )
     return holder
 

@@ -14,20 +14,20 @@ POLICY = click.option(
     type=click.Path(dir_okay=False),
     help="The project's file. Default: the nearest signoff.yaml.",
 )
-CONNECT = click.option("--connect", is_flag=True, help="Start MCP servers, and end them, to ask for their tools.")
+CONNECT = click.option("--connect", is_flag=True, help="Start MCP servers to list their tools, then stop them.")
 
 
 @click.group(invoke_without_command=True)
-@click.option("--worker", metavar="NAME", help="Only what this worker uses, under its own rules too.")
+@click.option("--worker", metavar="NAME", help="Only toolsets of this worker, with its own rules.")
 @CONNECT
 @POLICY
 @shared_options.as_json
 @click.pass_context
 def toolsets(ctx: click.Context, worker: str | None, connect: bool, policy: str | None, as_json: bool) -> None:
-    """The toolsets that workers can use, their tools, and what happens to calls of each.
+    """List the toolsets that workers can use, their tools, and the verdict for each tool.
 
-    allow: every call runs. ask: a person is asked about each. deny: none runs. conditional: the call decides.
-    A toolset that cannot be built is listed with its error; the exit code is 1 where a worker uses it.
+    allow: every call runs. ask: every call asks. deny: no call runs. conditional: it depends on the call.
+    A toolset that cannot be built is listed with its error; the exit code is 1 if a worker uses it.
 
     \b
     Example:
@@ -66,7 +66,7 @@ def _quiet(as_json: bool) -> AbstractContextManager[object]:
 @POLICY
 @shared_options.as_json
 def show(name: str, connect: bool, policy: str | None, as_json: bool) -> None:
-    """One toolset, whole: its tools with what they take, its rules, and the config it understands.
+    """Show one toolset: its tools with their parameters, its rules, and its config keys.
 
     \b
     Example:

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 @shared_options.as_json
 @click.pass_context
 def workers(ctx: click.Context, name: str | None, policy: str | None, as_json: bool) -> None:
-    """The workers of this project; with NAME, everything about one.
+    """List the workers of this project; with NAME, show one worker in detail.
 
-    A file that is wrong is listed with what is wrong about it, and the exit code is 1.
+    A file with an error is listed with the error, and the exit code is 1.
 
     \b
     Example:
@@ -77,7 +77,7 @@ def _lines(settings: Settings, found: Mapping[str, WorkerFile], broken: Mapping[
 
     yield from _foreign(settings, {*found, *broken})
     if not found and not broken:
-        yield f"No workers in {visible(workers_directory(settings))}: write one as NAME.yaml or NAME.md there."
+        yield f"No workers in {visible(workers_directory(settings))}: create NAME.yaml or NAME.md there."
         return
     width = max(len(visible(name)) for name in (*found, *broken))
     for name in sorted((*found, *broken)):
@@ -101,8 +101,8 @@ def _foreign(settings: Settings, known: set[str]) -> Iterator[str]:
     files = [*foreign_files(settings.directory, known), *foreign_files(workers_directory(settings), known)]
     if files:
         listed = ", ".join(visible(from_here(file)) for file in files)
-        yield f"Not read, because these are worker files of llm-do: {listed}"
-        yield f"  `signoff import llm-do {visible(from_here(settings.directory))}` shows what they become here"
+        yield f"Skipped worker files of llm-do: {listed}"
+        yield f"  `signoff import llm-do {visible(from_here(settings.directory))}` shows how to convert them"
 
 
 def _facts(worker: WorkerFile, settings: Settings) -> Iterator[tuple[str, str]]:
@@ -113,7 +113,7 @@ def _facts(worker: WorkerFile, settings: Settings) -> Iterator[tuple[str, str]]:
     if worker.delegates:
         yield "delegates to", _delegates(worker)
     if worker.creates:
-        yield "may write", "new workers; each is shown to a person first"
+        yield "may write", "new workers; a person approves each"
     yield "file", _visible(worker.file)
 
 
@@ -124,7 +124,7 @@ def _whole(worker: WorkerFile, settings: Settings) -> Iterator[str]:
     for what, said in (*_facts(worker, settings), *_more(worker)):
         yield f"  {what} {said}"
     if worker.policy is not None:
-        yield "  its own rules, which only tighten:"
+        yield "  its own rules, which can only tighten:"
         for rule in worker.policy.rules:
             yield f"    {_visible(rule.id)}  {_visible(rule.text)}  ({_visible(str(rule.place))})"
     instructions = worker.spec.get("instructions")
@@ -159,7 +159,7 @@ def _model(worker: WorkerFile, settings: Settings) -> str:
     own = worker.spec.get("model")
     if own is not None:
         return _visible(str(own))
-    return f"{_visible(settings.model)} (the project's)" if settings.model else "none: name one with --model"
+    return f"{_visible(settings.model)} (the project's)" if settings.model else "none: set one with --model"
 
 
 def _delegates(worker: WorkerFile) -> str:

@@ -10,7 +10,7 @@ from signoff.policy.placed_value import ConfigValue
 _PATH = matching(
     r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*",
     "where it is found, as package.module:agent",
-    "{} does not say where it is found",
+    "{} is not a location",
     "write package.module:agent",
     name="pythonPath",
 )
@@ -38,7 +38,7 @@ AGENT = MappingFormat(
         ),
     },
     short="agent",
-    required={"agent": ("nothing says where the agent is", "write agent: package.module:agent")},
+    required={"agent": ("the agent's location is missing", "write agent: package.module:agent")},
     what="where it is found, as package.module:agent, or a mapping with `agent` and `deps`",
 )
 

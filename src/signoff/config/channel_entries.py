@@ -90,7 +90,7 @@ def discord_id(what: str) -> Format[str]:
     return matching(
         _DISCORD_ID,
         what,
-        "{} is no Discord id: those are 15 to 20 digits",
+        "{} is not a Discord ID: an ID has 15 to 20 digits",
         "turn on Developer Mode in Discord (Settings, Advanced), then right-click and Copy ID",
         name="discordId",
     )
@@ -107,7 +107,7 @@ def _entry(name: str, spot: ConfigValue) -> ChannelEntry:
     use = _kind(name, spot, keys)
     KINDS[use].entries(spot)
     if use == "discord" and "channel" not in keys:
-        raise spot.wrong("nothing says where to ask", 'write the id of a text channel: channel: "112233445566778899"')
+        raise spot.wrong("`channel` is missing", 'write the id of a text channel: channel: "112233445566778899"')
     token = DISCORD_TOKEN if use == "discord" else ""
     found: dict[str, Any] = {"token": token, "timeout": TIMEOUTS[use], **KINDS[use].values(keys), "use": use}
     return ChannelEntry(name=name, spot=spot, spots=keys, **found)
@@ -146,7 +146,7 @@ def _check_places(entries: Mapping[str, ChannelEntry]) -> None:
         other = taken.setdefault((entry.channel, entry.token), name)
         if other != name:
             raise entry.spots["channel"].wrong(
-                f"{shown(other)} asks there already, with the same bot",
+                f"{shown(other)} already uses this Discord channel with the same bot",
                 'name another channel of Discord\'s, or another bot: token: "${OTHER_TOKEN}"',
             )
 
@@ -159,7 +159,7 @@ def _check_backups(entries: Mapping[str, ChannelEntry]) -> None:
             continue
         spot = entry.spots["backup_for"]
         if main == name:
-            raise spot.wrong("a channel cannot take over from itself", "name another one, or leave it out")
+            raise spot.wrong("a channel cannot be its own backup", "name another one, or leave it out")
         if main not in entries:
             raise spot.wrong(f"there is no channel {shown(main)}", did_you_mean(main, {*entries} - {name}))
         if main in taken:
@@ -171,7 +171,7 @@ def _check_backups(entries: Mapping[str, ChannelEntry]) -> None:
         while main := entries[line[-1]].backup_for:
             line.append(main)
             if main == name:
-                what = f"these take over from each other in a circle: {' > '.join(line)}"
+                what = f"these backups form a cycle: {' > '.join(line)}"
                 raise entry.spots["backup_for"].wrong(what, "one of them has to be asked first: leave it out there")
 
 
@@ -181,7 +181,7 @@ _DISCORD = MappingFormat(
         "token": matching(
             _VARIABLE,
             "a variable",
-            "this is no variable",  # what is written instead is never told: it may be the token itself
+            "this is not a variable",  # what is written instead is never told: it may be the token itself
             f'secrets come from the environment: token: "{DISCORD_TOKEN}"',
         ).about("The variable that holds the bot's token. Default: ${DISCORD_TOKEN}"),
         "channel": discord_id("the id of a Discord channel").about(

@@ -43,7 +43,7 @@ def _is_there(file: str) -> bool:
         return False
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise WrongFile(f"it cannot be seen whether this is there: {reason}", place=Place(file)) from error
+        raise WrongFile(f"this cannot be accessed: {reason}", place=Place(file)) from error
     return True
 
 
@@ -54,7 +54,7 @@ def check_regular(file: str) -> None:
     except FileNotFoundError as error:
         if not os.path.islink(file):
             return  # whoever reads it says so
-        raise WrongFile("this link leads nowhere", place=Place(file), fix="remove it, or repair it") from error
+        raise WrongFile("this symbolic link is broken", place=Place(file), fix="remove it, or repair it") from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise WrongFile(f"this cannot be read: {reason}", place=Place(file)) from error
@@ -72,7 +72,7 @@ def check_owner(
     mine = {os.getuid(), 0}
     for owner in (os.lstat(file).st_uid, os.stat(file).st_uid):
         if owner not in mine:
-            what = f"it belongs to another user (uid {owner}), who would decide what agents may do"
+            what = f"it belongs to another user (uid {owner}), who could change what agents may do"
             raise WrongFile(what, place=Place(file), fix=fix)
 
 

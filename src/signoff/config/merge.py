@@ -54,7 +54,7 @@ def lineage(name: str, parent_of: Callable[[str], ConfigValue | None], known: Co
         above = spot.text(f"the name of a {what}")
         if above in line:
             circle = " > ".join((*line[line.index(above) :], above))
-            raise spot.wrong(f"`extends` goes round in a circle: {circle}", "take one of them out of it")
+            raise spot.wrong(f"`extends` forms a cycle: {circle}", "remove one of them")
         if above not in known:
             raise spot.wrong(
                 f"there is no {what} {shown(above)} to extend",

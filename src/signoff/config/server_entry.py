@@ -137,7 +137,8 @@ def _read_server(spot: ConfigValue) -> ServerEntry:
     found = ServerEntry(spots=entries, **_SERVER.values(entries))
     if found.oidc is not None and not found.url:
         raise entries["oidc"].wrong(
-            "nothing says where the provider is to send people back to", "add `url:`, as in https://signoff.example.com"
+            "`url` is missing: the provider needs an address to redirect people to",
+            "add `url:`, as in https://signoff.example.com",
         )
     return found
 
@@ -151,7 +152,7 @@ OIDC = MappingFormat(
         "client_secret": matching(
             _VARIABLE,
             "a variable",
-            "this is no variable",  # what is written instead is never told: it may be the secret itself
+            "this is not a variable",  # what is written instead is never told: it may be the secret itself
             'secrets come from the environment: client_secret: "${OIDC_SECRET}"',
         ).about(
             "The variable that holds the secret the provider gave it. Without one, the provider must not want any."
@@ -162,8 +163,8 @@ OIDC = MappingFormat(
         ),
     },
     required={
-        "issuer": ("nothing says which provider", "add `issuer:`, as in https://accounts.example.com"),
-        "client_id": ("nothing says what the provider calls this server", "add `client_id:`"),
+        "issuer": ("`issuer` is missing", "add `issuer:`, as in https://accounts.example.com"),
+        "client_id": ("`client_id` is missing", "add `client_id:`"),
     },
     what="a mapping with `issuer` and `client_id`",
     description="An OpenID provider to sign in at.",

@@ -107,7 +107,7 @@ class Settings:
         for name, entry in self.toolsets.items():
             found = [reach(self.layers, tool, name, labels=UNSURE).never for tool in sorted(known_tools(entry))]
             if found and (rule := found[0]) is not None and all(one is not None and one.otherwise for one in found):
-                what = f"the toolset {shown(name)} can do nothing: {rule.id} denies what no rule above it names"
+                what = f"the toolset {shown(name)} can do nothing: {rule.id} denies what no rule above it matches"
                 fix = "name its tools above it, or say what it is meant for: {otherwise: deny, toolset: NAME}"
                 yield Problem(what, rule.place, rule.id, fix, "closed-toolset")
 

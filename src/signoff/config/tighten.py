@@ -23,10 +23,10 @@ def refuse_loosening(policy: Policy, spot: ConfigValue, *, whose: str, more: str
     for at, rule in enumerate(policy.rules):
         item = spot.child(at)
         if rule.effect is Effect.ALLOW:
-            raise item.child("allow").wrong_key(f"{whose} can only tighten, and this one would {more}", instead)
+            raise item.child("allow").wrong_key(f"{whose} can only tighten, but this rule would {more}", instead)
         if rule.requirement.on_timeout is OnTimeout.ALLOW:
             raise item.child("on_timeout").wrong(
-                f"{whose} can only tighten, and here silence would allow",
+                f"{whose} can only tighten, but this would allow when nobody answers",
                 f"use `deny`, `park` or `escalate`, or write the rule in {shown(file)}",
             )
     return policy
@@ -61,7 +61,7 @@ def unheard_problem(rule: Rule) -> Problem:
     """What to tell people about a rule that `tightening` did not leave as it was."""
     fix = "if everybody here should have it, write it in signoff.yaml, under `policy`"
     if rule.effect is Effect.ALLOW:
-        what = f"{rule.id} does not count here: the project is locked, and it would let more run"
+        what = f"{rule.id} is ignored here: the project is locked, and this rule would loosen it"
     else:
-        what = f"{rule.id} denies when nobody answers in time: the project is locked, and silence would allow"
+        what = f"{rule.id} denies when nobody answers in time: the project is locked, and this would allow"
     return Problem(what, rule.place, rule.id, fix, "locked")

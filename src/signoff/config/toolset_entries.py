@@ -84,7 +84,7 @@ def _entry(
     keys = {key: value for layer in layers for key, value in layer.items()}  # the innermost wins
     if "use" not in keys:
         fix = "write `use:` and a built-in name, an entry point, `mcp`, `native` or package.module:Class"
-        raise spot.wrong("nothing says what this toolset is made of", fix)
+        raise spot.wrong("`use` is missing", fix)
     config = merged(layer["config"] for layer in layers if "config" in layer)
     policy = None
     if "policy" in keys:

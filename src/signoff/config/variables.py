@@ -83,7 +83,7 @@ def _found(found: re.Match[str], spot: ConfigValue, secrets: dict[str, None]) ->
         return "$"
     inside = _INSIDE.fullmatch(found["inside"])
     if inside is None or not found["end"]:
-        raise spot.wrong("this is no variable", "write ${NAME} or ${NAME:-default}; a dollar sign before { is $$")
+        raise spot.wrong("this is not a variable", "write ${NAME} or ${NAME:-default}; a dollar sign before { is $$")
     name, default = inside["name"], inside["default"]
     value = os.environ.get(name)
     if value is None and default is None:

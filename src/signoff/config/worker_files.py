@@ -131,7 +131,7 @@ class _Desk:
         if name not in self._read:
             file, *others = self.files[name]
             if others:
-                what = f"{shown(name)} is described twice: also in {others[0]}"
+                what = f"{shown(name)} is defined twice: also in {others[0]}"
                 raise WrongFile(what, place=Place(file), fix="keep one of the two files")
             if not re.fullmatch(NAME, name):
                 fix = "name the file with letters, digits, `_` and `-`"
@@ -255,8 +255,8 @@ class _Desk:
             except ValueError as error:  # characters that no file system takes
                 raise item.wrong(f"{shown(item.value)} is no path") from error
             if item.value.startswith("~") or os.path.commonpath((inside, path)) != inside:
-                fix = "write a path relative to the worker's file, inside of the project directory"
-                raise item.wrong(f"{shown(item.value)} leads out of the project", fix)
+                fix = "write a path relative to the worker's file, inside the project directory"
+                raise item.wrong(f"{shown(item.value)} is outside the project", fix)
         return items
 
     def refuse_circles(self, start: str) -> None:
@@ -269,7 +269,7 @@ class _Desk:
                 if below in path:
                     circle = " > ".join((*path[path.index(below) :], below))
                     fix = "take one of them out of `delegates`"
-                    raise spot.wrong(f"workers delegate to each other in a circle: {circle}", fix)
+                    raise spot.wrong(f"workers delegate to each other in a cycle: {circle}", fix)
                 if below not in done:
                     path.append(below)
                     open_.append(self._edges(below))

@@ -62,7 +62,7 @@ def check_worker(entries: Mapping[str, ConfigValue], project_file: str) -> None:
             WORKER.keys[key].read(spot)
         elif key in _NOT_HERE:
             fix = f"write it in {shown(project_file)}, under `{_NOT_HERE[key]}`"
-            raise spot.wrong_key(f"{shown(key)} is configuration, and a worker file holds none", fix)
+            raise spot.wrong_key(f"{shown(key)} is configuration, which is not allowed in a worker file", fix)
         else:
             raise spot.wrong_key(f"unknown key {shown(key)}", foreign_hint(key) or did_you_mean(key, WORKER.keys))
     for key in ("output", "input"):

@@ -25,14 +25,14 @@ def addressed(text: str, workers: Sequence[str], talking_to: str = "") -> Addres
     """Who is meant: the only one there is, the one named first, the one that is `talking_to`; or why nobody is."""
     text = text.strip()
     if not workers:
-        return "Nobody can be started from here. `workers:` of this channel in signoff.yaml names those who can."
+        return "No worker can be started from here. List workers under `workers:` of this channel in signoff.yaml."
     found = Addressed(workers[0], text) if len(workers) == 1 else _named(text, workers)
     if found is None and talking_to in workers:
         found = Addressed(talking_to, text)
     if found is None:
         names = [spoken_name(one) for one in workers]
-        return f"Say who is to do it, as in `{names[0]}: what to do`. There are: {', '.join(names)}."
-    return found if found.text else f"Say what {spoken_name(found.worker)} is to do."
+        return f"Name a worker, as in `{names[0]}: what to do`. There are: {', '.join(names)}."
+    return found if found.text else f"Say what {spoken_name(found.worker)} should do."
 
 
 def _named(text: str, workers: Sequence[str]) -> Addressed | None:

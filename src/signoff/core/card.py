@@ -46,7 +46,7 @@ _LONGEST_COMMENT = 600
 _MOST_COMMENTS = 8
 """The last ones; `signoff show` has all of them."""
 _OUTCOMES = {"success": "done", "failed": "failed", "denied": "denied", "retried": "not accepted by the tool"}
-_LEFT_OUT = "the arguments were edited; what the tool said about the call as it was asked is left out"
+_LEFT_OUT = "the arguments were edited; the tool's description of the original call is left out"
 _CODE = frozenset("command cmd shell argv script code sql query program url host hostname path file tool".split())
 
 
@@ -257,7 +257,7 @@ def remember_text(request: ApprovalRequest, scope: Remember = Remember.SESSION) 
     )
     return (
         f"You will not be asked again{how_long} for {visible(request.tool_name)} with exactly these arguments. "
-        "Any other arguments, and a changed tool, are asked about as before; a rule that denies still denies."
+        "Other arguments or a changed tool still ask; a rule that denies still denies."
     )
 
 

@@ -155,7 +155,7 @@ class _Shape(Generic[T]):
                     data[name] = back(data[name])
         except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError) as error:
             raise SchemaError(
-                f"{self._kind.__name__} is kept in a way that signoff does not write: {error!r}"
+                f"{self._kind.__name__} is stored in a format that signoff does not write: {error!r}"
             ) from error
         return data
 
@@ -182,8 +182,8 @@ class _Shape(Generic[T]):
     def refuse_unknown(self, given: Data) -> None:
         if unknown := sorted(given.keys() - set(self._names)):
             raise SchemaError(
-                f"{self._kind.__name__} is kept with {', '.join(unknown)}, which this signoff does not know; "
-                "a newer one wrote it: upgrade signoff"
+                f"{self._kind.__name__} is kept with {', '.join(unknown)}, which this version does not know; "
+                "a newer version of signoff wrote it: upgrade signoff"
             )
 
 

@@ -149,7 +149,7 @@ def event_of(line: bytes) -> Entry:
             return entry
     except (TypeError, RecursionError, CannotCanonicalise) as error:  # a text that is none, or something bottomless
         raise ValueError("it is not an event") from error
-    raise ValueError("it is spelled in another way than it was written")
+    raise ValueError("its spelling was changed after it was written")
 
 
 def _take_event(line: bytes, rest: Iterator[bytes], walk: Walk, number: int) -> None:
@@ -161,7 +161,7 @@ def _take_event(line: bytes, rest: Iterator[bytes], walk: Walk, number: int) -> 
     if entry.seq > due:
         mark = b'"seq":%d}\n' % due
         if any(later.endswith(mark) for later in rest):
-            raise RecordBroken(f"event {due} is out of order: event {entry.seq} stands in its place", seq=due)
+            raise RecordBroken(f"event {due} is out of order: event {entry.seq} is in its place", seq=due)
     walk.event(entry)
 
 
@@ -174,12 +174,12 @@ def _check_end(end: dict[str, Any], header: Header, walk: Walk, digest: str, is_
     if end["hash"] != walk.hash:
         raise RecordBroken("the last event is not the one that the last line signs", seq=walk.seq)
     if end["key"] != header.key or end["at"] != header.at:
-        raise RecordBroken("the first line and the last are not of the same file")
+        raise RecordBroken("the first and the last line are from different files")
     text = _signed_text(events, end["hash"], end["digest"], end["at"])
     if not is_signed(end["key"], end["signature"], text):
-        raise RecordBroken("the signature in the last line is wrong: the line was changed or made up")
+        raise RecordBroken("the signature in the last line is wrong: the line was changed or forged")
     if end["digest"] != digest:
-        raise RecordBroken("the events are all right, but the first line or a checkpoint was changed or is missing")
+        raise RecordBroken("the events are intact, but the first line or a checkpoint was changed or is missing")
 
 
 def _header(line: bytes, name: str) -> Header:
@@ -196,7 +196,7 @@ def _header(line: bytes, name: str) -> Header:
         fix = "`signoff audit verify` reads what `signoff audit export` writes"
         raise WrongFile("this is not an exported record", place=place, fix=fix)
     if value["version"] > VERSION:
-        what = f"version {value['version']} of the format is newer than this program knows ({VERSION})"
+        what = f"format version {value['version']} is newer than this program knows ({VERSION})"
         raise WrongFile(what, place=place, fix="upgrade signoff to verify it")
     if not _has(value, _HEADER) or value["version"] != VERSION or _as_line(value) != line:
         raise RecordBroken("the first line was changed")
@@ -210,7 +210,7 @@ def _part(line: bytes, name: str, fields: dict[str, type], walk: Walk, number: i
         if value.keys() != {name} or not _has(value[name], fields):
             raise ValueError(f"it is no {name}")
         if _as_line(value) != line:
-            raise ValueError("it is spelled in another way than it was written")
+            raise ValueError("its spelling was changed after it was written")
     except ValueError as error:
         raise _wrong_line(line, number, walk, error) from error
     return value[name]
@@ -227,10 +227,8 @@ def _wrong_line(line: bytes, number: int, walk: Walk, error: ValueError) -> Reco
     if not line.endswith(b"\n"):
         return walk.cut_off(f"line {number} breaks off")
     if line.endswith(b"\r\n"):
-        return RecordBroken(f"line {number} was changed: the file's line ends were converted", seq=walk.seq + 1)
-    return RecordBroken(
-        f"line {number}, where event {walk.seq + 1} should stand, was changed: {error}", seq=walk.seq + 1
-    )
+        return RecordBroken(f"line {number} was changed: the file's line endings were converted", seq=walk.seq + 1)
+    return RecordBroken(f"line {number}, where event {walk.seq + 1} should be, was changed: {error}", seq=walk.seq + 1)
 
 
 def _value(line: bytes) -> dict[str, Any]:

@@ -106,13 +106,13 @@ class Grant:
         if self.until is not None and now >= self.until:
             return f"ended at {_moment(self.until, zone)}"
         if self.max_uses is not None and self.used >= self.max_uses:
-            return f"used {self.used} times, which is all of them"
+            return f"used {self.used} times, its limit"
         if self.budget is not None and call is not None:
             amount = amount_of(call.args.get(self.budget.arg))
             if amount is None:
                 return f"{self.budget.arg} is not an amount"
             if _EXACT.add(self.spent_by(now), amount) > self.budget.limit:
-                return f"{amount} more would go beyond its budget of {self.budget.limit}"
+                return f"{amount} more would exceed its budget of {self.budget.limit}"
         return ""
 
     def spent_by(self, now: datetime) -> Decimal:

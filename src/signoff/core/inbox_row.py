@@ -9,7 +9,7 @@ from signoff.core.people import person_key
 from signoff.core.quorum import approvers, needs_text
 from signoff.core.request import ApprovalRequest, State
 
-ALREADY = "; you approved it already"
+ALREADY = "; you have already approved it"
 """At the end of who must agree, for whoever did."""
 
 

@@ -188,11 +188,11 @@ def advance(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRe
 
 def _refusal(request: ApprovalRequest, event: Event) -> RequestError:
     if isinstance(event, Claimed | HandedOver) and request.state in SPENT:
-        return AlreadySpent(f"request {request.id} was approved once and its call has been started already")
+        return AlreadySpent(f"request {request.id} was approved once, and its call has already started")
     if request.state is State.PENDING:
         return RequestError(f"request {request.id} is still waiting for an answer")
     if request.state is State.UNKNOWN and isinstance(event, Voted):
-        text = f"{settled_text(request)}, its call was started, and nobody knows whether it happened"
+        text = f"{settled_text(request)}, its call was started, and its outcome is unknown"
         return AlreadySettled(text).with_moment(settled_at(request))
     return AlreadySettled(settled_text(request)).with_moment(settled_at(request))
 
@@ -200,7 +200,7 @@ def _refusal(request: ApprovalRequest, event: Event) -> RequestError:
 def _vote(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     assert isinstance(event, Voted)
     if request.deadline is not None and _is_due(request, now):
-        late = AlreadySettled(f"request {request.id} ran out of time at {moment_text(request.deadline)}")
+        late = AlreadySettled(f"request {request.id} expired at {moment_text(request.deadline)}")
         raise late.with_moment(request.deadline)
     decision = event.decision.changed(by=event.by, at=now)
     stands_for, refusal = _entitled(request, event.by, event.absent, denies=not decision.approved)
@@ -328,7 +328,7 @@ def _tell(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
     if refusal:
         raise NotEntitled(refusal)
     if event.by.kind is not ActorKind.PERSON:
-        raise NotEntitled(f"{event.by.name} is not a person, and only a person can know what became of the call")
+        raise NotEntitled(f"{event.by.name} is not a person; only a person can report the outcome of the call")
     claim = _claim_of(request).changed(ended_at=now, told_by=event.by.name, preview=event.note)
     if event.happened:
         return request.changed_to(state=State.SUCCEEDED, claim=claim)

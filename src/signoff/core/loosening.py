@@ -28,7 +28,11 @@ class Loosened:
     @property
     def texts(self) -> tuple[str, ...]:
         """What to tell people, a line each. Names of files in it are not yet safe to show."""
-        mode = ("what anybody may approve runs unasked (--mode auto_approve)",) if self.auto_approve else ()
+        mode = (
+            ("calls that anybody may approve run without a question (--mode auto_approve)",)
+            if self.auto_approve
+            else ()
+        )
         return (*mode, *(f"another policy than the project's: {name} (--policy)" for name in self.policies))
 
 

@@ -28,7 +28,7 @@ def why_excluded(requirement: Requirement, by: Actor, parties: Parties) -> str:
     excluded = {"requester": (parties.requester,) if parties.requester else (), "owner": parties.owners}
     for part in sorted(requirement.not_by):
         if not excluded.get(part):
-            return f"the {part} is not known, so nobody can be told apart from the {part}"
+            return f"the {part} is unknown, so signoff cannot exclude the {part}"
         if by.key in map(person_key, excluded[part]):
             return f"{by.name} is the {part}, who may not answer this"
     return ""

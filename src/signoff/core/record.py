@@ -21,45 +21,45 @@ START = "0" * 64
 
 
 KINDS: Mapping[str, str] = {
-    "allowed": "policy allows a call, and nobody is asked",
+    "allowed": "policy allows a call without a question",
     "remembered": "an earlier answer of a person covers a call",
-    "reviewed": "another capability of the agent approved a call, and may",
+    "reviewed": "another capability of the agent approved a call, and is trusted to",
     "auto_approved": "the mode lets a call run that policy would ask about",
     "denied": "policy refuses a call, or the mode, or an earlier answer of a person",
     "asked": "a request was opened",
-    "opened": "somebody was given the whole of a long call to read",
-    "assigned": "somebody works on the answer, or no longer does",
+    "opened": "somebody opened the full text of a long call",
+    "assigned": "a request was taken, assigned or released",
     "reminded": "people were reminded that the deadline is near",
-    "dated": "a channel that waits only so long has shown it, and no rule says how long",
+    "dated": "a channel with a timeout has shown it, and its rule has no timeout",
     "escalated": "nobody answered in time: others are asked",
-    "parked": "nobody answered in time: it waits on without a deadline",
+    "parked": "nobody answered in time: it stays open without a deadline",
     "voted": "somebody answered",
     "settled": "a request has its answer: approved, denied, expired or cancelled",
-    "claimed": "the approval is spent: the tool is about to run",
-    "handed over": "the approval is spent by a program that runs the call itself",
-    "entered": "all that a call does is to wait for runs inside it",
-    "returned": "a claim was given back before the call began: its approval is as good as it was",
-    "paused": "a call was put down with the run inside it, and is claimed anew with that",
+    "claimed": "the approval is used: the tool is about to run",
+    "handed over": "the approval is used by a program that runs the call itself",
+    "entered": "a call only waits for its inner runs",
+    "returned": "a claim was given back before the call started: its approval is valid again",
+    "paused": "a call was suspended with its inner run, and is claimed again when that resumes",
     "ran": "the tool returned",
     "failed": "the tool raised",
-    "unknown": "the process of a call is gone, and nobody knows whether it happened",
-    "late outcome": "the outcome of a call came after it was given up",
-    "told": "a person said what became of an unknown call",
-    "commented": "somebody said something about a request, asked back, or answered that",
+    "unknown": "the process of a call died, and its outcome is unknown",
+    "late outcome": "the outcome of a call arrived after it was marked as unknown",
+    "told": "a person reported the outcome of an unknown call",
+    "commented": "somebody commented on a request, asked a question or replied",
     "granted": "an answer is remembered for later calls",
     "grant used": "a remembered answer with a limit was used",
     "revoked": "a remembered answer was revoked",
-    "delegated": "somebody answers for somebody absent",
-    "delegation ended": "somebody answers no longer for somebody who was absent",
+    "delegated": "a deputy was named for an absent person",
+    "delegation ended": "a delegation ended",
     "run started": "a run began",
-    "run resumed": "a process goes on with a run",
+    "run resumed": "a process resumes a run",
     "run ended": "a run is done, failed or was cancelled",
-    "access given": "a link, a session or a token was made for somebody",
+    "access given": "a link, a session or a token was created",
     "access revoked": "a link, a session or a token was revoked",
-    "rule written": "signoff wrote a rule to the policy file: who had it written, and what it says",
-    "tool accepted": "a tool of another server was accepted as it is defined, by an approval or a rule",
-    "halted": "somebody pulled the kill switch",
-    "unhalted": "somebody let things run again",
+    "rule written": "signoff wrote a rule to the policy file: for whom, and its text",
+    "tool accepted": "the definition of a tool of another server was accepted, by an approval or a rule",
+    "halted": "somebody halted the store (kill switch)",
+    "unhalted": "somebody lifted the halt",
 }
 """What is on the record, by the `kind` of an event."""
 
@@ -223,11 +223,11 @@ class Walk:
         """A checkpoint of the record; `where` says where it is kept, if not in the record itself."""
         texts = (checkpoint.hash, checkpoint.at, checkpoint.key, checkpoint.signature)
         if type(checkpoint.seq) is not int or not all(type(text) is str for text in texts):
-            raise RecordBroken("a checkpoint was changed: it holds no numbers and texts any longer")
+            raise RecordBroken("a checkpoint was changed: its fields have the wrong types")
         if checkpoint.seq > self.seq:
             self._ahead.setdefault(checkpoint.seq, []).append((checkpoint, where))
         elif checkpoint.seq < self.seq:
-            what = f"{_named(checkpoint, where)} comes after event {self.seq}: the record is out of order"
+            what = f"{_named(checkpoint, where)} comes after event {self.seq}: the log is out of order"
             raise RecordBroken(what, seq=checkpoint.seq)
         else:
             self._match(checkpoint, where)
@@ -245,7 +245,7 @@ class Walk:
     def cut_off(self, why: str) -> RecordBroken:
         """What is to be raised where it is known that more events were written than came."""
         after = f"after event {self.seq}" if self.seq else "whole"
-        return RecordBroken(f"the record is cut off {after}: {why}", seq=self.seq + 1)
+        return RecordBroken(f"the log is truncated {after}: {why}", seq=self.seq + 1)
 
     def _match(self, checkpoint: Checkpoint, where: str) -> None:
         self._check_signature(checkpoint, where)
@@ -254,7 +254,7 @@ class Walk:
             which = f"event {first}" if first >= self.seq else f"something in events {first} to {self.seq}"
             named = _named(checkpoint, where)
             raise RecordBroken(
-                f"{which} is not what was signed: {named} is of another record, or all that follows was written anew",
+                f"{which} is not what was signed: {named} belongs to another log, or everything after it was rewritten",
                 seq=min(first, self.seq) or 1,
             )
         self._vouched = self._signed[checkpoint.key] = self.seq
@@ -262,20 +262,22 @@ class Walk:
     def _check_signature(self, checkpoint: Checkpoint, where: str) -> None:
         text = signed_text(checkpoint.seq, checkpoint.hash, checkpoint.at)
         if not self._is_signed(checkpoint.key, checkpoint.signature, text):
-            what = f"{_named(checkpoint, where)} has a wrong signature: it was changed or made up"
+            what = f"{_named(checkpoint, where)} has a wrong signature: it was changed or forged"
             raise RecordBroken(what, seq=checkpoint.seq)
 
     def _wrong(self, entry: Entry) -> RecordBroken:
         due = self.seq + 1
         if entry.seq > due:
             gap = f"event {due} is" if entry.seq == due + 1 else f"events {due} to {entry.seq - 1} are"
-            return RecordBroken(f"{gap} missing: event {entry.seq} stands there", seq=due)
+            return RecordBroken(f"{gap} missing: event {entry.seq} is there instead", seq=due)
         if entry.seq < due:
-            return RecordBroken(f"event {entry.seq} is repeated: it stands again after event {self.seq}", seq=entry.seq)
+            return RecordBroken(
+                f"event {entry.seq} is repeated: it appears again after event {self.seq}", seq=entry.seq
+            )
         if not _is_sound(entry):
-            return RecordBroken(f"event {due} was changed: its hash does not fit what it says", seq=due)
+            return RecordBroken(f"event {due} was changed: its hash does not match its content", seq=due)
         if self.seq == self._vouched:  # whatever stands before it was signed, or is nothing: the fault is its own
-            return RecordBroken(f"event {due} was changed or put here: it was written after another event", seq=due)
+            return RecordBroken(f"event {due} was changed or inserted: it was written after another event", seq=due)
         what = f"event {self.seq} was changed or replaced: event {due} was written after another one"
         return RecordBroken(what, seq=self.seq)
 

@@ -40,7 +40,9 @@ STATUS_WORDS = {
     State.CLAIMED: StatusWords("approved, and running now", "runs"),
     State.SUCCEEDED: StatusWords("it ran", "ran"),
     State.FAILED: StatusWords("it ran and failed", "ran and failed"),
-    State.UNKNOWN: StatusWords("outcome unknown: it was started, and its process is silent", "outcome unknown"),
+    State.UNKNOWN: StatusWords(
+        "outcome unknown: it was started, and its process died or stopped responding", "outcome unknown"
+    ),
 }
 _HANDED_OVER = "approved, and handed to the program that asked"
 
@@ -140,7 +142,7 @@ def without_answer(request: ApprovalRequest, named: Callable[[str], str] = role_
         case OnTimeout.ALLOW:
             return "it runs"
         case OnTimeout.PARK:
-            return "it goes on waiting"
+            return "it stays open"
         case OnTimeout.ESCALATE if requirement.escalate_to and not request.escalated:
             return f"the role {named(requirement.escalate_to)} is asked"
         case _:
@@ -176,7 +178,7 @@ def approval_text(request: ApprovalRequest, zone: Zone = in_utc) -> str:
         return "it was approved"
     when = moment_text(decision.at, zone) if decision.at else ""
     if is_silence(decision):
-        return f"the rule approved it, as nobody answered{f' ({when})' if when else ''}"
+        return f"the rule approved it because nobody answered{f' ({when})' if when else ''}"
     details = ", ".join(filter(None, (when, f"note {quoted(decision.note)}" if decision.note else "")))
     return f"{decision.by or 'somebody'} approved it" + (f" ({details})" if details else "")
 

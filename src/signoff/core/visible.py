@@ -73,7 +73,7 @@ def suspicious(text: str, *, code: bool = False) -> tuple[str, ...]:
     if text.isascii():
         return tuple(warnings)
     if mixed := [word for word in _words(text) if _is_mixed(word)]:
-        warnings.append("letters of different scripts that look alike: " + _few(mixed, lambda word: f"“{word}”"))
+        warnings.append("look-alike letters from different scripts: " + _few(mixed, lambda word: f"“{word}”"))
     if wide := sorted(char for char in chars if "\uff01" <= char <= "\uff5e"):
         warnings.append("full-width forms that look like plain ones: " + _few(wide, _describe))
     if dashes := sorted(set(_DASH.findall(text))):

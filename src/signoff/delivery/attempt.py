@@ -64,7 +64,7 @@ class Attempts:
                 doing.cancel()
                 doing.add_done_callback(lambda task: task.cancelled() or task.exception())
         if doing.cancelled():
-            problem = "it was stopped from inside"
+            problem = "it was cancelled from inside"
         elif not doing.done():
             problem = f"it did not end within {STOP_LIMIT.total_seconds():.0f} seconds"
         elif (error := doing.exception()) is not None:
@@ -114,8 +114,8 @@ class Attempts:
 
         left = await self._insist("not shown", work)
         if left.given_up:
-            told = f"channel {active.name!r} could not tell what run {attempt.notice.trail} came to"
-            warnings.warn(f"{told}, and that is given up after a day: {failure}", RuntimeWarning, stacklevel=2)
+            told = f"channel {active.name!r} could not show the result of run {attempt.notice.trail}"
+            warnings.warn(f"{told}; giving up after a day: {failure}", RuntimeWarning, stacklevel=2)
         return not (left.holds or failure.whole)
 
     async def _shown(self, active: ActiveChannel, attempt: Attempt, at: str, seen: int) -> None:
@@ -141,7 +141,7 @@ class Attempts:
                 return await self._ledger.store.write(name, work)
             except StoreError as error:
                 attempts += 1
-                warnings.warn(f"the store does not work, and is tried again: {error}", RuntimeWarning, stacklevel=2)
+                warnings.warn(f"the store does not work, retrying: {error}", RuntimeWarning, stacklevel=2)
                 await pause_for(clock, timedelta(seconds=min(LONGEST_PAUSE, 2.0 ** min(attempts, 10))))
 
     async def _within_limit(self, work: Coroutine[Any, Any, T]) -> T:
@@ -152,7 +152,7 @@ class Attempts:
         try:
             await asyncio.wait((doing, limit), return_when=asyncio.FIRST_COMPLETED)
             if doing.cancelled():  # not by this: the channel lets go of what it is made of
-                raise _NoAnswer("it was stopped from inside")
+                raise _NoAnswer("it was cancelled from inside")
             if doing.done():
                 return doing.result()
         finally:

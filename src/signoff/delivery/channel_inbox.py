@@ -64,7 +64,7 @@ class StoreInbox:
         """
         request, check = await self.broker.get(request_id), self.check
         if check is None:
-            raise RequestError("other arguments cannot be checked here before they are answered with")
+            raise RequestError("other arguments cannot be checked here")
         try:
             await check(request, ApprovalDecision(approved=True, edited_args=args))
         except EditRefused as refused:
@@ -114,11 +114,11 @@ class StoreInbox:
         asked = ApprovalRequest(
             tool_call_id=TEST,
             tool_name=TEST,
-            summary="a test: nothing will run, whatever you answer",
+            summary="this is a test: nothing runs, whatever you answer",
             verdict=Verdict(
                 effect=Effect.ASK,
                 reason=f"{by.name} tries out this channel",
-                requirement=Requirement(timeout=TEST_WAITS, message="Please approve or deny this: it is a test."),
+                requirement=Requirement(timeout=TEST_WAITS, message="Please approve or deny this test request."),
             ),
             requester=by.name,
         )
@@ -133,7 +133,7 @@ class StoreInbox:
         if request.state is not State.PENDING:
             raise self._safe(AlreadySettled(settled_text(request)).with_moment(settled_at(request)), request)
         if not self.broker.remembers or not may_be_remembered(request):
-            raise RequestError("the answer to this request cannot be remembered here: it holds once")
+            raise RequestError("the answer to this request cannot be remembered here: it is valid once")
         check_terms(request, decision)
         return spelled_out(request, decision)
 

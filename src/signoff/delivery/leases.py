@@ -24,7 +24,9 @@ def take_lease(tx: Transaction, ledger: Ledger, channel: str, backup_for: str, n
     lease = lease_of(tx, channel)
     if lease.process not in ("", ledger.process.id) and is_alive(process := tx.processes.get(lease.process), now):
         where = f"process {process.pid} on {process.host.partition('/')[0]}" if process else lease.process
-        raise WrongUse(f"channel {channel!r} is run by {where}; two would show everything twice: stop that one first")
+        raise WrongUse(
+            f"channel {channel!r} is run by {where}; two processes would show everything twice: stop that one first"
+        )
     taken = replace(lease, process=ledger.process.id, backup_for=backup_for)
     tx.leases.put(taken)
     ledger.enlist(tx, now)
@@ -35,7 +37,7 @@ def check_lease(tx: Transaction, ledger: Ledger, channel: str) -> Lease:
     """The lease, if this process has it; raises `WrongUse` where another one took it over, thinking this one gone."""
     lease = lease_of(tx, channel)
     if lease.process != ledger.process.id:
-        raise WrongUse(f"channel {channel!r} was taken over by another process, which heard nothing of this one")
+        raise WrongUse(f"channel {channel!r} was taken over by another process, because this one stopped responding")
     return lease
 
 

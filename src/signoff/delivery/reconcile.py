@@ -96,7 +96,7 @@ class Reconciler:
                 except StoreError as error:
                     attempts += 1
                     self._planner.start_over()
-                    warnings.warn(f"the store does not work, and is tried again: {error}", RuntimeWarning, stacklevel=2)
+                    warnings.warn(f"the store does not work, retrying: {error}", RuntimeWarning, stacklevel=2)
                     wait = timedelta(seconds=min(LONGEST_PAUSE, 2.0 ** min(attempts, 10)))
                     await pause_for(clock, wait)
                     continue
@@ -206,7 +206,7 @@ class Reconciler:
         broker, now = self._broker, self._broker.clock.now()
         for name in self._channels:
             if name in broker.ledger.channels:
-                raise WrongUse(f"channel {name!r} is run by this very process already")
+                raise WrongUse(f"channel {name!r} is already run by this process")
 
         def work(tx: Transaction) -> None:
             for name, active in self._channels.items():

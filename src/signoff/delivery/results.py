@@ -48,7 +48,7 @@ def tell_message(tx: Transaction, run_id: str, message: RunMessage, secrets: Seq
         if told > MOST_LINES:
             continue
         if told == MOST_LINES:
-            line, text = "more", f"That were {MOST_LINES} lines; what more it has to tell is not shown here."
+            line, text = "more", f"More than {MOST_LINES} lines; the rest is not shown here."
         put_result(tx, channel, RunResult(run=run_id, state=RunState.GOING, worker=worker, text=text, line=line))
 
 

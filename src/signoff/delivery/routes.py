@@ -119,5 +119,5 @@ def active_channels(routes: Sequence[Route]) -> dict[str, ActiveChannel]:
             raise WrongUse(f"channels {main.backup!r} and {one.name!r} are both backups for {main.name!r}: name one")
         main.backup = one.name
     if active and all(one.route.backup_for in active for one in active.values()):
-        raise WrongUse("every channel is the backup for another one, so none would ever be used first")
+        raise WrongUse("every channel is the backup of another, so none would be used first")
     return active

@@ -60,7 +60,7 @@ class GateAnswers:
 
         policy = await self.broker.policies.of(request, beside=self.policy)
         if policy is None:
-            raise EditRefused(("the policy has changed since the call was asked about, so it has to be asked anew",))
+            raise EditRefused(("the policy has changed since the question, so it has to be asked again",))
         return checked_edit(request, args, policy)
 
     async def answer_from_memory(self, request: ApprovalRequest) -> bool:

@@ -72,9 +72,9 @@ class OwnMemory:
 
     def check(self, decision: ApprovalDecision) -> None:
         if decision.terms is not None:
-            raise WrongUse("only a store can remember that far: Signoff(…, store='sqlite:FILE')")
+            raise WrongUse("remembering this needs a store: Signoff(…, store='sqlite:FILE')")
         if decision.remember == "always" and not self.grants.keeps_always:
-            raise WrongUse("nothing can be remembered always here: the memory has no file")
+            raise WrongUse("answers cannot be remembered for good here: the memory has no file")
 
     def remember(self, request: ApprovalRequest, decision: ApprovalDecision) -> None:
         if (grant := grant_from(request, decision)) is not None:

@@ -367,7 +367,7 @@ class Signoff(AbstractCapability[Any]):
         chain = list(root.capabilities) if isinstance(root, CombinedCapability) else [root]
         place = next((index for index, one in enumerate(chain) if one is self), None)
         if place is None:
-            raise WrongUse("Signoff cannot see where it stands among the capabilities: list it itself, not wrapped")
+            raise WrongUse("Signoff cannot find its position among the capabilities: list it directly, not wrapped")
         for other in chain[place + 1 :]:
             if _wraps_tools(other):
                 raise WrongUse(
@@ -386,9 +386,8 @@ class Signoff(AbstractCapability[Any]):
         names = frozenset(one.name for one in tool_defs)
         for name in sorted(gate.policy.tool_names - names):
             if (close := nearest(name, names, cutoff=0.75)) is not None:
-                warning = (
-                    f"{gate.policy.file}: a rule names the tool {name!r}, which this agent lacks; it has {close!r}"
-                )
+                unknown = f"a rule names the tool {name!r}, which this agent does not have; it has {close!r}"
+                warning = f"{gate.policy.file}: {unknown}"
                 warnings.warn(warning, UnknownToolWarning, stacklevel=2)
 
 

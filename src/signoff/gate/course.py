@@ -57,7 +57,7 @@ class OnRecord(IntEnum):
     UNREAD = auto()
     NOTHING = auto()
     OPEN = auto()
-    """A question without an answer, or a call of which nobody knows whether it ran."""
+    """A question without an answer, or a call of which it is unknown whether it ran."""
     APPROVED = auto()
     """An approval that nobody has used."""
     REFUSED = auto()
@@ -303,7 +303,7 @@ class Closing(Enum):
     """It holds, and is claimed anew when the call is made again."""
     ASK_AGAIN = auto()
     LOSE = auto()
-    """Nobody knows whether it ran."""
+    """It is unknown whether it ran."""
 
 
 CLOSINGS: Mapping[Ended, Closing] = {

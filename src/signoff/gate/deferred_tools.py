@@ -148,7 +148,7 @@ def _refuse_running_loop(name: str) -> None:
     except RuntimeError:
         return
     raise WrongUse(
-        f"{name}_sync was called where an event loop is running: in an async function, a notebook or a bot.\n"
+        f"{name}_sync was called while an event loop is running: in an async function, a notebook or a bot.\n"
         f"  Write `await {name}(…)` there."
     )
 

@@ -120,7 +120,7 @@ def _prompt(ctx: RunContext[Any]) -> str:
 
 
 _TWO_STORES = (
-    "{inner} keeps its questions in a store, and {outer}, which runs it, keeps nothing: they would be lost with it.\n"
+    "{inner} keeps its requests in a store, but {outer}, which runs it, has no store: they would be lost.\n"
     "  Give both the same store: Signoff(…, store=…)"
 )
 

@@ -46,10 +46,10 @@ class Unseen(Mapping[str, Any]):
     """Arguments nobody can look at: whoever tries is in doubt."""
 
     def __getitem__(self, key: str) -> Any:
-        raise LookupError("the provider makes the arguments, and nobody sees them")
+        raise LookupError("the provider chooses the arguments, and nobody sees them")
 
     def __iter__(self) -> Iterator[str]:
-        raise LookupError("the provider makes the arguments, and nobody sees them")
+        raise LookupError("the provider chooses the arguments, and nobody sees them")
 
     def __len__(self) -> int:
         return 1

@@ -277,5 +277,5 @@ def idempotency_key() -> str:
     """
     running = _running.get()
     if not isinstance(running, GatedCall):
-        raise WrongUse("there is no gated tool call around this code, so there is no key for it")
+        raise WrongUse("this code does not run inside a gated tool call, so there is no key for it")
     return sha256(running.sealed.key.encode()).hexdigest()[:32]

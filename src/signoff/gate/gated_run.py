@@ -287,11 +287,11 @@ class GatedRun:
                 by, note = gated.grant.by or SIGNOFF, gated.grant.note
                 return self._refused(gated, by, note or "a person said never to do this")
             case Refusal.MODE:
-                return self._refused(gated, "mode", "policy would ask, and nobody is asked in this run")
+                return self._refused(gated, "mode", "policy asks, but nobody is asked in this run")
             case Refusal.ANSWER | Refusal.SPENT:
                 return self.refusal_on_record(gated, _known(gated))
             case _:
-                reason = "the arguments have no JSON form, so that no approval can be bound to them"
+                reason = "the arguments have no JSON form, so no approval can be bound to them"
                 return self._refused(gated, SIGNOFF, reason)
 
     async def _why_asked(self, gated: GatedCall, why: Because) -> tuple[str, ...]:
@@ -352,7 +352,7 @@ class GatedRun:
                 reason = f"it leads to {gated.call.tool}: {gated.verdict.reason}"
                 raise ApprovalRequired(metadata={"reason": reason, LEADS_TO: leads_to(gated.call)})
             case Refuse(Refusal.OTHER_ARGUMENTS):
-                reason = f"it led to {gated.call.tool} with other arguments than were shown"
+                reason = f"it led to {gated.call.tool} with arguments that were not shown"
             case Refuse(Refusal.SPENT):
                 reason = "its approval was used: it runs once"
             case Refuse(Refusal.OTHER_CALL):

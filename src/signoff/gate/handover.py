@@ -42,7 +42,7 @@ _STILL_SPEAKS = (State.PENDING, State.APPROVED, State.DENIED)
 """What was asked before about the same call, and is not to be asked again: it waits, or nobody took the answer yet,
 or a person said no."""
 _GONE = "the program that asked is gone"
-_SPENT = "the approval of this call was handed out already, and counts once"
+_SPENT = "the approval of this call was already handed over, and counts once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,7 @@ class Handover:
                 return None
             if not request.binding.changed_since(known.changed_to(decision=None).binding):
                 return known
-            await self.broker.cancel(known.id, "it was asked anew: the policy or the tool has changed since")
+            await self.broker.cancel(known.id, "it was asked again: the policy or the tool has changed since")
             return None
         return None
 

@@ -133,7 +133,7 @@ class EnclosingCall:
         promised = self.on_record and bool(self._entered[0])
         self.ends = bool(ends_call) and self.ends is not False
         if promised and not self.ends:
-            raise WrongUse(f"{self.call.tool} said ends_call, and goes on: it started another run after that")
+            raise WrongUse(f"{self.call.tool} promised ends_call, but then started another run")
 
     def joined_by(self, level: Level) -> None:
         """A run has begun inside the call."""
@@ -204,8 +204,8 @@ class EnclosingCall:
 
 
 _TWINS = (
-    "two agents of one name are asked the same inside one call, and could not be told apart when it is made again.\n"
-    "  Give each a name of its own: Agent(…, name=…)"
+    "two agents of the same name get the same prompt in one call, and could not be told apart when it is repeated.\n"
+    "  Give each its own name: Agent(…, name=…)"
 )
 
 
@@ -248,7 +248,7 @@ def pause_in(error: Exception) -> CallPaused | None:
 def lost_question(tool: str) -> str:
     """Where an agent's questions would be lost because its caller takes them for a result."""
     return (
-        f"an agent that the tool {tool!r} runs waits for a person, and the call does not wait with it: the question "
+        f"an agent that the tool {tool!r} runs waits for a person, but the call does not wait with it: the question "
         "would be lost.\n"
         "  Run it with `await call_agent(ctx, agent, prompt)`, or give the outer agent Signoff(…, nested=True)."
     )

@@ -39,9 +39,7 @@ class SuspendedRun:
     def of(cls, result: AgentRunResult[Any]) -> SuspendedRun:
         """What to keep of a run that waits for answers."""
         if not isinstance(result, AgentRunResult):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise WrongUse(
-                f"a run is known by its id, a SuspendedRun, or the result it was suspended with, not {result!r}"
-            )
+            raise WrongUse(f"give a run's ID, a SuspendedRun, or the result it was suspended with, not {result!r}")
         if not isinstance(result.output, DeferredToolRequests):
             raise WrongUse("this run is finished: its output is a result, not DeferredToolRequests")
         return cls(conversation=result.conversation)
@@ -87,7 +85,7 @@ async def resume(
         run = SuspendedRun.of(run)
     gate = signoff or signoff_of(agent)
     if gate is None:
-        raise WrongUse("this agent has no Signoff capability: there is nothing to resume it with")
+        raise WrongUse("this agent has no Signoff capability, so its run cannot be resumed")
     known = await _on_record(gate, run.conversation)
     if saved := await _saved_as(gate, run.conversation, known):
         return await resume_run(agent, saved, gate, calls=calls, **options)
@@ -112,7 +110,7 @@ async def resume_run(
     """
     gate = signoff or signoff_of(agent)
     if gate is None:
-        raise WrongUse("this agent has no Signoff capability: there is nothing to resume it with")
+        raise WrongUse("this agent has no Signoff capability, so its run cannot be resumed")
     broker = gate.broker
     run, requests = await broker.runs.take_up(run_id, loosened=gate.gate.loosened)
     try:
@@ -141,8 +139,8 @@ def _refuse_without_results(run_id: str, conversation: Conversation, calls: Mapp
     if missing:
         names = ", ".join(f"{part.tool_name} ({part.tool_call_id})" for part in missing)
         raise WaitsElsewhere(
-            f"run {run_id} waits for what is done elsewhere: {names}.\n"
-            "  Hand the results in: await signoff.resume(agent, run_id, calls={call id: result}); "
+            f"run {run_id} waits for external results: {names}.\n"
+            "  Supply them: await signoff.resume(agent, run_id, calls={call id: result}); "
             f"or end it: signoff cancel {run_id}"
         )
 

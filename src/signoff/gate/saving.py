@@ -430,7 +430,7 @@ def replayed(request: ApprovalRequest, saved: bytes | None) -> Any:
     if saved is not None:
         return from_json(saved)
     claim = request.claim
-    note: dict[str, Any] = {"note": "this call was made before, in a process that has ended since; it was not repeated"}
+    note: dict[str, Any] = {"note": "this call was already made, in a process that has ended; it was not repeated"}
     if request.state is State.FAILED:
         note["error"] = claim.error if claim else ""
     elif claim is not None and claim.told_by:

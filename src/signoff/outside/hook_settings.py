@@ -55,14 +55,14 @@ def project_places(directory: str) -> Mapping[str, HookPlace]:
 def _place(agent: str, file: str, project: str = "") -> HookPlace:
     match agent:
         case "codex":
-            needs = "Codex trusts a hook by its hash: start it once and confirm this one, or it is skipped silently"
+            needs = "Codex trusts a hook by its hash: start Codex and confirm this hook, or it is skipped silently"
             events = ("PreToolUse", "PostToolUse")
             return HookPlace(agent=agent, file=file, events=events, project=project, needs=needs)
         case "gemini":
             events = ("BeforeTool", "AfterTool")
             return HookPlace(agent=agent, file=file, events=events, unit=1000.0, project=project)
         case _:
-            needs = "sessions that run already keep the hooks they began with: start them again"
+            needs = "running sessions keep their old hooks: restart them"
             events = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
             return HookPlace(agent=agent, file=file, events=events, project=project, needs=needs)
 

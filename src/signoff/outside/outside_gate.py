@@ -301,7 +301,7 @@ class OutsideGate:
         """The program waits no longer. An answer in the same instant counts as one that came too late."""
         if parks:
             return CallPermission(allowed=False, args=outside.args, by=TIMEOUT, request=request.id, waits=True)
-        reason = "nobody answered before the program that asks gave up"
+        reason = "nobody answered before the agent stopped waiting"
         try:
             await self.broker.cancel(request.id, reason)
         except AlreadySettled as late:
@@ -340,7 +340,7 @@ class OutsideGate:
         """A no that says what to send: the program cannot run a call with other arguments."""
         wanted = json.dumps(args, ensure_ascii=False)
         by = decided_by(_decision(request))
-        reason = f"{by} wants other arguments, which this agent cannot be given; call {outside.tool} with {wanted}"
+        reason = f"{by} wants other arguments, which this agent does not accept; call {outside.tool} with {wanted}"
         await self.broker.cancel(request.id, reason)
         return CallPermission(allowed=False, args=outside.args, by=by, reason=reason, request=request.id)
 
@@ -358,7 +358,7 @@ class OutsideGate:
                 assert seen.grant is not None, "a no is remembered"
                 by, reason = seen.grant.by or SIGNOFF, seen.grant.note or "a person said never to do this"
             case Refusal.MODE:
-                by, reason = "mode", "policy would ask, and nobody is asked here"
+                by, reason = "mode", "policy asks, but nobody is asked here"
             case Refusal.ANSWER:
                 request = _known(seen).id
                 decision = _decision(_known(seen))
@@ -366,7 +366,7 @@ class OutsideGate:
             case Refusal.SPENT:
                 request, reason = _known(seen).id, "its approval was used: a call runs once"
             case _:
-                reason = "the arguments have no JSON form, so that no approval can be bound to them"
+                reason = "the arguments have no JSON form, so no approval can be bound to them"
         if not request:
             self.broker.audit_buffer.add(
                 CallStep.DENIED, seen.call, seen.verdict, by=by, text=reason, secrets=self.secrets

@@ -15,7 +15,7 @@ from signoff.policy.engine import Policy
 READ_TOOLS = ("list_files", "read_file", "search_files")
 WRITE_TOOLS = ("write_file", "edit_file", "move_file", "delete_file")
 
-_OUTSIDE = "refused: it leads outside of the root directory"
+_OUTSIDE = "refused: it leads outside the root directory"
 _READS = list(READ_TOOLS)
 _WRITES = list(WRITE_TOOLS)
 

@@ -108,19 +108,19 @@ async def make(visit: Visit[Nothing, TokenBody]) -> TokenMade:
     is_admin = Permission.ADMIN in identity.permissions
     program = body.program.strip()
     if program and not is_admin:
-        raise ProblemRaised(403, "not-permitted", "only an admin makes tokens for programs")
+        raise ProblemRaised(403, "not-permitted", "only an admin can create tokens for programs")
     if not program and identity.actor.kind is not ActorKind.PERSON:
-        raise ProblemRaised(403, "not-permitted", "a program makes no tokens for itself")
+        raise ProblemRaised(403, "not-permitted", "a program cannot create tokens for itself")
     if identity.key is not None and identity.key.kind is AccessKind.TOKEN and not is_admin:
         # Or else a token that was stolen would never end.
         raise ProblemRaised(
-            403, "not-permitted", "sign in to make a token: a token makes none, unless it is an admin's"
+            403, "not-permitted", "sign in to create a token: a token cannot create tokens, unless it is an admin's"
         )
     if program and person_key(program) in map(person_key, state.people()):
         raise ProblemRaised(422, "name-taken", f"{visible(program)} is a person: give the program another name")
     wanted = frozenset(body.permissions)
     if missing := sorted(wanted - identity.permissions):
-        raise ProblemRaised(403, "not-permitted", f"you do not have this yourself: {', '.join(missing)}")
+        raise ProblemRaised(403, "not-permitted", f"you do not have these permissions yourself: {', '.join(missing)}")
     key, secret = await state.broker.access.issue(
         AccessKind.TOKEN,
         program or identity.actor.name,
@@ -137,7 +137,7 @@ async def revoke(visit: Visit[Nothing, Nothing]) -> TokenView:
     access, identity = visit.state.broker.access, visit.identity
     found = await access.get(visit.path["token_id"])
     if found is None or not _may_revoke(identity, found):
-        raise ProblemRaised(404, "unknown-token", "there is no such key, or it is not yours to revoke")
+        raise ProblemRaised(404, "unknown-token", "there is no such token, or you may not revoke it")
     return _view(await access.revoke(found.id, by=identity.actor.name), visit.state.broker.clock.now())
 
 

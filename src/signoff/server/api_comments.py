@@ -61,9 +61,9 @@ async def add_comment(visit: Visit[Nothing, CommentBody]) -> CommentView:
     request, body, runs = await found(visit), visit.body, visit.state.runs
     comments, by = visit.state.broker.comments, visit.identity.actor
     if body.agent and body.kind is not CommentKind.QUESTION:
-        raise ProblemRaised(422, "invalid", "an agent is asked questions, and this is none")
+        raise ProblemRaised(422, "invalid", "only a question can be sent to an agent")
     if body.agent and runs is None:
-        raise RequestError("no agents are run here: nobody but people can be asked")
+        raise RequestError("no agents run here: only people can be asked")
     if body.agent and runs is not None:
         await runs.check_agent(request)
     said = await comments.add(request.id, body.text, by=by, kind=body.kind, answers=body.answers)

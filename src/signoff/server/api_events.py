@@ -112,7 +112,7 @@ def _resumed(request: Request, after: int | None) -> int | None:
     if not said:
         return after
     if not (said.isascii() and said.isdecimal() and len(said) < 19):
-        raise ProblemRaised(422, "invalid", "Last-Event-ID is no number of an event")
+        raise ProblemRaised(422, "invalid", "Last-Event-ID is not an event number")
     return int(said)
 
 
@@ -179,7 +179,7 @@ class EventStream(Response):
                 if now - checked >= self._times.allowed or any(map(_takes_away, told)):
                     checked = now
                     if not await self._still_allowed():
-                        return "you are not signed in any longer"
+                        return "you are no longer signed in"
                 if told:
                     await say("".join(map(frame, told)))
                     said = now

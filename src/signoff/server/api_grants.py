@@ -53,7 +53,7 @@ class GrantView(ApiModel):
     max_uses: int | None
     used: int
     budget: BudgetView | None
-    asleep: str = Field(description="Why it does not speak now; empty where it does.")
+    asleep: str = Field(description="Why it is inactive; empty if it is active.")
     revoked_at: datetime | None
     revoked_by: str
 
@@ -71,7 +71,7 @@ async def list_grants(visit: Visit[GrantQuery, Nothing]) -> GrantPage:
     if query.cursor:
         at = next((at for at, one in enumerate(grants) if one.id == query.cursor), None)
         if at is None:
-            raise ProblemRaised(422, "bad-cursor", "this cursor is none of ours, or was revoked: begin anew")
+            raise ProblemRaised(422, "bad-cursor", "invalid cursor: start with the first page")
         grants = grants[at + 1 :]
     page = grants[: query.limit]
     more = page[-1].id if len(grants) > query.limit else None

@@ -74,7 +74,7 @@ async def delegate(visit: Visit[Nothing, DelegationBody]) -> DelegationView:
     absent = body.absent.strip() or by.name
     # Whose permission is not in the table: everybody may be represented, and only an admin may arrange it for others.
     if person_key(absent) != by.key and not visit.identity.is_admin:
-        raise ProblemRaised(403, "not-permitted", "to have somebody stand in for others needs the permission `admin`")
+        raise ProblemRaised(403, "not-permitted", "delegating for others needs the permission `admin`")
     _refuse_program(visit.identity)
     delegation = Delegation(
         absent=people.named(absent),
@@ -92,13 +92,13 @@ async def end_delegation(visit: Visit[Nothing, Nothing]) -> DelegationView:
     absent, deputy = visit.path["absent"], visit.path["deputy"]
     _refuse_program(visit.identity)
     if by.key not in (person_key(absent), person_key(deputy)) and not visit.identity.is_admin:
-        raise ProblemRaised(403, "not-permitted", "to end what is between others needs the permission `admin`")
+        raise ProblemRaised(403, "not-permitted", "ending a delegation between others needs the permission `admin`")
     return _view(await people.end_delegation(absent, deputy, by=by.name))
 
 
 def _refuse_program(identity: Identity) -> None:
     if identity.actor.kind is not ActorKind.PERSON:
-        raise ProblemRaised(403, "not-permitted", "a program does not say who stands in for whom")
+        raise ProblemRaised(403, "not-permitted", "a program cannot delegate")
 
 
 def _view(one: Delegation) -> DelegationView:

@@ -155,7 +155,7 @@ def _call(body: CallBody) -> Call:
 
 def _rules(state: ServerState) -> Rules:
     if state.rules is None:
-        raise ProblemRaised(409, "no-policy", "this server has no policy file to ask about")
+        raise ProblemRaised(409, "no-policy", "this server has no policy file")
     return state.rules
 
 
@@ -171,12 +171,12 @@ async def list_drafts(visit: Visit[Nothing, Nothing]) -> RuleDraftsView:
 async def write_rule(visit: Visit[Nothing, RuleBody]) -> RuleView:
     body, by = visit.body, visit.identity.actor
     if by.kind is not ActorKind.PERSON:
-        raise ProblemRaised(403, "not-permitted", "a program writes no rules: a person who is an admin does")
+        raise ProblemRaised(403, "not-permitted", "a program cannot write rules: only an admin can")
     request = await found(visit)
     drafts = await _rules(visit.state).drafts(request)
     draft = drafts.drafts[body.draft - 1] if body.draft <= len(drafts.drafts) else None
     if draft is None or draft.digest != body.digest:
-        raise ProblemRaised(409, "draft-changed", "this is not the rule that you were shown: look at it again")
+        raise ProblemRaised(409, "draft-changed", "this is not the rule that you were shown: review it again")
     await asyncio.to_thread(draft.write)
     file = await asyncio.to_thread(os.path.abspath, drafts.file)
     await visit.state.broker.policies.written(

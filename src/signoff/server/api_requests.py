@@ -134,7 +134,11 @@ async def _assigned(visit: Visit[Any, Any], to: str) -> AssignedView:
     await broker.sweep()
     request = await broker.assign((await found(visit)).id, to, by=visit.identity.actor, admin=visit.identity.is_admin)
     may = not to or await broker.people.entitled(request.id, [Actor(name=to)])
-    warning = "" if may else f"{visible(to)} may not answer it, and nobody else can approve it now: release it"
+    warning = (
+        ""
+        if may
+        else f"{visible(to)} may not answer it, and nobody else can approve it while it is assigned: release it"
+    )
     return AssignedView(request=await seen(visit, request), warning=warning)
 
 
@@ -147,7 +151,7 @@ async def tell_outcome(visit: Visit[Nothing, OutcomeBody]) -> RequestView:
 async def read_request(visit: Visit[Nothing, ReadBody]) -> RequestView:
     request = await found(visit)
     if visit.body.args_digest != args_digest_of(request):
-        raise ProblemRaised(409, "args-changed", "the arguments are not those that you read: read them again")
+        raise ProblemRaised(409, "args-changed", "the arguments have changed since you read them: read them again")
     await visit.state.inbox.opened(request.id, visit.identity.actor)
     return await seen(visit, request)
 

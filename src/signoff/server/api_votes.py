@@ -191,12 +191,14 @@ async def _voted(
     by, approved = identity.actor, body.decision == "approve"
     edited = _as_voted(request, body) if body.as_voted else body.args
     if edited is not None and not approved:
-        raise ProblemRaised(422, "invalid", "other arguments are for an approval")
+        raise ProblemRaised(422, "invalid", "edited arguments need an approval")
     if edited is not None and body.remember is not None:
-        raise ProblemRaised(422, "invalid", "other arguments hold once: they are not remembered")
+        raise ProblemRaised(422, "invalid", "edited arguments are approved once and cannot be remembered")
     if request.state is State.PENDING:
         if body.args_digest != args_digest_of(request):
-            raise ProblemRaised(409, "args-changed", "the arguments are not those that you were shown: read them again")
+            raise ProblemRaised(
+                409, "args-changed", "the arguments have changed since they were shown: read them again"
+            )
         if approved:
             decided = ApprovalDecision(approved=True, edited_args=edited) if body.as_voted else None
             await _refuse_unread(state, identity, request.changed_to(decision=decided) if decided else request)
@@ -205,21 +207,19 @@ async def _voted(
     if body.remember is not None:
         terms = _terms(request, _remember(body.remember))
         if terms.until is not None and terms.until <= state.broker.clock.now():
-            raise ProblemRaised(422, "invalid", "what is remembered would end before it begins")
+            raise ProblemRaised(422, "invalid", "the remembered answer would expire before it starts")
         decision = replace(decision, terms=terms)
         remembered = await state.inbox.grant_text(request.id, decision)
         shown = body.remember.text if isinstance(body.remember, RememberBody) else None
         if shown is not None and shown != remembered:
-            raise ProblemRaised(
-                409, "offer-changed", f"this would be remembered by now, and was not shown: {remembered}"
-            )
+            raise ProblemRaised(409, "offer-changed", f"what would be remembered has changed: {remembered}")
     return await state.inbox.answer_read(request, decision), remembered
 
 
 def _as_voted(request: ApprovalRequest, body: VoteBody) -> Mapping[str, Any]:
     """The other arguments that somebody approved before."""
     if body.args is not None:
-        raise ProblemRaised(422, "invalid", "other arguments are yours, or those of somebody else: not both")
+        raise ProblemRaised(422, "invalid", "send your own arguments, or accept somebody else's, not both")
     for vote in request.votes:
         if vote.args_digest == body.as_voted and vote.decision.edited_args is not None:
             return vote.decision.edited_args
@@ -234,17 +234,17 @@ def _refuse_program(
         return
     name = visible(by.name)
     if state.people() or state.broker.people.is_closed:
-        what = f"{name} is a program: it may deny and comment; people approve, and have answers remembered"
+        what = f"{name} is a program: it may deny and comment; only people may approve and remember answers"
         raise ProblemRaised(403, "not-entitled", what)
     if approved and request.requester and person_key(request.requester) == by.key:
-        raise ProblemRaised(403, "not-entitled", f"{name} is a program, and approves nothing of its own run")
+        raise ProblemRaised(403, "not-entitled", f"{name} is a program, and cannot approve calls of its own run")
 
 
 async def _refuse_unread(state: ServerState, identity: Identity, request: ApprovalRequest) -> None:
     """Raise where a call is long, and whoever approves it has not said that they read it whole."""
     card, _ = card_of(request)
     if card is not None and card.is_long and not await state.inbox.has_opened(request.id, identity.actor):
-        what = "this call is long: read it whole first, and say so (POST …/read); then it can be approved"
+        what = "this call is long: read all of it and confirm that (POST …/read) before you approve it"
         raise ProblemRaised(409, "not-read", what)
 
 
@@ -271,7 +271,7 @@ async def list_offers(visit: Visit[OffersQuery, Nothing]) -> OffersView:
     request, query = await found(visit), visit.query
     offered = offers(request) if visit.state.broker.remembers else ()
     if not offered:
-        why = "its rule wants more than one person or excludes somebody, it is in doubt, or nothing is remembered here"
+        why = "its rule requires several people or excludes somebody, it is in doubt, or nothing is remembered here"
         return OffersView(offers=[], why_not=f"the answer cannot be remembered: {why}")
     budget = Budget(arg=query.budget_arg, limit=query.budget, daily=query.daily) if query.budget is not None else None
 

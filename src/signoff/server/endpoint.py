@@ -130,9 +130,7 @@ class Dispatch:
             return problem_response(problem_of(error))
         except Exception:
             _log.exception("%s %s failed", endpoint.method, endpoint.path)
-            return problem_response(
-                ProblemRaised(500, "error", "something went wrong here; the server's log says what")
-            )
+            return problem_response(ProblemRaised(500, "error", "internal error; see the server's log"))
 
     async def _answered(self, endpoint: Endpoint, request: Request) -> Response:
         identity = await self.admitted(request, endpoint.permission, writes=endpoint.writes)
@@ -169,10 +167,10 @@ class Dispatch:
         origin = request.headers.get("origin")
         is_elsewhere = request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
         if is_elsewhere or (origin is not None and origin not in self.origins(request)):
-            raise ProblemRaised(403, "foreign-origin", "this comes from a page of another site")
+            raise ProblemRaised(403, "foreign-origin", "this request comes from another site")
         sent = request.headers.get(CSRF_HEADER, "")
         if identity.csrf and not compare_digest(sent.encode(), identity.csrf.encode()):
-            raise ProblemRaised(403, "no-csrf-token", "the page is out of date: load it again")
+            raise ProblemRaised(403, "no-csrf-token", "the page is out of date: reload it")
 
     async def _once(self, endpoint: Endpoint, visit: Visit[Any, Any], name: str, raw: bytes) -> Response:
         """Do a write that has a name; the same again is answered as before, and does nothing."""
@@ -221,9 +219,9 @@ def _kept(endpoint: Endpoint, response: Response) -> str:
 def _replayed(endpoint: Endpoint, before: KeptReply, asked: str, name: str) -> Response:
     """What was answered to a write before."""
     if before.asked != asked:
-        raise ProblemRaised(422, "key-reused", f"the {KEY_HEADER} {name} was sent with another request before")
+        raise ProblemRaised(422, "key-reused", f"the {KEY_HEADER} {name} was used for another request before")
     if before.status == _STARTED:
-        what = "this was begun before, and is still being done or was cut off: look before you send it again"
+        what = "this request is still being processed or was interrupted: check before you send it again"
         raise ProblemRaised(409, "in-doubt", what)
     media_type = endpoint.media_type if before.status < 400 else MEDIA_TYPE
     return Response(before.body, before.status, media_type=media_type)
@@ -285,7 +283,7 @@ def _read_json(model: type[BaseModel], request: Request, raw: bytes) -> BaseMode
     try:
         found = json.loads(raw, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise ProblemRaised(400, "bad-json", f"the body is no JSON: {visible(str(error))}") from error
+        raise ProblemRaised(400, "bad-json", f"the body is not JSON: {visible(str(error))}") from error
     if _is_deep(found):
         raise ProblemRaised(400, "too-deep", f"a body is at most {_DEEPEST} lists and objects deep")
     return _checked(lambda: model.model_validate_json(raw, strict=True), "the body")
@@ -328,4 +326,4 @@ def _checked(read: Callable[[], BaseModel], what: str) -> BaseModel:
             f"{visible('.'.join(map(str, one['loc'])) or what)}: {visible(one['msg'])}"
             for one in error.errors(include_url=False, include_input=False)[:_MOST_PROBLEMS]
         ]
-        raise ProblemRaised(422, "invalid", f"{what} is not as it should be", problems) from error
+        raise ProblemRaised(422, "invalid", f"{what} is not valid", problems) from error

@@ -27,12 +27,12 @@ LONGEST_QUEUE = 512
 MOST_LISTENERS = 1_000
 MOST_EACH = 64
 """Listeners of one holder: nobody takes the place of all others."""
-CROWDED = "too many clients listen already"
+CROWDED = "too many clients are listening"
 PAGE = 500
 """Events that are read at once."""
 AGAIN = 1.0
 """Seconds until another look, after one that failed."""
-TOO_SLOW = "too slow: come back with the number of the last event"
+TOO_SLOW = "too slow: reconnect with the number of the last event"
 CHANGED = "changed"
 """The kind of an event of a store that keeps no record: something about a request did."""
 

@@ -154,7 +154,7 @@ class Guard:
         """Why a request under this name is not answered; empty where it is."""
         hosts = Headers(scope=scope).getlist("host")
         if len(hosts) != 1:
-            return "a request names the host that it is for, once"
+            return "a request needs exactly one Host header"
         scheme, host = "https" if scope["scheme"] in ("https", "wss") else "http", hosts[0].lower()
         name, port = _split(host)
         origin = f"{scheme}://{name}" if port in ("", _PORTS[scheme]) else f"{scheme}://{name}:{port}"

@@ -28,5 +28,5 @@ def place_of_cursor(cursor: str | None) -> ListPlace | None:
             raise ValueError(cursor)
         moment.timestamp()
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise ProblemRaised(422, "bad-cursor", "this cursor is none of ours: begin with the first page") from error
+        raise ProblemRaised(422, "bad-cursor", "invalid cursor: start with the first page") from error
     return ListPlace(moment, request_id)

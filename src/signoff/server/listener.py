@@ -93,7 +93,7 @@ def bound(host: str, port: int) -> socket.socket:
             raise
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise WrongUse(f"{host}:{port} is taken: {_who(host, port)}\n  Choose another port with --port") from error
+            raise WrongUse(f"{host}:{port} is in use: {_who(host, port)}\n  Choose another port with --port") from error
         raise WrongUse(f"cannot listen at {host}:{port}: {error.strerror or error}") from error
     return made
 
@@ -115,9 +115,9 @@ def _who(host: str, port: int) -> str:
         match said:
             case {"service": "signoff", "pid": int(pid), "since": str(since)}:
                 # Read as a moment: whatever listens there may write anything.
-                return f"a signoff server is there, process {pid}, since {moment_text(datetime.fromisoformat(since))}"
+                return f"a signoff server runs there, process {pid}, since {moment_text(datetime.fromisoformat(since))}"
             case {"service": "signoff"}:
-                return "a signoff server is there"
+                return "a signoff server runs there"
             case _:
                 pass
     return "another program listens there"

@@ -16,18 +16,18 @@ def check_listening(host: str, *, has_people: bool, has_tls: bool, server: Serve
         return
     missing: list[str] = []
     if not has_people:
-        missing.append("say who may sign in: people: {ana: {roles: [ops], admin: true}}")
+        missing.append("list who may sign in: people: {ana: {roles: [ops], admin: true}}")
     if not has_tls and not server.trusted_proxy:
         missing.append(
             "give a certificate: --tls-cert FILE --tls-key FILE; or name the proxy in front of it that has one: "
             "server: {trusted_proxy: 10.0.0.2}"
         )
     if not server.url:
-        missing.append("say where people reach it: server: {url: https://signoff.example.com}")
+        missing.append("set its public address: server: {url: https://signoff.example.com}")
     if missing:
         where = host or "every address of this machine"
         steps = "\n".join(f"  - {one}" for one in missing)
         raise WrongUse(
-            f"signoff does not listen on {where} as things are: others than you could reach it.\n{steps}\n"
-            "  Or leave it on this machine: --host 127.0.0.1"
+            f"signoff does not listen on {where} yet: other people could reach it.\n{steps}\n"
+            "  Or listen on this machine only: --host 127.0.0.1"
         )

@@ -93,13 +93,13 @@ def _is_here(request: Request) -> bool:
 async def _why_not(state: ServerState) -> str:
     """Why the server should be sent nobody; empty where it may be."""
     if state.stopping.is_set():
-        return "it is about to end"
+        return "it is shutting down"
     try:
         await asyncio.wait_for(state.broker.store.read(lambda tx: tx.record.head()), PATIENCE)
         return await state.ready() if state.ready is not None else ""
     except TimeoutError:
         state.meters.store_errors += 1
-        return "the store does not answer"
+        return "the store does not respond"
     except SignoffError as error:
         state.meters.store_errors += 1
         return f"the store does not work: {visible(redact_text(str(error)))}"

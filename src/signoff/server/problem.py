@@ -80,6 +80,6 @@ def problem_of(error: SignoffError) -> ProblemRaised:
     """The problem that an error of ours is. Its words are made safe: they may hold those of a model."""
     status, word = next(((status, word) for kind, status, word in STATUSES if isinstance(error, kind)), (500, "error"))
     if status == 500:
-        return ProblemRaised(500, word, "something went wrong here; the server's log says what")
+        return ProblemRaised(500, word, "internal error; see the server's log")
     problems = tuple(safe_text(one) for one in error.problems) if isinstance(error, EditRefused) else ()
     return ProblemRaised(status, word, safe_text(str(error)), problems)

@@ -105,7 +105,7 @@ class ServerState:
     meters: Meters = field(default_factory=Meters)
     """What is counted for whoever watches over the server."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the server is about to end: nothing new is begun."""
+    """Set when the server is shutting down: nothing new is begun."""
     is_mounted: bool = False
     """Whether another application is around it, which signs people in and out: there are no keys of ours."""
     sign_in_url: str = ""

@@ -70,7 +70,7 @@ class ChosenStore:
                 return f"project {self.project}, "
 
     def _store_in_words(self) -> str:
-        missing = ", which is not made yet" if self.is_missing else ""
+        missing = ", which does not exist yet" if self.is_missing else ""
         if self.home is None:
             return f"store {self.shown} ({self.named_by}){missing}"
         if self.home.copy_of:

@@ -175,10 +175,10 @@ def _exclusive(file: Path) -> Generator[None]:
 
 
 def _parse(file: Path) -> Iterator[Grant]:
-    fix = "move the file away to start afresh; what it remembered will be asked about again"
+    fix = "move the file away to start over; signoff then asks again about what it remembered"
     status = file.lstat()
     if not S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
-        raise GrantsError("somebody else could have written this file", place=Place(str(file)), fix=fix)
+        raise GrantsError("another user could have written this file", place=Place(str(file)), fix=fix)
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -311,7 +311,7 @@ class PostgresStore(DurableStore):
     def _pause(self, pauses: Iterator[float], error: psycopg.Error) -> None:
         pause = next(pauses, None)
         if pause is None:
-            unsure = "; whether the last change arrived is not known" if self._doubt is not None else ""
+            unsure = "; it is unknown whether the last change was written" if self._doubt is not None else ""
             told = f"{store_error(error, self._address)}; it was tried for {self._patience:g} s{unsure}"
             raise StoreUnavailable(told) from error
         time.sleep(pause)

@@ -164,7 +164,7 @@ def store_error(error: psycopg.Error, address: Address) -> StoreError:
             return StoreError(f"{address} refused a change that contradicts what is in it: {said}")
         case errors.DiskFull() | errors.OutOfMemory() | errors.TooManyConnections():
             return StoreUnavailable(
-                f"the server of {address} has run out of something ({said}); nothing was half-written"
+                f"the server of {address} has run out of something ({said}); nothing was partially written"
             )
         case errors.LockNotAvailable() | errors.QueryCanceled():
             return StoreUnavailable(
@@ -185,7 +185,7 @@ def store_error(error: psycopg.Error, address: Address) -> StoreError:
             )
         case psycopg.OperationalError():
             return StoreUnavailable(
-                f"{address} cannot be reached ({said}); see that the server runs and the URL is right"
+                f"{address} cannot be reached ({said}); check that the server runs and the URL is right"
             )
         case _:
             return StoreError(f"{address}: {said}")

@@ -81,7 +81,7 @@ class Keys:
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
         found = Path(directory) if directory is not None else keys_directory()
         if found is None:
-            raise StoreError("there is no directory for the key that signs the record\n  set HOME or XDG_STATE_HOME")
+            raise StoreError("there is no directory for the key that signs the audit log\n  set HOME or XDG_STATE_HOME")
         self.directory = found
         self._private: Ed25519PrivateKey | None = None
         self._copies: dict[str, Path] = {}
@@ -200,7 +200,7 @@ def _status(file: Path) -> os.stat_result | None:
 def _check_owner(file: Path, forbidden: int, fix: str) -> None:
     status = _status(file)
     if status is None or not S_ISREG(status.st_mode) or status.st_uid != os.getuid():
-        raise WrongFile("this file is not yours alone", place=Place(str(file)), fix=fix)
+        raise WrongFile("other users can access this file", place=Place(str(file)), fix=fix)
     if status.st_mode & forbidden:
         can = "read" if forbidden & 0o044 else "write"
         raise WrongFile(f"others can {can} this file", place=Place(str(file)), fix=f"chmod 600 it, or {fix}")

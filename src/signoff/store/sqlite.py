@@ -159,7 +159,7 @@ class SqliteStore(DurableStore):
             status = None
         if status is None or (status.st_dev, status.st_ino) != self._file:
             raise StoreUnavailable(
-                f"{self.path} was moved or removed while it was in use; put it back, or start again to make a new one"
+                f"{self.path} was moved or removed while it was in use; put it back, or restart to create a new one"
             )
 
     def _failed(self, error: sqlite3.Error) -> StoreError:

@@ -205,7 +205,7 @@ def copy(path: Path, to: Path) -> None:
     try:
         os.close(os.open(to, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError as error:
-        raise StoreError(f"{to} is there already, and a backup overwrites nothing; name another file") from error
+        raise StoreError(f"{to} already exists, and a backup overwrites nothing; name another file") from error
     except OSError as error:
         raise StoreError(f"{to} cannot be written ({error.strerror}); name a file in a directory of yours") from error
     try:
@@ -257,7 +257,7 @@ def _refuse_beside_log(path: Path) -> None:
         if log.stat().st_size and not path.exists():
             raise StoreUnavailable(
                 f"{path} is not there, but its log {log.name} is, with what was written last: put the file back; "
-                "or move the log away too, to start afresh"
+                "or move the log away too, to start over"
             )
 
 
@@ -266,16 +266,16 @@ def store_error(error: sqlite3.Error, path: Path, patience: float = PATIENCE) ->
     name = _name(error)
     if name.startswith("SQLITE_NOTADB"):
         return StoreUnavailable(
-            f"{path} is not a database (or its beginning is damaged); restore a backup, or move it away to start afresh"
+            f"{path} is not a database (or its beginning is damaged); restore a backup, or move it away to start over"
         )
     if name.startswith("SQLITE_CORRUPT"):
         return StoreUnavailable(
             f"{path} is damaged ({error}); `signoff db check` says where; restore a backup "
-            f"(files named {path.name}.bak-… are some), or move it away to start afresh"
+            f"(files named {path.name}.bak-… are some), or move it away to start over"
         )
     if name.startswith(("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")):
         return StoreUnavailable(
-            f"the disk that holds {path} is full; nothing was half-written: make room and try again"
+            f"the disk that holds {path} is full; nothing was partially written: free some space and try again"
         )
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StoreUnavailable(

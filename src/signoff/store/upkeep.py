@@ -68,7 +68,7 @@ def _file(url: str, root: str | os.PathLike[str]) -> Path:
 
 def _there(path: Path) -> Path:
     if not path.is_file():
-        raise StoreError(f"there is no store at {path}; it is made when something is first asked")
+        raise StoreError(f"there is no store at {path}; it is created with the first request")
     return path
 
 

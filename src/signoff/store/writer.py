@@ -145,7 +145,7 @@ class Writer:
 
     def refuse_if_closed(self) -> None:
         if self._closed:
-            raise StoreError("the store is closed; open another one to go on")
+            raise StoreError("the store is closed; open it again")
 
     def close(self) -> None:
         """Write what is left and end the thread."""

@@ -184,18 +184,18 @@ class Running:
         except AlreadyHeard:
             return ""
         except HeardTooLate:
-            return "Say that again, please: something newer was said first."
+            return "Please send that again: a newer message arrived first."
         except RunTaken as taken:
             return f"One at a time: {taken}. `signoff cancel` ends it."
         except SignoffError as error:
             return redact_text(str(error))
-        self._observe(f"{run.id}  {spoken_name(whom.worker)} begins for {heard.by.name}")
+        self._observe(f"{run.id}  {spoken_name(whom.worker)} starts for {heard.by.name}")
         before = len({*self._loop.tasks, *self._line})
         self._line.add(run.id)
         self._loop.look_at(run.id)
         if before < self._at_once:
             return ""
-        return f"{before} runs are before yours; it begins as soon as one of them ends."
+        return f"{before} runs are ahead of yours; it starts when one of them ends."
 
     # --- going on ---
 
@@ -235,7 +235,7 @@ class Running:
     def _cannot_look(self, error: SignoffError | OSError) -> None:
         if isinstance(error, StoreError):
             self._care.store_failed(error)
-        self._observe(f"cannot look which runs can go on: {redact_text(str(error))}")
+        self._observe(f"cannot read which runs are ready: {redact_text(str(error))}")
 
     @property
     def _at_once(self) -> int:
@@ -305,7 +305,7 @@ class Running:
         except StoreUnavailable as error:  # it is put down by now, or will be as soon as anything can be written
             self._care.ended(run, False)
             self._care.store_failed(error)
-            self._observe(f"{run.id}  {_called(run)} goes on once the store works: {redact_text(str(error))}")
+            self._observe(f"{run.id}  {_called(run)} continues when the store works again: {redact_text(str(error))}")
             self._loop.wait(run.id)
         except Exception as error:
             return await self._went_wrong(run, job, error)
@@ -323,7 +323,7 @@ class Running:
         if is_over:
             self._observe(f"{run.id}  {_called(run)} is {status.run.state}")
         elif why:
-            self._observe(f"{run.id}  {_called(run)} could not go on, and is tried again: {why}")
+            self._observe(f"{run.id}  {_called(run)} could not continue, retrying: {why}")
             self._loop.wait(run.id)
         elif self._looking.did_not_act(status):  # somebody halted everything, or was faster
             self._loop.wait(run.id)
@@ -349,10 +349,10 @@ class Running:
     async def _rest(self, run: SavedRun) -> None:
         """Leave a run alone that waits for what a tool began, and something else ends."""
         self._looking.rests(run.id)
-        self._observe(f"{run.id}  {_called(run)} waits for something that is done elsewhere")
+        self._observe(f"{run.id}  {_called(run)} waits for an external result")
         await self._say_once(
             run,
-            "It waits for something that is done elsewhere, and goes on once a program hands in what came of it. "
+            "It waits for an external result, and continues when a program supplies it. "
             f"To end it: signoff cancel {run.id}",
         )
 
@@ -471,7 +471,7 @@ class Running:
         if stands.state is not RunState.GOING:
             return stands.state, text
         self._loop.wait(run.id)
-        await self._say_once(run, f"It cannot go on now: {text}\nIt is tried again; or: signoff resume {run.id}")
+        await self._say_once(run, f"It cannot continue now: {text}\nsignoff retries; or run: signoff resume {run.id}")
         return None
 
     async def _say_once(self, run: SavedRun, text: str, *, only_if: bool = True) -> None:
@@ -496,7 +496,7 @@ class CannotBeMade(Exception):
     """An agent takes too long to be made. Its runs are as they were."""
 
 
-_HANGS = f"its agent could not be made within {BUILDING:g} s: something that it imports does not come to an end"
+_HANGS = f"its agent could not be built within {BUILDING:g} s: an import hangs"
 
 
 def _nobody(line: str) -> None:

@@ -88,7 +88,7 @@ def discord_people(entry: ChannelEntry, settings: Settings) -> dict[str, Actor]:
     if people := actors(entry, settings):
         return people
     raise WrongUse(
-        f"nobody could answer in {entry.name}: {settings.file or POLICY_FILE} knows nobody's Discord account\n"
+        f"nobody could answer in {entry.name}: {settings.file or POLICY_FILE} lists nobody's Discord account\n"
         '  add `discord: "ID"` to people, as in people: {ana: {roles: [ops], discord: "102938475610293847"}}'
     )
 

@@ -149,7 +149,7 @@ class DiscordApprovals:
         # Runs of workers are gone on with by what starts them.
         own = Resumption(broker, reconciler, self.name, self._resume, only=lambda run: not (workers and run.agent))
         self._task = asyncio.create_task(_running(reconciler, [own.run(), *beside]), name=f"signoff {self.name}")
-        self._task.add_done_callback(partial(_report, "nobody is asked any longer"))
+        self._task.add_done_callback(partial(_report, "nobody is asked any more"))
         if (signoff := self._signoff) is not None:
             signoff.reached_through(self.name)
             self._task.add_done_callback(lambda _: signoff.not_reached_through(self.name))
@@ -174,7 +174,7 @@ class DiscordApprovals:
 
         For agents without a gate. What comes back is what PydanticAI takes; an approval is handed out once. Policy has
         its say: what it denies is refused at once, and its rules say who has to answer and for how long. Called again
-        with the same calls in the same thread, such as after a restart, it goes on waiting for the questions that stand
+        with the same calls in the same thread, such as after a restart, it stays open for the questions that stand
         there, or takes what was answered meanwhile. With `tools`, the definitions by name, people may edit the
         arguments. `worker` names the agent on the card, `requester` whom it works for, where a rule says `not_by`.
         """
@@ -214,10 +214,10 @@ class DiscordApprovals:
 
         if not isinstance(thread, discord.Thread | discord.TextChannel):
             what = "a direct message" if isinstance(thread, discord.DMChannel) else f"a {type(thread).__name__}"
-            raise WrongUse(f"people are asked in a thread or text channel of a server, and this is {what}")
+            raise WrongUse(f"people can be asked only in a thread or text channel of a server, and this is {what}")
         own = self._bot.get_channel(int(self._channel))
         if isinstance(own, discord.TextChannel) and own.guild.id != thread.guild.id:
-            raise WrongUse(f"thread {thread.id} is in another server than the channel {self.name}: ask in its own")
+            raise WrongUse(f"thread {thread.id} is not in the same server as the channel {self.name}: ask in its own")
         from signoff.channels.discord.threads import place
 
         return place(thread.id)
@@ -306,7 +306,7 @@ async def _running(reconciler: Reconciler, beside: Sequence[Coroutine[Any, Any, 
     name = current.get_name() if current is not None else ""
     tasks = [asyncio.create_task(one, name=name) for one in beside]
     for task in tasks:
-        task.add_done_callback(partial(_report, "nobody goes on any longer with what is answered"))
+        task.add_done_callback(partial(_report, "answered runs are no longer resumed"))
     try:
         await reconciler.run()
     finally:
@@ -353,7 +353,7 @@ def _people(given: Mapping[str, str | int] | None, settings: Settings, channel: 
         people[account] = Actor(name=name, roles=person.roles if person is not None else frozenset(), via=channel)
     if not people:
         raise WrongUse(
-            f"nobody could answer on Discord: {settings.file or 'signoff.yaml'} knows nobody's Discord account\n"
+            f"nobody could answer on Discord: {settings.file or 'signoff.yaml'} lists nobody's Discord account\n"
             '  add `discord: "ID"` to people, or say DiscordApprovals(bot, people={"ana": "ID"})'
         )
     return people

@@ -174,11 +174,11 @@ class Job:
         said = await self.runner.said_in(turn)
         if said is None and follower:
             raise WrongUse(
-                f"run {follower} ended before its model was asked, and what was said before it is not kept.\n"
-                f"  Nothing was done. Cancel it (signoff cancel {follower}) and say it again."
+                f"run {follower} ended before its model was called, and the conversation before it was not saved.\n"
+                f"  Nothing was done. Cancel it (signoff cancel {follower}) and send the prompt again."
             )
         if said is None:
-            raise WrongUse(f"run {turn} is not done, or what was said in it is not kept: nothing can follow it")
+            raise WrongUse(f"run {turn} is not done, or its conversation was not saved: it cannot be continued")
         return said
 
     def close(self) -> None:
@@ -223,7 +223,7 @@ def directory_of(run: SavedRun) -> str:
         os.stat(os.path.join(directory, os.curdir))
     except OSError as error:
         raise WrongUse(
-            f"run {run.id} was begun in {directory}, which cannot be entered: {error.strerror}\n"
+            f"run {run.id} was started in {directory}, which cannot be entered: {error.strerror}\n"
             "  If the project moved, resume it from where it is now"
         ) from error
     return directory
@@ -249,7 +249,7 @@ def _settings(options: RunOptions, worker: str | None = None) -> Settings:
         raise WrongUse(
             f"the policy of this project is locked ({place}), so what it asks about is asked: "
             "--mode auto_approve is refused.\n"
-            "  Let the policy allow what needs no question. What is stricter may be used: --mode auto_deny, --deny TOOL"
+            "  Add rules that allow what needs no question. Stricter options work: --mode auto_deny, --deny TOOL"
         )
     return settings
 
@@ -432,7 +432,7 @@ def _program_job(run: SavedRun, options: RunOptions) -> Job:
     if entry is None:
         where = f"{POLICY_FILE}, under agents: {{{run.name}: package.module:agent}}" if run.name else ""
         raise WrongUse(
-            f"run {run.id} was begun by a program of yours, and only that knows its agent.\n"
+            f"run {run.id} was started by a program of yours, and only that program knows its agent.\n"
             "  Resume it from there: await signoff.resume(agent, run_id)"
             + (f"; or say where its agent is in {where}" if where else "")
         )
@@ -466,15 +466,15 @@ def _agent_prompt(path: str, task: Task) -> Prompt:
 
 def _refuse_second_policy(path: str, options: RunOptions, *, resumes: bool) -> None:
     """An agent's own gate has a policy, a mode and a store: what would be left out is refused."""
-    own = f"{path} brings its own Signoff capability, which has"
+    own = f"{path} has its own Signoff capability, which sets"
     if options.policy is not None or options.mode is not ApprovalMode.INTERACTIVE:
         raise WrongUse(
-            f"{own} its policy and mode.\n  Leave --policy and --mode out, or take the capability off the agent."
+            f"{own} its policy and mode.\n  Leave --policy and --mode out, or remove the capability from the agent."
         )
     if options.caller:
         raise WrongUse(
             f"{own} its policy.\n  Leave --ask and --deny out (and SIGNOFF_ASK, SIGNOFF_DENY, SIGNOFF_POLICY), "
-            "or take the capability off the agent."
+            "or remove the capability from the agent."
         )
     if not resumes and (options.wait is not None or options.store is not None):
         raise WrongUse(

@@ -203,8 +203,8 @@ def check_may_write(settings: Settings) -> str:
     check_owner(file, fix="its owner writes the rule, or you make it yours with chown")
     if (place := lock_of(file)) is not None:
         raise WrongUse(
-            f"the policy of this project is locked ({place}), so no rule is added to it; nothing was written\n"
-            "  Whoever looks after the file changes it by hand"
+            f"the policy of this project is locked ({place}), so no rule can be added; nothing was written\n"
+            "  A maintainer of the file has to edit it"
         )
     return file
 

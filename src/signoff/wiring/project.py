@@ -31,7 +31,7 @@ def settings_for(
     for project in _other_projects(file, worker, directory):
         if (place := lock_of(project)) is not None:
             raise WrongUse(
-                f"the policy of this project is locked ({place}), so it cannot be exchanged for {file}.\n"
+                f"the policy of this project is locked ({place}), so it cannot be replaced by {file}.\n"
                 "  To be stricter, add to it: --ask TOOL, --deny TOOL, or SIGNOFF_POLICY=FILE"
             )
     return load_settings(file)

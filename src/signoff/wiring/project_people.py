@@ -42,7 +42,7 @@ class OnFile:
         """Roles by name; raises `NotEntitled` while the file is wrong: who is on it is not known then."""
         people = self.people()
         if self._wrong:
-            raise NotEntitled("no answer is taken from anybody while the file is wrong that says who may give one")
+            raise NotEntitled("no answers are accepted while the file that lists people has an error")
         return {name: person.roles for name, person in people.items()}
 
     def _read(self) -> None:
@@ -51,7 +51,7 @@ class OnFile:
         except (SignoffError, OSError) as error:
             self._wrong = True
             # For whoever looks after the file; people in a channel need not read what is in it.
-            told = f"no answer is taken from anybody until this is put right: {error}"
+            told = f"no answers are accepted until this is fixed: {error}"
             warnings.warn(told, RuntimeWarning, stacklevel=3)
 
 

@@ -87,7 +87,7 @@ class ResumableRuns:
         self._failed.pop(run_id, None)
 
     def rests(self, run_id: str) -> None:
-        """A run waits for something that is done elsewhere: it is left alone until there is a new answer for it."""
+        """A run waits for an external result: it is left alone until there is a new answer for it."""
         self.went_on(run_id)
         self._resting.add(run_id)
 
@@ -203,7 +203,7 @@ def cannot(run: SavedRun) -> str:
     """Why a run that nobody has in hand cannot go on in this process, for people; empty where it can."""
     if not run.agent:
         gone = ", but the program that asked is gone" if run.holder else ""
-        return f'Answered{gone}. It goes on when a program resumes run {run.id}: `resume(agent, "{run.id}")`'
+        return f'Answered{gone}. It continues when a program resumes run {run.id}: `resume(agent, "{run.id}")`'
     if not _is_here(setup_now(run.setup).directory):
         return elsewhere(run)
     return ""
@@ -211,7 +211,7 @@ def cannot(run: SavedRun) -> str:
 
 def elsewhere(run: SavedRun) -> str:
     """What people are told of a worker's run of which this process knows nothing."""
-    return f"Answered. To go on: signoff resume {run.id}"
+    return f"Answered. To resume: signoff resume {run.id}"
 
 
 def _is_here(directory: str) -> bool:

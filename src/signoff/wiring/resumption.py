@@ -74,7 +74,7 @@ class Resumption:
             self._loop.wait(run_id)
         except Exception as error:  # it is somebody's code; what it did not do is tried again
             self._loop.wait(run_id)
-            told = {"message": f"signoff: run {run_id} could not go on, and is tried again", "exception": error}
+            told = {"message": f"signoff: run {run_id} could not continue; retrying", "exception": error}
             asyncio.get_running_loop().call_exception_handler(told)
         else:
             self._looking.went_on(run_id)
@@ -83,7 +83,7 @@ class Resumption:
 
 
 def _warn(error: SignoffError | OSError) -> None:
-    warnings.warn(f"nobody knows which runs can go on: {error}", RuntimeWarning, stacklevel=2)
+    warnings.warn(f"it is unknown which runs are ready: {error}", RuntimeWarning, stacklevel=2)
 
 
 def _answer(result: object) -> str | None:

@@ -66,7 +66,7 @@ async def take_store(ledger: Ledger, url: str, waits: Callable[[str], None] | No
         if waits is None or is_local(process) or (before is not None and process.seen_at != before):
             raise WrongUse(_taken(lease, where))
         if before is None:
-            waits(f"{where} served this store until just now; it is waited for a sign that it still lives")
+            waits(f"{where} served this store until recently; waiting for a heartbeat")
         before = process.seen_at
         await pause_for(ledger.clock, AGAIN)
 
@@ -87,7 +87,7 @@ async def check_store(ledger: Ledger) -> None:
     def work(tx: Transaction, now: datetime) -> None:
         lease = ServeLease.read(tx.settings.get(NAME))
         if lease is None or lease.process != ledger.process.id:
-            raise WrongUse("another server took this store over, which heard nothing of this one")
+            raise WrongUse("another server took over this store, because this one stopped responding")
         tx.processes.put(seen(ledger.process, now))
 
     await ledger.write("serve", work, synced=False)
@@ -106,6 +106,6 @@ async def leave_store(ledger: Ledger) -> None:
 
 def _taken(lease: ServeLease, where: str) -> str:
     return (
-        f"this store is served already, at {lease.url}: by {where}, since {moment_text(lease.since)}\n"
+        f"this store is already served at {lease.url}: by {where}, since {moment_text(lease.since)}\n"
         "  stop that one first, or name another store with --store"
     )

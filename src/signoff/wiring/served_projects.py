@@ -86,7 +86,7 @@ class ServedProjects:
         """Roles by name, now. Raises `NotEntitled` where that is not known, or the projects do not agree."""
         found = [one.on_file.roles() for one in self.all]
         if any(one != found[0] for one in found):
-            raise NotEntitled("no answer is taken from anybody while the projects here name different people")
+            raise NotEntitled("no answers are accepted while the projects here list different people")
         return found[0]
 
 
@@ -102,7 +102,7 @@ def served_projects(directories: Sequence[str], store: str | None) -> ServedProj
     _refuse_different(
         found,
         lambda one: stores[one.directory].address,
-        "keep their approvals in different stores, and a server has one",
+        "use different stores, but a server has only one",
         "name one for all with --store, or start a server for each",
     )
     _refuse_different(
@@ -115,7 +115,7 @@ def served_projects(directories: Sequence[str], store: str | None) -> ServedProj
         found,
         lambda one: _origin(one.settings.server),
         "say different things under `server`",
-        "one server is reached in one way: write the same in all of them, or start a server for each",
+        "one server has one address: write the same in all of them, or start a server for each",
     )
     _refuse_twice("channel", {one.directory: [*one.settings.channels] for one in found})
     _refuse_twice("agent", {one.directory: [*one.settings.agents] for one in found})

@@ -100,7 +100,7 @@ class ServedRuns:
     ) -> str:
         """Begin a run of a worker, and give its id. Raises `WrongUse` for one that is not there, or does not fit."""
         if self._drains:
-            raise RunError("this server is about to end, and begins nothing new")
+            raise RunError("this server is shutting down and starts nothing new")
         project, name = self._named(worker)
         directory = project.directory
         check_name(project.settings, name, directory)
@@ -130,13 +130,13 @@ class ServedRuns:
         if run.state is not RunState.GOING:
             raise RunOver(f"run {run.id} is {run.state}")
         if status.alive:
-            raise RunTaken(f"run {run.id} goes on already")
+            raise RunTaken(f"run {run.id} is already running")
         if status.word == "waiting":
             raise RunError(f"run {run.id} waits for an answer")
         if why := self._hindrance(run):
-            raise RunError(f"run {run.id} cannot go on here: {why}")
+            raise RunError(f"run {run.id} cannot be resumed here: {why}")
         if self._drains:
-            raise RunError("this server is about to end, and goes on with nothing")
+            raise RunError("this server is shutting down and resumes nothing")
 
         def work(tx: Transaction) -> None:
             stored = tx.runs.get(run.id)
@@ -153,9 +153,9 @@ class ServedRuns:
     async def check_agent(self, request: ApprovalRequest) -> None:
         """Raise where the agent that waits for a request cannot be asked about it here."""
         if self._drains:
-            raise RequestError("this server is about to end, and asks nobody any longer")
+            raise RequestError("this server is shutting down and asks nobody")
         if request.id in self._asking:
-            raise RequestError(f"the agent is asked something else about request {request.id} right now")
+            raise RequestError(f"the agent is already answering another question about request {request.id}")
         run = await run_to_ask(self._broker, request)
         if why := self._cannot(run) or self._not_here(run):
             raise RequestError(f"the agent of run {run.id} cannot be asked here: {why}")
@@ -227,7 +227,7 @@ class ServedRuns:
         try:
             await asyncio.wait_for(in_side_thread(work), BUILDING)
         except TimeoutError:
-            raise RunError(f"the worker {worker} could not be made within {BUILDING:g} s") from None
+            raise RunError(f"the worker {worker} could not be built within {BUILDING:g} s") from None
 
     def _home(self, channel: str) -> tuple[Settings, str]:
         project = self._projects.of_channel(channel)
@@ -260,7 +260,7 @@ class ServedRuns:
         if why := self._not_ours(run):
             return why
         elsewhere = self._elsewhere(run)
-        return f"it runs in a process of its own, in {elsewhere}" if elsewhere else ""
+        return f"it runs in a separate process, in {elsewhere}" if elsewhere else ""
 
     def _elsewhere(self, run: SavedRun) -> str:
         """The directory of a run that goes on in a process of its own; empty where it goes on in this one."""

@@ -227,7 +227,7 @@ class Service:
     def _let_clients_go(self) -> None:
         """End the streams of events: whoever follows them comes back, to whoever is there then."""
         self.state.stopping.set()
-        self.state.live.close("the server is about to end")
+        self.state.live.close("the server is shutting down")
 
     async def _local_host(self, made: socket.socket) -> str:
         """The name of this machine for pages. Browsers look for it where the server listens unless told otherwise."""
@@ -265,14 +265,14 @@ class Service:
         if count:
             what = "1 run has" if count == 1 else f"{count} runs have"
             seconds = int(self.options.drain.total_seconds())
-            self._log.say("draining", f"{what} {seconds} s to finish; again, and it is put down", runs=count)
+            self._log.say("draining", f"{what} {seconds} s to finish; a second signal suspends them", runs=count)
         idle, hurried = asyncio.create_task(self.runs.running.idle()), asyncio.create_task(self._hurry.wait())
         await asyncio.wait(
             [idle, hurried], timeout=self.options.drain.total_seconds(), return_when=asyncio.FIRST_COMPLETED
         )
         if left := self.runs.running.in_hand:
             what = "1 run is" if left == 1 else f"{left} runs are"
-            self._log.say("put down", f"{what} put down, for whoever comes next", runs=left)
+            self._log.say("put down", f"{what} suspended, for the next process", runs=left)
         await _ended([idle, hurried])
 
     # --- what is done all the time ---
@@ -290,7 +290,7 @@ class Service:
         text = redact_text(str(error))
         self.meters.store_errors += 1
         if not self._store_trouble:
-            self._log.say("store failed", f"the store does not work, and is tried again: {text}", problem=text)
+            self._log.say("store failed", f"the store does not work, retrying: {text}", problem=text)
         self._store_trouble = text
         self._doubted.set()
 

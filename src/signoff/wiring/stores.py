@@ -39,7 +39,7 @@ def chosen_store(option: str | None, settings: Settings) -> ChosenStore:
     if home.moved_from and project:
         _heal(home)
     if home.former is not None and project:
-        told = f"{home.project} carries another id than the project that was here before"
+        told = f"{home.project} has a different ID from the project that was here before"
         told += f": the runs and grants of that, in {home.former}, do not count"
         warnings.warn(told, RuntimeWarning, stacklevel=2)
     return ChosenStore(f"sqlite:{home.store}", directory, "", project, home)
@@ -48,7 +48,7 @@ def chosen_store(option: str | None, settings: Settings) -> ChosenStore:
 def _heal(home: Home) -> None:
     with suppress(StoreError):  # then it is said again next time
         home.settle()
-    told = f"{home.project} was at {home.moved_from} until now; its runs, grants and record were found again"
+    told = f"{home.project} was at {home.moved_from} until now; its runs, grants and audit log were found again"
     warnings.warn(told, RuntimeWarning, stacklevel=3)
 
 

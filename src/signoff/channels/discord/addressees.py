@@ -103,7 +103,7 @@ def _words(reminder: Reminder) -> str:
     request = reminder.request
     tool = short_span(visible(request.tool_name), _LONGEST_TOOL)
     if reminder.occasion is Occasion.UNKNOWN:
-        return f"**Nobody knows whether {tool} ran.** Look for yourself, then say what happened."
+        return f"**It is unknown whether {tool} ran.** Check, then say what happened."
     until = ""
     if request.deadline is not None:
         until = f" Otherwise {without_answer(request, named)} {moment(request.deadline, 'R')}."

@@ -261,7 +261,7 @@ class BotConnection:
         if self._task in done:
             raise self.why()
         if not done:
-            raise ChannelFailed("Discord does not let us connect in time", whole=True)
+            raise ChannelFailed("Discord did not accept the connection in time", whole=True)
 
     async def _check_limit(self) -> None:
         try:
@@ -272,7 +272,7 @@ class BotConnection:
         if limit.remaining <= _RESERVE:
             raise ChannelFailed(
                 f"the bot connected so often that Discord takes {limit.remaining} of {limit.total} more today; "
-                f"this begins anew in {limit.reset_after / 60:.0f} minutes",
+                f"the limit resets in {limit.reset_after / 60:.0f} minutes",
                 whole=True,
                 after=limit.reset_after,
             )
@@ -314,7 +314,7 @@ class BotConnection:
         if isinstance(error, (ChannelFailed, *OUTSIDE)):
             return failed(error, "stay connected")
         if error is not None and self.client.has_identified:
-            return ChannelFailed(f"discord.py could not go on: {place_of(error)}", whole=True)
+            return ChannelFailed(f"discord.py failed: {place_of(error)}", whole=True)
         # Or what discord.py stumbles over when the very first attempt to connect fails.
         return ChannelFailed("Discord cannot be reached", whole=True)
 
@@ -338,7 +338,7 @@ async def check(token: str, *, channel: str, secret: str = "") -> AsyncIterator[
     """
     connection = BotConnection(token, secret)
     try:
-        steps = (("Discord takes the token", connection.log_in), ("the bot can connect", connection.connect))
+        steps = (("Discord accepts the token", connection.log_in), ("the bot can connect", connection.connect))
         for step, act in steps:
             try:
                 await act()
@@ -349,9 +349,9 @@ async def check(token: str, *, channel: str, secret: str = "") -> AsyncIterator[
         try:
             found = await text_channel(connection.client, channel)
         except (WrongUse, *OUTSIDE) as error:
-            yield "the channel is there", str(error if isinstance(error, WrongUse) else failed(error, "look at it"))
+            yield "the channel exists", str(error if isinstance(error, WrongUse) else failed(error, "look at it"))
             return
-        yield f"the channel is there: #{found.name}", ""
+        yield f"the channel exists: #{found.name}", ""
         lacking = set(missing(found))
         for title, why in NEEDED.values():
             yield f"may {title}", f"missing, {why}" if f"{title}, {why}" in lacking else ""

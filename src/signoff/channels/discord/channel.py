@@ -187,7 +187,9 @@ class DiscordChannel:
         self._log_shown(notice, shown, is_new=shown != at)
         waiting.note(shown, notice.subject, waits=_waits(notice))
         if waiting.was_removed(shown) and _waits(notice):
-            raise ChannelFailed("somebody deleted the message as soon as it was there", at=place(read_place(shown)[0]))
+            raise ChannelFailed(
+                "somebody deleted the message right after it was posted", at=place(read_place(shown)[0])
+            )
         return shown
 
     async def remind(self, reminder: Reminder, card: str, at: str = "") -> str:
@@ -197,7 +199,7 @@ class DiscordChannel:
         sheet = await self._notifying.reminder(reminder, threads.link(card), thread)
         putting = threads.put(thread, reminder.subject, sheet, after=message)
         written = await self._within(putting, "remind people", at)
-        told = f"people told again ({reminder.occasion}); thread {thread}, message {written}"
+        told = f"people reminded ({reminder.occasion}); thread {thread}, message {written}"
         _log.info("%s: request %s (%s) %s", self._name, *_named(reminder.request), told)
         self._notifying.sent(reminder, sheet, thread)
         return place(thread, written)
@@ -302,7 +304,7 @@ class DiscordChannel:
             if seen is not None and not holds(seen, sheet):
                 await threads.edit(thread, message, request.id, sheet)
         except (ChannelFailed, *OUTSIDE) as error:
-            _log.warning("a message could not be brought up to date: %s", failed(error, "edit it"))
+            _log.warning("a message could not be updated: %s", failed(error, "edit it"))
 
 
 def _waits(notice: Notice) -> bool:

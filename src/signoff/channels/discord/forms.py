@@ -21,12 +21,12 @@ REASON, ARGS = "reason", "args"
 """Ids of the fields."""
 _LONGEST_REASON = 1_000
 _CURLY = frozenset("“”„‟″")
-_MASKS = "Leave ⟦…⟧ as it is, or replace all of it. You are told what is wrong before anything runs."
+_MASKS = "Leave ⟦…⟧ as it is, or replace all of it. Errors are shown before anything runs."
 
 
 def deny_form(request: ApprovalRequest) -> Form:
     """Asks why not."""
-    reason = Field(id=REASON, label="Why not? The agent is told.", placeholder="not on a Friday", most=_LONGEST_REASON)
+    reason = Field(id=REASON, label="Why not? The agent reads it.", placeholder="not on a Friday", most=_LONGEST_REASON)
     return Form(id=_id(request, Verb.DENY_NOTE), title=_title("Deny", request), fields=(reason,))
 
 
@@ -37,19 +37,19 @@ def edit_form(request: ApprovalRequest, draft: str | None = None) -> Form | str:
     """
     try:
         if Choice.EDIT not in card_for(request).choices:
-            return "This call holds something that cannot be shown, so it cannot be approved with other arguments."
+            return "Part of this call cannot be shown, so it cannot be approved with other arguments."
         text = (
             EditDraft(request.args, start_of(request), request.secrets).text().rstrip("\n") if draft is None else draft
         )
     except CannotCanonicalise as error:
         return f"This call cannot be shown, so it cannot be edited: {visible(str(error))}"
     if any(isinstance(value, Veiled) for value in request.args.values()):
-        return "This call holds a secret that only its agent knows: approve it as it is, or deny it."
+        return "This call contains a secret that only its agent knows: approve it unchanged, or deny it."
     if request.schema is None:
-        return "What this tool takes is not on record, so other arguments could not be checked."
+        return "This tool's parameters are not stored, so other arguments could not be checked."
     if size(text) > INPUT:
         return (
-            f"The arguments are too long for a form of Discord's ({size(text):,} of {INPUT:,} characters). "
+            f"The arguments are too long for a Discord form ({size(text):,} of {INPUT:,} characters). "
             f"Change them with `signoff approve {request.id} --args @FILE`, or deny it with what you want instead."
         )
     arguments = Field(id=ARGS, label="Arguments, as JSON", value=text, placeholder=first(_MASKS, PLACEHOLDER))
@@ -60,12 +60,12 @@ def read_edit(request: ApprovalRequest, fields: Mapping[str, str]) -> Mapping[st
     """The arguments that were written, masks still in them. Raises `EditRefused` where they cannot be read."""
     text = fields.get(ARGS, "")
     if not text.strip():
-        raise EditRefused(("nothing was written; the arguments have to be one object: { … }",))
+        raise EditRefused(("the form was empty; the arguments must be one object: { … }",))
     try:
         return read_args(text)
     except BrokenArgs as error:
-        hint = "; it holds curly quotes, and JSON wants straight ones" if _CURLY & set(text) else ""
-        raise EditRefused((f"this is not JSON that could be used: {visible(str(error))}{hint}",)) from error
+        hint = "; it contains curly quotes, but JSON needs straight ones" if _CURLY & set(text) else ""
+        raise EditRefused((f"this is not valid JSON: {visible(str(error))}{hint}",)) from error
 
 
 def _title(what: str, request: ApprovalRequest) -> str:

@@ -23,7 +23,7 @@ _LINK = re.compile(r"https://[\w.-]{1,100}(?::\d{1,5})?/[\w/.-]{1,120}")
 def pending_sheet(requests: Sequence[ApprovalRequest], links: Mapping[str, str]) -> MessageSheet:
     """What waits for an answer, with the way to each message by its request's id."""
     if not requests:
-        return MessageSheet(content="Nothing waits for an answer.")
+        return MessageSheet(content="No pending requests.")
 
     def line(request: ApprovalRequest) -> str:
         link = links.get(request.id, "")
@@ -40,7 +40,7 @@ def pending_sheet(requests: Sequence[ApprovalRequest], links: Mapping[str, str])
 def history_sheet(requests: Sequence[ApprovalRequest]) -> MessageSheet:
     """What was decided last."""
     if not requests:
-        return MessageSheet(content="Nothing has been decided yet.")
+        return MessageSheet(content="No decisions yet.")
 
     def line(request: ApprovalRequest) -> str:
         decision = request.decision
@@ -57,7 +57,7 @@ def show_sheet(request: ApprovalRequest) -> MessageSheet:
         paper = whole(request) if missing else None
     except WrongUse:
         paper = None
-        text = text.replace("The file has everything.", "It is too large for a file, too.")
+        text = text.replace("The file has everything.", "It is also too large for a file.")
     return MessageSheet(
         title=title_of(request),
         text=text,

@@ -32,7 +32,9 @@ _log = logging.getLogger("signoff.discord")
 _SAID = (discord.MessageType.default, discord.MessageType.reply)
 _UNREADABLE = "\0"
 """In the place of words that mention our role and not ourselves: it has the bot's name, and Discord offers it."""
-_NO_THREAD = f"Nothing was begun: I may not make a thread here. That needs the permission {NEEDED[CREATE_THREADS][0]}."
+_NO_THREAD = (
+    f"Nothing was started: I cannot create a thread here. That needs the permission {NEEDED[CREATE_THREADS][0]}."
+)
 _NAME = 60
 """Characters of what was said that name a new thread."""
 
@@ -66,7 +68,7 @@ class Mentions:
             if await self._is_here(message):
                 await self._see_to(message, text)
         except OUTSIDE as error:
-            _log.warning("somebody who spoke to us could not be answered: %s", failed(error, "reply"))
+            _log.warning("a message could not be answered: %s", failed(error, "reply"))
 
     def _said_to_us(self, message: discord.Message) -> str | None:
         mine = self._client.user
@@ -91,12 +93,12 @@ class Mentions:
     async def _see_to(self, message: discord.Message, text: str) -> None:
         by = self._users.known(message.author)
         if by is None:
-            await self._reply(message, self._users.stranger(message.author, "nothing is begun"))
+            await self._reply(message, self._users.stranger(message.author, "nothing is started"))
         elif text == _UNREADABLE:
-            await self._reply(message, "Discord does not show me what is said to my role: mention me, the bot itself.")
+            await self._reply(message, "Discord does not show me messages to my role: mention the bot itself.")
         elif not text:
             say = "what to do" if len(self._workers) == 1 else f"{spoken_name(self._workers[0])}: what to do"
-            await self._reply(message, f"Say what is to be done: mention me, and then `{say}`.")
+            await self._reply(message, f"Say what to do: mention me, then `{say}`.")
         elif message.channel.id == self._channel.id and isinstance(whom := addressed(text, self._workers), str):
             await self._reply(message, whom)  # no thread for what begins nothing
         else:
@@ -117,10 +119,10 @@ class Mentions:
         try:
             return await self._begin(heard)
         except SignoffError as error:
-            return f"Nothing was begun: {said_as(error)}."
+            return f"Nothing was started: {said_as(error)}."
         except Exception as error:
-            _log.error("nothing could be begun: %s", place_of(error))
-            return "Something is wrong with signoff itself; its log says more. Nothing was begun."
+            _log.error("nothing could be started: %s", place_of(error))
+            return "signoff has an internal error; see its log. Nothing was started."
 
     async def _thread_of(self, message: discord.Message, text: str) -> int:
         """The thread that it was said in, or one that begins with it."""

@@ -155,7 +155,7 @@ def _asked(asked: Asked) -> MessageSheet:
 def _where_whole(request: ApprovalRequest) -> str:
     """How to see all of a call that does not fit."""
     if request.state is State.PENDING:
-        return "Open it with *Show whole* first: whoever has not opened it cannot approve it."
+        return "Open it with *Show whole* first: you cannot approve it before."
     if request.state is State.UNKNOWN:
         return "*Show whole* has everything."
     return f"{short_span(f'/signoff show {visible(request.id)}', _LONGEST_COMMAND)} has everything."
@@ -242,7 +242,7 @@ def _lines(requests: Sequence[ApprovalRequest]) -> Iterator[MessagePart]:
 def _hints(too_many: bool, closed: int) -> Iterator[MessagePart]:
     """Why they cannot all be approved with one press."""
     if too_many:
-        yield MessagePart(label="They are too many to be listed, so they are approved one by one.")
+        yield MessagePart(label="There are too many to list, so approve them one by one.")
     elif closed:
         yield MessagePart(label=f"**{closed:,}** of them have to be opened first, with *Show whole*.")
 

@@ -14,8 +14,8 @@ NEEDED: Mapping[str, tuple[str, str]] = {
     "send_messages": ("Send Messages", "to reply to people who start something in the channel"),
     CREATE_THREADS: ("Create Public Threads", "to give every run a thread"),
     "send_messages_in_threads": ("Send Messages in Threads", "to ask there"),
-    "embed_links": ("Embed Links", "to show what a call would do: Discord drops the frame without it"),
-    "attach_files": ("Attach Files", "to hand out what is too long for a message"),
+    "embed_links": ("Embed Links", "to show what a call would do: without it Discord drops the embed"),
+    "attach_files": ("Attach Files", "to attach what is too long for a message"),
     "read_message_history": ("Read Message History", "to find its own messages again after a restart"),
 }
 """By discord.py's name for it: what Discord calls it, and why."""
@@ -39,7 +39,10 @@ def check_permissions(channel: discord.TextChannel) -> None:
 async def text_channel(client: discord.Client, channel: str) -> discord.TextChannel:
     """The text channel with this id; raises `WrongUse` where the bot sees none."""
     if not channel.isdecimal():
-        raise WrongUse(f"{channel!r} is no id of a Discord channel: it is a number, by right click and Copy Channel ID")
+        raise WrongUse(
+            f"{channel!r} is not the ID of a Discord channel\n"
+            "  It is a number: right-click the channel and choose Copy Channel ID"
+        )
     try:
         found = client.get_channel(int(channel)) or await client.fetch_channel(int(channel))
     except (discord.NotFound, discord.Forbidden, discord.InvalidData):
@@ -47,5 +50,5 @@ async def text_channel(client: discord.Client, channel: str) -> discord.TextChan
             f"the bot does not see a Discord channel {channel}: invite it to the server, and let it view the channel"
         ) from None
     if not isinstance(found, discord.TextChannel) or found.is_news():
-        raise WrongUse(f"the Discord channel {channel} is no text channel that threads can be made in")
+        raise WrongUse(f"the Discord channel {channel} is not a text channel that allows threads")
     return found

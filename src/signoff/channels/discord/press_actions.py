@@ -33,7 +33,7 @@ _MOST_LINES = 20
 _NAME = 60
 _LONGEST = 1900
 """Characters of what is wrong with an edit."""
-_NOT_OFFERED = "This is not offered any longer, and nothing was decided."
+_NOT_OFFERED = "This is no longer offered. Nothing was decided."
 
 
 class PressActions:
@@ -93,10 +93,10 @@ class PressActions:
         paper = await self._drawing.whole(request)
         if len(paper.text.encode()) > reply.interaction.filesize_limit:
             await reply.tell(
-                "This is too long for Discord, so it cannot be approved here. `signoff inbox` shows it whole."
+                "This is too long for Discord, so it cannot be approved here. `signoff show` prints it in full."
             )
             return
-        text = "All that would run. What was too long for the message is in the file: read it before you approve."
+        text = "The complete call. What was too long for the message is in the file: read it before you approve."
         rows = (_buttons(request),) if request.state is State.PENDING else ()
         async with self._hand(request, pressed.by):
             if await reply.tell(MessageSheet(content=text, rows=rows, paper=paper)):
@@ -137,7 +137,7 @@ class PressActions:
         except EditRefused as refused:
             self._keep(pressed, pressed.data.fields.get(ARGS, ""))
             row = (_button(pressed.request, Verb.EDIT, "Edit again", "primary", AGAIN),)
-            text = f"Nothing was decided, because this does not fit: {shown(refused)}"
+            text = f"Nothing was decided, because the arguments are not valid: {shown(refused)}"
             await pressed.reply.tell(MessageSheet(content=f"{text[:_LONGEST]}.", rows=(row,)))
 
     def _keep(self, pressed: Pressed, draft: str) -> None:

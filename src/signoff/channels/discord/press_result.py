@@ -42,7 +42,7 @@ def what_happened(request: ApprovalRequest) -> str:
     """Who settled it, when and how, as it may be shown here."""
     text = settled_text(request)
     if request.state is State.UNKNOWN:
-        text += ", its call was started, and nobody knows whether it happened"
+        text += ", its call was started, and its outcome is unknown"
     return plain(safe_text(text, secrets=request.secrets))
 
 
@@ -56,9 +56,9 @@ def in_words(error: SignoffError) -> str:
 def shown(error: SignoffError) -> str:
     """What is wrong, as it may be shown here. What is wrong with the project itself is for the log: it names files."""
     if isinstance(error, (StoreError, WrongFile)):
-        _log.warning("somebody could not be served: %s", redact_text(str(error)))
+        _log.warning("a press could not be processed: %s", redact_text(str(error)))
         return (
-            "signoff's store does not answer now" if isinstance(error, StoreError) else "the project's files are wrong"
+            "signoff's store is not responding" if isinstance(error, StoreError) else "the project's files have errors"
         )
     text = redact_text(str(error))
     return plain(text if text.isprintable() else redacted_text(text))

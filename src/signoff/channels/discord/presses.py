@@ -104,7 +104,7 @@ class Presses:
         except Exception as error:
             _log_press(interaction, press, "not taken: an error")
             _log.error("a press could not be handled: %s", place_of(error))
-            await reply.tell("Something is wrong with signoff itself; its log says more. The message shows what holds.")
+            await reply.tell("signoff has an internal error; see its log. The message shows the current state.")
         finally:
             await reply.done()
 
@@ -174,17 +174,17 @@ class Presses:
     async def _asked_here(self, interaction: discord.Interaction, press: Press | None) -> ApprovalRequest:
         """The request that a press claims to be about; raises `_NotOurs` unless we asked about it in this thread."""
         if press is None:
-            raise _NotOurs("This signoff did not make this button, or made it in another version: it does nothing.")
+            raise _NotOurs("This button is not from this signoff, or from another version: it does nothing.")
         try:
             request = await self._inbox.request(press.request)
         except UnknownRequest:
             request = None
         if request is None or request.id != press.request:
-            raise _NotOurs(f"This signoff knows of no request {span(press.request)}: it does nothing.")
+            raise _NotOurs(f"This signoff has no request {span(press.request)}: it does nothing.")
         at = await self._inbox.where(request.id, planned=True) or self._places.get(request.id, "")
         thread, _ = read_place(at)
         if not thread:
-            raise _NotOurs("This can be answered only where it was asked, and this signoff did not ask it here.")
+            raise _NotOurs("This can be answered only where it was asked, which is not here.")
         if thread != interaction.channel_id:
             link = link_to(self._channel.guild.id, at)
             raise _NotOurs(f"This can be answered only where it was asked: {link}")
@@ -201,7 +201,7 @@ class Presses:
             same = digest_of(request).startswith(press.digest)
         if not same:
             await self._inbox.gone(_subject(press))
-            raise _Refusal("This has changed since the message was written. Look at it again, please.")
+            raise _Refusal("This has changed since the message was written. Please review it again.")
         await self._check_shown(reply, press)
         return Pressed(reply=reply, press=press, by=by, requests=requests)
 
@@ -219,7 +219,9 @@ class Presses:
             return
         if message.flags.suppress_embeds or not message.embeds:
             await self._inbox.gone(_subject(press))
-            raise _Refusal("Somebody has hidden what this message says. It comes back in a moment: read it first.")
+            raise _Refusal(
+                "Somebody has hidden the content of this message. It will come back in a moment: read it first."
+            )
 
     async def _open_beside(self, first: ApprovalRequest) -> tuple[ApprovalRequest, ...]:
         """Those that were asked together with this one and still wait."""

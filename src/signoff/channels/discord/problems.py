@@ -52,7 +52,7 @@ def failed(error: BaseException, doing: str, *, at: str = "") -> ChannelFailed:
             error.at = error.at or at
             return error
         case discord.RateLimited():
-            return ChannelFailed(f"Discord wants us to slow down; cannot {doing}", after=error.retry_after, at=at)
+            return ChannelFailed(f"Discord is rate-limiting the bot; cannot {doing}", after=error.retry_after, at=at)
         case discord.HTTPException():
             return _refused(error, doing, at)
         case asyncio.TimeoutError():
@@ -66,14 +66,14 @@ def failed(error: BaseException, doing: str, *, at: str = "") -> ChannelFailed:
 def _refused(error: discord.HTTPException, doing: str, at: str) -> ChannelFailed:
     said = f": {_short(error.text)}" if error.text else ""
     if error.status == 429:
-        return ChannelFailed(f"Discord wants us to slow down; cannot {doing}", whole=True, after=_wait(error), at=at)
+        return ChannelFailed(f"Discord is rate-limiting the bot; cannot {doing}", whole=True, after=_wait(error), at=at)
     if error.status >= 500:
-        text = f"Discord has trouble of its own (HTTP {error.status}); cannot {doing}"
+        text = f"Discord has a server error (HTTP {error.status}); cannot {doing}"
         return ChannelFailed(text, whole=True, at=at)
     if code_of(error) == TOKEN_EXPIRED:
         return ChannelFailed(f"it was too long ago; cannot {doing}", again=False, at=at)
     if error.status == 401:
-        return ChannelFailed(f"Discord no longer takes the token; cannot {doing}", again=False, whole=True, at=at)
+        return ChannelFailed(f"Discord no longer accepts the token; cannot {doing}", again=False, whole=True, at=at)
     if error.status == 403:
         return ChannelFailed(f"Discord does not let the bot {doing}{said}", again=False, at=at)
     return ChannelFailed(f"cannot {doing}{said or f' (HTTP {error.status})'}", again=False, at=at)

@@ -82,7 +82,7 @@ def confirm_sheet(request: ApprovalRequest, value: str, text: str) -> MessageShe
     """Private: exactly what would be remembered, and the button that approves and remembers it."""
     tool = short_span(visible(request.tool_name), OPTION)
     whole = MessagePart(label=f"Approve {tool}, and from then on:", text=text).whole
-    after = "A rule that denies still denies. `signoff grants` lists it, `signoff grants revoke` takes it back."
+    after = "A rule that denies still denies. `signoff grants` lists it, `signoff grants revoke` revokes it."
     if len(whole) + len(after) + 1 > DESCRIPTION // 2:  # counted twice at worst
         return MessageSheet(
             title="This cannot be remembered here",
@@ -92,7 +92,7 @@ def confirm_sheet(request: ApprovalRequest, value: str, text: str) -> MessageShe
         )
     yes = Button(label="Approve and remember", style="success", id=_press(request, Verb.REMEMBER_YES, value))
     return MessageSheet(
-        title="Is that meant?", text=f"{whole}\n{after}", footer=footer_of(request), colour=AMBER, rows=((yes,),)
+        title="Confirm?", text=f"{whole}\n{after}", footer=footer_of(request), colour=AMBER, rows=((yes,),)
     )
 
 

@@ -110,7 +110,7 @@ class Reply:
             self._lost = code in (UNKNOWN_INTERACTION, TOKEN_EXPIRED)
             self.is_taken = self.is_taken or code == ALREADY_ACKNOWLEDGED
             if code not in (UNKNOWN_INTERACTION, ALREADY_ACKNOWLEDGED):
-                _log.warning("somebody could not be told: %s", failed(error, "reply"))
+                _log.warning("a reply could not be sent: %s", failed(error, "reply"))
             return False
         return True
 

@@ -75,7 +75,7 @@ def _lines(card: Card) -> Iterator[str]:
 def _votes(request: ApprovalRequest) -> Iterator[str]:
     for digest, changes in other_args(request) if request.state is State.PENDING else ():
         what = changes.text or "only what is masked differs"
-        yield from _named(f"other arguments that somebody voted for (sha256 {digest}), what they change", what)
+        yield from _named(f"edited arguments that somebody approved (sha256 {digest}), and what they change", what)
 
 
 def _named(name: str, text: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from signoff.core.visible import visible
 
 FILE = "answer.md"
 _HEADS = {
-    RunState.DONE: ("answered:", "is done, and has nothing to say."),
+    RunState.DONE: ("answered:", "is done, without output."),
     RunState.FAILED: ("failed:", "failed."),
     RunState.CANCELLED: ("was stopped:", "was stopped."),
     RunState.GOING: ("has not finished:", "has not finished."),

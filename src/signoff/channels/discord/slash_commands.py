@@ -87,8 +87,8 @@ class SlashCommand(app_commands.Group):
     async def pending(self, interaction: discord.Interaction) -> None:
         self._see_to(interaction, lambda one, _: one.pending())
 
-    @app_commands.command(name="show", description="One request, as it stands")
-    @app_commands.describe(id="The id, or how it begins")
+    @app_commands.command(name="show", description="One request in its current state")
+    @app_commands.describe(id="The ID, or a prefix of it")
     async def show(self, interaction: discord.Interaction, id: str) -> None:
         self._see_to(interaction, lambda one, _: one.show(id))
 
@@ -97,7 +97,7 @@ class SlashCommand(app_commands.Group):
     async def history(self, interaction: discord.Interaction, n: app_commands.Range[int, 1, MOST] = HISTORY) -> None:
         self._see_to(interaction, lambda one, _: one.history(n))
 
-    @app_commands.command(name="test", description="Ask a question about nothing, to see that it works")
+    @app_commands.command(name="test", description="Ask a harmless test question")
     async def test(self, interaction: discord.Interaction) -> None:
         self._see_to(interaction, lambda one, by: one.test(interaction, by))
 
@@ -109,7 +109,7 @@ async def add_command(client: discord.Client, guild_id: int) -> bool:
     """
     tree = attached_tree(client)
     if tree is None or client.application_id is None:
-        raise ChannelFailed("the bot does not know which application it belongs to", again=False)
+        raise ChannelFailed("the bot does not know its application", again=False)
     wanted = payload_of(SlashCommand(), tree)
     try:
         there = [one for one in await tree.fetch_commands(guild=discord.Object(guild_id)) if one.name == NAME]
@@ -187,7 +187,7 @@ class Commands:
             pause = min(_LONGEST_PAUSE, pause * 2)
 
     def _leave_alone(self) -> None:
-        _log.warning("there is no /%s of ours: %s", NAME, FOREIGN)
+        _log.warning("the command /%s is not ours: %s", NAME, FOREIGN)
         self.leave_tree()
 
     # --- what it is answered with ---
@@ -217,7 +217,7 @@ class Commands:
             await reply.tell(f"{shown(error)}.")
         except Exception as error:
             _log.error("a command could not be handled: %s", place_of(error))
-            await reply.tell("Something is wrong with signoff itself; its log says more.")
+            await reply.tell("signoff has an internal error; see its log.")
 
     async def pending(self) -> MessageSheet:
         requests = await self._inbox.pending()
@@ -239,7 +239,7 @@ class Commands:
         request = await self._inbox.try_out(by, at)
         _log.info("request %s is a test, asked for by %s in %s", request.id, visible(by.name), at or "a new thread")
         there = "here" if at else "in a thread of its own"
-        return f"A harmless question comes {there}: approve or deny it. Nothing runs, whatever is answered."
+        return f"A harmless question comes {there}: approve or deny it. Nothing runs, whatever you answer."
 
     async def _link(self, request_id: str) -> str:
         at = await self._inbox.where(request_id)

@@ -44,7 +44,7 @@ FACES: Mapping[State, Face] = {
     State.DENIED: Face(RED, "", " was denied", "denied"),
     State.EXPIRED: Face(GREY, "", ": nobody answered", "timed out"),
     State.CANCELLED: Face(GREY, "", " was withdrawn", "withdrawn"),
-    State.UNKNOWN: Face(AMBER, "Did ", " happen?", "nobody knows whether it ran"),
+    State.UNKNOWN: Face(AMBER, "Did ", " happen?", "it is unknown whether it ran"),
 }
 
 
@@ -108,10 +108,12 @@ def settled(request: ApprovalRequest) -> Iterator[MessagePart]:
     status, decision = status_of(request), request.decision
     if status.state is State.UNKNOWN:
         started = f" It was started at {moment(status.started_at)}" if status.started_at else " It was started"
-        yield MessagePart(label=f"**Nobody knows whether it ran.**{started}, and its process is silent.")
         yield MessagePart(
-            label="Look for yourself, then say what happened: it is not run again by itself. "
-            "If the process is only stopped, inside the tool, it may still happen."
+            label=f"**It is unknown whether it ran.**{started}, and its process died or stopped responding."
+        )
+        yield MessagePart(
+            label="Check, then say what happened: it is not run again automatically. "
+            "If the process is only paused inside the tool, it may still happen."
         )
     if decision is None:
         return
@@ -124,7 +126,7 @@ def settled(request: ApprovalRequest) -> Iterator[MessagePart]:
         changes = changed_args(request, decision.edited_args)
         yield MessagePart(label=f"**Edited:** +{changes.added} -{changes.removed}", text=changes.text, language="diff")
     if status.remembered:
-        yield MessagePart(label="**Remembered** for later calls too.")
+        yield MessagePart(label="**Remembered** for later calls, too.")
     yield from _outcome(request, status)
 
 

@@ -137,7 +137,7 @@ class Threads:
                 if code_of(error) != UNKNOWN_MESSAGE:
                     raise
                 self._deleted[subject] = nonce
-        raise ChannelFailed("somebody deletes the message whenever it is there", at=place(thread))
+        raise ChannelFailed("somebody deletes the message every time it is posted", at=place(thread))
 
     async def edit(self, thread: int, message: int, subject: str, sheet: MessageSheet) -> bool:
         """Make a message hold exactly this. False where it is there no longer."""
@@ -185,11 +185,11 @@ class Threads:
 
     async def leave(self, thread: int, message: int, *, to: str) -> None:
         """Say in the place of a message that what it was about is asked elsewhere, if that can be said there."""
-        moved = MessageSheet(content=f"This thread is locked, so it is asked elsewhere now: {self.link(to)}")
+        moved = MessageSheet(content=f"This thread is locked, so the question has moved: {self.link(to)}")
         try:
             await self._in(thread).get_partial_message(message).edit(**to_edit(moved))
         except OUTSIDE as error:
-            _log.warning("the message that was left stays as it is: %s", failed(error, "edit it"))
+            _log.warning("the old message could not be updated: %s", failed(error, "edit it"))
 
     def link(self, at: str) -> str:
         """The address of a message, or of a thread, for people."""
@@ -244,7 +244,7 @@ def _check_framed(thread: int, message: discord.Message, sheet: MessageSheet) ->
     """Raise where Discord dropped what a message is about: it says nothing of it, and leaves the buttons."""
     if is_framed(sheet) and not message.embeds and not message.flags.suppress_embeds:
         raise ChannelFailed(
-            "what a call would do is not shown: that needs the permission Embed Links",
+            "the preview of a call is not shown: that needs the permission Embed Links",
             again=False,
             at=place(thread, message.id),
         )

@@ -30,6 +30,6 @@ class Users:
     def stranger(self, user: discord.abc.User, so: str) -> str:
         """What somebody is told who is not on file. `so`: what comes of it."""
         return (
-            f"You are not on file here, so {so}. Whoever looks after signoff.yaml can add you under `people`, "
-            f'with your Discord id: `discord: "{user.id}"`'
+            f"You are not listed here, so {so}. A maintainer of signoff.yaml can add you under `people`, "
+            f'with your Discord ID: `discord: "{user.id}"`'
         )

@@ -99,7 +99,7 @@ class WaitingCards:
             is_archived, is_locked = await self._threads.shut(thread)
         except OUTSIDE as error:
             if not is_closed_thread(error):
-                _log.warning("nobody knows whether what waits is still shown: %s", failed(error, "look at it"))
+                _log.warning("it is unknown whether pending requests are still shown: %s", failed(error, "look at it"))
                 return False
             await self._gone(thread, None)
             return True
@@ -135,14 +135,14 @@ class WaitingCards:
             return
         if not is_locked:
             if self._is_opened_too_often(thread):
-                _log.warning("the thread %s is archived again and again, and is left so", thread)
+                _log.warning("the thread %s is archived again and again; giving up", thread)
                 return
             try:
                 await self._threads.open_again(thread)
                 return
             except OUTSIDE as error:
                 if not is_closed_thread(error):
-                    _log.warning("an archived thread stays so: %s", failed(error, "open it again"))
+                    _log.warning("an archived thread could not be reopened: %s", failed(error, "open it again"))
                     return
         await self._gone(thread, None)
 
@@ -217,6 +217,4 @@ class WaitingCards:
         if times <= _MOST_DELETED:
             await self._inbox.gone(subject)
         else:
-            _log.warning(
-                "the message about %s was deleted, or its thread closed, %d times, and is left alone", subject, times
-            )
+            _log.warning("the message about %s was deleted, or its thread closed, %d times; giving up", subject, times)

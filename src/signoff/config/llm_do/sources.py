@@ -162,7 +162,7 @@ def _read_json(file: str, found: Sources) -> ConfigValue:
         place = Place(file, error.lineno, error.colno)
         raise WrongFile(f"this is not JSON: {error.msg}", place=place, fix="mend the file first") from error
     except RecursionError as error:
-        raise WrongFile("this is nested too deep", place=Place(file)) from error
+        raise WrongFile("this is nested too deeply", place=Place(file)) from error
     try:
         document = read_document(text, file=file)  # JSON is YAML, and this keeps the lines
     except PolicyError:

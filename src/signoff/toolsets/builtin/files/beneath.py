@@ -29,7 +29,7 @@ class Outside(PermissionError):
     """The path leads out of the root."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(errno.EXDEV, "leads outside of the root directory", path)
+        super().__init__(errno.EXDEV, "leads outside the root directory", path)
 
 
 class Root:

@@ -47,7 +47,7 @@ def encoded(text: str) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        raise EditTrouble("the text holds half characters that no file can hold") from None
+        raise EditTrouble("the text contains unpaired surrogates, which cannot be written to a file") from None
 
 
 def change(before: bytes | None, after: bytes | None, path: str) -> Mapping[str, str]:

@@ -19,14 +19,14 @@ from signoff.toolsets.builtin.files.spot import NotPlain
 LONGEST_PATTERN = 500
 _WORDS = {
     errno.ENOENT: "does not exist",
-    errno.EEXIST: "exists already; use another name, or overwrite",
+    errno.EEXIST: "already exists; use another name, or overwrite",
     errno.EISDIR: "is a directory",
     errno.ENOTDIR: "goes through something that is not a directory",
     errno.ENOTEMPTY: "is a directory that is not empty",
     errno.EACCES: "may not be used: permission denied",
     errno.EPERM: "may not be used: permission denied",
     errno.EROFS: "is on a disk that cannot be written",
-    errno.ELOOP: "goes through links that lead in circles, or to what the kernel keeps",
+    errno.ELOOP: "goes through symbolic links that form a loop or lead into /proc",
     errno.ENAMETOOLONG: "is too long",
     errno.ENOSPC: "cannot be written: the disk is full",
     errno.EXDEV: "is on another disk",

@@ -11,7 +11,7 @@ from signoff.policy.secret import secret_place
 from signoff.toolsets.builtin.files.beneath import Outside, Root
 from signoff.toolsets.builtin.named_programs import changed_by
 
-OUTSIDE = "it leads outside of the root directory"
+OUTSIDE = "it leads outside the root directory"
 RUN_BY_NAME = "a shell of this project runs programs from there by name"
 
 
