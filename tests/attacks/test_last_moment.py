@@ -37,7 +37,7 @@ async def test_an_approval_that_another_process_spends_meanwhile_runs_nothing(pl
     result = await resume(gated(place.gate(ASK, judge=judge), PAY, till.pay), run)
     assert till.paid == []
     [(outcome, told)] = returns(result.all_messages())
-    assert outcome == "denied" and "has been started already" in told
+    assert outcome == "denied" and "has already started" in told
 
 
 async def test_a_run_that_another_process_takes_up_meanwhile_spends_nothing(place: Place) -> None:

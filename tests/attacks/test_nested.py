@@ -276,7 +276,7 @@ async def test_two_agents_of_one_name_are_not_taken_for_each_other(world: World)
     async def body(ctx: RunContext[Any], question: str) -> str:
         return str([await call_agent(ctx, one, question) for one in (lax, strict)])
 
-    with pytest.raises(WrongUse, match="two agents of one name"):
+    with pytest.raises(WrongUse, match="two agents of the same name"):
         await caller(world, body).run("go")
 
 
@@ -412,7 +412,7 @@ async def test_a_question_is_not_lost_as_the_text_of_a_result(world: World) -> N
 async def test_a_question_for_a_store_is_not_put_to_memory(world: World) -> None:
     gate = Signoff([{"allow": "ask_b"}], wait="suspend")
     body = asks(world, world.payer("b", 1), unchanged=True)
-    with pytest.raises(WrongUse, match="b keeps its questions in a store, and a, which runs it, keeps nothing"):
+    with pytest.raises(WrongUse, match="b keeps its requests in a store, but a, which runs it, has no store"):
         await world.agent("a", calls(("ask_b", {"question": "?"}, "a-1")), body, gate=gate).run("go")
     assert not await gate.pending() and not await world.pending()
     assert world.turns_of("b") == []

@@ -63,7 +63,7 @@ async def test_what_was_given_up_and_done_elsewhere_does_not_run_again(
     run = await paused(signoff, first)
     [request] = await place.answer(YES)
     asked = request.id
-    with pytest.raises(RunTaken, match="given up for lost"):
+    with pytest.raises(RunTaken, match="marked as unknown"):
         await resume(first, run)
 
     assert paid == ["second"]

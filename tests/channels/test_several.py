@@ -51,7 +51,7 @@ def test_one_by_one_in_any_order(tmp_path: Path) -> None:
         ana.answers("d")
         ana.answers("1")
         ana.answers("r")
-        ana.answers("not now", prompt="record > ")
+        ana.answers("not now", prompt="audit log > ")
         decisions = ana.decides()
     assert [decision.approved for decision in decisions] == [False, True, False]
     assert decisions[0].note == "not now"

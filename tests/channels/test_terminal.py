@@ -118,7 +118,7 @@ def test_the_end_of_input_denies(tmp_path: Path) -> None:
 
 
 ENDS = {"Ctrl-C": "\x03", "end of input": "\x04"}
-PLACES = {"": "", "r": "the record > ", "s": "Enter no > ", "?": PROMPT}
+PLACES = {"": "", "r": "the audit log > ", "s": "Enter no > ", "?": PROMPT}
 """What is typed, and what is asked then."""
 BY_DAY = {("Ctrl-C", ""), ("end of input", "r"), ("Ctrl-C", "s"), ("end of input", "?")}
 """Each end and each place once: what a key does is the same wherever a line is read."""

@@ -26,7 +26,7 @@ from signoff.errors import WrongUse
 
 APPROVED = ApprovalDecision(approved=True, by=ANA)
 LONG = "".join(f"line {number}\n" for number in range(60)) + "rm -rf everything"
-NOT_YET = "Not all of it was on the screen yet"
+NOT_YET = "Not everything has been on the screen yet"
 
 
 def denied(note: str = "") -> ApprovalDecision:

@@ -97,7 +97,7 @@ async def test_changes_longer_than_the_screen_must_be_seen() -> None:
         await ana.presses("e")
         write(ana, '"line ', '"row ')
         await ana.presses("ctrl+s", "y")
-        await ana.sees("Not all of it was on the screen yet")
+        await ana.sees("Not everything has been on the screen yet")
         assert entry.is_open
         await ana.presses(*["space"] * 12, "y")
         assert edited(entry) == {"path": "notes.txt", "lines": [f"row {number}" for number in range(60)]}

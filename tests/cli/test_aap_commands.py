@@ -57,7 +57,7 @@ def test_what_cannot_be_made_or_revoked_is_said(team: Desk) -> None:
     assert (said.code, said.out) == (2, "")
     assert "an instance needs a name without" in said.err
     said = team.run("aap", "instance", "create", "bot", "--as", "ben")
-    assert said.code == 2 and "ben is no admin" in said.err
+    assert said.code == 2 and "ben is not an admin" in said.err
     said = team.run("aap", "instance", "revoke", "nothing")
     assert said.code == 1 and "there is no instance nothing" in said.err
     said = team.run("aap", "instance", "create", "bot", "--json")

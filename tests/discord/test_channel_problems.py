@@ -31,7 +31,7 @@ SECRET = "sk-live-1234567890abcdef"
         (aiohttp.ServerDisconnectedError(), True, True, None, "cannot be reached;"),
         (TimeoutError(), True, True, None, "does not answer in time"),
         (discord.GatewayNotFound(), True, True, None, "cannot be reached"),
-        (discord.RateLimited(77.5), True, False, 77.5, "slow down"),
+        (discord.RateLimited(77.5), True, False, 77.5, "rate-limiting"),
         (discord.ClientException("not like this"), False, False, None, "not like this"),
     ],
 )

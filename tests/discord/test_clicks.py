@@ -110,7 +110,7 @@ async def test_h7_whoever_is_not_on_file_is_told_how_to_get_there(house: House, 
         request, message = await house.shown()
         eve = service.person("eve")
         text = await told(await eve.press(message, "Approve"))
-        assert "not on file" in text and f'discord: "{eve.id}"' in text
+        assert "not listed" in text and f'discord: "{eve.id}"' in text
         assert await house.state(request) is State.PENDING
 
 

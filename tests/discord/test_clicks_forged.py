@@ -121,7 +121,7 @@ def test_other_arguments_than_those_shown_are_never_approved(town: Town, verb: V
 @pytest.mark.parametrize("rest", ["", "9-run", "0-nowhere", "0-project-1", "0-run-99999999999"])
 def test_nothing_is_remembered_that_was_not_offered(town: Town, rest: str) -> None:
     made = Press(verb=Verb.REMEMBER_YES, request=town.request.id, digest=town.request.args_digest, rest=rest)
-    assert "not offered" in town.do(town.forged(made.id))
+    assert "no longer offered" in town.do(town.forged(made.id))
     assert town.do(town.house.state(town.request)) is State.PENDING
 
 

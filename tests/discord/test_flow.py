@@ -71,7 +71,7 @@ async def test_h1_an_edit_is_refused_privately_until_it_is_right_and_exactly_tha
     modal = await (await flow.ana.press(question, "Edit…")).modal()
     assert modal.title == "Edit write_file" and '"content": "eggs"' in modal.field("args")["value"]
     for wrong, why in [
-        ("{", "not JSON"),
+        ("{", "not valid JSON"),
         ('{"path": "edited.txt"}', "content"),
         ('{"path": "edited.txt", "content": 3}', "content"),
         ('{"path": ".env", "content": "x"}', "secrets stay where they are"),

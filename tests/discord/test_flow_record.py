@@ -114,7 +114,7 @@ async def test_h9_what_waits_and_what_was_decided_is_listed_and_on_the_record(fl
     shown = await (await flow.dan.command("signoff show", flow.service.channel, id=asked[:6])).reply()
     assert shown.is_private and "May `ring` run?" in shown.text and not (shown.message and shown.message.buttons)
     stranger = await told(await flow.eve.command("signoff pending", flow.service.channel))
-    assert "not on file" in stranger and asked not in stranger
+    assert "not listed" in stranger and asked not in stranger
     await flow.ben.press(question, "Approve")
     await flow.sees(question.place, "listed: listed was rung")
     await flow.until(question, "`ring` ran")

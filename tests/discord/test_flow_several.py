@@ -113,7 +113,7 @@ async def test_h6_a_forged_press_does_nothing(flow: Flow) -> None:
         f"signoff:1:settle:{id_of(question)}:{digest}": "is not from this signoff",
         f"signoff:2:approve:{id_of(question)}:{digest}": "is not from this signoff",
         f"signoff:1:happened:{id_of(question)}:{digest}": "has not been answered yet",
-        f"signoff:1:remember_yes:{id_of(question)}:{digest}:99-project": "not offered",
+        f"signoff:1:remember_yes:{id_of(question)}:{digest}:99-project": "no longer offered",
     }
     presses = [await flow.ana.forge(question.place, custom_id, question) for custom_id in forged]
     # Together: some are told only once it is sure that no other program made them.
@@ -171,7 +171,7 @@ async def test_h7_who_lacks_the_role_or_is_not_on_file_is_told_why_not(flow: Flo
     for button in ("Approve", "Deny"):
         assert "ops" in await told(await flow.dan.press(question, button))
         stranger = await told(await flow.eve.press(question, button))
-        assert "not on file" in stranger and f'discord: "{flow.eve.id}"' in stranger
+        assert "not listed" in stranger and f'discord: "{flow.eve.id}"' in stranger
     assert "**Needs**" in question.text and "Approve" in question.buttons and flow.rung("ops") == 0
     await flow.ben.press(question, "Approve")
     await flow.sees(question.place, "ops: ops was rung")
@@ -181,7 +181,7 @@ async def test_h7_who_lacks_the_role_or_is_not_on_file_is_told_why_not(flow: Flo
 @pytest.mark.mission("H7")
 async def test_h7_somebody_who_is_not_on_file_cannot_begin_anything(flow: Flow) -> None:
     said = await flow.eve.say(flow.service.channel, f"{flow.service.bot.mention} ops: go on")
-    reply = await flow.sees(flow.service.channel, "not on file", str(flow.eve.id))
+    reply = await flow.sees(flow.service.channel, "not listed", str(flow.eve.id))
     assert reply.reference is not None and int(reply.reference["message_id"]) == said.id and said.thread is None
 
 

@@ -73,9 +73,7 @@ async def test_what_is_refused_for_a_day_is_given_up_and_that_is_said(house: Tim
         await post.say("talk", "triage", RunState.DONE, "42")
         await post.round()
         house.clock.advance(timedelta(days=1))
-        with pytest.warns(
-            RuntimeWarning, match="discord.* run talk came to.* given up after a day.*does not let the bot"
-        ):
+        with pytest.warns(RuntimeWarning, match="discord.* run talk; giving up after a day.*does not let the bot"):
             await post.round()
         await service.allow(service.channel, "send_messages_in_threads")
         house.clock.advance(timedelta(hours=1))

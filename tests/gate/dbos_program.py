@@ -17,6 +17,7 @@ from pydantic_ai.durable_exec.dbos import DBOSDurability
 
 from signoff import Actor, ApprovalDecision, Signoff
 from signoff.testing import ScriptedModel
+from signoff.testing.office import soon
 
 place, act = Path(sys.argv[1]), sys.argv[2]
 DBOS(config={"name": "trial", "system_database_url": f"sqlite:///{place}/dbos.sqlite", "log_level": "ERROR"})
@@ -42,6 +43,10 @@ async def work(prompt: str) -> str:
     return (await agent.run(prompt)).output
 
 
+async def is_asked() -> bool:
+    return bool(await signoff.pending())
+
+
 async def main() -> None:
     DBOS.launch()
     if act in ("begin", "die"):
@@ -50,9 +55,8 @@ async def main() -> None:
     else:
         handle = await DBOS.retrieve_workflow_async("w1")
     if act != "wait":
-        async with asyncio.timeout(110):
-            while not (waiting := await signoff.pending()):
-                await asyncio.sleep(0.02)
+        await soon(is_asked, "nothing was asked about", patience=110)
+        waiting = await signoff.pending()
         print(*(one.id for one in waiting), flush=True)
         if act == "begin":
             os._exit(9)

@@ -467,5 +467,5 @@ async def test_an_answer_by_the_broker_is_still_checked_by_the_file(doors: Doors
     doors.take_off("ben")
     from signoff.errors import NotEntitled
 
-    with pytest.raises(NotEntitled, match="not on file"):
+    with pytest.raises(NotEntitled, match="only listed people may answer"):
         await doors.broker.answer(request.id, ApprovalDecision(approved=True), by=Actor(name="ben"))

@@ -182,7 +182,7 @@ def test_whoever_follows_the_record_goes_on_when_the_store_is_back(shop: Shop) -
         try:
             printed.until('"kind":"asked"')
             with moved_away(shop):
-                printed.until("it is tried again")
+                printed.until("; retrying")
             _, request = shop.asks()
             printed.until(request)
         finally:

@@ -324,7 +324,7 @@ def test_whoever_has_the_port_says_nothing_that_steers_the_terminal(answer: byte
     with HTTPServer(("127.0.0.1", 0), Answers) as other:
         thread = Thread(target=other.handle_request)
         thread.start()
-        with pytest.raises(WrongUse, match="is taken") as told:
+        with pytest.raises(WrongUse, match="is in use") as told:
             bound("127.0.0.1", other.server_port)
         thread.join(30)
     assert who in str(told.value)

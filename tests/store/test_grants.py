@@ -132,12 +132,12 @@ def test_what_has_no_canonical_form_is_never_remembered(file: Path) -> None:
 def test_a_file_somebody_else_could_have_written_is_not_believed(file: Path, tmp_path: Path) -> None:
     ApprovalMemory(file).remember(grant())
     file.chmod(0o666)
-    with pytest.raises(GrantsError, match="somebody else"):
+    with pytest.raises(GrantsError, match="another user"):
         ApprovalMemory(file).lookup(call())
     file.chmod(0o600)
     file.rename(tmp_path / "elsewhere.json")
     file.symlink_to(tmp_path / "elsewhere.json")
-    with pytest.raises(GrantsError, match="somebody else"):
+    with pytest.raises(GrantsError, match="another user"):
         ApprovalMemory(file).lookup(call())
 
 

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +25,7 @@ from tests.store.children import ended, forked, started
 
 from signoff.errors import StoreError, WrongUse
 from signoff.ports import Transaction
-from signoff.store import sqlite_file
+from signoff.store import schema, sqlite_file
 from signoff.store.queries import Queries
 from signoff.store.sqlite import SqliteStore
 from signoff.store.sqlite_file import APPLICATION, connect
@@ -320,7 +321,7 @@ async def test_a_full_disk_leaves_nothing_half_written(full: Path, tmp_path: Pat
             tx.record.append([draft(number, body={"text": "x" * 30_000})])
         tx.settings.put("big", "yes")
 
-    with pytest.raises(StoreError, match=rf"{full}/signoff.db.*nothing was half-written"):
+    with pytest.raises(StoreError, match=rf"{full}/signoff.db.*nothing was partially written"):
         await store.write("big", big)
     assert len(await entries(store)) == 1
     assert await store.read(lambda tx: tx.settings.get("big")) is None
@@ -575,3 +576,21 @@ def test_what_was_asked_last_needs_no_sorting(store: SqliteStore) -> None:
 @pytest.mark.parametrize("query", ["live_deliveries", "deliveries_of_trail", "deliveries_of_request"])
 def test_deliveries_need_no_sorting(store: SqliteStore, query: str) -> None:
     assert "B-TREE" not in plan(store, query)
+
+
+def test_a_store_that_somebody_else_makes_meanwhile_is_ours(tmp_path: Path) -> None:
+    """Between two looks at a file that was empty, another process makes the store in it."""
+    path = tmp_path / "signoff.db"
+
+    class Meanwhile(sqlite3.Connection):
+        def execute(self, *arguments: Any) -> sqlite3.Cursor:
+            found = super().execute(*arguments)
+            if path.stat().st_size == 0:
+                rows = found.fetchall()
+                SqliteStore(path).close()
+                return super().execute("values " + ", ".join(f"({', '.join(map(str, row))})" for row in rows))
+            return found
+
+    path.touch()
+    with closing(sqlite3.connect(path, factory=Meanwhile)) as connection:
+        assert sqlite_file.version_of(connection, path) in (0, schema.latest("sqlite"))

@@ -168,7 +168,7 @@ def test_a_backup_is_a_store_of_its_own(path: Path, tmp_path: Path) -> None:
 
 def test_a_backup_overwrites_nothing(path: Path, tmp_path: Path) -> None:
     (tmp_path / "copy.db").write_text("mine", "utf-8")
-    with pytest.raises(StoreError, match=r"copy\.db is there already"):
+    with pytest.raises(StoreError, match=r"copy\.db already exists"):
         backup(f"sqlite:{path}", tmp_path / "copy.db")
     assert (tmp_path / "copy.db").read_text("utf-8") == "mine"
     with pytest.raises(StoreError, match=r"cannot be written .*directory of yours"):

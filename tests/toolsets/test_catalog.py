@@ -423,7 +423,7 @@ def test_p7_extends_and_defaults_make_profiles(project: Project) -> None:
     assert (orders.readonly, orders.max_rows) == (False, 7)
     assert (reports.readonly, reports.max_rows) == (True, 7)
     assert known_tools(catalog.build("reports")) == ("query",)
-    with pytest.raises(SignoffError, match="goes round in a cycle: a > b > a"):
+    with pytest.raises(SignoffError, match="forms a cycle: a > b > a"):
         project.catalog("toolsets: {a: {extends: b}, b: {extends: a}}")
 
 

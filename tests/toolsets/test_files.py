@@ -69,7 +69,7 @@ def test_listing(files: FilesToolset) -> None:
     assert files.list_files(pattern="*.nothing") == "[nothing found]"
     assert ".git/config" not in files.list_files(recursive=True)
     assert "pattern" in refused(files.list_files, pattern="[")
-    assert "outside of the root" in refused(files.list_files, "out")
+    assert "outside the root directory" in refused(files.list_files, "out")
 
 
 def test_a_long_list_is_cut_and_says_so(root: Path) -> None:
@@ -140,7 +140,7 @@ def test_searching(root: Path, files: FilesToolset) -> None:
     assert files.search_files("TOKEN", ".env") == ".env:1: TOKEN=needle", "named by itself, it was asked about"
     assert "not supported" in refused(files.search_files, "(?=a)", regex=True)
     assert "empty" in refused(files.search_files, "")
-    assert "outside of the root" in refused(files.search_files, "x", "out")
+    assert "outside the root directory" in refused(files.search_files, "x", "out")
     (root / "many").write_text("needle\n" * 50)
     assert "\n[stopped after 3 results; " in filesystem(root, max_results=3).search_files("needle")
 
@@ -376,7 +376,7 @@ async def test_reads_run_writes_ask_and_failures_do_not_end_the_run(root: Path, 
     made = agent(files, ui, *reads, write, ("p_delete_file", {"path": "notes.md"}))
     told = returns((await made.run("go")).all_messages())
     assert [outcome for outcome, _ in told] == ["success", "failed", "failed", "failed", "denied", "success", "denied"]
-    assert "outside of the root" in told[4][1]
+    assert "outside the root directory" in told[4][1]
     assert [request.summary for request in ui.asked] == ["Write notes.md", "Delete notes.md"]
     assert "+new" in ui.asked[0].metadata["diff"]
     assert ui.asked[0].call is not None and ui.asked[0].call.labels == {"fs.write"}

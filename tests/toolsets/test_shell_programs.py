@@ -165,7 +165,7 @@ def test_doctor_and_show_name_what_could_still_change_the_programs(project: Path
     done = signoff("doctor", "--json", cwd=project)
     [one] = [one for one in json.loads(done.stdout)["findings"] if one["check"] == "programs"]
     assert one["severity"] == "warning"
-    assert "coder may run unasked" in one["what"] and "tools/bin" in one["what"]
+    assert "coder may run without a question" in one["what"] and "tools/bin" in one["what"]
     shown = signoff("toolsets", "show", "sh", cwd=project).stdout
     assert "runs programs by name from tools/bin; writes there ask" in shown
     written(project, [], programs=["tools/bin"])

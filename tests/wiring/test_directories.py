@@ -62,5 +62,5 @@ def test_without_a_project_the_directory_of_the_run_counts(tmp_path: Path, monke
 
 
 def test_a_directory_that_is_gone_is_named(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match=r"begun in .*gone, which cannot be entered: No such file"):
+    with pytest.raises(WrongUse, match=r"started in .*gone, which cannot be entered: No such file"):
         job_of(run_in(tmp_path / "gone"), RunOptions())

@@ -180,7 +180,7 @@ async def test_h12_a_bot_asks_in_the_thread_of_the_conversation_and_answers_ther
         assert "important files cannot be brought back" in second.text and "**By** `homar > deploy`" in first.text
         await service.message(lambda one: "2 calls wait" in one.text and one.place is thread)
         stranger = await (await service.person("eve").press(first, "Approve")).reply()
-        assert "not on file" in stranger.text and tools.ran == []
+        assert "not listed" in stranger.text and tools.ran == []
         await service.person("ana").press(first, "Approve")
         form = await (await service.person("ben").press(second, "Deny with reason…")).modal()
         await form.submit(dict.fromkeys(form.values, "not that one"))
@@ -302,7 +302,7 @@ async def test_h12_arguments_can_be_edited_where_the_tool_is_known(service: Serv
     async with homar(service, run, signoff=gate):
         await mentioned(service)
         question = await asked(service, "deploy")
-        for text, wrong in (('{"version": "0"}', "denies"), ('{"version": 7}', "does not fit")):
+        for text, wrong in (('{"version": "0"}', "denies"), ('{"version": 7}', "not valid")):
             form = await (await service.person("ana").press(question, "Edit…")).modal()
             assert wrong in (await (await form.submit(dict.fromkeys(form.values, text))).reply()).text
         form = await (await service.person("ana").press(question, "Edit…")).modal()

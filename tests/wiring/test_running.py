@@ -160,7 +160,7 @@ async def test_several_workers_are_told_apart(town: Town) -> None:
         assert (await town.told()).text == "triage two"
         assert await town.says("talker look") == ""
         assert (await town.told()).text == "talker one"
-        assert await town.says("triage:") == "Say what triage is to do."
+        assert await town.says("triage:") == "Say what triage should do."
         assert await town.says("triage, and you?") == ""
         assert (await town.told()).text == "triage three", "each has a conversation of its own"
     assert [run.prompt for run in await reopened(town)] == ["look", "go on", "look", "and you?"]

@@ -83,14 +83,14 @@ async def test_what_is_done_elsewhere_is_begun_once_and_waited_for(fax: Town) ->
         told = await town.told()
         [run] = await town.runs()
         assert told.state is RunState.GOING
-        assert "done elsewhere" in told.text and f"signoff cancel {run.id}" in told.text
+        assert "waits for an external result" in told.text and f"signoff cancel {run.id}" in told.text
         town.clock.advance(timedelta(minutes=10))
         await town.running.look()
         await town.running.idle()
         assert (await town.runs())[0].epoch == 2, "taken up once"
         assert f"run {run.id} is still going" in await town.says("and?")
     async with working(town):
-        await town.line("done elsewhere")
+        await town.line("external result")
         await town.running.idle()
         assert town.thread.told.empty(), "said once"
         [run] = await town.runs()

@@ -263,5 +263,5 @@ async def test_tools_outside_of_a_worker_say_so(tmp_path: Path) -> None:
 
 def test_a_circle_of_named_delegates_is_found_when_the_files_are_read(tmp_path: Path) -> None:
     settings = project(tmp_path, {"top": "delegates: [leaf]", "leaf": "delegates: [top]"})
-    with pytest.raises(WrongFile, match="circle: top > leaf > top"):
+    with pytest.raises(WrongFile, match="cycle: top > leaf > top"):
         Workers(settings, model=saying("x")).worker("top")

@@ -377,7 +377,7 @@ class Board(Screen[None]):
         paper = self.query_one("#card", Paper)
         unseen = paper.next_unseen()
         if unseen is not None and paper.scroll_offset.y >= paper.max_scroll_y:
-            self.say(f"Not all of it was on the screen yet: line {unseen + 1:,} and more above were skipped.")
+            self.say(f"Not everything has been on the screen yet: line {unseen + 1:,} and more above were skipped.")
 
     def _too_soon(self) -> bool:
         """Whether a key comes too soon after the card appeared; one that is held down never decides."""

@@ -31,12 +31,12 @@ class InterruptedRun(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _ClientAnswer:
     call_id: str
     decision: ApprovalDecision
 
 
-async def take_interrupts(signoff: Signoff[Any], run_input: InterruptedRun, *, by: Actor) -> DeferredToolResults | None:
+async def take_interrupts(signoff: Signoff, run_input: InterruptedRun, *, by: Actor) -> DeferredToolResults | None:
     """Take the answers in an AG-UI request as votes of `by`, and give what the adapter is to run the agent with.
 
     `by` is whoever your application has signed in; nothing that the client says about itself counts. A request that
@@ -67,14 +67,14 @@ async def take_interrupts(signoff: Signoff[Any], run_input: InterruptedRun, *, b
     return results
 
 
-def _read(entry: Any) -> _Entry:
+def _read(entry: Any) -> _ClientAnswer:
     """One answer. It says yes only where it says so in as many words."""
     name = str(entry.interrupt_id)
     if not name.startswith(PREFIX):
         raise WrongUse(f"the interrupt {name!r} is none of ours: its id does not begin with {PREFIX!r}")
     call_id = name.removeprefix(PREFIX)
     if entry.status == CANCELLED:
-        return _Entry(call_id, ApprovalDecision(approved=False, note="cancelled by the user"))
+        return _ClientAnswer(call_id, ApprovalDecision(approved=False, note="cancelled by the user"))
     payload: object = entry.payload
     if not isinstance(payload, Mapping):
         raise WrongUse(f"the answer to the interrupt {name!r} should be an object with `approved`")
@@ -86,7 +86,7 @@ def _read(entry: Any) -> _Entry:
         raise WrongUse(f"`editedArgs` in the answer to the interrupt {name!r} should be an object")
     if reason is not None and not isinstance(reason, str):
         raise WrongUse(f"`reason` in the answer to the interrupt {name!r} should be a text")
-    return _Entry(
+    return _ClientAnswer(
         call_id,
         ApprovalDecision(
             approved=approved,

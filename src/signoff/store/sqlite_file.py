@@ -105,11 +105,12 @@ def upgrade(path: Path) -> list[str]:
 
 def version_of(connection: sqlite3.Connection, path: Path) -> int:
     """The version of its schema; 0 for a file with nothing in it. Raises where it is not ours."""
+    [tables] = connection.execute("select count(*) from sqlite_master").fetchone()
+    # Asked for after the tables: somebody else may be making the store, and writes both at once.
     [application] = connection.execute("pragma application_id").fetchone()
     if application == APPLICATION:
         [version] = connection.execute(schema.VERSION.replace("{s}", "")).fetchone()
         return version
-    [tables] = connection.execute("select count(*) from sqlite_master").fetchone()
     if application or tables:
         raise StoreError(
             f"{path} is an SQLite database of another program, and signoff does not touch it; "

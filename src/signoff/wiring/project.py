@@ -118,7 +118,7 @@ def whoami(name: str | None, settings: Settings, *, via: str) -> Actor:
     person = people.get(person_key(who))
     if person is None:
         hint = did_you_mean(who, settings.people) or f"there are: {', '.join(settings.people)}"
-        raise WrongUse(f"{settings.file} knows nobody called {who!r}\n  Say who you are with --as NAME; {hint}")
+        raise WrongUse(f"{settings.file} lists no person called {who!r}\n  Say who you are with --as NAME; {hint}")
     return Actor(name=person.name, roles=person.roles, via=via)
 
 

@@ -204,7 +204,7 @@ class TerminalCase(ChannelCase):
 
     async def deny(self, notice: Asked, note: str = "") -> None:
         if note:
-            await self._answers(notice, (PROMPT, "r"), ("the record > ", note))
+            await self._answers(notice, (PROMPT, "r"), ("the audit log > ", note))
         else:
             await self._answers(notice, (PROMPT, "d"))
 
