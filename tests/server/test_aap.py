@@ -43,6 +43,17 @@ def sleeping(clock: FakeClock) -> int:
     return len(clock._sleepers)
 
 
+async def after_a_while(clock: FakeClock, task: asyncio.Task[Any]) -> Any:
+    """What a poll is told once its time is over: time passes until it is, whenever the poll has begun to wait."""
+
+    def passes() -> bool:
+        clock.advance(1)
+        return task.done()
+
+    await soon(passes, "the poll does not end")
+    return await task
+
+
 def everything_in(directory: Path) -> bytes:
     return b"".join(one.read_bytes() for one in directory.glob("signoff.db*"))
 
@@ -243,9 +254,7 @@ async def test_a_poll_waits_for_the_answer(desk: AapDesk, agent: Agent, clock: F
 async def test_a_poll_ends_with_its_time_or_with_the_server(desk: AapDesk, agent: Agent, clock: FakeClock) -> None:
     asked = await agent.ask()
     polling = asyncio.create_task(agent.get(asked, "9000h"))
-    await soon(lambda: sleeping(clock) >= 2, "nobody waits")
-    clock.advance(30)
-    assert (await polling)["status"] == "pending"
+    assert (await after_a_while(clock, polling))["status"] == "pending"
     polling = asyncio.create_task(agent.get(asked, "30s"))
     await soon(lambda: sleeping(clock) >= 2, "nobody waits")
     desk.state.stopping.set()
@@ -546,12 +555,9 @@ async def test_polls_leave_room_for_others(
     await agent.get(asked)
     monkeypatch.setattr("signoff.server.aap_api.MOST_TOGETHER", 1)
     await other.refused(429, "too_many_requests", "GET", f"/requests/{others['id']}?wait=30s")
-    clock.advance(30)
-    await polling
-    polling = asyncio.create_task(other.get(others, "1s"))
-    await soon(lambda: sleeping(clock) >= 2, "nobody waits")
-    clock.advance(1)
-    assert (await polling)["status"] == "pending"
+    await after_a_while(clock, polling)
+    told = await after_a_while(clock, asyncio.create_task(other.get(others, "1s")))
+    assert told["status"] == "pending"
 
 
 # --- instances ---
