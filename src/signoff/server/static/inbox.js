@@ -221,7 +221,7 @@ async function refreshCard() {
   if (made.dataset.digest !== now.dataset.digest) newCard();
   placeCard(content);
   if (isOther) {
-    say($(".outcome-line", card())?.textContent.replace(/\s+/g, " ").trim() ?? texts.settled);
+    if (!settledHere.has(id)) say($(".outcome-line", card())?.textContent.replace(/\s+/g, " ").trim() ?? texts.settled);
     if (!WAITS.has(card().dataset.state)) markGone(id, $(".tag.state", card())?.textContent.trim());
   }
 }
@@ -269,6 +269,7 @@ function lockedBy(button) {
 }
 
 let sending = false;
+const settledHere = new Set(); // by this page, several at once: what came of them was said together
 async function vote(decision, more = {}) {
   const now = card();
   if (!now || now.dataset.state !== "pending" || sending) return false;
@@ -827,7 +828,7 @@ async function bulkVote(decision) {
       picked.delete(item.dataset.request);
       const counts = outcome.state === "pending";
       place.textContent = `✓ ${counts ? texts.counted : decision === "deny" ? texts.denied : texts.approved}`;
-      if (!counts) markGone(item.dataset.request, decision === "deny" ? texts.denied : texts.approved);
+      if (!counts) { settledHere.add(item.dataset.request); markGone(item.dataset.request, decision === "deny" ? texts.denied : texts.approved); }
     }
     for (const box of $$("[data-pick]")) box.checked = picked.has(box.dataset.pick);
     drawBulk();
