@@ -15,8 +15,9 @@ import pytest
 from tests import start
 from tests.server.serving import until
 
+from signoff.errors import WrongUse
 from signoff.outside.strict_json import MOST_BYTES
-from signoff.wiring import hook_launcher
+from signoff.wiring import hook_launcher, outside_desk, project_trust
 
 POLICY = """\
 policy:
@@ -196,6 +197,28 @@ def test_a_hook_for_everything_goes_by_no_file_that_its_user_has_not_trusted(age
     rules.parent.mkdir(parents=True)
     rules.write_text("policy: [{allow: {label: proc.exec, command: read-only}}]\n")
     assert agent.decides("Bash", {"command": "ls"}, number="t6")["permissionDecision"] == "allow", "by one's own rules"
+
+
+def test_a_file_that_is_exchanged_between_trust_and_reading_does_not_count(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(agent.home))
+    file = agent.directory / "signoff.yaml"
+    project_trust.trust(str(file))
+    read = outside_desk.settings_for
+
+    def exchanged(*given: Any, **more: Any) -> Any:
+        trusted = file.read_text()
+        file.write_text('policy: [{allow: "*"}]\n')
+        found = read(*given, **more)
+        file.write_text(trusted)
+        return found
+
+    monkeypatch.setattr(outside_desk, "settings_for", exchanged)
+    desk = outside_desk.OutsideDesk()
+    with pytest.raises(WrongUse, match="changed while it was read"):
+        desk.gate(str(agent.directory), None, caller=os.getpid(), takes_edits=True, chosen=False)
+    desk.close()
 
 
 def test_a_command_in_another_directory_is_judged_as_after_a_cd(agent: Agent, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from signoff.errors import WrongUse
 from signoff.outside.agent_process import agent_process
 from signoff.outside.outside_gate import OutsideGate
 from signoff.policy.layers import Layers
@@ -87,6 +88,8 @@ class OutsideDesk:
         known = self._settings.get(directory)
         if known is None or known[0] != stamps:
             made = settings_for(None, directory=directory) if stamps[-1] else no_settings(os.path.dirname(file or ""))
+            if not chosen and stamps[:-1] != tuple(map(_stamp, (file, user_file()))):
+                raise WrongUse(f"{file} was changed while it was read: what counts is not what was trusted")
             known = self._settings[directory] = (stamps, made)
         return known[1], "" if stamps[-1] else str(file)
 
@@ -126,4 +129,4 @@ def _stamp(file: str | None) -> tuple[object, ...]:
         found = os.stat(file)
     except OSError:
         return (file,)
-    return file, found.st_mtime_ns, found.st_size, found.st_ino, found.st_uid
+    return file, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_uid
