@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -22,30 +21,30 @@ if TYPE_CHECKING:
 
 @click.group()
 def aap() -> None:
-    """Agents elsewhere, whatever they are made with, by the Agent Approval Protocol.
+    """Manage remote agents that ask by the Agent Approval Protocol.
 
-    `signoff serve` answers them at its address with /aap behind it. Each has a credential of its own.
+    `signoff serve` answers them at its address with /aap appended. Each agent has its own credential.
     """
 
 
 @aap.group(invoke_without_command=True)
 @click.pass_context
 def instance(ctx: click.Context) -> None:
-    """Credentials of agents elsewhere: create, list, revoke. Alone it lists them."""
+    """Create, list and revoke credentials of remote agents. Without a subcommand: list."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_instances, everything=False, as_json=False, store=None, policy=None)
 
 
 @instance.command(no_args_is_help=True)
 @click.argument("called", metavar="NAME")
-@click.option("--expires", default="90d", show_default=True, metavar="WHEN", help="Until when: 2h, 90d, 2031-05-24.")
+@click.option("--expires", default="90d", show_default=True, metavar="WHEN", help="Expiry: 2h, 90d, 2031-05-24.")
 @shared_options.as_json
 @shared_options.who
 @shared_options.where
 def create(called: str, expires: str, as_json: bool, name: str | None, store: str | None, policy: str | None) -> None:
-    """Make an instance called NAME. Its credential is printed once, and kept nowhere.
+    """Create an instance called NAME. Its credential is printed once and not stored.
 
-    The name is for people to read. You answer for it: where a rule excludes the requester, that is you.
+    You are the requester of its calls: a rule that excludes the requester excludes you.
 
     \b
     Example:
@@ -82,11 +81,11 @@ def create(called: str, expires: str, as_json: bool, name: str | None, store: st
         return
     click.echo(secret)
     click.echo(f"{_facts((made, key), at)}  {made.id}", err=True)
-    click.echo(f"It is shown this once. The agent's client needs it, and this address: {url}", err=True)
+    click.echo(f"It is not shown again. The agent's client needs it, and this address: {url}", err=True)
 
 
 @instance.command("list")
-@click.option("--all", "everything", is_flag=True, help="Also those that are let in no longer.")
+@click.option("--all", "everything", is_flag=True, help="Include expired and revoked instances.")
 @shared_options.as_json
 @shared_options.where
 def list_instances(everything: bool, as_json: bool, store: str | None, policy: str | None) -> None:
@@ -96,7 +95,8 @@ def list_instances(everything: bool, as_json: bool, store: str | None, policy: s
     Example:
       signoff aap instance list
     """
-    from signoff.cli.open_broker import say_where, with_broker
+    from signoff.cli.access_options import print_held
+    from signoff.cli.open_broker import with_broker
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import now
 
@@ -109,12 +109,7 @@ def list_instances(everything: bool, as_json: bool, store: str | None, policy: s
     if as_json:
         click.echo(json_line({"instances": [_data(one, at) for one in found]}))
         return
-    if not found:
-        click.echo("There are no instances.")
-    for one in found:
-        for line in _lines(one, at):
-            click.echo(line)
-    say_where(store, policy, always=not found)
+    print_held(found, lambda one: _lines(one, at), "No instances.", at=(store, policy))
 
 
 @instance.command(no_args_is_help=True)
@@ -122,30 +117,17 @@ def list_instances(everything: bool, as_json: bool, store: str | None, policy: s
 @shared_options.who
 @shared_options.where
 def revoke(ids: tuple[str, ...], name: str | None, store: str | None, policy: str | None) -> None:
-    """Let instances in no longer. What they wait for is withdrawn. An id may be its beginning.
+    """Revoke instances, and withdraw their pending requests. Each ID may be a prefix.
 
-    Calls that they began and told no outcome of are unknown from then on, and a person is asked.
+    The outcome of calls that they started and did not report is unknown from then on; a person is asked.
 
     \b
     Example:
       signoff aap instance revoke b29a43a7
     """
-    from signoff.cli.main import FAILED
-    from signoff.cli.open_broker import looked_in, with_broker
-    from signoff.cli.terminal_text import safe
+    from signoff.cli.access_options import revoke_each
 
-    async def work(broker: Broker, settings: Settings) -> bool:
-        from signoff.wiring import chosen_store, whoami
-
-        by = whoami(name, settings, via="command").name
-        known = await broker.aap.instances()
-        are_all = all([await _revoke(broker, known, one, by) for one in dict.fromkeys(ids)])
-        if not are_all:
-            click.echo(f"  {safe(looked_in(chosen_store(store, settings)))}", err=True)
-        return are_all
-
-    if not with_broker(store, policy, work):
-        sys.exit(FAILED)
+    revoke_each(ids, name, (store, policy), lambda broker: broker.aap.instances(), _revoke)
 
 
 async def _revoke(broker: Broker, known: Sequence[_Held], given: str, by: str) -> bool:
@@ -154,12 +136,14 @@ async def _revoke(broker: Broker, known: Sequence[_Held], given: str, by: str) -
 
     found = [one for one, _ in known if given and one.id.startswith(given)]
     if len(found) != 1:
-        what = f"there is no instance {visible(given)}" if not found else f"several begin with {visible(given)}"
+        what = (
+            f"there is no instance {visible(given)}" if not found else f"several instances start with {visible(given)}"
+        )
         click.echo(f"signoff: {what}", err=True)
         return False
     [one] = found
     if one.revoked_at is not None:
-        click.echo(f"revoked before at {local(one.revoked_at)}  {one.id}")
+        click.echo(f"already revoked at {local(one.revoked_at)}  {one.id}")
         return True
     await broker.aap.revoke(one.id, by=by)
     click.echo(f"revoked  {one.id}  {visible(one.name)}")

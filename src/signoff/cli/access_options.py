@@ -1,15 +1,23 @@
-"""What commands about keys have in common: for whom they are, and who may make them."""
+"""What commands about keys have in common: for whom they are, who may make them, how they are listed and revoked."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+import click
 
 from signoff.errors import WrongUse
 
 if TYPE_CHECKING:
+    from signoff.broker import Broker
     from signoff.config import Settings
     from signoff.core.people import Actor
 
+T = TypeVar("T")
+Where: TypeAlias = "tuple[str | None, str | None]"
+"""The options `--store` and `--policy`."""
 HERE = "http://127.0.0.1:8420"
 """Where a server is that nobody said anything about."""
 
@@ -57,3 +65,40 @@ def server_address(url: str | None, settings: Settings) -> str:
         return origin_of(url)
     except ValueError as error:
         raise WrongUse(f"--url {visible(url)} is not a server address\n  {error}") from error
+
+
+def print_held(found: Sequence[T], lines: Callable[[T], Iterable[str]], none: str, *, at: Where) -> None:
+    """What lets others in, a few lines each, or that there is nothing."""
+    from signoff.cli.open_broker import say_where
+
+    if not found:
+        click.echo(none)
+    for one in found:
+        for line in lines(one):
+            click.echo(line)
+    say_where(*at, always=not found)
+
+
+def revoke_each(
+    ids: Sequence[str],
+    name: str | None,
+    at: Where,
+    known: Callable[[Broker], Awaitable[Sequence[T]]],
+    revoke: Callable[[Broker, Sequence[T], str, str], Awaitable[bool]],
+) -> None:
+    """Revoke what each id names, as whoever types it; exit code 1 where one names nothing, or several."""
+    from signoff.cli.main import FAILED
+    from signoff.cli.open_broker import looked_in, with_broker
+    from signoff.cli.terminal_text import safe
+
+    async def work(broker: Broker, settings: Settings) -> bool:
+        from signoff.wiring import chosen_store, whoami
+
+        by, found = whoami(name, settings, via="command").name, await known(broker)
+        are_all = all([await revoke(broker, found, one, by) for one in dict.fromkeys(ids)])
+        if not are_all:
+            click.echo(f"  {safe(looked_in(chosen_store(at[0], settings)))}", err=True)
+        return are_all
+
+    if not with_broker(*at, work):
+        sys.exit(FAILED)

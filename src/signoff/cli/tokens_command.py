@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -113,7 +112,8 @@ def list_tokens(everything: bool, as_json: bool, store: str | None, policy: str 
     Example:
       signoff tokens list
     """
-    from signoff.cli.open_broker import say_where, with_broker
+    from signoff.cli.access_options import print_held
+    from signoff.cli.open_broker import with_broker
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import now
     from signoff.core.access import AccessKind
@@ -127,12 +127,7 @@ def list_tokens(everything: bool, as_json: bool, store: str | None, policy: str 
     if as_json:
         click.echo(json_line({"tokens": [_data(one, at) for one in found]}))
         return
-    if not found:
-        click.echo("No tokens.")
-    for one in found:
-        for line in _lines(one, at):
-            click.echo(line)
-    say_where(store, policy, always=not found)
+    print_held(found, lambda one: _lines(one, at), "No tokens.", at=(store, policy))
 
 
 @tokens.command(no_args_is_help=True)
@@ -146,22 +141,9 @@ def revoke(ids: tuple[str, ...], name: str | None, store: str | None, policy: st
     Example:
       signoff tokens revoke h4w8
     """
-    from signoff.cli.main import FAILED
-    from signoff.cli.open_broker import looked_in, with_broker
-    from signoff.cli.terminal_text import safe
+    from signoff.cli.access_options import revoke_each
 
-    async def work(broker: Broker, settings: Settings) -> bool:
-        from signoff.wiring import chosen_store, whoami
-
-        by = whoami(name, settings, via="command").name
-        known = await broker.access.list()
-        are_all = all([await _revoke(broker, known, one, by) for one in dict.fromkeys(ids)])
-        if not are_all:
-            click.echo(f"  {safe(looked_in(chosen_store(store, settings)))}", err=True)
-        return are_all
-
-    if not with_broker(store, policy, work):
-        sys.exit(FAILED)
+    revoke_each(ids, name, (store, policy), lambda broker: broker.access.list(), _revoke)
 
 
 async def _revoke(broker: Broker, known: Sequence[AccessKey], given: str, by: str) -> bool:
