@@ -15,7 +15,7 @@ from tests.profiles import examples
 from tests.tables import table
 
 from signoff.core.call import Call
-from signoff.core.card import Card, CardArg, Choice, card_for, remember_text, safe_summary
+from signoff.core.card import Card, CardArg, Choice, card_for, has_long_card, remember_text, safe_summary
 from signoff.core.decision import ApprovalDecision, Keeps, Remember
 from signoff.core.loosening import Loosened
 from signoff.core.people import Actor
@@ -246,6 +246,32 @@ def test_long_texts_are_whole_and_called_long() -> None:
     card = card_for(request({"short": "x" * 600, "long": "x" * 9000 + "; rm", "tall": "x\n" * 30}))
     assert [arg.long for arg in card.args] == [False, True, True]
     assert arg(card, "long").text.endswith("; rm")
+
+
+texts_of_any_length = (
+    st.text(max_size=12).map(lambda text: text * 60) | st.text(max_size=3) | st.sampled_from(["x" * 599, "x\n" * 12])
+)
+
+
+@examples(1_000, daily=60)
+@given(
+    st.dictionaries(st.text(max_size=3), texts_of_any_length | json_values, max_size=3),
+    st.dictionaries(st.sampled_from(["summary", "diff", "command", "note", "more"]), texts_of_any_length, max_size=3),
+    st.none() | st.dictionaries(st.text(max_size=3), texts_of_any_length, max_size=2),
+)
+def test_whether_a_card_is_long_is_known_without_it(
+    args: dict[str, Any], metadata: dict[str, Any], edited: dict[str, Any] | None
+) -> None:
+    decision = ApprovalDecision(approved=True, edited_args=edited) if edited is not None else None
+    asked = request(args, metadata=metadata, decision=decision)
+    try:
+        card = card_for(asked)
+    except CannotCanonicalise:
+        with pytest.raises(CannotCanonicalise):
+            has_long_card(asked)
+        return
+    assert has_long_card(asked) == card.is_long
+    assert has_long_card(asked.changed_to(args={"a": "x" * 9000}, decision=None)), "nothing is kept from before"
 
 
 def test_hidden_and_imitated_things_are_warned_about() -> None:

@@ -20,7 +20,7 @@ from signoff.core.moment import Zone, ahead, in_utc, moment_text
 from signoff.core.offer import may_be_remembered, offers
 from signoff.core.preview import Preview, marked_lines, read_diff, unified_diff
 from signoff.core.redact import Redactor
-from signoff.core.request import CARD, ApprovalRequest
+from signoff.core.request import CARD, LONG, ApprovalRequest
 from signoff.core.request_context import MOST_ANSWERS, NO_TALLY, PastCall, Tally, shortened
 from signoff.core.request_status import without_answer
 from signoff.core.summary import summary_of
@@ -167,6 +167,17 @@ def shown_card(request: ApprovalRequest) -> Card:
     kept: Card | None = request.__dict__.get(CARD)
     if kept is None:
         kept = request.__dict__[CARD] = card_for(request)
+    return kept
+
+
+def has_long_card(request: ApprovalRequest) -> bool:
+    """Whether its card is long; the whole card is made only where it may be. Raises as `card_for` does."""
+    kept: bool | None = request.__dict__.get(LONG)
+    if kept is None:
+        _ = request.args_digest  # raises where they have none
+        writer = _Writer(_as_it_runs(request), ())
+        may_be = any(one.long for one in (*writer.args(), *writer.details("")))
+        kept = request.__dict__[LONG] = may_be and shown_card(request).is_long
     return kept
 
 

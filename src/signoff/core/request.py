@@ -19,8 +19,8 @@ from signoff.core.values import cached
 from signoff.core.verdict import ANYONE, Requirement, Verdict
 from signoff.core.vote import Vote
 
-CARD = "_card"
-"""Where `core.card.shown_card` keeps a request's card: it is made once for each state that the request is in."""
+CARD, LONG = "_card", "_long"
+"""Where `core.card` keeps a request's card, and whether it is long: both are found once for a request as it stands."""
 
 
 class State(StrEnum):
@@ -143,6 +143,7 @@ class ApprovalRequest:
         request = object.__new__(type(self))
         request.__dict__.update(self.__dict__)
         request.__dict__.pop(CARD, None)
+        request.__dict__.pop(LONG, None)
         if "decision" in fields or "args" in fields:
             request.__dict__.pop("args_digest", None)
         request.__dict__.update(fields)

@@ -80,10 +80,10 @@ async def found(visit: Visit[Any, Any]) -> ApprovalRequest:
     return await visit.state.broker.find(visit.path["request_id"])
 
 
-async def seen(visit: Visit[Any, Any], request: ApprovalRequest) -> RequestView:
-    """A request as whoever asks may see it."""
+async def seen(visit: Visit[Any, Any], request: ApprovalRequest, *, card: bool = True) -> RequestView:
+    """A request as whoever asks may see it"""
     by = visit.identity.actor
-    view = view_of(request, by.name)
+    view = view_of(request, by.name, with_card=card)
     return view.model_copy(update={"read": await visit.state.inbox.has_opened(request.id, by)}) if view.long else view
 
 

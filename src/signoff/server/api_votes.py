@@ -11,6 +11,7 @@ from pydantic import AwareDatetime, Field
 
 from signoff.broker.grants import check_terms
 from signoff.core.access import Permission
+from signoff.core.card import has_long_card
 from signoff.core.decision import ApprovalDecision
 from signoff.core.inbox_row import agreed, has_approved
 from signoff.core.offer import Offer, offer_called, offers
@@ -24,7 +25,7 @@ from signoff.server.api_requests import found, seen
 from signoff.server.endpoint import PASSING, ApiModel, Endpoint, Nothing, Visit
 from signoff.server.identity import Identity
 from signoff.server.problem import ProblemRaised, problem_of
-from signoff.server.request_models import ProblemView, RequestView, args_digest_of, card_of
+from signoff.server.request_models import ProblemView, RequestView, args_digest_of, why_unseen
 from signoff.server.state import ServerState
 
 MOST_VOTES = 200
@@ -151,7 +152,7 @@ class EditCheckView(ApiModel):
 async def vote(visit: Visit[Nothing, VoteBody]) -> RequestView:
     request = await found(visit)
     voted, _ = await _voted(visit.state, visit.identity, request, visit.body)
-    return await seen(visit, voted)
+    return await seen(visit, voted, card=False)
 
 
 async def vote_together(visit: Visit[Nothing, VotesBody]) -> VotesView:
@@ -242,8 +243,9 @@ def _refuse_program(
 
 async def _refuse_unread(state: ServerState, identity: Identity, request: ApprovalRequest) -> None:
     """Raise where a call is long, and whoever approves it has not said that they read it whole."""
-    card, _ = card_of(request)
-    if card is not None and card.is_long and not await state.inbox.has_opened(request.id, identity.actor):
+    if why_unseen(request):
+        return  # whoever takes the answer refuses it
+    if has_long_card(request) and not await state.inbox.has_opened(request.id, identity.actor):
         what = "this call is long: read all of it and confirm that (POST …/read) before you approve it"
         raise ProblemRaised(409, "not-read", what)
 
@@ -300,7 +302,7 @@ ENDPOINTS = (
         method="POST",
         path="/requests/{request_id}/votes",
         name="vote",
-        about="Approve or deny, as the person whose key is sent.",
+        about="Approve or deny, as the person whose key is sent. The answer holds no card.",
         permission=Permission.ANSWER,
         handle=vote,
         body=VoteBody,

@@ -44,14 +44,14 @@ async def checked_answer(
 
 def refuse_unseen(request: ApprovalRequest) -> None:
     """Raise `EditRefused` for a call of which something cannot be shown."""
-    from signoff.core.card import shown_card
+    from signoff.core.card import has_long_card
 
     if request.call is not None and request.call.unreadable:
         raise EditRefused(
             tuple(f"{visible(what)} cannot be shown, so not approved" for what in request.call.unreadable)
         )
     try:
-        shown_card(request)
+        has_long_card(request)  # raises as the card does
     except CannotCanonicalise as error:
         raise EditRefused((f"the call cannot be shown, so not approved: {visible(str(error))}",)) from error
 
