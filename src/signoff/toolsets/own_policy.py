@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MethodType
 from typing import Any
 
-from pydantic_ai import ApprovalRequired, RunContext
+from pydantic_ai import ApprovalRequired, RunContext, Tool
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
 
@@ -17,11 +18,28 @@ from signoff.core.verdict import Effect, Verdict
 from signoff.links import followed
 from signoff.policy.engine import Policy
 
+_schemas: dict[Any, Any] = {}
+"""What the model is told of a method, and how its arguments are checked, by function: it takes milliseconds to find."""
+
+
+def _tool(method: MethodType) -> Tool[Any]:
+    kept = _schemas.get(method.__func__)
+    if kept is not None:
+        return Tool(method, function_schema=replace(kept, function=method))
+    tool = Tool[Any](method)
+    _schemas[method.__func__] = replace(
+        tool.function_schema, function=method.__func__
+    )  # no toolset is kept alive by it
+    return tool
+
 
 class AttachedToolset(FunctionToolset[Any]):
     """Tools, and `policy` for their calls. Without a gate around them they keep to it by themselves."""
 
     policy: Policy
+
+    def __init__(self, methods: Iterable[MethodType], *, id: str) -> None:
+        super().__init__([_tool(method) for method in methods], id=id)
 
     @property
     def starts_from(self) -> str:
