@@ -162,6 +162,7 @@ async def test_who_jumps_to_the_end_has_not_seen_the_middle() -> None:
         assert outcome(entry) == APPROVED
 
 
+@pytest.mark.nightly
 async def test_what_was_seen_stays_seen_and_another_width_starts_anew() -> None:
     async with reading(request(args={"content": LONG}), request("other")) as (ana, [long, other]):
         await ana.presses("space", "tab", "shift+tab")
@@ -455,6 +456,7 @@ FEET = [
 """What is pressed and seen, one after the other, and what stands at the foot then."""
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", [80, pytest.param(60, marks=pytest.mark.nightly), 40])
 async def test_no_key_is_cut_or_parted_from_its_words(width: int) -> None:
     asked = request(args={"path": "docs/a.md", "content": "hello"})
@@ -559,6 +561,7 @@ async def test_calls_like_it_each_under_a_number() -> None:
 DIFF = ("--- signoff.yaml (now)", "+++ signoff.yaml (then)", "@@ -1 +1,2 @@", " policy:", "+  - {allow: write_file}")
 
 
+@pytest.mark.nightly
 async def test_a_rule_is_written_after_a_look_at_the_change() -> None:
     written: list[str] = []
 
@@ -650,6 +653,7 @@ async def test_the_letters_of_the_terminal_open_what_can_be_remembered() -> None
         assert outcome(entry) == ApprovalDecision(approved=True, by=ANA, remember=Remember.ALWAYS)
 
 
+@pytest.mark.nightly
 async def test_what_cannot_be_remembered_is_not_offered() -> None:
     async with reading(request(requirement=Requirement(quorum=2))) as (ana, [entry]):
         assert "remember" not in ana.screen

@@ -52,6 +52,7 @@ def test_words_are_shown_as_they_come() -> None:
     assert stream.end() == "it."
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "piece",
     [

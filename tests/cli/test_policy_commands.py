@@ -325,6 +325,7 @@ def piped(lines: int, *, read: int | None = None) -> tuple[int, bytes, int]:
         return judge.wait(start.PATIENCE), said, read
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(("lines", "room"), [(8_000, 1.1), pytest.param(200_000, 1.2, marks=pytest.mark.nightly)])
 def test_many_lines_take_no_more_memory_than_a_few(lines: int, room: float) -> None:

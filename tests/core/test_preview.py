@@ -86,6 +86,7 @@ def test_a_diff_made_elsewhere_is_counted_by_its_hunks() -> None:
     assert (preview.added, preview.removed) == (1, 1)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("before", "after"),
     [

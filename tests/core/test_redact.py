@@ -339,6 +339,7 @@ PIECES += (
 )
 
 
+@pytest.mark.nightly
 @table("piece", PIECES)
 def test_large_texts_take_no_time(piece: str) -> None:
     big = piece * ((300_000 if NIGHTLY else 100_000) // len(piece))

@@ -15,7 +15,11 @@ from tests.crash.table import OK, Place, hold_against, text_of, written_of
 from tests.crash.trips import DECISIVE, TRIPS
 
 
-@on_both("trip", TRIPS, postgres=["suspended"], at_night=False)
+DAILY = ("in place", "suspended", "batch", "grant")
+"""At night all of them are killed everywhere."""
+
+
+@on_both("trip", DAILY, postgres=["suspended"], at_night=False)
 def test_crash_at_every_point(trip: str, database: str, place: Place) -> None:
     which = TRIPS[trip].every_day if database == "sqlite" else DECISIVE
     rows = place.rows(trip, database, place.points(trip, which))
@@ -35,13 +39,12 @@ def test_crash_at_really_every_point(trip: str, database: str, place: Place) -> 
     hold_against(written_of(trip, database), shown, place, database)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("database", "first", "points"),
     [
         ("sqlite", "pay done", "committed$"),
-        pytest.param(
-            "postgres", "claim: committed", "^(take|ask|vote|outcome).*: committed$", marks=pytest.mark.nightly
-        ),
+        ("postgres", "claim: committed", "^(take|ask|vote|outcome).*: committed$"),
     ],
 )
 def test_crash_of_the_restart_as_well(first: str, points: str, place: Place) -> None:

@@ -16,7 +16,7 @@ from tests.crash.trips import TRIPS
 
 ON_BOTH = "suspended"
 """The trip of which more statements are played every day, and some on PostgreSQL as well."""
-EVERY_DAY = (ON_BOTH, "in place", "batch")
+EVERY_DAY = (ON_BOTH, "batch")
 TRIES = 3
 MAY_BE_FEWER = 12
 """Statements of an act: two pieces of work that nobody waits for are written by themselves, or with what is next."""

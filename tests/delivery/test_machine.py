@@ -325,6 +325,6 @@ def a_day(machine: AnyPost, seed: int, steps: int) -> None:
         raise
 
 
-@pytest.mark.parametrize("seed", range(8 if NIGHTLY else 4))
+@pytest.mark.parametrize("seed", range(8 if NIGHTLY else 2))
 def test_days_at_random_in_a_file(seed: int) -> None:
     a_day(InAFile(), seed, 40)

@@ -239,6 +239,7 @@ async def test_h8_what_did_not_happen_is_asked_again_and_then_done_once(stories:
     assert flow.rung("nothing") == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.mission("H8")
 async def test_h8_what_an_outage_kept_from_being_asked_is_asked_afterwards_once(stories: Stories, flow: Flow) -> None:
     service = flow.service

@@ -79,6 +79,7 @@ def test_calls_that_begin_while_others_run_are_shown_before_any_result_and_later
     assert results_last("".join([*at_once, later])) == "".join([*at_once, later])
 
 
+@pytest.mark.nightly
 def test_file_organizer(sits_down: Begin) -> None:
     session, here = sits_down("file_organizer")
     before = {file.read_text() for file in (here / "desk" / "inbox").iterdir()}
@@ -115,6 +116,7 @@ def test_delegation(sits_down: Begin) -> None:
     assert (here / "project" / "CHANGES.md").read_text() == "- Discounts are taken off again (issue 7).\n"
 
 
+@pytest.mark.nightly
 def test_delegation_with_a_no_three_levels_down(sits_down: Begin) -> None:
     session, here = sits_down("delegation")
     before = (here / "project" / "prices.py").read_text()

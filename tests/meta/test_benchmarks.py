@@ -99,6 +99,7 @@ def yields_numbers(report: Report, name: str) -> None:
     assert json.loads(json.dumps(report.as_json()))["name"] == name
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "who"), [("allow", "LangChain"), pytest.param("history", "LangGraph", marks=pytest.mark.nightly)]
 )
@@ -198,6 +199,7 @@ def sum_up() -> float:
     return float(sum(range(100_000)) > 0)
 
 
+@pytest.mark.nightly
 def test_a_report_says_when_times_by_the_clock_are_worth_nothing() -> None:
     assert too_busy([]) == too_busy([1.0] * 19 + [3.0]) == ()
     [told] = too_busy([1.0] * 15 + [1.9] * 5)

@@ -134,6 +134,7 @@ def test_the_checks_run_beside_the_suite(project: Path) -> None:
     assert left_behind(project) == []
 
 
+@pytest.mark.nightly
 def test_pyright_runs_where_it_may_find_something_new(project: Path) -> None:
     source = project / "src" / "one.py"
 
@@ -155,6 +156,7 @@ def test_pyright_runs_where_it_may_find_something_new(project: Path) -> None:
     assert runs("test"), "a name counts as well"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_says_so_and_leaves_no_file(project: Path, number: int, code: int) -> None:
     waits = "import time; print('it waits', flush=True)\nwhile True: time.sleep(0.01)"

@@ -13,6 +13,7 @@ from signoff.core.request import State
 ANA = "ana"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("kills", "waiting", "watchers", "arriving", "runs"),
     [(1, 4, 3, 10, 1), pytest.param(10, 200, 50, 500, 10, marks=pytest.mark.nightly)],

@@ -82,6 +82,7 @@ def moved_away(shop: Shop) -> Generator[Path]:
         os.rename(aside, file)
 
 
+@pytest.mark.nightly
 def test_a_full_disk_costs_no_run_and_no_result(shop: Shop) -> None:
     run, request = shop.asks()
     wait = shop.put("wait")
@@ -149,6 +150,7 @@ def test_a_tool_that_takes_no_notice_does_not_keep_the_server(shop: Shop) -> Non
         until(lambda: served.metric('signoff_requests_waiting{state="unknown"}') == 1, "somebody has to say")
 
 
+@pytest.mark.nightly
 def test_a_third_signal_ends_it_at_once_although_a_tool_blocks_everything(shop: Shop) -> None:
     _, request = shop.asks()
     shop.put("toolsets.py", BLOCKING)
@@ -208,6 +210,7 @@ def test_the_server_has_the_agent_answer_what_is_asked_back(shop: Shop) -> None:
     assert shop.lines() == []
 
 
+@pytest.mark.nightly
 def test_why_the_agent_did_not_answer_stands_beside_the_question(shop: Shop) -> None:
     _, request = shop.asks()
     path, token = f"/requests/{request}/comments", shop.token("read", "answer")
@@ -224,6 +227,7 @@ def test_why_the_agent_did_not_answer_stands_beside_the_question(shop: Shop) -> 
 # --- code that blocks ---
 
 
+@pytest.mark.nightly
 def test_it_is_told_how_long_a_tool_kept_everything_from_going_on(shop: Shop) -> None:
     _, request = shop.asks()
     shop.put("toolsets.py", BLOCKING.replace("600", "1.8"))
@@ -264,6 +268,7 @@ def test_a_run_whose_project_cannot_be_looked_at_stops_no_other(shop: Shop) -> N
 # --- in a database ---
 
 
+@pytest.mark.nightly
 def test_a_server_over_postgresql_looks_after_its_runs_alone(tmp_path: Path, postgres_store: str) -> None:
     shop = Shop(tmp_path / "shop", postgres_store).write()
     token = shop.token("read", "answer", "run")

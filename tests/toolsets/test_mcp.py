@@ -163,6 +163,7 @@ async def test_only_the_named_tools_are_offered(desk: Project) -> None:
             await run(at(url, desk, ", tools: [list_ticket]").build("tickets"), [("list_tickets", {})])
 
 
+@pytest.mark.nightly
 async def test_the_variables_that_are_named_reach_the_server(
     desk: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -176,6 +177,7 @@ async def test_the_variables_that_are_named_reach_the_server(
     assert "other desk" in told[0][1]
 
 
+@pytest.mark.nightly
 async def test_a_failing_tool_is_an_answer_to_the_model(desk: Project) -> None:
     with served(desk) as url:
         built = at(url, desk, rest=', policy: [{allow: "*"}]').build("tickets")

@@ -274,6 +274,7 @@ async def test_other_commands_that_are_allowed_change_nothing(world: World) -> N
         assert not (names := world.changed()), f"one of {some} changed {names}"
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not CORPUS.exists(), reason="the corpora are not part of the project and do not stand beside it")
 async def test_harmless_commands_of_others_change_nothing(world: World) -> None:
     chosen, skipped = corpus()

@@ -194,6 +194,7 @@ def allowed_lines(draw: st.DrawFn) -> str:
     return line
 
 
+@pytest.mark.nightly
 def test_the_generator_makes_allowed_and_refused_commands() -> None:
     seen: dict[bool, set[str]] = {True: set(), False: set()}
 
