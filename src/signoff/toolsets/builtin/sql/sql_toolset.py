@@ -79,7 +79,7 @@ class SqlToolset(AttachedToolset):
         """What the SQL does and to what, and why it is asked about."""
         facts = self.facts(args)
         said = [_said(one.operation, one.writes or one.tables) for one in facts.statements]
-        reason = f"the SQL {facts.why}" if facts.why else ""
+        reason = facts.sentence
         return {"summary": "; ".join(said) or "SQL that is not understood", "reason": reason}
 
     def facts(self, args: Mapping[str, Any]) -> SqlFacts:
@@ -107,7 +107,7 @@ class SqlToolset(AttachedToolset):
         _one(facts)
         if facts.why.startswith("writes:"):
             way = "" if self.readonly else " Use `execute` for anything that is not a plain read."
-            raise ToolFailed(f"`query` only reads, and this SQL {facts.why}.{way}")
+            raise ToolFailed(f"`query` only reads: {facts.sentence}.{way}")
         if facts.statements and facts.statements[0].word.startswith("."):
             raise ToolFailed("a command of the sqlite3 program is not SQL; read sqlite_schema instead")
         rows = await self._run(lambda job: job.read(sql, self.max_rows))
