@@ -389,7 +389,7 @@ def test_a_secret_in_what_is_left_open_does_not_matter(home: Path) -> None:
     assert [one.proposal.name for one in found.offered] == ["content", "path"]
     assert not any(TOKEN in one.added.text for one in found.offered)
     assert found.refused == (
-        "exactly these arguments: the argument content holds a secret, which is never written into a file",
+        "exactly these arguments: the argument content holds a secret, and signoff never writes secrets into a file",
     )
 
 

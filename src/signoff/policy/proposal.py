@@ -36,7 +36,7 @@ LONGEST = 2_000
 ANY_TEXT = "any text"
 """Stands in a rule's examples for what the rule leaves open: what was written there stays out of the file."""
 
-_VERB = {Effect.ALLOW: "runs without a question", Effect.ASK: "is asked about", Effect.DENY: "is refused"}
+_VERB = {Effect.ALLOW: "runs unasked", Effect.ASK: "is asked about", Effect.DENY: "is refused"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

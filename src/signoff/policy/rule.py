@@ -58,7 +58,7 @@ class Rule:
         if not self.otherwise or finding is not YES:
             return finding
         naming = next((one for one in above if not one.otherwise and one.find_name(facts) is YES), None)
-        return finding if naming is None else MatchResult.no(f"{naming.id} matches the call")
+        return finding if naming is None else MatchResult.no(f"{naming.id} names the call")
 
     def verdict(self, match: Match) -> Verdict:
         """What it answers where this alternative matched."""

@@ -126,7 +126,7 @@ def test_odd_escapes_are_not_guessed(source: str) -> None:
 def test_a_program_that_is_not_literal(program: str) -> None:
     tree = parse_tree(f"{program} -rf /")
     assert tree.commands[0].words == (None, "-rf", "/")
-    assert any(reason.startswith("runs a program whose name is not literal") for reason in tree.opaque)
+    assert any(reason.startswith("runs a program whose name is an expansion") for reason in tree.opaque)
 
 
 @table("source", ["rm", "'rm'", '"rm"', r"\rm", "r'm'", 'r""m', r"$'\x72m'", r"$'\162m'"])

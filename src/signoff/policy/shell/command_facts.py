@@ -124,7 +124,10 @@ class ShellFacts:
     @property
     def opaque(self) -> str:
         """What in it nobody can see through; empty where all of it is understood."""
-        return "" if self.read_only or not self.tree.opaque else self.tree.opaque[0]
+        if self.read_only or not self.tree.opaque:
+            return ""
+        why = self.tree.opaque[0]
+        return why if why.startswith("`") else f"the command {why}"
 
     @cached_property
     def effects(self) -> frozenset[str]:
