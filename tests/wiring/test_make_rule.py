@@ -271,7 +271,7 @@ def test_no_rule_gets_around_people_whom_the_file_wants_by_now(home: Path, needs
     """The question was asked under other rules: with `--policy`, or before the file was changed."""
     project = f"policy:\n  - {{ask: write_file, {needs}}}\n"
     found = offers(settings(home, project), asked(Call(tool="write_file", args={"path": "notes/a.txt"})))
-    assert found.offered == () and "the policy wants" in found.refused[0]
+    assert found.offered == () and "the policy now requires" in found.refused[0]
 
 
 def test_the_change_shows_nothing_of_what_stands_around_it(home: Path) -> None:

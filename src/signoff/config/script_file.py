@@ -120,8 +120,8 @@ _TURN = MappingFormat(
         "calls": Format(_read_calls, {"type": "array", "items": _CALL}).about("Tool calls, in order."),
     },
     what="a turn: a mapping with `say` and `calls`",
-    description="One response of the model. {{last}} is replaced by the results of the previous turn, {{last.0}} by the "
-    "first of them.",
+    description="One response of the model. {{last}} is replaced by the results of the previous turn, {{last.0}} by "
+    "the first of them.",
     schema={
         "minProperties": 1,
         "anyOf": [

@@ -138,8 +138,8 @@ DEFAULTS = MappingFormat(
         "config": Format(
             lambda spot: spot.entries(what="a mapping of what the toolset takes"),
             {
-                "description": "The configuration of the toolset. ${NAME} and ${NAME:-default} come from the environment; "
-                "$$ is a dollar sign.",
+                "description": "The configuration of the toolset. ${NAME} and ${NAME:-default} come from the environ"
+                "ment; $$ is a dollar sign.",
                 "type": "object",
             },
             "config",

@@ -215,8 +215,8 @@ def _effect(spot: ConfigValue, entries: dict[str, ConfigValue]) -> Effect | None
 RULES = Format(
     read_rules,
     {
-        "description": "Rules. Any deny rule that matches wins; otherwise the first matching rule decides. A call that no "
-        "rule names asks, or is refused if the last entry is {otherwise: deny}.",
+        "description": "Rules. Any deny rule that matches wins; otherwise the first matching rule decides. A call that "
+        "no rule names asks, or is refused if the last entry is {otherwise: deny}.",
         "type": "array",
         "items": RULE,
     },

@@ -91,7 +91,7 @@ class ApprovalMemory:
             or grant.max_uses is not None
             or grant.budget is not None
         ):
-            raise WrongUse("only a store can remember a pattern or an end: Signoff(…, store='sqlite:FILE')")
+            raise WrongUse("only a store can remember a pattern or an expiry: Signoff(…, store='sqlite:FILE')")
         key = _key(grant)
         no = (grant.memory_key, grant.schema_hash, grant.toolset, "", "", False)
         with self._lock:
@@ -100,7 +100,9 @@ class ApprovalMemory:
                 self._session[key] = grant
             elif grant.scope is Scope.PROJECT:
                 if self._file is None:
-                    raise WrongUse("this memory has no file, so it cannot remember always: ApprovalMemory(file=…)")
+                    raise WrongUse(
+                        "this memory has no file, so it cannot remember an answer for always: ApprovalMemory(file=…)"
+                    )
                 with _exclusive(self._file):
                     self._read(self._file)
                     self._always.pop(no, None)

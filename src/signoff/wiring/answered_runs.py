@@ -94,7 +94,9 @@ class _AnsweredRuns(Generic[OutT]):
 
         gate = self.signoff or signoff_of(self.agent)
         if gate is None or not gate.broker.store.is_durable:
-            raise WrongUse("runs are kept where the agent has a Signoff with a store: Signoff(…, store='sqlite:FILE')")
+            raise WrongUse(
+                "runs are only saved if the agent has a Signoff with a store: Signoff(…, store='sqlite:FILE')"
+            )
         if not self.agent.name or self.agent.name not in gate.gate.names:
             raise WrongUse("this agent has no name to know its runs by: write Agent(…, name='shop')")
         self._gate = gate
