@@ -39,8 +39,8 @@ def refuse_while_used(sql: Sql, where: str, now: datetime) -> None:
         process = load_process(body)
         if process.pid != os.getpid() and is_alive(process, now):
             raise SchemaError(
-                f"{where} was created by an older signoff, and process {process.pid} on {process.host.partition('/')[0]} "
-                "still uses it; stop that process, then run: signoff db upgrade"
+                f"{where} was created by an older signoff, and process {process.pid} on "
+                f"{process.host.partition('/')[0]} still uses it; stop that process, then run: signoff db upgrade"
             )
 
 

@@ -403,8 +403,8 @@ def _fingerprint(definition: ToolDefinition, args: Mapping[str, Any]) -> str:
 def _waiting(request: ApprovalRequest) -> str:
     if request.state is State.UNKNOWN:
         return (
-            "signoff: a call like this was approved and started before, and nobody knows whether it happened. This one "
-            f"has not run. A person has to look, and say so: `signoff outcome {request.id} happened` or `did-not`."
+            "signoff: a call like this was approved and started before, and its outcome is unknown. This one has not "
+            f"run. A person has to check and record the outcome: `signoff outcome {request.id} happened` or `did-not`."
         )
     return (
         f"signoff: this call has not run yet: it waits for a person. Request {request.id}, to be answered in "
