@@ -50,7 +50,7 @@ class Person:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a `signoff.yaml` says."""
+    """The content of a `signoff.yaml`."""
 
     policy: Policy
     people: Mapping[str, Person]
@@ -152,7 +152,7 @@ def load_policy(path: str | os.PathLike[str], *, root: str | os.PathLike[str] | 
 
 
 def load_settings(path: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None) -> Settings:
-    """Everything in a `signoff.yaml`, under the user's own rules. Raises `WrongFile` with the place of a mistake."""
+    """Everything in a `signoff.yaml`, with the user's own rules. Raises `WrongFile` with the place of an error."""
     return with_user(_load(path, root))
 
 

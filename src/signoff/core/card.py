@@ -189,10 +189,10 @@ def card_for(
     now: datetime | None = None,
     viewer: str = "",
 ) -> Card:
-    """The card for a request. `remember` and `keeps_always`: whether an answer can be kept at all, and for good.
+    """The card for a request. `remember` and `keeps_always`: whether an answer can be remembered, and for always.
 
-    With `now`, it says how long there is to answer: for a card that is drawn once, not for one that stays on a screen.
-    `viewer` is who looks at it, where that is one person: they are told if they approved it already.
+    With `now`, it says how much time is left to answer: for a card that is drawn once, not one that stays on screen.
+    `viewer` is the person who reads the card, if it is one: it tells them if they have already approved the call.
 
     Raises `CannotCanonicalise` where the arguments cannot be shown; then they cannot be approved either.
     """

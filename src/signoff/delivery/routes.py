@@ -22,7 +22,7 @@ PATIENCE = timedelta(minutes=2)
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A channel, and when it is used."""
+    """A channel, and which requests it is used for."""
 
     channel: Channel
     backup_for: str = ""

@@ -34,7 +34,7 @@ LONGEST_PATH = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """Rules and where they came from. Make one with `parse_policy`, `Policy.from_rules` or `config.load_policy`."""
+    """Rules and their source. Create one with `parse_policy`, `Policy.from_rules` or `config.load_policy`."""
 
     rules: tuple[Rule, ...]
     file: str = ""

@@ -42,10 +42,10 @@ PROJECT = object()
 
 
 class ApprovalMemory:
-    """Looked at before anyone is asked; holds only what a person asked to have remembered.
+    """Remembered answers, checked before anyone is asked. It holds only what a person chose to remember.
 
-    `session` grants live as long as this object, `always` grants in `file`: by default one for the project you are in,
-    under your home directory. With `file=None` nothing outlives the process and `always` is not offered.
+    `session` grants last as long as this object; `always` grants are stored in `file`, by default a file for the
+    current project under your home directory. With `file=None` nothing outlives the process and `always` is not offered.
     """
 
     def __init__(self, file: str | os.PathLike[str] | None | object = PROJECT) -> None:

@@ -24,9 +24,9 @@ PATH = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin")
 
 _ALWAYS = {
     "command": "runs: runs the program that is named here",
-    "output": "writes: is a file that it writes",
-    "url": "sends: is an address that it sends a request to",
-    "host": "sends: is an address that it sends a request to",
+    "output": "writes: writes to the file that is named here",
+    "url": "sends: sends a request to the address that is named here",
+    "host": "sends: sends a request to the address that is named here",
 }
 ALWAYS = "always"
 PAIR = "pair"
@@ -280,7 +280,9 @@ class _Judge:
                 return None  # one operand more than it takes: it ends with an error
             kind = kinds[min(number, len(kinds) - 1)].name
             if kind == "output":
-                return self.concern(word.text, "writes: is a file that it writes, on systems where options come first")
+                return self.concern(
+                    word.text, "writes: writes to a file of this name, on systems where options come first"
+                )
             for path in self._seen_from(word.text) if kind == "path" and word.text[:1] != "-" else ():
                 if why := self._secret(path, deep=False):
                     return self.concern(word.text, f"discloses: may be read as a file, and {word.text} {why}")
