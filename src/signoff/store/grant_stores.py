@@ -45,7 +45,8 @@ class ApprovalMemory:
     """Remembered answers, checked before anyone is asked. It holds only what a person chose to remember.
 
     `session` grants last as long as this object; `always` grants are stored in `file`, by default a file for the
-    current project under your home directory. With `file=None` nothing outlives the process and `always` is not offered.
+    current project under your home directory. With `file=None` nothing outlives the process, and `always` is not
+    offered.
     """
 
     def __init__(self, file: str | os.PathLike[str] | None | object = PROJECT) -> None:

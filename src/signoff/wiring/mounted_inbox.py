@@ -43,8 +43,9 @@ def inbox_app(
 ) -> Starlette:
     """An inbox for an agent's gate, to mount: `app.mount("/approvals", inbox_app(signoff, user=user))`.
 
-    `user` takes a request and returns who is signed in, as an `Actor`, a name or None. It may be a coroutine function. `permissions` are what everybody who is let in may do, or a function of the `Actor`:
-    `read`, `answer`, `run`, `admin`. Whose answer counts is decided by the rules.
+    `user` takes a request and returns who is signed in, as an `Actor`, a name or None. It may be a coroutine function.
+    `permissions` are what everybody who is signed in may do, or a function of the `Actor`: `read`, `answer`, `run`,
+    `admin`. Whose answer counts is decided by the rules.
 
     People who are not signed in are redirected to `sign_in_url`, a path or URL of the application; without it, they
     see a message.
