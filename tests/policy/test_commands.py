@@ -496,7 +496,7 @@ def test_explain_says_what_stood_in_the_way() -> None:
 def test_a_pattern_that_lets_anything_run_is_warned_about(pattern: str) -> None:
     [warning] = Policy.from_rules([{"allow": {"command": pattern}}]).warnings
 
-    assert "spell out the command" in warning.fix
+    assert "write the full command" in warning.fix
 
 
 @pytest.mark.parametrize("pattern", ["npm test", "git status", "cargo build *", "bash scripts/check.sh"])

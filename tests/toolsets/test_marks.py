@@ -270,7 +270,7 @@ def test_c10_functions_that_give_one_object_to_two_names_are_refused(project: Pr
     catalog = project.catalog("")
     catalog.build("one")
     assert catalog.build("one").toolset is catalog.build("one").toolset
-    with pytest.raises(WrongFile, match=r"(?s)the very object that `one` stands for.*function that makes it"):
+    with pytest.raises(WrongFile, match=r"(?s)the same object as `one`, which.*function that creates the toolset"):
         catalog.build("other")
 
 

@@ -105,7 +105,7 @@ async def test_the_refusal_says_why_and_points_to_execute(file: Path) -> None:
     with pytest.raises(ToolFailed) as refused:
         await sql_toolset(f"sqlite:{file}", readonly=True).query("DELETE FROM t")
     assert "execute" not in str(refused.value)
-    with pytest.raises(ToolFailed, match="one statement at a time"):
+    with pytest.raises(ToolFailed, match="send one at a time"):
         await sql_toolset(f"sqlite:{file}").query("SELECT 1; SELECT 2")
     with pytest.raises(ToolFailed, match="sqlite_schema"):
         await sql_toolset(f"sqlite:{file}").query(".tables")

@@ -208,7 +208,7 @@ OPAQUE = [
     ("printf -v IFS x", "sets `IFS`"),
     ("test -v 'a[$(rm x)]'", "subscript"),
     ("unset 'a[$(rm x)]'", "subscript"),
-    ("time { rm x; }", "`{` stands where"),
+    ("time { rm x; }", "`{` is in the place of"),
 ]  # fmt: skip
 
 

@@ -106,7 +106,7 @@ def test_nothing_is_no_read(sql: str) -> None:
 
 def test_what_is_not_understood_is_opaque_and_says_why() -> None:
     for sql, dialect, why in [
-        ("SELECT 1", "cobol", "dialect that is not known"),
+        ("SELECT 1", "cobol", "dialect that signoff does not know"),
         ("SELECT " + "1," * 40_000 + "1", "postgres", "longer than 65,536"),
         ("SELECT " + "(" * 200 + "1" + ")" * 200, "postgres", "too deep"),
         ("SELECT 1;" * 200, "postgres", "more than 100 statements"),
@@ -114,7 +114,7 @@ def test_what_is_not_understood_is_opaque_and_says_why() -> None:
         ("SELECT 'a\u200bb'", "postgres", "U+200B"),
         ("SELECT 1\x00", "sqlite", "U+0000"),
         ("SELECT 1 -- a\rDELETE FROM t", "sqlite", "carriage return"),
-        ("SELECT 'x", "sqlite", "without an end"),
+        ("SELECT 'x", "sqlite", "not closed"),
         ("SELECT FROM FROM", "postgres", "cannot be parsed"),
     ]:
         facts = read_sql(sql, dialect)

@@ -365,7 +365,7 @@ def _assigned(args: Args, out: Out) -> None:
         if changes_programs(variable):
             out.opaque.append(f"sets `{variable}`")
         elif arg.kind is not Certainty.SURE and not _ASSIGNMENT.match(arg.text or ""):
-            out.opaque.append("sets a variable whose name is only known when it runs")
+            out.opaque.append("sets a variable whose name is an expansion")
 
 
 def _command(name: str, command: Args, spec: _Spec, seen: Mapping[str, Arg], out: Out) -> None:
