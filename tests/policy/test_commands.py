@@ -539,7 +539,7 @@ def in_readonly_shell(command: str, *allowed: str) -> Verdict:
         ("pytest $(touch x)", "`touch` creates or changes files"),
         ("for i in a; do pytest; rm x; done", "`rm` removes files"),
         ("bash -c 'pytest > log'", "the output or input is redirected: `log`"),
-        ("pytest > log", "the command writes into the file `log`"),
+        ("pytest > log", "the command writes to the file `log`"),
     ],
 )
 def test_a_refusal_names_the_command_that_is_refused(command: str, named: str) -> None:

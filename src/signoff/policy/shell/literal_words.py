@@ -347,7 +347,7 @@ def _blame(text: str, at: int) -> Refused:
         return Refused("has a quote that is not closed", text[at : at + 20], at)
     if char == "\\":
         return Refused(
-            "continues on another line after a backslash" if len(two) > 1 else "ends in a backslash", two, at
+            "continues on the next line after a backslash" if len(two) > 1 else "ends in a backslash", two, at
         )
     if char == "`":
         return Refused("holds a substitution in backquotes", char, at)
