@@ -558,11 +558,11 @@ class GrantStore(Protocol):
 
 @runtime_checkable
 class Approver(Protocol):
-    """How a person is reached: one method. It may be a plain or an async method.
+    """Asks a person. It has one method, plain or async.
 
     A user interface that can show several requests at once may also have
-    `choose_all(requests, *, mode)`, which returns one decision for each, in order. One that can be told that a question
-    was settled elsewhere may have `withdraw(request_id, why)`; what it then returns for the request is not used.
+    `choose_all(requests, *, mode)`, which returns one decision for each, in order. With `withdraw(request_id, why)`, it
+    is told when a request is settled elsewhere; its own answer to that request is then ignored.
     """
 
     def choose(
@@ -576,7 +576,7 @@ ApproverLike: TypeAlias = Approver | Callable[[ApprovalRequest], Chosen | Awaita
 
 
 class Inbox(Protocol):
-    """What a channel is handed: it looks up requests and answers them here, and never sees the store."""
+    """The requests, as a channel sees them: it looks them up and answers them here, and never uses the store."""
 
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
         """Take an answer; `decision.by` says whose. Raises a `RequestError` where it cannot be taken.
@@ -658,10 +658,10 @@ Begin = Callable[[Heard], Awaitable[str]]
 
 @runtime_checkable
 class Channel(Protocol):
-    """Where people are reached: it shows notices, and gives answers to the inbox it was handed.
+    """A way to reach people: it shows notices, and passes their answers to its inbox.
 
-    What goes wrong outside is raised as `ChannelFailed`, which says whether it is worth another try. To keep track of
-    what was shown, to try again and to fall back is not the channel's business.
+    Failures of the service are raised as `ChannelFailed`, which says whether to retry. The channel does not keep track
+    of what it has shown, retry, or fall back to another channel: the `Reconciler` does.
     """
 
     @property

@@ -225,10 +225,10 @@ PLUGIN = """
 @pytest.mark.parametrize(
     ("path", "what"),
     [
-        ("mine.ts:os.system", "goes through something that is no class"),
+        ("mine.ts:os.system", "goes through something that is not a class"),
         ("mine.ts:os", "is a module"),
         ("mine.ts:Tools.box", "is a module"),
-        ("mine.ts:Tools.box.system", "goes through something that is no class"),
+        ("mine.ts:Tools.box.system", "goes through something that is not a class"),
         ("mine.ts:system", "importing `posix` is not allowed"),
         ("mine.ts:run", "importing `posix` is not allowed"),
         ("mine.ts:FunctionToolset", r"importing `pydantic_ai\.toolsets\.function` is not allowed"),

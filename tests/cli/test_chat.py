@@ -271,7 +271,7 @@ def test_a_script_that_runs_out_ends_the_turn_and_not_the_chat(shop: Desk) -> No
     child = sits_down(shop)
     child.sendline("note the eggs")
     child.expect("this turn failed: talk.yaml: the agent asks for turn 2, but the script holds 1 turn")
-    child.expect("It is all said")
+    child.expect("The script has no more turns")
     child.expect("you >")
     child.sendline("/foo")
     child.expect("unknown command /foo; nothing was sent to the model")

@@ -209,7 +209,7 @@ def test_an_agent_that_nobody_here_can_build_is_not_asked(desk: Desk) -> None:
     [one] = desk.open(asks())
     said = desk.run("ask-back", one, "Why?", "--agent")
     assert said.code == 1
-    assert f"request {one} belongs to no run that is kept: its agent cannot be asked" in said.err
+    assert f"request {one} belongs to no saved run: its agent cannot be asked" in said.err
     [question] = desk.run("show", one, "--json").data["comments"]
     assert question["kind"] == "question", "the question stays, for people"
 

@@ -81,10 +81,10 @@ def test_no_rule_goes_before_a_never_unseen(desk: Desk, file: Path) -> None:
     [never] = desk.do(lambda broker: broker.grants.list())
     refused = desk.run("policy", "add", one, "--yes")
     assert refused.code == 1
-    assert f"ana said never to this call (grant {never.id})" in refused.out + refused.err
+    assert f"ana answered never to this call (grant {never.id})" in refused.out + refused.err
     assert f"signoff grants revoke {never.id}" in refused.out + refused.err
     narrow, wide = (desk.run("policy", "add", other, "--rule", name).out for name in ("exact", "amount"))
-    warning = "people said never to other calls of pay, and this rule goes before that where it fits"
+    warning = "people answered never to other calls of pay, and this rule overrides those it matches"
     assert warning not in " ".join(narrow.split()) and warning in " ".join(wide.split())
     assert file.read_text() == PROJECT
     assert desk.run("grants", "revoke", never.id).code == 0

@@ -185,7 +185,7 @@ def test_c9_flags_and_environment_only_tighten(shop: Desk, wording: Wording) -> 
     auto = ("--mode", "auto_approve")
     denied = writes(shop, *auto, "--deny", "write_*")
     assert denied.code == 0 and not written(shop)
-    assert "whoever started the run said so: --deny write_*" in denied.err
+    assert "set when the run was started: --deny write_*" in denied.err
     shop.monkeypatch.setenv("SIGNOFF_DENY", "delete_file, write_file")
     assert writes(shop, *auto).code == 0 and not written(shop)
     shop.monkeypatch.delenv("SIGNOFF_DENY")

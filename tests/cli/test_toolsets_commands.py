@@ -117,7 +117,7 @@ def test_one_that_lists_by_the_run_shows_what_it_lists_now(project: Path) -> Non
     done = signoff("toolsets", "show", "look", cwd=project)
     assert done.returncode == 0, done.stderr
     assert "look(deep)" in done.stdout and "Look around." in done.stdout
-    assert "which tools it has is decided anew in each run\n" in done.stdout
+    assert "its tools are decided in each run\n" in done.stdout
 
 
 def test_one_that_is_broken_still_says_what_it_takes(project: Path, wording: Wording) -> None:

@@ -302,8 +302,8 @@ def test_what_is_odd_in_a_toolsets_rules_is_told_once(here: Path) -> None:
     [
         ("toolsets: []", ":1:11: toolsets", "a mapping of names to toolsets, not a list", ""),
         ("toolsets: {a: {use: sql, config: [1]}}", ":1:34: toolsets.a.config", "what the toolset takes", ""),
-        ("toolsets: {a: {use: a b}}", ":1:21: toolsets.a.use", "bad name `a b`", "without blanks"),
-        ("toolsets: {a: {use: 'm:1x'}}", ":1:21: toolsets.a.use", "no class path", "package.module:Class"),
+        ("toolsets: {a: {use: a b}}", ":1:21: toolsets.a.use", "bad name `a b`", "without spaces"),
+        ("toolsets: {a: {use: 'm:1x'}}", ":1:21: toolsets.a.use", "not a class path", "package.module:Class"),
         ("toolsets: {a: {use: sql, labels: {'[': money}}}", ':1:35: toolsets.a.labels["["]', "bad pattern", ""),
         ("toolsets: {a: {use: sql, labels: {x: []}}}", ":1:38: toolsets.a.labels.x", "the list is empty", ""),
         ("toolsets: {a: {extends: [b]}}", ":1:25: toolsets.a.extends", "the name of a toolset, not a list", ""),

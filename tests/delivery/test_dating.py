@@ -82,7 +82,7 @@ async def test_a_moment_is_no_reason_to_draw_it_anew(broker: Broker, clock: Fake
     assert board.shown == [(request, 1)]
 
 
-@pytest.mark.filterwarnings("ignore:the store does not work")
+@pytest.mark.filterwarnings("ignore:the store failed")
 async def test_while_the_store_is_away_no_time_is_lost(broker: Broker, clock: FakeClock) -> None:
     """It was shown, and then nobody's answer could be taken for longer than it waits."""
     board = Board()

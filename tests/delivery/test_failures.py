@@ -145,7 +145,7 @@ async def test_a_store_that_fails_at_the_inbox_is_no_fault_of_the_channel(broker
     main.fails = lambda notice: StoreError("it is locked") if len(main.tries) == 1 else None
     post = post_for(broker, Route(main), Route(night, backup_for="main"))
     await post.round()
-    assert (await row(broker, "main", one)).problem == "the store does not work: it is locked"
+    assert (await row(broker, "main", one)).problem == "the store failed: it is locked"
     clock.advance(SECOND)
     await post.round()
     assert one in main.places and not night.tries

@@ -301,7 +301,7 @@ def test_whatever_is_wrong_with_an_event_refuses(agent: Agent) -> None:
     for name, text in BROKEN.items():
         code, out, err = agent.hook(text)
         assert (code, out) == (2, ""), (name, code, out)
-        assert err.startswith("signoff: the call is refused, because it could not be judged: "), name
+        assert err.startswith("signoff: the call is refused, because it could not be checked: "), name
         assert "Traceback" not in err
 
 

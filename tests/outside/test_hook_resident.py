@@ -49,7 +49,7 @@ def test_it_answers_as_the_hook_does_and_reads_what_has_changed(agent: Agent) ->
     assert path_of(agent).parent.stat().st_mode & 0o777 == 0o700
     assert [says(agent, "ls", "t1"), says(agent, "sudo ls", "t2")] == ["allow", "deny"]
     code, _, err = agent.hook(b"{")
-    assert code == 2 and "could not be judged" in err
+    assert code == 2 and "could not be checked" in err
     (agent.directory / "signoff.yaml").write_text('policy: [{deny: "*"}]\n')
     assert says(agent, "ls", "t3") == "deny"
     (agent.directory / "signoff.yaml").write_text("policy: [{alow: x}]\n")

@@ -57,9 +57,9 @@ def test_an_empty_file_is_written_and_its_indentation_is_kept() -> None:
     [
         ('{"a": 1', "f:1: a comma or '}' is missing"),
         ('{\n"a" 1}', "f:2: a colon is missing"),
-        ('{"a": nope}', "f:1: 'nope' is no JSON value"),
-        ('{"a": 1, "a": 2}', "f:1: the key 'a' is there twice"),
-        ("{} x", "f:1: something stands behind the end"),
+        ('{"a": nope}', "f:1: 'nope' is not a JSON value"),
+        ('{"a": 1, "a": 2}', "f:1: the key 'a' is given twice"),
+        ("{} x", "f:1: there is text after the end"),
         ('{"hooks": []}', "f: hooks should be an object"),
         ('{"hooks": {"Before": {}}}', "f: hooks.Before should be a list"),
     ],

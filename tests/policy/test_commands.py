@@ -39,7 +39,7 @@ def test_known_reading_is_allowed(command: str) -> None:
     ("command", "named"),
     [
         ("sort -o a.txt a.txt", "`sort -o` writes"),
-        ("cat ~/.ssh/id_rsa", "discloses"),
+        ("cat ~/.ssh/id_rsa", "which is where SSH keys are stored"),
         ("ls; frobnicate", "`frobnicate` is not a program signoff knows"),
         ("ls --frobnicate", "--frobnicate"),
         ("echo $(id)", "$("),
@@ -274,7 +274,7 @@ def test_why_it_may_be_the_same_is_said() -> None:
     rules = [{"deny": {"command": "git checkout -- *"}, "id": "keep"}, {"allow": "shell"}]
     verdict = Policy.from_rules(rules).judge(Call(tool="shell", args={"command": "git checkout f"}))
 
-    assert "without `--`, it may still do what `git checkout -- *` does" in verdict.reason
+    assert "without `--` before its operands, it may still do what `git checkout -- *` does" in verdict.reason
 
 
 @pytest.mark.parametrize("pattern", ["'git push'", "'rm -rf' x", "git '' x", "x=1 rm"])
@@ -437,8 +437,8 @@ def test_why_it_may_talk_to_other_machines_is_said() -> None:
     def reason(command: str) -> str:
         return policy.judge(Call(tool="shell", args={"command": command})).reason
 
-    assert "`npm install` talks to other machines" in reason("npm install x")
-    assert "`cargo build` talks to other machines where something is missing" in reason("cargo build")
+    assert "`npm install` connects to other machines" in reason("npm install x")
+    assert "`cargo build` may connect to other machines to download what is missing" in reason("cargo build")
 
 
 def test_another_argument() -> None:
@@ -496,7 +496,7 @@ def test_explain_says_what_stood_in_the_way() -> None:
 def test_a_pattern_that_lets_anything_run_is_warned_about(pattern: str) -> None:
     [warning] = Policy.from_rules([{"allow": {"command": pattern}}]).warnings
 
-    assert "spell out the command" in warning.fix
+    assert "write the full command" in warning.fix
 
 
 @pytest.mark.parametrize("pattern", ["npm test", "git status", "cargo build *", "bash scripts/check.sh"])
@@ -534,12 +534,12 @@ def in_readonly_shell(command: str, *allowed: str) -> Verdict:
 @pytest.mark.parametrize(
     ("command", "named"),
     [
-        ("pytest | tee log", "`tee` writes: writes what it reads into files"),
-        ("pytest; ls; sort -o a a", "`sort -o` writes: its result into a file"),
-        ("pytest $(touch x)", "`touch` writes: makes or changes files"),
-        ("for i in a; do pytest; rm x; done", "`rm` writes: removes files"),
-        ("bash -c 'pytest > log'", "the command is redirected to `log`"),
-        ("pytest > log", "the command writes into the file `log`"),
+        ("pytest | tee log", "`tee` writes its input to files"),
+        ("pytest; ls; sort -o a a", "`sort -o` writes its output to a file"),
+        ("pytest $(touch x)", "`touch` creates or changes files"),
+        ("for i in a; do pytest; rm x; done", "`rm` removes files"),
+        ("bash -c 'pytest > log'", "the output or input is redirected: `log`"),
+        ("pytest > log", "the command writes to the file `log`"),
     ],
 )
 def test_a_refusal_names_the_command_that_is_refused(command: str, named: str) -> None:
@@ -585,7 +585,7 @@ def test_a_pattern_without_a_tail_is_not_broad(pattern: str) -> None:
     "pattern", ["pytest *", "make *", "bash", "python3", "node", "ghci", "iex", "tsx", "jshell", "sudo", "python3 -c *"]
 )
 def test_a_pattern_for_what_runs_its_words_or_its_input_is_broad(pattern: str) -> None:
-    assert "runs whatever it is given" in CommandPattern(pattern).breadth
+    assert "runs whatever command or code it is given" in CommandPattern(pattern).breadth
 
 
 def test_what_the_table_says_of_directories_is_what_a_last_star_covers() -> None:

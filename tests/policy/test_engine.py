@@ -114,8 +114,8 @@ def test_unknown_in_a_deny_rule_asks_at_least() -> None:
     verdict = policy(ALLOW, deny).judge(unsure)
     assert verdict.effect is Effect.ASK
     assert verdict.rules == ("limit",)
-    assert verdict.errors == ("limit: `amount` is a text, not a number, so `>` cannot be answered",)
-    assert verdict.reason == "limit could not be checked: `amount` is a text, not a number, so `>` cannot be answered"
+    assert verdict.errors == ("limit: `amount` is a text, not a number, so `>` cannot be checked",)
+    assert verdict.reason == "limit could not be checked: `amount` is a text, not a number, so `>` cannot be checked"
     assert policy(deny).judge_layer(unsure) is not None, "a doubt is an answer, not an abstention"
     strict = policy(deny, {**ASK, "by": "ops"}).judge(unsure)
     assert (strict.effect, strict.rules, strict.requirement.role) == (Effect.ASK, ("ask",), "ops")

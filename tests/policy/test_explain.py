@@ -34,7 +34,7 @@ def test_every_rule_says_what_it_found() -> None:
     considered = POLICY.explain(call("pay", amount="200")).considered
     assert [(one.rule.id, one.truth, one.why, one.decided, one.names_tool) for one in considered] == [
         ("rule-1", Truth.NO, "no argument is a path like `**/.env`", False, True),
-        ("big", Truth.UNKNOWN, "`amount` is a text, not a number, so `>` cannot be answered", True, True),
+        ("big", Truth.UNKNOWN, "`amount` is a text, not a number, so `>` cannot be checked", True, True),
         ("rule-3", Truth.YES, "", False, True),
         ("rule-4", Truth.NO, "the tool is not `read_file`", False, True),
     ]

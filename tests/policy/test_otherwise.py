@@ -146,7 +146,7 @@ def test_who_asks_about_a_part_names_no_more_than_that(rule: Any, part: Any, who
     assert policy({"ask": {"tool": "x", **rule}}).judge(Call(tool="x", args=part)).effect is Effect.ASK
     refused = whitelist.judge(Call(tool="x", args=part))
     assert (refused.effect, refused.rules) == (Effect.DENY, ("rule-2",))
-    assert "rule-1 means only a part of it" in refused.reason
+    assert "rule-1 only covers a part of it" in refused.reason
     assert whitelist.judge(Call(tool="x", args=whole)).effect is Effect.ASK
 
 
@@ -247,7 +247,7 @@ def test_examples_are_held_against_it_and_what_stands_above() -> None:
 def test_explain_says_which_rule_names_the_call_and_which_does_not() -> None:
     told = explained(*GIT, DENY, on=shell("git push; make"))
     assert told.sentence.startswith(
-        "deny: no rule names this call, and otherwise: deny (<rules>: policy[2]): rule-2 means only"
+        "deny: no rule names this call, and otherwise: deny (<rules>: policy[2]): rule-2 only covers"
     )
     assert told.rule is not None and told.rule.id == "rule-3"
     assert [one.truth for one in told.considered] == [Truth.NO, Truth.NO, Truth.YES]

@@ -124,7 +124,7 @@ def test_an_allow_rule_needs_every_path_to_match() -> None:
 def test_an_allow_rule_needs_a_path_at_all() -> None:
     found = finding({"path": "**"}, call("x", content="src/a"), effect="allow")
     assert found.truth is NO
-    assert found.why == "no argument is named as a path"
+    assert found.why == "no argument has the name of a path"
 
 
 def test_links_are_followed_where_the_call_says_where_they_lead() -> None:

@@ -117,7 +117,7 @@ def refused(text: str) -> PolicyError:
         ("{ask: {path: ~/.ssh/**}}", 18, ".ask.path", "bad path `~/.ssh/**`", "not expanded"),
         ("{ask: {path: $HOME/x}}", 18, ".ask.path", "bad path `$HOME/x`", "not expanded"),
         ("{ask: {path: secrets/}}", 18, ".ask.path", "bad path `secrets/`", "`secrets/**`"),
-        ("{ask: {path: a/../b}}", 18, ".ask.path", "bad path `a/../b`", "write where they lead"),
+        ("{ask: {path: a/../b}}", 18, ".ask.path", "bad path `a/../b`", "write the resolved path"),
         ("{ask: {path: .}}", 18, ".ask.path", "bad path `.`", "inside: ."),
         ("{ask: {path: 'a\\b'}}", 18, ".ask.path", "bad path", "separated by `/`"),
         ('{ask: {path: "a[b"}}', 18, ".ask.path", "bad path `a[b`", "never closed"),

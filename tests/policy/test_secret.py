@@ -66,7 +66,7 @@ def test_paths_with_blanks(path: str) -> None:
 
 
 def test_the_reason_follows_the_path_in_a_sentence() -> None:
-    assert secret_place("~/.ssh/id_rsa") == "is where SSH keys are kept"
+    assert secret_place("~/.ssh/id_rsa") == "is where SSH keys are stored"
     assert secret_place("/dev/sda") == "is a device"
 
 

@@ -275,7 +275,7 @@ async def test_an_approval_does_not_outlive_the_policy_it_was_given_under(desk: 
     said = await agent.refused(409, "approval_expired", "POST", f"/requests/{asked['id']}/consume", key="x")
     assert said.startswith("the policy changed after ben approved it"), said
     said = await agent.refused(409, "approval_expired", "POST", f"/requests/{looked['id']}/consume", key="x")
-    assert said == "by now policy refuses it: no more looking"
+    assert said == "the policy now refuses it: no more looking"
     assert (await agent.ask(LOOK))["status"] == "denied"
     assert (await desk.broker.get(request.id)).state is State.CANCELLED
 

@@ -336,3 +336,18 @@ def test_who_is_no_admin_is_told_that_they_write_no_rule() -> None:
     words = "Only an admin may write a rule."
     assert words in WebDesk(permissions=frozenset({Permission.READ, Permission.ANSWER})).get("/").words
     assert words not in WebDesk().get("/").words
+
+
+def test_who_must_agree_and_what_was_answered_before_are_said_in_the_language_of_the_page() -> None:
+    desk = WebDesk(people=PEOPLE)
+    need = Requirement(role="ops", quorum=2, not_by=frozenset({"requester"}), veto="boss")
+    before = desk.ask(need=Requirement(), args=MAIL, schema=SCHEMA)
+    assert vote(desk, before).json()["state"] == "approved"
+    request_id = desk.ask(need=need, args=MAIL, schema=SCHEMA)
+    page = desk.get(f"/requests/{request_id}")
+    assert "2 people with the role ops , but not: the requester; may also deny: the role boss" in page.words
+    assert "Exactly this call: approved once" in page.words
+    page = desk.get(f"/requests/{request_id}", **{"accept-language": "de"})
+    assert "2 Personen mit der Rolle ops , aber nicht: wer die Anfrage ausgelöst hat" in page.words
+    assert "ablehnen darf auch die Rolle boss" in page.words
+    assert "Genau dieser Aufruf: einmal genehmigt" in page.words

@@ -15,6 +15,7 @@ from signoff.core.call import Call
 from signoff.core.comment import CommentKind
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
+from signoff.core.record import KINDS
 from signoff.core.request import ApprovalRequest
 from signoff.core.request_context import PastCall, RequestContext
 from signoff.core.run import SavedRun
@@ -375,6 +376,15 @@ def test_every_language_has_every_text_with_the_same_places() -> None:
         assert all(text.strip() for text in language.texts.values())
 
 
+def test_every_kind_of_event_has_a_word_for_the_timeline() -> None:
+    for language in languages().values():
+        texts = language.group("moment")
+        assert set(texts) == {kind.replace(" ", "_") for kind in (*KINDS, "prompt", "model")}, language.code
+    assert all(
+        text.replace("_", " ") == kind.replace("_", " ") for kind, text in languages()["en"].group("moment").items()
+    )
+
+
 def test_every_text_is_used() -> None:
     from signoff.server.languages import LOCALES
 
@@ -396,6 +406,9 @@ def test_every_text_is_used() -> None:
         "nav.",
         "settings.theme_",
         "thread.",
+        "needs.",
+        "earlier.",
+        "moment.",
     )
     unused = [
         key

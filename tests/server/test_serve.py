@@ -162,7 +162,7 @@ def test_sigterm_lets_what_runs_finish_and_begins_nothing_new(shop: Shop) -> Non
         served.process.send_signal(signal.SIGTERM)
         served.event("draining")
         status, body = served.get("/readyz")
-        assert (status, json.loads(body)["why"]) == (503, "it is shutting down")
+        assert (status, json.loads(body)["why"]) == (503, "the server is shutting down")
         assert served.get("/healthz")[0] == 200
         shop.signoff("approve", unanswered)
         wait.unlink()

@@ -93,7 +93,7 @@ def test_a_full_disk_costs_no_run_and_no_result(shop: Shop) -> None:
             wait.unlink()
             assert "disk" in served.event("store failed")["problem"]
             status, body = served.get("/readyz")
-            assert (status, "the store does not work" in body) == (503, True), "reading alone is not enough"
+            assert (status, "the store failed" in body) == (503, True), "reading alone is not enough"
         until(lambda: served.get("/readyz")[0] == 200, "it works again")
         until(lambda: shop.run_word(run) == "done", "the run went on")
         assert served.stop() == 0

@@ -278,7 +278,7 @@ async def test_a_store_that_is_gone_makes_it_unready_and_is_counted_and_no_passw
         store.works = True
         assert (await client.get("/readyz")).json() == {"status": "ready"}
         state.stopping.set()
-        assert (await client.get("/readyz")).json()["why"] == "it is shutting down"
+        assert (await client.get("/readyz")).json()["why"] == "the server is shutting down"
 
 
 async def test_what_waits_is_counted_once_for_all_who_ask_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,7 +123,7 @@ async def test_a_read_cannot_write(store: SqliteStore) -> None:
     def around(tx: Any) -> None:
         tx.sql._wire._connection.execute("delete from settings")
 
-    with pytest.raises(StoreError, match="`write` is for"):
+    with pytest.raises(StoreError, match="`write` for changes"):
         await store.read(lambda tx: tx.settings.put("a", "b"))
     with pytest.raises(StoreError):
         await store.read(around)

@@ -100,7 +100,7 @@ def test_an_older_file_can_be_refused(path: Path, request: pytest.FixtureRequest
     request.getfixturevalue("newer")
     before = path.read_bytes()
     with pytest.raises(
-        SchemaError, match=rf"{path} is of an older signoff.* version 6, .* needs 7.*signoff db upgrade"
+        SchemaError, match=rf"{path} was created by an older signoff.* version 6, .* needs 7.*signoff db upgrade"
     ):
         open_store(f"sqlite:{path}", upgrade="refuse")
     assert path.read_bytes() == before
@@ -114,7 +114,9 @@ def test_an_older_file_can_be_refused(path: Path, request: pytest.FixtureRequest
 def test_a_newer_file_is_refused(path: Path) -> None:
     sql(path, "insert into schema_version values (8, '0008_later', '2030-01-01')")
     for attempt in (lambda: SqliteStore(path), lambda: upgrade(f"sqlite:{path}")):
-        with pytest.raises(SchemaError, match=rf"{path} was made by a newer signoff.* version 8, .* knows 6; upgrade"):
+        with pytest.raises(
+            SchemaError, match=rf"{path} was created by a newer signoff.* version 8, .* knows 6; upgrade"
+        ):
             attempt()
     assert backups(path) == []
 

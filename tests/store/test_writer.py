@@ -187,7 +187,7 @@ async def test_a_store_that_fails_tells_whoever_waits_and_keeps_the_rest(disk: D
             await writer.write("work", gives("b"))
         with pytest.raises(StoreError, match="full"):
             await writer.flush()
-    assert texts == ["signoff store: what was left for later was not written and is kept: 1 x 'note': full"]
+    assert texts == ["signoff store: deferred writes failed and will be retried: 1 x 'note': full"]
     disk.error = None
     assert await writer.write("work", gives("c")) == "c"
     assert disk.batches == [["a", "c"]]
@@ -214,7 +214,7 @@ async def test_what_cannot_be_written_until_the_end_is_told(disk: Disk) -> None:
     with warned() as texts:
         writer.later("note", gives("a"))
         writer.close()
-    assert texts[-1] == "signoff store: what was left for later is lost, as the store was closed: 1 x 'note'"
+    assert texts[-1] == "signoff store: deferred writes were lost, because the store was closed: 1 x 'note'"
     assert disk.batches == []
 
 

@@ -120,7 +120,7 @@ def test_links_in_circles_end(root: Root) -> None:
 
 @pytest.mark.parametrize("path", ["", "a\0b"])
 def test_what_is_no_path_is_refused(root: Root, path: str) -> None:
-    with pytest.raises(ValueError, match="neither empty nor holds a NUL"):
+    with pytest.raises(ValueError, match="must not be empty or hold a NUL"):
         root.open(path)
 
 

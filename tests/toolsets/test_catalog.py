@@ -379,7 +379,11 @@ def test_p2_inner_class_swaps_the_implementation(project: Project) -> None:
     assert inner(catalog.build("shop")).currency == "USD"
     assert type(inner(catalog.build("handed"))).__name__ == "Shop"
     assert inner(catalog.build("files")).currency == "NOK"
-    for name, what in {"wrong": "no toolset class", "denied": "`os` is not allowed", "nothing": "a class path"}.items():
+    for name, what in {
+        "wrong": "not a toolset class",
+        "denied": "`os` is not allowed",
+        "nothing": "a class path",
+    }.items():
         with pytest.raises(WrongFile, match=what) as refused:
             catalog.build(name)
         assert f"toolsets.{name}.config.inner_class" in str(refused.value)

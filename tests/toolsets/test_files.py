@@ -90,7 +90,7 @@ def test_odd_names_are_shown_as_what_they_are(root: Path, files: FilesToolset) -
 def test_reading_lines(root: Path, files: FilesToolset) -> None:
     assert files.read_file("notes.md") == "one\ntwo\nthree\n"
     assert files.read_file(str(root / "notes.md")) == "one\ntwo\nthree\n"
-    assert files.read_file("notes.md", start_line=2, max_lines=1) == "two\n[lines 2-2 of 3; go on with start_line=3]"
+    assert files.read_file("notes.md", start_line=2, max_lines=1) == "two\n[lines 2-2 of 3; continue with start_line=3]"
     assert files.read_file("in").startswith("import os")
     assert "3 lines only" in refused(files.read_file, "notes.md", start_line=9)
     (root / "latin").write_bytes(b"caf\xe9\n")
@@ -98,7 +98,7 @@ def test_reading_lines(root: Path, files: FilesToolset) -> None:
     (root / "empty").touch()
     assert files.read_file("empty") == "[the file is empty]"
     small = filesystem(root, max_chars=6)
-    assert small.read_file("notes.md") == "one\n[lines 1-1 of 3; go on with start_line=2]"
+    assert small.read_file("notes.md") == "one\n[lines 1-1 of 3; continue with start_line=2]"
     (root / "wide").write_text("x" * 100)
     assert small.read_file("wide") == "xxxxxx\n[line 1 is cut after 6 characters]"
 
@@ -215,7 +215,7 @@ def test_moving(root: Path, files: FilesToolset) -> None:
     assert "does not exist" in refused(files.move_file, "missing", "x")
     for source, target in (("new/place", "out/x"), ("out/secret", "x"), ("../outside/secret", "x"), ("lib", "../lib")):
         assert "refused" in refused(files.move_file, source, target)
-    assert "cannot be used like that" in refused(files.move_file, "lib", "lib/lib")
+    assert "cannot be used this way" in refused(files.move_file, "lib", "lib/lib")
 
 
 def test_deleting(root: Path, files: FilesToolset) -> None:

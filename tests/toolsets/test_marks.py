@@ -231,7 +231,7 @@ async def test_c10_a_side_map_of_policies_means_the_same_as_the_call(project: Pr
     [
         ("TOOLSETS = {}\n    TOOLSET_APROVALS = {}", r"toolsets.py:\d+: `TOOLSET_APROVALS` .*mean `TOOLSET_APPROVALS`"),
         ("TOOLSETS = {'a': one}\n    TOOLSET_APPROVALS = {'b': 'ask'}", "has `b`, which TOOLSETS has not"),
-        ("TOOLSETS = {'a': one}\n    TOOLSET_APPROVALS = {'a': 'maybe'}", "for `a` is no policy: 'maybe'"),
+        ("TOOLSETS = {'a': one}\n    TOOLSET_APPROVALS = {'a': 'maybe'}", "for `a` is not a policy: 'maybe'"),
         ("TOOLSETS = {'a': one}\n    TOOLSET_APPROVALS = ['a']", "TOOLSET_APPROVALS is a list"),
         ("TOOLSETS = {'a': one}\n    TOOLSET_APPROVALS = {'a': {'look': {'pre': True}}}", "has the option `pre`"),
         ("TOOLSETS = {'a': one}\n    one.approval_policy = 5", "an int; write allow, ask, deny"),
@@ -270,7 +270,7 @@ def test_c10_functions_that_give_one_object_to_two_names_are_refused(project: Pr
     catalog = project.catalog("")
     catalog.build("one")
     assert catalog.build("one").toolset is catalog.build("one").toolset
-    with pytest.raises(WrongFile, match=r"(?s)the very object that `one` stands for.*function that makes it"):
+    with pytest.raises(WrongFile, match=r"(?s)the same object as `one`, which.*function that creates the toolset"):
         catalog.build("other")
 
 

@@ -47,7 +47,7 @@ CASES = {
     "cd sub && ./script 1": "`./script` runs in `sub` after a `cd`, and `./script *` is about " + START,
     "cd sub; ./script 1": "`./script` runs in `sub` after a `cd`, and `./script *` is about " + START,
     "cd sub && git commit -m x": "`git` runs in `sub` after a `cd`, and `git commit *` is about " + START,
-    "cd build && rm x": "`rm` writes: removes files",
+    "cd build && rm x": "`rm` removes files",
     # outside, by the text or by a link
     "cd .. && pytest -q": "`pytest` runs in `..` after a `cd`, outside of " + START,
     "cd OUT && pytest -q": "after a `cd`, outside of " + START,
@@ -55,13 +55,13 @@ CASES = {
     "cd leak && pytest -q": "`pytest` runs in `leak` after a `cd`, outside of " + START,
     "cd sub/leak && pytest -q": "`pytest` runs in `sub/leak` after a `cd`, outside of " + START,
     # nobody can tell
-    "cd - && pytest -q": "`pytest` runs in a directory that nobody can tell beforehand, after a `cd`",
-    "cd && pytest -q": "`pytest` runs in a directory that nobody can tell beforehand, after a `cd`",
-    "cd -P sub && pytest -q": "`pytest` runs in a directory that nobody can tell beforehand, after a `cd`",
-    "cd '' && pytest -q": "`pytest` runs in a directory that nobody can tell beforehand, after a `cd`",
+    "cd - && pytest -q": "`pytest` runs after a `cd`, in a directory that is only known when it runs",
+    "cd && pytest -q": "`pytest` runs after a `cd`, in a directory that is only known when it runs",
+    "cd -P sub && pytest -q": "`pytest` runs after a `cd`, in a directory that is only known when it runs",
+    "cd '' && pytest -q": "`pytest` runs after a `cd`, in a directory that is only known when it runs",
     'cd "$X" && pytest -q': "the command depends on a variable",
     "CDPATH=.. cd out && pytest -q": "the command",
-    "cd s* && pytest -q": "`cd s*` may turn into several operands",
+    "cd s* && pytest -q": "`cd s*` is a pattern that the shell may expand to several operands",
     # places whose content is run
     "cd .git && pytest -q": "`pytest` runs in `.git` after a `cd`, and version control runs hooks",
     "cd node_modules/evil && npm run build": "`npm` runs in `node_modules/evil` after a `cd`, and programs load code",

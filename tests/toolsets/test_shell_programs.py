@@ -88,7 +88,7 @@ def test_a_directory_that_the_file_names_is_searched_first(project: Path) -> Non
         (["../bin"], "config.programs[0]: this should be a directory of the project"),
         (["/usr/bin"], "config.programs[0]: this should be a directory of the project"),
         ([".venv/bin", "nothing/bin"], "config.programs[1]: there is no directory `nothing/bin`"),
-        (["."], "which is all that the shell works on"),
+        (["."], "which is the root directory of the shell"),
         (".venv/bin", "this should be a list, not a text"),
         ([3], "config.programs[0]"),
     ],

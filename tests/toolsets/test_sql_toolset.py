@@ -100,12 +100,12 @@ async def test_query_refuses_whatever_is_no_read(url: str, sql: str) -> None:
 
 
 async def test_the_refusal_says_why_and_points_to_execute(file: Path) -> None:
-    with pytest.raises(ToolFailed, match=r"this SQL writes: `DELETE` removes rows of `t`\. Use `execute`"):
+    with pytest.raises(ToolFailed, match=r"`query` only reads: `DELETE` removes rows of `t`\. Use `execute`"):
         await sql_toolset(f"sqlite:{file}").query("DELETE FROM t")
     with pytest.raises(ToolFailed) as refused:
         await sql_toolset(f"sqlite:{file}", readonly=True).query("DELETE FROM t")
     assert "execute" not in str(refused.value)
-    with pytest.raises(ToolFailed, match="one statement at a time"):
+    with pytest.raises(ToolFailed, match="send one at a time"):
         await sql_toolset(f"sqlite:{file}").query("SELECT 1; SELECT 2")
     with pytest.raises(ToolFailed, match="sqlite_schema"):
         await sql_toolset(f"sqlite:{file}").query(".tables")
@@ -185,7 +185,7 @@ def test_what_it_declares(url: str) -> None:
     assert tools.capability_labels("execute", write, None) == ("data.write",)
     assert tools.capability_labels("query", {"sql": "SELECT f()"}, None) == ("data.write",)
     said = tools.describe_approval("execute", {"sql": "UPDATE t SET a = 1 WHERE b IN (SELECT b FROM u)"}, None)
-    assert said == {"summary": "UPDATE t", "reason": "the SQL writes: `UPDATE` changes rows of `t`"}
+    assert said == {"summary": "UPDATE t", "reason": "`UPDATE` changes rows of `t`"}
     assert tools.describe_approval("execute", {"sql": "'"}, None)["summary"] == "SQL that is not understood"
 
 

@@ -378,7 +378,7 @@ def test_nobody_to_ask_and_two_stores(directory: Path) -> None:
     with pytest.raises(WrongUse, match="nobody could answer on Discord"):
         DiscordApprovals(bot)
     assert DiscordApprovals(bot, people={"ana": "112233445566778801"}).name == "discord"
-    with pytest.raises(WrongUse, match="`ana` is no Discord id of 112233445566778801"):
+    with pytest.raises(WrongUse, match="`ana` is not a Discord id of 112233445566778801"):
         DiscordApprovals(bot, people={"112233445566778801": "ana"})
     with pytest.raises(WrongUse, match="ben and ana have the same Discord account"):
         DiscordApprovals(bot, people={"ana": 112233445566778801, "ben": 112233445566778801})

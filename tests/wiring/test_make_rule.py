@@ -271,7 +271,7 @@ def test_no_rule_gets_around_people_whom_the_file_wants_by_now(home: Path, needs
     """The question was asked under other rules: with `--policy`, or before the file was changed."""
     project = f"policy:\n  - {{ask: write_file, {needs}}}\n"
     found = offers(settings(home, project), asked(Call(tool="write_file", args={"path": "notes/a.txt"})))
-    assert found.offered == () and "the policy wants" in found.refused[0]
+    assert found.offered == () and "the policy now requires" in found.refused[0]
 
 
 def test_the_change_shows_nothing_of_what_stands_around_it(home: Path) -> None:
@@ -389,7 +389,7 @@ def test_a_secret_in_what_is_left_open_does_not_matter(home: Path) -> None:
     assert [one.proposal.name for one in found.offered] == ["content", "path"]
     assert not any(TOKEN in one.added.text for one in found.offered)
     assert found.refused == (
-        "exactly these arguments: the argument content holds a secret, which is never written into a file",
+        "exactly these arguments: the argument content holds a secret, and signoff never writes secrets into a file",
     )
 
 

@@ -85,7 +85,7 @@ async def test_without_the_rules_a_call_was_asked_under_its_arguments_cannot_be_
     _, request, store = await asked(tmp_path)
     (tmp_path / "signoff.yaml").write_text("people: {ben: {roles: [finance]}}\npolicy: [{ask: refund}]\n")
     inbox = open_inbox(store, project=tmp_path / "signoff.yaml")
-    with pytest.raises(EditRefused, match="judged by the policy the call was asked under"):
+    with pytest.raises(EditRefused, match="checked against the policy of the request"):
         await inbox.answer(request, by(BEN, order="A1", amount=501))
     with pytest.raises(WrongFile):
         open_inbox(store, project=tmp_path / "nothing.yaml")

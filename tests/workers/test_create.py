@@ -311,7 +311,7 @@ async def test_p9_a_new_worker_is_asked_about_whatever_the_rules_allow(tmp_path:
 
 async def test_a_text_nobody_would_read_to_the_end_cannot_be_approved(tmp_path: Path) -> None:
     answer, ui = await created(tmp_path, f"instructions: |\n  {'x ' * create.LONGEST_FILE}\n")
-    assert "nobody can be asked about it" in answer and ui.requests == []
+    assert "it is too long to be approved" in answer and ui.requests == []
 
 
 async def test_nothing_else_is_lost(tmp_path: Path) -> None:

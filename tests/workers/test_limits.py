@@ -44,7 +44,7 @@ async def test_requests_are_counted_and_the_error_names_limit_worker_and_place(t
     with pytest.raises(LimitReached) as reached:
         await run(shop, "reader")
     assert (reached.value.worker, reached.value.limit) == ("reader", "requests")
-    assert "workers/reader.yaml:2:34: limits.requests: reader has made the 2 requests" in str(reached.value)
+    assert "workers/reader.yaml:2:34: limits.requests: reader has made all 2 model requests" in str(reached.value)
 
     enough = project(tmp_path / "b", {"reader": worker.replace("requests: 2", "requests: 3")}, file=OPEN)
     assert (await run(Workers(enough, model=saying(*turns)), "reader")).output == "Done."
@@ -123,18 +123,18 @@ async def test_p9_what_is_delegated_is_counted_to_the_caller(
     assert (await run(limited(tmp_path / "a", **{level: enough}), "top")).output == "top: middle: leaf"
     shop = limited(tmp_path / "b", **{level: short})
     if level == "top":
-        with pytest.raises(LimitReached, match="top has made the 6 requests"):
+        with pytest.raises(LimitReached, match="top has made all 6 model requests"):
             await run(shop, "top")
         return
     said = (await run(shop, "top")).output  # the worker below is over; its caller is told and goes on
     assert "top: middle was stopped:" in said
-    assert "middle.yaml:3:20: limits.requests: middle has made the 4 requests" in said
+    assert "middle.yaml:3:20: limits.requests: middle has made all 4 model requests" in said
 
 
 async def test_a_limit_of_the_innermost_stops_it_alone(tmp_path: Path) -> None:
     result = await run(limited(tmp_path, leaf="{requests: 2}"), "top")
     assert "top: middle: leaf was stopped:" in result.output
-    assert "leaf has made the 2 requests" in result.output
+    assert "leaf has made all 2 model requests" in result.output
     assert result.usage.requests == 6
     assert result.usage.details == {}
 
@@ -153,7 +153,7 @@ async def test_two_workers_at_once_share_what_their_caller_has_left(tmp_path: Pa
     )
     workers = {"top": "delegates: [leaf]\nmodel: script:top.turns\nlimits: {requests: 5}", "leaf": CHAIN["leaf"]}
     scripts = {"top": f"{both}- say: '{{{{last}}}}'", "leaf": TURNS["leaf"]}
-    with pytest.raises(LimitReached, match="top has made the 5 requests"):
+    with pytest.raises(LimitReached, match="top has made all 5 model requests"):
         await run(Workers(project(tmp_path, workers, file=OPEN, scripts=scripts)), "top")
 
 
@@ -199,7 +199,7 @@ async def test_figures_outlive_the_process(tmp_path: Path) -> None:
         top = second.worker("top")
         again = resume_run(top.agent, asked.run, **top.run_options())
         if stopped == "top":
-            with pytest.raises(LimitReached, match="top has made the 5 requests"):
+            with pytest.raises(LimitReached, match="top has made all 5 model requests"):
                 await again
         elif stopped:
             assert f"{stopped} was stopped" in (await again).output

@@ -1,4 +1,4 @@
-"""How a person is reached: one card, drawn by every channel in its own way.
+"""Ways to reach people: one card, which each channel draws in its own way.
 
 Ready-made: the approvers of the terminal, of its full screen, of nobody and of a script, and `DiscordApprovals`.
 For a program that answers requests itself, `open_inbox`; for an application behind AG-UI, `take_interrupts`. For a

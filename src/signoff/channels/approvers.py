@@ -28,10 +28,10 @@ def terminal_approver(
     can_stop: bool = False,
     draft_rules: DraftRules | None = None,
 ) -> TerminalApprover:
-    """Asks whoever sits at the terminal. `headless`: what to do where there is none.
+    """Asks the person at the terminal. `headless`: what to do without a terminal.
 
-    `can_stop` offers a key that leaves what is open undecided, so that the run suspends. `draft_rules` offers one that
-    makes a rule of the call.
+    `can_stop` offers a key that leaves open requests undecided, so that the run is suspended. `draft_rules` offers a
+    key that makes a rule from the call.
     """
     from signoff.channels.terminal import TerminalApprover
 
@@ -57,7 +57,7 @@ def tui_approver(
     keeps_always: bool = True,
     draft_rules: DraftRules | None = None,
 ) -> TuiApprover:
-    """Asks whoever sits at the terminal, on its full screen. Raises `MissingExtra` without the extra `tui`."""
+    """Asks the person at the terminal, on the full screen. Raises `MissingExtra` without the extra `tui`."""
     from signoff.channels.tui import TuiApprover
 
     return TuiApprover(
@@ -78,7 +78,7 @@ def headless_approver(otherwise: Literal["deny", "park"] = "deny") -> HeadlessAp
 
 
 def scripted_approver(answers: Iterable[Answer], *, by: Actor | None = None) -> ScriptedApprover:
-    """Answers from a list, as a script, or as `by` where it stands in for somebody. For tests and demos."""
+    """Answers from a list, as a script or as the actor `by`. For tests and demos."""
     from signoff.channels.script_approver import ScriptedApprover
 
     return ScriptedApprover(answers, by=by)

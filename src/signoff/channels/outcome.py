@@ -12,7 +12,7 @@ from signoff.core.visible import visible
 
 
 def outcome_text(request: ApprovalRequest, *, answered: bool = False) -> str:
-    """What became of a call; nothing to whoever `answered` while all that is known is their answer."""
+    """The outcome of a call; empty for the person who `answered` while nothing but their answer is known."""
     status = status_of(request)
     match status.state:
         case State.PENDING | State.CLAIMED:
@@ -36,7 +36,7 @@ def step_text(request: ApprovalRequest) -> str:
 
 
 def result_text(result: RunResult) -> str:
-    """What a run came to, or a line of one of its tools."""
+    """The result of a run, or a line of one of its tools."""
     return (
         visible(result.worker if result.line else f"{result.worker} ({result.state})")
         + f": {redacted_text(result.text, lines=True)}"

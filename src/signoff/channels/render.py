@@ -307,7 +307,7 @@ def _draw_context(frame: _Frame, card: Card) -> None:
     facts = [("task", card.task, ""), ("model says", f"“{card.claim}”" if card.claim else "", "")]
     facts += [("before", past, "") for past in card.recent]
     if told := [fact for fact in facts if fact[1]]:
-        frame.rule(frame.look.edges.middle, "how it came to this")
+        frame.rule(frame.look.edges.middle, "context")
         frame.fields(told)
 
 

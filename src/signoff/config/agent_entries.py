@@ -32,9 +32,9 @@ class AgentEntry:
 
 AGENT = MappingFormat(
     {
-        "agent": _PATH.about("Where the agent is found: package.module:agent."),
+        "agent": _PATH.about("The import path of the agent: package.module:agent."),
         "deps": _PATH.about(
-            "A function that makes what its runs depend on; it is given the name of whoever the run is for."
+            "A function that returns the deps of a run; it is given the name of the person the run is for."
         ),
     },
     short="agent",
@@ -58,7 +58,7 @@ def _entry(name: str, spot: ConfigValue) -> AgentEntry:
 AGENTS = Format(
     read_agents,
     {
-        "description": "Agents of your programs, by name: signoff serve goes on with their runs.",
+        "description": "Agents of your programs, by name: signoff serve resumes their runs.",
         "type": ["object", "null"],
         "propertyNames": {"pattern": r"\S"},
         "additionalProperties": AGENT,

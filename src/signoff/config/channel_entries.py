@@ -177,26 +177,26 @@ def _check_backups(entries: Mapping[str, ChannelEntry]) -> None:
 
 _DISCORD = MappingFormat(
     {
-        "use": choice(TIMEOUTS).about("What kind it is; default: what it is called."),
+        "use": choice(TIMEOUTS).about("The kind of channel. Default: the name of the entry."),
         "token": matching(
             _VARIABLE,
             "a variable",
             "this is not a variable",  # what is written instead is never told: it may be the token itself
             f'secrets come from the environment: token: "{DISCORD_TOKEN}"',
-        ).about("The variable that holds the bot's token. Default: ${DISCORD_TOKEN}"),
+        ).about("The environment variable that holds the bot's token. Default: ${DISCORD_TOKEN}"),
         "channel": discord_id("the id of a Discord channel").about(
-            "The text channel that threads are made in: its id, in quotes."
+            "The id of the text channel in which threads are created, in quotes."
         ),
         "workers": names("workers")
         .into(lambda found: tuple(one.value for one in found))
-        .about("Who may be started by mentioning the bot. Default: nobody."),
+        .about("The workers that can be started by mentioning the bot. Default: none."),
         "timeout": Format(_read_timeout, {"anyOf": [{"const": NO_TIMEOUT}, DURATION]}).about(
-            "How long to wait for an answer, where the rule does not say; none: for ever. Default on Discord: 5m."
+            "How long to wait for an answer if the rule sets no timeout; none: without limit. Default on Discord: 5m."
         ),
         "notify": choice(NOTIFIED)
         .by(_read_notify)
-        .about("Who is mentioned when a call is asked about. Default: approvers, those who may answer it."),
-        "backup_for": text("the name of a channel").about("The channel it takes over from when that fails."),
+        .about("Who is mentioned in a request. Default: approvers, the people who may answer it."),
+        "backup_for": text("the name of a channel").about("The channel that this one replaces when it fails."),
     }
 )
 KINDS: Mapping[str, MappingFormat] = {
@@ -216,7 +216,7 @@ _CHANNEL = Format(
 CHANNELS = Format(
     read_channels,
     {
-        "description": "Where people are asked besides the terminal: signoff channels run NAME.",
+        "description": "Channels besides the terminal: signoff channels run NAME.",
         "type": ["object", "null"],
         "propertyNames": {"pattern": f"^{NAME}$"},
         "properties": {

@@ -15,8 +15,8 @@ PROJECT_FILE = "signoff.yaml"
 def find_project(start: str | None = None) -> str | None:
     """The nearest `signoff.yaml`, in `start` (default: the working directory) or above it; None where there is none.
 
-    Raises `WrongFile` where it is no file that can be gone by, or belongs to somebody else: whoever can write into a
-    directory above could else decide what agents may do here.
+    Raises `WrongFile` if it is not a readable regular file or belongs to another user: otherwise anybody who can write
+    to a directory above could decide what agents may do here.
     """
     found = nearest_project(start)
     if found is not None:

@@ -78,7 +78,7 @@ def _check_references(spot: ConfigValue) -> None:
     for text in _texts(spot.value):
         for name in REFERENCE.findall(text):
             if not LAST.fullmatch(name):
-                fix = "only {{last}} and {{last.0}}, {{last.1}} … are known: the results of the turn before"
+                fix = "only {{last}} and {{last.0}}, {{last.1}} … are known: the results of the previous turn"
                 raise spot.wrong(f"{{{{{name}}}}} refers to nothing", fix)
 
 
@@ -117,11 +117,11 @@ _CALL = MappingFormat(
 _TURN = MappingFormat(
     {
         "say": _referring(_TEXT).about("A text."),
-        "calls": Format(_read_calls, {"type": "array", "items": _CALL}).about("Tool calls, in this order."),
+        "calls": Format(_read_calls, {"type": "array", "items": _CALL}).about("Tool calls, in order."),
     },
     what="a turn: a mapping with `say` and `calls`",
-    description="One answer of the model. {{last}} stands for the results of the turn before, {{last.0}} for the first "
-    "of them.",
+    description="One response of the model. {{last}} is replaced by the results of the previous turn, {{last.0}} by "
+    "the first of them.",
     schema={
         "minProperties": 1,
         "anyOf": [
@@ -133,7 +133,7 @@ _TURN = MappingFormat(
 SCRIPT = Format(
     _read_script,
     {
-        "description": "What a scripted model (--model script:FILE) says and calls, turn by turn.",
+        "description": "The responses of a scripted model (--model script:FILE), turn by turn.",
         "type": "array",
         "minItems": 1,
         "items": _TURN,

@@ -146,17 +146,15 @@ def _read_server(spot: ConfigValue) -> ServerEntry:
 OIDC = MappingFormat(
     {
         "issuer": made(_issuer, "an address", "the provider cannot be").about(
-            "The provider's address, spelled as it does itself."
+            "The issuer URL, exactly as the provider writes it."
         ),
-        "client_id": text("the id of a client").about("What the provider calls this server."),
+        "client_id": text("the id of a client").about("The client id of this server at the provider."),
         "client_secret": matching(
             _VARIABLE,
             "a variable",
             "this is not a variable",  # what is written instead is never told: it may be the secret itself
             'secrets come from the environment: client_secret: "${OIDC_SECRET}"',
-        ).about(
-            "The variable that holds the secret the provider gave it. Without one, the provider must not want any."
-        ),
+        ).about("The environment variable that holds the client secret. Leave it out only for a public client."),
         "claim": text("the name of a claim").about(
             "What says who somebody is. Default: email, which must be verified, and the `email` of a person here. "
             "Any other one is the name of a person here."
@@ -167,20 +165,20 @@ OIDC = MappingFormat(
         "client_id": ("`client_id` is missing", "add `client_id:`"),
     },
     what="a mapping with `issuer` and `client_id`",
-    description="An OpenID provider to sign in at.",
+    description="The OpenID provider for sign-in.",
 )
 _SERVER = MappingFormat(
     {
         "url": made(_public, "an address", "people cannot reach it at").about(
-            "Where people reach it, as in https://signoff.example.com. Default: this machine only."
+            "The public URL of the server, as in https://signoff.example.com. Default: this machine only."
         ),
         "trusted_proxy": each(
-            made(_network, "an address", "this is no address of a proxy:"), "a list of addresses"
-        ).about("Proxies in front of it: only what they say is believed about who is at the other end."),
+            made(_network, "an address", "this is not the address of a proxy:"), "a list of addresses"
+        ).about("Trusted reverse proxies: signoff believes only their headers about the client."),
         "session": DURATION.about("How long a browser stays signed in. Default: 12h."),
         "oidc": OIDC.by(_read_oidc),
     },
     what="a mapping such as {url: https://signoff.example.com}",
-    description="Where signoff serve is reached, and where people sign in.",
+    description="The address of signoff serve, and how people sign in.",
 )
 SERVER = _SERVER.by(_read_server)

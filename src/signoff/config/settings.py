@@ -45,12 +45,12 @@ class Person:
     slack: str = ""
     email: str = ""
     admin: bool = False
-    """Whether they may halt everything, and look after the keys of others, on a server."""
+    """Whether they may halt execution and manage the keys of others on a server."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a `signoff.yaml` says."""
+    """The content of a `signoff.yaml`."""
 
     policy: Policy
     people: Mapping[str, Person]
@@ -152,7 +152,7 @@ def load_policy(path: str | os.PathLike[str], *, root: str | os.PathLike[str] | 
 
 
 def load_settings(path: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None) -> Settings:
-    """Everything in a `signoff.yaml`, under the user's own rules. Raises `WrongFile` with the place of a mistake."""
+    """Everything in a `signoff.yaml`, with the user's own rules. Raises `WrongFile` with the place of an error."""
     return with_user(_load(path, root))
 
 
@@ -252,11 +252,13 @@ def _read_people(spot: ConfigValue) -> dict[str, Person]:
 
 PERSON = MappingFormat(
     {
-        "roles": texts(text("a role"), "a list of roles").into(frozenset).about("What they may answer for."),
+        "roles": texts(text("a role"), "a list of roles").into(frozenset).about("Their roles."),
         "discord": discord_id("a discord id").about("Their Discord id, in quotes."),
         "slack": text("a slack id").about("Their Slack id."),
-        "email": text("an address").about("Their address; who has it, verified, at an OpenID provider is this person."),
-        "admin": FLAG.about("Whether they may halt everything, and look after the keys of others, on a server."),
+        "email": text("an address").about(
+            "Their email address. At sign-in, the OpenID account with this verified address is this person."
+        ),
+        "admin": FLAG.about("Whether they may halt execution and manage the keys of others on a server."),
     },
     what="a mapping such as {roles: [ops]}",
 )
@@ -276,7 +278,7 @@ PLUGINS = MappingFormat(
         ).about("Modules, as in mycompany.*")
     },
     required={"allow": _NO_PLUGINS},
-    description="What toolsets may be imported from; built-in ones always may.",
+    description="The modules that toolsets may be imported from. Built-in toolsets are always available.",
 )
 DEFAULTS = MappingFormat(
     {
@@ -284,7 +286,7 @@ DEFAULTS = MappingFormat(
         "worker": worker_keys.DEFAULTS.by(worker_keys.check_defaults),
     },
     what="a mapping with `worker` and `toolset`",
-    description="What holds for every worker and toolset that does not say otherwise.",
+    description="Defaults for every worker and toolset.",
 )
 PROJECT = MappingFormat(
     {
@@ -292,7 +294,7 @@ PROJECT = MappingFormat(
         "people": Format(
             _read_people,
             {
-                "description": "Who may answer, by name.",
+                "description": "The people who may answer, by name.",
                 "type": "object",
                 "propertyNames": {"pattern": r"\S"},
                 "additionalProperties": PERSON,
@@ -301,11 +303,11 @@ PROJECT = MappingFormat(
         "model": text("the name of a model").about("The default model for workers, as in anthropic:claude-sonnet-5."),
         "store": text()
         .by(_read_store)
-        .about("Where approvals and runs are kept: sqlite:FILE or postgresql://… ${NAME} is filled in."),
+        .about("The store for approvals and runs: sqlite:FILE or postgresql://… ${NAME} comes from the environment."),
         "toolsets": TOOLSETS,
         "plugins": PLUGINS.by(_read_plugins),
         "defaults": DEFAULTS.by(_read_defaults),
-        "locked": FLAG.about("Flags and the environment may tighten what stands here, never loosen it."),
+        "locked": FLAG.about("Flags and the environment can tighten this file, but not loosen it."),
         "channels": CHANNELS,
         "agents": AGENTS,
         "server": SERVER,

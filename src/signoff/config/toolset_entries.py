@@ -108,9 +108,9 @@ def _use(spot: ConfigValue) -> str:
     words = [*module.split("."), *(attribute.split(".") if colon else ())]
     if colon or "." in module:
         if not colon or not all(word.isidentifier() for word in words):
-            raise spot.wrong(f"{shown(use)} is no class path", "write package.module:Class")
+            raise spot.wrong(f"{shown(use)} is not a class path", "write package.module:Class")
     elif use != use.strip() or not use.isprintable() or " " in use:
-        raise spot.wrong(f"bad name {shown(use)}", "write a name without blanks")
+        raise spot.wrong(f"bad name {shown(use)}", "write a name without spaces")
     return use
 
 
@@ -138,8 +138,8 @@ DEFAULTS = MappingFormat(
         "config": Format(
             lambda spot: spot.entries(what="a mapping of what the toolset takes"),
             {
-                "description": "What the toolset takes. ${NAME} and ${NAME:-default} come from the environment; $$ is "
-                "a dollar sign.",
+                "description": "The configuration of the toolset. ${NAME} and ${NAME:-default} come from the environ"
+                "ment; $$ is a dollar sign.",
                 "type": "object",
             },
             "config",
@@ -176,15 +176,13 @@ TOOLSET = MappingFormat(
                 ],
             },
         ).about("A built-in name, an entry point, mcp, native, or package.module:Class."),
-        "extends": text("the name of a toolset").about(
-            "Another toolset, whose keys hold wherever this one says nothing."
-        ),
+        "extends": text("the name of a toolset").about("Another toolset, whose keys apply unless this one sets them."),
         "prefix": matching(
             "[A-Za-z_][A-Za-z0-9_]*",
             "a word that goes before the names of its tools",
             "bad prefix {}",
             "use letters, digits and `_`, with a letter first",
-        ).about("Goes before the names of its tools, where two toolsets of a worker share one."),
+        ).about("A prefix for the names of its tools, for two toolsets of a worker with the same tool names."),
         **DEFAULTS.keys,
     },
     what=_EXAMPLE,
@@ -193,7 +191,7 @@ TOOLSET = MappingFormat(
 TOOLSETS = Format(
     read_toolsets,
     {
-        "description": "The catalog: names that workers use, each with its policy.",
+        "description": "The catalog: toolsets that workers use by name, each with its policy.",
         "type": ["object", "null"],
         "propertyNames": {"pattern": f"^{NAME}$"},
         "additionalProperties": {**TOOLSET.schema, "anyOf": [{"required": ["use"]}, {"required": ["extends"]}]},

@@ -44,7 +44,7 @@ def worker_names(settings: Settings) -> list[str]:
 
 
 def load_workers(settings: Settings) -> Mapping[str, WorkerFile]:
-    """Every worker of the project. Raises `WrongFile` for the first that is wrong."""
+    """Every worker of the project. Raises `WrongFile` for the first file with an error."""
     desk = _Desk(settings)
     found = {name: desk.worker(name) for name in sorted(desk.files)}
     for name in found:
@@ -53,7 +53,7 @@ def load_workers(settings: Settings) -> Mapping[str, WorkerFile]:
 
 
 def load_worker(settings: Settings, name: str) -> WorkerFile:
-    """One worker. Of the others only what it extends must be right; `WrongUse` where there is none of that name."""
+    """One worker. Of the other files, only those it extends are checked. Raises `WrongUse` for an unknown name."""
     desk = _Desk(settings)
     if name not in desk.files:
         where = workers_directory(settings)

@@ -212,7 +212,7 @@ def _json_schema(spot: ConfigValue) -> None:
         where = ConfigValue(spot.document, error.instance, (*spot.trail, *error.path))
         said = " ".join(error.message.split())[:200]
         raise where.wrong(
-            f"this is no JSON schema: {said}", "write it as in {type: object, properties: {…}}"
+            f"this is not a JSON schema: {said}", "write it as in {type: object, properties: {…}}"
         ) from error
 
 
@@ -241,43 +241,43 @@ _NAMES, _SOME_NAMES = names("names of toolsets"), names("names of toolsets", som
 RETRIES = MappingFormat({"tools": WHOLE, "output": WHOLE})
 LIMITS = MappingFormat(
     {
-        "requests": COUNT.about("Requests to models."),
-        "tokens": COUNT.about("Tokens, in and out."),
-        "cost": _POSITIVE.about("US dollars, by published prices."),
-        "time": DURATION.by(_time).about("Time while it works; waiting for people does not count."),
-        "depth": WHOLE.about("How many workers deep it may delegate; 0: not at all."),
+        "requests": COUNT.about("The number of model requests."),
+        "tokens": COUNT.about("The number of tokens, input and output."),
+        "cost": _POSITIVE.about("The cost in US dollars, by published prices."),
+        "time": DURATION.by(_time).about("Execution time; waiting for people does not count."),
+        "depth": WHOLE.about("How many levels deep it may delegate; 0: not at all."),
     },
     what="a mapping such as {requests: 50}",
-    description="How far one run may go, everything it delegates counted in.",
+    description="Limits of one run, including everything it delegates.",
     name="limits",
 )
 _CHANGED_NAMES = MappingFormat(
     {
-        "add": _SOME_NAMES.about("Besides what the worker extends gives."),
-        "drop": _SOME_NAMES.about("Of what the worker extends gives."),
+        "add": _SOME_NAMES.about("Toolsets to add to those of the extended worker."),
+        "drop": _SOME_NAMES.about("Toolsets to remove from those of the extended worker."),
     }
 )
 SPEC_KEYS: Mapping[str, Format[Any]] = {
-    "$schema": text("where the schema of this file is").about("Where the schema of this file is."),
+    "$schema": text("where the schema of this file is").about("The address of the JSON schema of this file."),
     "model": text("the name of a model").about("The model, as in anthropic:claude-sonnet-5. Default: the project's."),
     "name": Format(lambda spot: spot.text("the worker's name"), {"type": "string", "pattern": f"^{NAME}$"}).about(
-        "The worker's name: that of its file."
+        "The worker's name. It must match the file name."
     ),
-    "description": text("what the worker does").about("What it does, in a sentence: other workers choose by it."),
+    "description": text("what the worker does").about("What it does, in a sentence. Other workers choose by it."),
     "instructions": each(text("what the worker is told"), "a list of texts").about(
-        "What it is told. {{field}} stands for a field of its input. In a .md file: the text below the keys."
+        "The instructions. {{field}} is replaced by a field of the input. In a .md file: the text below the keys."
     ),
     "deps_schema": _JSON_SCHEMA.about("PydanticAI's name for input."),
     "output_schema": _JSON_SCHEMA.about("PydanticAI's name for output."),
     "model_settings": ANY_MAPPING.about("Settings for the model, such as {temperature: 0}."),
     "retries": Format(_retries, {"anyOf": [WHOLE, RETRIES]}).about(
-        "How often a failed tool call or output is tried again."
+        "How often a failed tool call or output is retried."
     ),
     "end_strategy": choice(("early", "graceful", "exhaustive")).about(
-        "What becomes of tool calls beside a final answer."
+        "What happens to tool calls beside a final answer."
     ),
-    "tool_timeout": _POSITIVE.about("Seconds a tool may take."),
-    "metadata": ANY_MAPPING.about("Whatever you want to keep with its runs."),
+    "tool_timeout": _POSITIVE.about("The time limit of a tool, in seconds."),
+    "metadata": ANY_MAPPING.about("Metadata for its runs."),
     "capabilities": Format(
         _capabilities,
         {"type": "array", "items": {"anyOf": [text(), {"type": "object", "minProperties": 1, "maxProperties": 1}]}},
@@ -285,7 +285,7 @@ SPEC_KEYS: Mapping[str, Format[Any]] = {
 }
 """The keys that PydanticAI's own agent spec has."""
 OWN_KEYS: Mapping[str, Format[Any]] = {
-    "extends": text("the name of a worker").about("A worker whose keys hold wherever this file says nothing."),
+    "extends": text("the name of a worker").about("Another worker, whose keys apply unless this file sets them."),
     "toolsets": Format(
         toolset_names,
         {
@@ -297,27 +297,27 @@ OWN_KEYS: Mapping[str, Format[Any]] = {
         },
     ).about(
         "Toolsets by name: built-in ones, or those under toolsets in signoff.yaml. {add: [...], drop: [...]} changes "
-        "what the worker extends gives."
+        "the toolsets of the extended worker."
     ),
-    "delegates": _NAMES.by(delegate_names).about('Workers it may call, by name; "*" for every one.'),
-    "creates": FLAG.about("Whether it may write new workers. Each is shown to a person first."),
+    "delegates": _NAMES.by(delegate_names).about('Workers it may call, by name; "*" for all.'),
+    "creates": FLAG.about("Whether it may create new workers. A person approves each one first."),
     "policy": Format(
         read_elsewhere,
         {
-            "description": "The worker's own rules. They only tighten: allow, and on_timeout: allow, belong into "
+            "description": "The worker's own rules. They can only tighten: allow and on_timeout: allow belong in "
             "signoff.yaml.",
             "type": "array",
             "items": {"$ref": RULE, "properties": {"allow": False, "on_timeout": {"not": {"const": "allow"}}}},
         },
         "tightening",
     ),
-    "approvers": names("roles").about("Roles of which somebody has to answer whatever is asked about it."),
+    "approvers": names("roles").about("Roles that must answer its requests: one person with one of them."),
     "limits": LIMITS,
     "input": Format(
         _object_schema, {"type": "object", "properties": {"type": {"const": "object"}}, "required": ["type"]}
-    ).about("JSON schema of what it is given; its fields fill {{field}} in the instructions."),
-    "output": _JSON_SCHEMA.about("JSON schema of what it answers. Default: text."),
-    "attachments": names("files").about("Files that go with every prompt, relative to this file."),
+    ).about("JSON schema of the input. Its fields replace {{field}} in the instructions."),
+    "output": _JSON_SCHEMA.about("JSON schema of the output. Default: text."),
+    "attachments": names("files").about("Files that are attached to every prompt, relative to this file."),
 }
 WORKER = MappingFormat(
     {**SPEC_KEYS, **OWN_KEYS},

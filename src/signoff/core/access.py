@@ -24,7 +24,7 @@ class AccessKind(StrEnum):
 
 
 class Permission(StrEnum):
-    """What a key lets its holder do. Whose word counts for a request is the matter of its rule, not of these."""
+    """What a key permits. Who may answer a request is decided by the rule that asks, not by permissions."""
 
     READ = "read"
     ANSWER = "answer"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from signoff.core.comment import unanswered
 from signoff.core.decision import Keeps, Remember
@@ -181,6 +181,15 @@ def has_long_card(request: ApprovalRequest) -> bool:
     return kept
 
 
+class AnswerTally(NamedTuple):
+    """How people answered calls like one before."""
+
+    about: str
+    """`call`: this very one; `target`: any that differs in `names` alone; `tool`: any of it; `never`: no such call."""
+    names: tuple[str, ...]
+    tally: Tally
+
+
 def card_for(
     request: ApprovalRequest,
     *,
@@ -191,10 +200,10 @@ def card_for(
     now: datetime | None = None,
     viewer: str = "",
 ) -> Card:
-    """The card for a request. `remember` and `keeps_always`: whether an answer can be kept at all, and for good.
+    """The card for a request. `remember` and `keeps_always`: whether an answer can be remembered, and for always.
 
-    With `now`, it says how long there is to answer: for a card that is drawn once, not for one that stays on a screen.
-    `viewer` is who looks at it, where that is one person: they are told if they approved it already.
+    With `now`, it says how much time is left to answer: for a card that is drawn once, not one that stays on screen.
+    `viewer` is the person who reads the card, if it is one: it tells them if they have already approved the call.
 
     Raises `CannotCanonicalise` where the arguments cannot be shown; then they cannot be approved either.
     """
@@ -451,23 +460,39 @@ def _past(call: PastCall) -> str:
     return f"{shortened(call.summary, _LONGEST_PAST)}: {_OUTCOMES.get(call.outcome, call.outcome)}"
 
 
-def _answers(request: ApprovalRequest) -> str:
+def answer_tallies(request: ApprovalRequest) -> tuple[AnswerTally, ...]:
     """How people answered before: this call, calls that differ only in what is written, the tool. Each if it adds."""
     answers, free = request.context.answers, request.call.free if request.call is not None else ()
     if answers.tool == NO_TALLY:
-        return ""
+        return ()
+    tool = AnswerTally("tool", (request.tool_name,), answers.tool)
     if request.effective_args is not request.args:  # the like of other arguments was counted
-        return f"{request.tool_name} in all: {_tally_text(answers.tool)}"
-    told: list[str] = []
+        return (tool,)
+    found: list[AnswerTally] = []
     if answers.call != NO_TALLY:
-        told.append(f"exactly this call: {_tally_text(answers.call)}")
+        found.append(AnswerTally("call", (), answers.call))
     if answers.target not in (answers.call, NO_TALLY):
-        told.append(f"whatever the {' and the '.join(free)}: {_tally_text(answers.target)}")
+        found.append(AnswerTally("target", tuple(free), answers.target))
     if answers.tool != answers.target:
-        told.append(f"{request.tool_name} in all: {_tally_text(answers.tool)}")
+        found.append(tool)
     if answers.target == NO_TALLY:
-        told.append("never with these arguments")
-    return "; ".join(told)
+        found.append(AnswerTally("never", (), NO_TALLY))
+    return tuple(found)
+
+
+def _answers(request: ApprovalRequest) -> str:
+    return "; ".join(map(_answers_text, answer_tallies(request)))
+
+
+def _answers_text(earlier: AnswerTally) -> str:
+    if earlier.about == "never":
+        return "never with these arguments"
+    texts = {
+        "call": "exactly this call",
+        "target": f"whatever the {' and the '.join(earlier.names)}",
+        "tool": f"{' '.join(earlier.names)} in all",
+    }
+    return f"{texts[earlier.about]}: {_tally_text(earlier.tally)}"
 
 
 def _tally_text(tally: Tally) -> str:

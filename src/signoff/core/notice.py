@@ -79,7 +79,7 @@ class Together:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """What is told of a run: what it came to, which is the agent's answer or why there is none, or a tool's line."""
+    """A message about a run: its result (the agent's answer, or why there is none), or a line of one of its tools."""
 
     run: str
     state: RunState

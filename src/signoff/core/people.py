@@ -29,7 +29,7 @@ class ActorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Somebody or something that answers a request."""
+    """Who answers a request: a person, a script, a policy or a deadline."""
 
     name: str
     kind: ActorKind = ActorKind.PERSON

@@ -24,7 +24,7 @@ CARD, LONG = "_card", "_long"
 
 
 class State(StrEnum):
-    """Where a request stands. `lifecycle.TABLE` says which event leads where."""
+    """The state of a request. `lifecycle.TABLE` holds the transitions."""
 
     PENDING = "pending"
     APPROVED = "approved"

@@ -27,7 +27,7 @@ _NAMES = "names and paths below the directory it runs in, of the kind it is for,
 
 
 class Scope(StrEnum):
-    """Where a remembered decision holds."""
+    """Where a remembered answer applies."""
 
     RUN = "run"
     SESSION = "session"

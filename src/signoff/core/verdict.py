@@ -8,7 +8,7 @@ from enum import IntEnum, StrEnum, auto
 
 
 class Effect(StrEnum):
-    """The three answers, from the most lenient to the strictest."""
+    """The effect of a rule, from the most lenient to the strictest."""
 
     ALLOW = "allow"
     ASK = "ask"

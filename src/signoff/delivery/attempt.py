@@ -141,7 +141,7 @@ class Attempts:
                 return await self._ledger.store.write(name, work)
             except StoreError as error:
                 attempts += 1
-                warnings.warn(f"the store does not work, retrying: {error}", RuntimeWarning, stacklevel=2)
+                warnings.warn(f"the store failed, retrying: {error}", RuntimeWarning, stacklevel=2)
                 await pause_for(clock, timedelta(seconds=min(LONGEST_PAUSE, 2.0 ** min(attempts, 10))))
 
     async def _within_limit(self, work: Coroutine[Any, Any, T]) -> T:
@@ -190,5 +190,5 @@ def failure_of(error: Exception, *, whole: bool = False) -> ChannelFailed:
     if isinstance(error, ChannelFailed):
         return error
     if isinstance(error, StoreError):
-        return ChannelFailed(f"the store does not work: {error}", whole=whole)
+        return ChannelFailed(f"the store failed: {error}", whole=whole)
     return ChannelFailed(f"the channel is broken: {type(error).__name__}: {error}", again=False, whole=whole)

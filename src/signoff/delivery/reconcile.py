@@ -96,7 +96,7 @@ class Reconciler:
                 except StoreError as error:
                     attempts += 1
                     self._planner.start_over()
-                    warnings.warn(f"the store does not work, retrying: {error}", RuntimeWarning, stacklevel=2)
+                    warnings.warn(f"the store failed, retrying: {error}", RuntimeWarning, stacklevel=2)
                     wait = timedelta(seconds=min(LONGEST_PAUSE, 2.0 ** min(attempts, 10)))
                     await pause_for(clock, wait)
                     continue

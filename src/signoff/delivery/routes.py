@@ -22,7 +22,7 @@ PATIENCE = timedelta(minutes=2)
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A channel, and when it is used."""
+    """A channel, and how it is used: always, or as the backup of another."""
 
     channel: Channel
     backup_for: str = ""

@@ -37,9 +37,9 @@ class _ClientAnswer:
 
 
 async def take_interrupts(signoff: Signoff, run_input: InterruptedRun, *, by: Actor) -> DeferredToolResults | None:
-    """Take the answers in an AG-UI request as votes of `by`, and give what the adapter is to run the agent with.
+    """Record the answers in an AG-UI request as votes of `by`, and return what the adapter runs the agent with.
 
-    `by` is whoever your application has signed in; nothing that the client says about itself counts. A request that
+    `by` is the person your application has signed in; what the client says about itself is ignored. A request that
     somebody else has decided meanwhile stays as it is. A run whose calls need more votes is interrupted again. None:
     there is no answer in the request.
 

@@ -51,9 +51,9 @@ OutT = TypeVar("OutT")
 def build_approval_requests(
     requests: DeferredToolRequests, *, worker: Sequence[str] = (), tools: Mapping[str, ToolDefinition] | None = None
 ) -> list[ApprovalRequest]:
-    """One request for every call that waits for approval, in order. Pure.
+    """Return one request for every call that waits for approval, in order. It has no side effects.
 
-    With `tools`, what is remembered about a call is tied to the tool as it is defined now.
+    With `tools`, remembered answers are bound to the current definition of the tool.
     """
     return [
         _request(part, requests.metadata.get(part.tool_call_id, {}), tuple(worker), (tools or {}).get(part.tool_name))
@@ -103,9 +103,9 @@ async def collect_approvals(
     tools: Mapping[str, ToolDefinition] | None = None,
     ui: ApproverLike | None = None,
 ) -> DeferredToolResults:
-    """A decision for every waiting call: from memory, else by the mode, else from the person.
+    """Collect a decision for every waiting call: from memory, else by the mode, else from the person.
 
-    What comes back is exactly what PydanticAI takes: `ToolApproved`, with `override_args` where the person edited the
+    The result is what PydanticAI expects: `ToolApproved`, with `override_args` where the person edited the
     arguments, or `ToolDenied` with the denial as JSON. Without `memory`, answers are remembered among these calls.
     `ui` is the former name of `approver`.
     """
@@ -283,11 +283,11 @@ async def run_with_approval(
     ui: ApproverLike | None = None,
     **options: Any,
 ) -> AgentRunResult[OutT]:
-    """Run an agent until it has a real output, asking about every call that waits for approval.
+    """Run an agent until it has a final output, and ask about every call that waits for approval.
 
     `options` go to `agent.run` unchanged: `deps`, `usage_limits`, `message_history`, `event_stream_handler` …; the
     agent keeps its own output type. Called inside a tool of such a run, it asks the same person, and the request names
-    the whole chain of workers. `external` makes the results of externally executed calls. Without `memory`, answers
+    the whole chain of workers. `external` returns the results of externally executed calls. Without `memory`, answers
     are remembered as long as the run lasts. `ui` is the former name of `approver`.
     """
     asked = _checked(approver, ui)

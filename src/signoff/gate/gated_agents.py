@@ -42,11 +42,11 @@ async def call_agent(
 ) -> OutT:
     """For use inside a tool: run another agent, and return its output.
 
-    Where that agent waits for a person, this call pauses with it. Once there is an answer and the run is resumed, the
-    tool is called again from its beginning, and the agent goes on where it was: code before this line is repeated.
+    If that agent waits for a person, this call pauses too. When the run is resumed with an answer, the tool is called
+    again from its beginning, and the agent continues where it was: code before this line is repeated.
     The agent shares `deps` and usage with the caller unless told otherwise; an agent without a `Signoff` capability
-    runs behind the caller's. `ends_call` is a promise: from here on the tool does nothing but wait for this and return.
-    Then a call that a person approved is not unknown when its process dies meanwhile: it is made again, and goes on.
+    runs behind the caller's. `ends_call` is a promise: from here on the tool only waits for this and returns. Then an
+    approved call whose process dies does not become unknown: it is made again and continues.
     `options` go to `agent.run`.
     """
     around = gate_in(ctx.root_capability)

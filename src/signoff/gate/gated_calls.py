@@ -270,10 +270,10 @@ def entered() -> bool | None:
 
 
 def idempotency_key() -> str:
-    """For use inside a tool: a key for this very call, the same if it has to be made again after a crash.
+    """For use inside a tool: a key for this call, which stays the same if the call is repeated after a crash.
 
-    Hand it to whatever does the work (a payment service, a queue), which then does it once. For a call that was allowed
-    without asking it is another one if the model has to be asked anew.
+    Pass it to the service that does the work (a payment service, a queue), so that the work is done once. For a call
+    that was allowed without a question, the key differs if the model is asked again.
     """
     running = _running.get()
     if not isinstance(running, GatedCall):

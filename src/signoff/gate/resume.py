@@ -30,7 +30,7 @@ VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class SuspendedRun:
-    """A run that ended with `DeferredToolRequests`. Holds no right to run anything: approvals live in the store."""
+    """A run that ended with `DeferredToolRequests`. It permits nothing by itself: approvals are in the store."""
 
     conversation: Conversation
     version: int = field(default=VERSION)

@@ -107,7 +107,7 @@ class ClientGate(OutsideGate):
             case Ask(why) if request is not None and why in (Because.CHANGED, Because.OTHERS):
                 return why_void(why, request, self._changed(seen, request), seen.verdict.requirement)
             case Refuse(_) if seen.verdict.reason:
-                return f"by now policy refuses it: {seen.verdict.reason}"
+                return f"the policy now refuses it: {seen.verdict.reason}"
             case _:
                 return "what it was allowed by holds no longer"
 

@@ -99,7 +99,7 @@ def _wrong(place: HookPlace, own: list[tuple[str, str, float]], hooks: list[tupl
             yield f"the agent waits {seconds:g} s and the hook {limit:g} s: a hook that times out lets the call run"
     for event, command, _ in hooks:
         if event in BEFORE and not is_own_command(command):
-            yield f"another hook also handles {event} and may change the call after it was judged: {command[:80]}"
+            yield f"another hook also handles {event} and may change the call after it was checked: {command[:80]}"
 
 
 def _broken(command: str) -> Iterator[str]:

@@ -41,7 +41,7 @@ def read_json(text: str, file: str) -> JsonNode:
     reader = _Reader(text, file)
     node = reader.value(reader.space(0))
     if reader.space(node.end) != len(text):
-        raise reader.wrong(reader.space(node.end), "something stands behind the end")
+        raise reader.wrong(reader.space(node.end), "there is text after the end")
     return node
 
 
@@ -159,7 +159,7 @@ class _Reader:
         try:
             return JsonNode(at, found.end(), json.loads(found[0]))
         except ValueError as error:
-            raise self.wrong(at, f"{found[0][:40]!r} is no JSON value") from error
+            raise self.wrong(at, f"{found[0][:40]!r} is not a JSON value") from error
 
     def _object(self, at: int) -> JsonNode:
         node, value = JsonNode(at), dict[str, Any]()
@@ -173,7 +173,7 @@ class _Reader:
                 raise self.wrong(colon, "a colon is missing")
             inner = self.value(self.space(colon + 1))
             if key.value in value:
-                raise self.wrong(at, f"the key {key.value!r} is there twice")
+                raise self.wrong(at, f"the key {key.value!r} is given twice")
             node.members.append((key.value, at, inner))
             value[key.value] = inner.value
             at = self._next(inner.end, "}")

@@ -42,7 +42,7 @@ def read_upstream(words: Sequence[str], name: str = "") -> list[UpstreamServer]:
     """The servers that a command line means. Raises `WrongUse`."""
     match list(words):
         case []:
-            raise WrongUse("name what to stand in front of: a file with mcpServers, a URL, or -- COMMAND …")
+            raise WrongUse("name the servers behind the proxy: a file with mcpServers, a URL, or -- COMMAND …")
         case [url] if url.startswith(("http://", "https://")):
             return [UpstreamServer(name=name or "mcp", url=url)]
         case [file] if file.endswith(".json"):
@@ -91,7 +91,7 @@ def _server(name: str, entry: _Entry) -> UpstreamServer:
         return UpstreamServer(name=name, url=url, headers=entry.texts("headers"))
     words = [program, *entry.words("args")]
     if words[1:3] == ["mcp", "proxy"] and os.path.basename(program) == "signoff":
-        raise entry.wrong("is a proxy like this one: give it a file of its own that lists the servers behind it")
+        raise entry.wrong("is a proxy like this one: give it its own file with the servers behind it")
     return UpstreamServer(name=name, command=_program(words), env=entry.texts("env"), cwd=entry.text("cwd"))
 
 

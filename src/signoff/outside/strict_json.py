@@ -39,12 +39,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen = set[str]()
         doubled = next(name for name, _ in pairs if name in seen or seen.add(name))
-        raise ValueError(f"the key {json.dumps(doubled)} is there twice")
+        raise ValueError(f"the key {json.dumps(doubled)} is given twice")
     return found
 
 
 def _constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _exactly(text: str) -> float:

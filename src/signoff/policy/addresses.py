@@ -94,7 +94,7 @@ def _texts(value: object, doubts: list[str]) -> Iterator[str]:
     elif isinstance(value, Mapping):
         entries = cast("Mapping[str, Any]", value)
         if entries.keys().isdisjoint(_KEYS):
-            doubts.append("is a mapping without an address that is named as one")
+            doubts.append("is a mapping without a key for the address")
         for key, entry in entries.items():
             yield from filter(_names_somebody, (str(key),))  # some services take `{address: name}`
             if key in _KEYS:
@@ -110,21 +110,21 @@ def _texts(value: object, doubts: list[str]) -> Iterator[str]:
 
 def _in_text(text: str) -> Recipients:
     if len(text) > LONGEST:
-        return Recipients(doubt="is too long for a list of recipients")
+        return Recipients(doubt="is too long to be a list of recipients")
     text = text.strip()
     sure: list[Mailbox] = []
-    at, doubt = 0, "" if visible(text) == text else "holds characters that cannot be seen"
+    at, doubt = 0, "" if visible(text) == text else "holds invisible characters"
     while at < len(text) and not doubt:
         one = _ONE.match(text, at)
         if one is None or (one.end() < len(text) and text[one.end()] not in ",;"):
-            doubt = "is not only mail addresses that everybody reads alike"
+            doubt = "holds something that mail programs may read as another address"
             break
         local, _, domain = (one["inside"] or one["bare"]).rpartition("@")
         known = read_domain(domain)
         if known:
             sure.append(Mailbox(local.lower(), known))
         else:
-            doubt = f"goes to `{domain}`, which is no domain that everybody reads alike"
+            doubt = f"goes to `{domain}`, which mail programs may read as another domain"
         at = one.end() + 1
     if not doubt:
         return Recipients(tuple(sure))

@@ -64,7 +64,7 @@ class AmountCondition:
             beside = KeyPath("currency", (*self.key.steps[:-1], "currency")).in_args(facts.call.args)
             said = {one for one in (amount.currency, _currency(beside)) if one}
             if not said or len(said) > 1 or "?" in said:
-                return MatchResult.unknown(f"`{self.key.text}` does not say clearly which currency it is in")
+                return MatchResult.unknown(f"`{self.key.text}` does not say its currency clearly")
             if said != {self.currency}:
                 return MatchResult.no(f"the amount is in {said.pop()}, not in {self.currency}")
         if all(SIGNS[sign](amount.number, bound) for sign, bound in self.bounds):
@@ -75,7 +75,7 @@ class AmountCondition:
 def read_amount(value: object) -> Amount | str:
     """The amount in a value, or why nobody can tell: `1,000.50`, `EUR 12`, `12.00 €`, 12.5."""
     if isinstance(value, (bool, Veiled)):
-        return "is no amount"
+        return "is not an amount"
     if isinstance(value, int):
         return Amount(Decimal(value)) if abs(value) < _MOST else "is too large for an amount"
     if isinstance(value, float):
@@ -85,13 +85,13 @@ def read_amount(value: object) -> Amount | str:
         return f"is {kind_of(value)}, not an amount"
     found = _AMOUNT.fullmatch(value.strip()) if len(value) <= LONGEST else None
     if found is not None and _THOUSANDS.fullmatch(found["number"]):
-        return "may be thousands or thousandths; write it without the dot, or with two digits behind it"
+        return "may mean thousands or decimals; write it without the separator, or with two decimal places"
     if found is None or (found["before"] and found["after"]):
         return "cannot be read as an amount, such as `1000.50` or `EUR 12`"
     try:
         number = Decimal(found["number"].replace(",", ""))
     except InvalidOperation:
-        return "is no amount"
+        return "is not an amount"
     return Amount(number, _currency(found["before"] or found["after"]))
 
 

@@ -185,9 +185,9 @@ class Facts:
         elif not is_visible(text):
             doubt = "holds control characters"
         elif text != text.strip():
-            doubt = "begins or ends with a blank, which a tool may cut off"
+            doubt = "begins or ends with a space, which a tool may remove"
         elif "\\" in text:
-            doubt = "holds a backslash, which may or may not separate directories"
+            doubt = "holds a backslash, which only some systems read as a separator"
         elif _SCHEME.match(text):
             doubt = "starts with a scheme or a drive"
         forms = self._forms(text)
@@ -234,5 +234,5 @@ def _expansion(text: str) -> str:
     if "$" in text:
         return "holds `$`, which a tool may expand"
     if "\0" in text:
-        return "holds a NUL, where a tool may stop reading"
+        return "holds a NUL character, at which a tool may stop reading"
     return ""

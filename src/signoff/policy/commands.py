@@ -50,7 +50,7 @@ class CommandCondition:
         words += [f"that {' or '.join(sorted(self.does))}"] if self.does else []
         words += ["that names a secret place"] if self.secret else []
         object.__setattr__(self, "text", f"with a command {' or '.join(words)}")
-        object.__setattr__(self, "no", MatchResult.no(f"no command in it is one {' or '.join(words)}"))
+        object.__setattr__(self, "no", MatchResult.no(f"it has no command {' or '.join(words)}"))
 
     @property
     def stands_for(self) -> str:
@@ -133,7 +133,7 @@ class CommandCondition:
         """Why a program that signoff does not know may start what the patterns name: a word of it does."""
         for inner in may_start(argv):
             if any(pattern.finds(inner) is YES for pattern in self.patterns):
-                return f"{shown(str(argv[0]))} is not known well enough, and may run {shown(str(inner[0]))}"
+                return f"{shown(str(argv[0]))} may run {shown(str(inner[0]))}: signoff does not know it well enough"
         return ""
 
 
@@ -142,7 +142,7 @@ def _moved(simple: Simple, fitting: Sequence[CommandPattern], directories: Itera
     name = shown(simple.words[0].text)
     for directory in directories:
         if directory is None:
-            return f"{name} runs in a directory that nobody can tell beforehand, after a `cd`"
+            return f"{name} runs after a `cd`, in a directory that is only known when it runs"
         here = (
             f"{name} runs in {shown(directory)} after a `cd`"
             if directory
@@ -150,14 +150,14 @@ def _moved(simple: Simple, fitting: Sequence[CommandPattern], directories: Itera
         )
         below = facts.below_start(directory)
         if below is None:
-            return f"{here}, outside of the directory that commands start in"
+            return f"{here}, outside the directory that commands start in"
         if below and (why := runs_later(f"{below}/x")):
             return f"{here}, and {why}"
         if below and (why := secret_place(f"{below}/x")):
             return f"{here}, which {why}"
         if below and not any(pattern.follows for pattern in fitting):
             rules = listed(pattern.text for pattern in fitting)
-            return f"{here}, and {rules} is about the directory that commands start in"
+            return f"{here}, and {rules} only applies in the directory that commands start in"
     return ""
 
 

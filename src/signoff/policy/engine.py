@@ -34,7 +34,7 @@ LONGEST_PATH = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """Rules and where they came from. Make one with `parse_policy`, `Policy.from_rules` or `config.load_policy`."""
+    """Rules and their source. Create one with `parse_policy`, `Policy.from_rules` or `config.load_policy`."""
 
     rules: tuple[Rule, ...]
     file: str = ""
@@ -51,7 +51,7 @@ class Policy:
     def __post_init__(self) -> None:
         if self.root is not None:
             if not self.root.startswith("/"):
-                raise ValueError(f"a policy's root is an absolute path, not {self.root!r}")
+                raise ValueError(f"the root of a policy must be an absolute path, not {self.root!r}")
             object.__setattr__(self, "root", normal(self.root))
         object.__setattr__(self, "_index", Index(self.rules))
 

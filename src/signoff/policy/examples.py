@@ -39,7 +39,7 @@ _CALLS = Format(
 EXAMPLES = MappingFormat(
     {"match": _CALLS, "miss": _CALLS},
     what="a mapping with `match` and `miss`",
-    description="Calls the rule must match and miss; checked whenever the file is read.",
+    description="Calls that the rule must match or must not match, checked whenever the file is read.",
     name="examples",
 )
 _ANY_TOOL = "any_tool"

@@ -88,7 +88,7 @@ class Listed(Candidate):
             if any(isinstance(other.find(facts), Verdict) for other in one.naming):
                 break
             why = self.rule.find_name(facts).why
-            return replace(refused, reason=f"{refused.reason}: {self.rule.id} means only a part of it: {why}")
+            return replace(refused, reason=f"{refused.reason}: {self.rule.id} only covers a part of it: {why}")
         return answer
 
 

@@ -46,7 +46,7 @@ class LinearRegex:
         except (re.error, Warning) as error:
             raise BadRegex(str(error)) from error
         except (OverflowError, RecursionError) as error:
-            raise BadRegex("it is too large, or nested too deep") from error
+            raise BadRegex("it is too large or nested too deeply") from error
         object.__setattr__(self, "_exact", _compiled(exact))
         object.__setattr__(self, "_loose", _compiled(loose) if loose != exact else self._exact)
         object.__setattr__(self, "_ends", writer.has_end)
@@ -165,7 +165,7 @@ _REFUSED = {
 
 def _char(code: int) -> str:
     if 0xD800 <= code <= 0xDFFF:
-        raise BadRegex("it holds half of a surrogate pair, which is not Unicode")
+        raise BadRegex("it holds half of a surrogate pair, which is not valid Unicode")
     return f"\\x{{{code:X}}}"
 
 
@@ -261,7 +261,7 @@ def _ranges(excluded: str, flags: int) -> str:
     stretches = re.compile(f"[^{excluded}]+", flags & (re.ASCII | re.IGNORECASE)).findall(_every_character())
     found = [f"{_char(ord(one[0]))}-{_char(ord(one[-1]))}" for one in stretches]
     if not found:
-        raise BadRegex("a set in it holds no character at all")
+        raise BadRegex("a character set in it is empty")
     return "".join(found)
 
 

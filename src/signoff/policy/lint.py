@@ -48,7 +48,7 @@ def unknown_tools(rules: Iterable[Rule], known: Iterable[str]) -> tuple[Problem,
                     what = f"there is no tool {shown(glob.pattern)}"
                     found.append(Problem(what, rule.place, rule.id, did_you_mean(glob.pattern, names), "tool"))
             elif all(glob.find(name) is Truth.NO for name in names):
-                what = f"no tool is like {shown(glob.pattern)}"
+                what = f"no tool matches {shown(glob.pattern)}"
                 found.append(Problem(what, rule.place, rule.id, did_you_mean(glob.pattern, names), "tool"))
     return tuple(found)
 
@@ -70,14 +70,12 @@ def _lenient(rules: Iterable[Rule]) -> Iterator[Problem]:
             yield Problem(what, rule.place, rule.id, "name the tools it is meant for", "everything")
         if rule.effect is Effect.ALLOW:
             for name, pattern in _addressed(rule):
-                what = (
-                    f"{rule.id} allows {name} like {shown(pattern)}, which also fits a text with other addresses in it"
-                )
+                what = f"{rule.id} allows {name} like {shown(pattern)}, which also matches a text with more addresses"
                 fix = f"use `recipients: {{domains: [{pattern.rpartition('@')[2]}]}}`, which reads each address"
                 yield Problem(what, rule.place, rule.id, fix, "address")
             for pattern, why in _broad(rule):
                 what = f"{rule.id} allows {shown(pattern)}, and {why}"
-                yield Problem(what, rule.place, rule.id, "spell out the command it is meant for", "broad")
+                yield Problem(what, rule.place, rule.id, "write the full command it is meant for", "broad")
 
 
 def _addressed(rule: Rule) -> Iterator[tuple[str, str]]:
@@ -128,7 +126,11 @@ def _empty(rules: tuple[Rule, ...]) -> Iterator[Problem]:
         if rule.otherwise and Match() in rule.matches and all(one.effect is Effect.DENY for one in rules[:at]):
             what = f"{rule.id} denies every call: no rule above it names any"
             yield Problem(
-                what, rule.place, rule.id, "write above it what may be called, with `allow` or `ask`", "empty-whitelist"
+                what,
+                rule.place,
+                rule.id,
+                "add rules above it that say what may be called, with `allow` or `ask`",
+                "empty-whitelist",
             )
 
 

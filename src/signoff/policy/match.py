@@ -99,7 +99,7 @@ class WorkerCondition:
         if not chains or finding is YES:
             return finding or YES
         if any(CHAIN in name for name in workers):
-            return MatchResult.unknown("a worker's own name reads like a chain")
+            return MatchResult.unknown("a worker has a name that looks like a chain")
         chained = name_finding(chains, CHAIN.join(workers), "chain of workers")
         return chained if finding is None or chained.truth is not Truth.NO else finding
 
@@ -174,7 +174,7 @@ class OthersCondition:
 
     def find(self, facts: Facts) -> MatchResult:
         more = [name for name in facts.call.args if name not in self.names]
-        return MatchResult.no(f"{listed(more)} is given, too") if more else YES
+        return MatchResult.no(f"there are other arguments: {listed(more)}") if more else YES
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ def name_finding(globs: tuple[Glob, ...], name: str, what: str) -> MatchResult:
         case Truth.NO:
             return MatchResult.no(f"the {what} is not {listed(glob.pattern for glob in globs)}")
         case Truth.UNKNOWN:
-            return MatchResult.unknown(f"the {what}'s name holds control characters, which no wildcard covers")
+            return MatchResult.unknown(f"the {what}'s name holds control characters, which no wildcard matches")
 
 
 def all_hold(conditions: Iterable[Condition], facts: Facts) -> MatchResult:

@@ -94,12 +94,12 @@ class Matches:
 
     def test(self, value: Any) -> Answer:
         if not isinstance(value, str):
-            return f"is {kind_of(value)}, not a text, so it cannot be held against a pattern"
+            return f"is {kind_of(value)}, not a text, so it cannot match a pattern"
         truth = any_glob(self.globs, value.lower() if self.any_case else value)
         if truth is Truth.UNKNOWN:
-            return "holds control characters, which no wildcard covers"
+            return "holds control characters, which no wildcard matches"
         if truth is Truth.YES and self.wary and _STEPS_UP.search(value) and not self._spells_out(value):
-            return "holds `..`, which no wildcard covers in an allow rule; a `path` condition follows it"
+            return "holds `..`, which no wildcard matches in an allow rule; use a `path` condition, which resolves it"
         return truth is Truth.YES
 
     def _spells_out(self, value: str) -> bool:
@@ -118,10 +118,10 @@ class Regex:
 
     def test(self, value: Any) -> Answer:
         if not isinstance(value, str):
-            return f"is {kind_of(value)}, not a text, so it cannot be held against a regex"
+            return f"is {kind_of(value)}, not a text, so it cannot match a regex"
         matched = self.expression.fullmatch(value)
         if matched is None:
-            return "holds characters by which the regex cannot tell where a word or a line ends"
+            return "holds characters that make the end of a word or line unclear to the regex"
         return matched
 
 
@@ -138,9 +138,9 @@ class Compare:
 
     def test(self, value: Any) -> Answer:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return f"is {kind_of(value)}, not a number, so `{self.sign}` cannot be answered"
+            return f"is {kind_of(value)}, not a number, so `{self.sign}` cannot be checked"
         if value != value:
-            return f"is not a number, so `{self.sign}` cannot be answered"
+            return f"is not a number, so `{self.sign}` cannot be checked"
         return _COMPARE[self.sign](value, self.bound)
 
 
@@ -173,7 +173,7 @@ class Over:
 
     def test(self, value: Any) -> Answer:
         if not isinstance(value, (list, tuple)):
-            return f"is {kind_of(value)}, not a list, so `{self.how}` cannot be answered"
+            return f"is {kind_of(value)}, not a list, so `{self.how}` cannot be checked"
         items = cast("Sequence[object]", value)
         answers = [self._of_one(item) for item in items]
         settles = self.how != "all"  # one yes settles `any` and `none`, one no settles `all`

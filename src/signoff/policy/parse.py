@@ -42,29 +42,29 @@ _OWN: Mapping[str, Format[Any]] = {
         "a name for the rule",
         "bad id {}",
         "use letters, digits and `_ . : / -`",
-    ).about("A name for the rule, in messages and in the record."),
-    "reason": line().about("Why, as people and the model are told."),
+    ).about("The id of the rule, in messages and in the audit log."),
+    "reason": line().about("The reason that people and the model are shown."),
     "examples": EXAMPLES,
 }
 RULE_KEYS: Mapping[str, Format[Any]] = {
-    "allow": MATCHES.about("Calls like these run."),
-    "ask": MATCHES.about("Calls like these wait for a person."),
-    "deny": MATCHES.about("Calls like these are refused, whatever other rules say."),
+    "allow": MATCHES.about("Calls that run without a question."),
+    "ask": MATCHES.about("Calls that wait for a person."),
+    "deny": MATCHES.about("Calls that are refused, whatever other rules say."),
     **_OWN,
     **REQUIREMENT.keys,
 }
 OTHERWISE_KEYS: Mapping[str, Format[Any]] = {
     OTHERWISE: Format(_read_otherwise, {"const": "deny"}).about(
-        "What no rule above names is refused, whatever other layers allow. About every call, unless tool or toolset "
-        "stands beside it."
+        "Refuses every call that no rule above names, whatever other layers allow. With tool or toolset, only calls of "
+        "these."
     ),
     **SCOPE.keys,
     **_OWN,
 }
 RULE = MappingFormat(
     {**RULE_KEYS, **OTHERWISE_KEYS},
-    description="One rule: allow, ask or deny, what it matches, why, and who must agree; or what becomes of all that "
-    "no rule above names.",
+    description="One rule: allow, ask or deny, what it matches, why, and who must agree; or otherwise: deny for "
+    "calls that no rule above names.",
     name="rule",
     schema={
         "oneOf": [{"required": [key]} for key in _SAYS],
@@ -215,8 +215,8 @@ def _effect(spot: ConfigValue, entries: dict[str, ConfigValue]) -> Effect | None
 RULES = Format(
     read_rules,
     {
-        "description": "Rules. Deny wins wherever it stands; otherwise the first rule that matches decides; what no "
-        "rule names is asked about, or refused where the last entry is {otherwise: deny}.",
+        "description": "Rules. Any deny rule that matches wins; otherwise the first matching rule decides. A call that "
+        "no rule names asks, or is refused if the last entry is {otherwise: deny}.",
         "type": "array",
         "items": RULE,
     },

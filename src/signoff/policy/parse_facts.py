@@ -31,7 +31,7 @@ _ARGUMENT = text("the name of an argument")
 _DOES = (
     each(choice(_EFFECTS, name="effect"), f"a list of {', '.join(_EFFECTS)}", name="effects")
     .into(frozenset)
-    .about("What it does; in rules that ask or deny.")
+    .about("The effects it has; in rules that ask or deny.")
 )
 
 
@@ -49,15 +49,17 @@ _DIRECTORIES = texts(made(read_directory, "a directory", "bad path"), "a list of
 _PATH = MappingFormat(
     {
         "matches": texts(made(_path_pattern, "a path", "bad path"), "a list of patterns").about("Patterns."),
-        "inside": _DIRECTORIES.about("Directories it must lead into."),
-        "outside": _DIRECTORIES.about("Directories it must lead out of."),
-        "secret": FLAG.about("Places where secrets are kept."),
-        "hidden": FLAG.about("Names that begin with a dot."),
-        "code": FLAG.about("Files that get run later."),
-        "sensitive": FLAG.about("Either, or of a kind that often is: settings, scripts, backups."),
+        "inside": _DIRECTORIES.about("The path must be inside one of these directories."),
+        "outside": _DIRECTORIES.about("The path must be outside these directories."),
+        "secret": FLAG.about("Whether it is a place where secrets are stored."),
+        "hidden": FLAG.about("Whether a name in it begins with a dot."),
+        "code": FLAG.about("Whether it is a file that is run later."),
+        "sensitive": FLAG.about(
+            "Whether it is secret or code, or of a kind that often is: settings, scripts, backups."
+        ),
     },
     short="matches",
-    description="What the call is about: patterns such as src/**, or directories and kinds of places.",
+    description="The paths in the call: patterns such as src/**, or directories and kinds of paths.",
     name="path",
     schema={"minProperties": 1},
 )
@@ -93,7 +95,7 @@ _COMMAND = MappingFormat(
         ).about("read-only, or patterns."),
         "does": _DOES,
         "secret": Format(ConfigValue.flag, {"const": True}).about(
-            "It reads where secrets are kept; in rules that ask or deny."
+            "Whether it reads places where secrets are stored; in rules that ask or deny."
         ),
         "arg": _ARGUMENT.about("The argument that holds the command."),
     },
@@ -175,12 +177,12 @@ _URL = MappingFormat(
         ).about("Hosts or URL patterns."),
         "scheme": texts(text("a scheme"), "a list of schemes").about("https, http …"),
         "method": texts(text("a method"), "a list of methods").about("GET, POST …"),
-        "private": FLAG.about("An address of a private network."),
+        "private": FLAG.about("Whether the host is on a private network."),
         "arg": _ARGUMENT.about("The argument that holds the URL."),
     },
     short="matches",
     needs=("matches", "scheme", "method", "private"),
-    description="Where the call goes: hosts or URL patterns.",
+    description="The URLs in the call: hosts or URL patterns.",
     name="url",
 )
 
@@ -215,19 +217,21 @@ _NUMBER = Format(_read_count, {"type": "integer", "minimum": 0})
 _ADDRESSES = texts(made(_address_pattern, "a domain or an address", "bad address"), "a list of domains or addresses")
 _RECIPIENTS = MappingFormat(
     {
-        "domains": _ADDRESSES.about("acme.com, *.acme.com; all are there where a rule allows, else one."),
-        "outside": _ADDRESSES.about("One is in none of these; in rules that ask or deny."),
-        "all": _ADDRESSES.about("All are like one of these."),
-        "any": _ADDRESSES.about("One is like one of these; in rules that ask or deny."),
-        "none": _ADDRESSES.about("None is like any of these."),
+        "domains": _ADDRESSES.about(
+            "Domains such as acme.com or *.acme.com: for a rule that allows, of all recipients; otherwise of one."
+        ),
+        "outside": _ADDRESSES.about("At least one recipient is outside these domains; in rules that ask or deny."),
+        "all": _ADDRESSES.about("Every recipient matches one of these."),
+        "any": _ADDRESSES.about("At least one recipient matches one of these; in rules that ask or deny."),
+        "none": _ADDRESSES.about("No recipient matches any of these."),
         "count": MappingFormat(dict.fromkeys(SIGNS, _NUMBER), short="equals", schema={"minProperties": 1}).about(
-            'How many there are, such as {"<=": 3}.'
+            'The number of recipients, such as {"<=": 3}.'
         ),
         "arg": _ARGUMENT.about("The argument that holds the recipients."),
     },
     short="domains",
     needs=("domains", "outside", "all", "any", "none", "count"),
-    description="Who a message goes to: domains or addresses; all of them where a rule allows, else any.",
+    description="The recipients of a message: domains or addresses. To allow, all must match; to ask or deny, one.",
     name="recipients",
 )
 

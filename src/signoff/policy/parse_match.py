@@ -111,27 +111,29 @@ def _read_label(spot: ConfigValue) -> str:
 
 
 SOME_LABELS = each(
-    choice(sorted(LABELS), description="What a call does, whatever its tool is named.", name="label").by(_read_label),
+    choice(sorted(LABELS), description="What a call does, whatever the name of its tool.", name="label").by(
+        _read_label
+    ),
     "a list of labels",
     name="labels",
 )
 """One capability label or a list of them."""
 SCOPE = MappingFormat(
     {
-        "tool": NAME_GLOBS.about("Beside otherwise: the tools it is about; a pattern, or a list."),
-        "toolset": NAME_GLOBS.about("Beside otherwise: the toolsets it is about; a pattern, or a list."),
+        "tool": NAME_GLOBS.about("With otherwise: the tools it applies to; a pattern, or a list."),
+        "toolset": NAME_GLOBS.about("With otherwise: the toolsets it applies to; a pattern, or a list."),
     }
 )
 """What may stand beside `otherwise`."""
 _VALUES = Format(read_values, {"type": "object", "minProperties": 1})
 CONDITIONS: Mapping[str, Format[Any]] = {
     "toolset": NAME_GLOBS.by(_toolset).about("The toolset's name; a pattern, or a list."),
-    "worker": NAME_GLOBS.by(_worker).about("The worker that calls; with ` > ` the whole chain."),
+    "worker": NAME_GLOBS.by(_worker).about("The calling worker; with ` > `, the whole chain of workers."),
     "label": SOME_LABELS.by(_label).about("Capability labels of the call."),
     "args": _VALUES.by(partial(read_values, source="args")).about(
         'Arguments by name: a value, or operators such as {">": 100}.'
     ),
-    "deps": _VALUES.by(partial(read_values, source="deps")).about("The run's own dependencies, written as args."),
+    "deps": _VALUES.by(partial(read_values, source="deps")).about("The deps of the run, written like args."),
     **FACTS,
 }
 """What a rule may want of a call besides its tool."""

@@ -25,12 +25,14 @@ REQUIREMENT = MappingFormat(
         .into(frozenset)
         .about("Who may not answer: requester, owner."),
         "timeout": DURATION.about("How long to wait for an answer."),
-        "on_timeout": choice(OnTimeout).about("What no answer in time means. Default: deny."),
-        "escalate_to": _ESCALATION.about("The role to ask next: one of them has to agree, or as many as quorum says."),
-        "veto": _ROLE.about("The role of which one no ends it."),
-        "remind": DURATION.about("How long before the end of the timeout to remind."),
-        "message": line().about("What the person is told."),
-        "irreversible": FLAG.about("Whether it cannot be undone: the web inbox wants its button held down to approve."),
+        "on_timeout": choice(OnTimeout).about("What happens without an answer in time. Default: deny."),
+        "escalate_to": _ESCALATION.about("The role to ask next. One person must agree, or as many as quorum says."),
+        "veto": _ROLE.about("A role whose single denial settles the request."),
+        "remind": DURATION.about("How long before the deadline to send a reminder."),
+        "message": line().about("A message for the person who is asked."),
+        "irreversible": FLAG.about(
+            "Whether the call cannot be undone: in the web inbox, the button must be held down to approve."
+        ),
     }
 )
 """What an `ask` rule takes besides what every rule does."""

@@ -75,7 +75,7 @@ class PathCondition:
     def _every(self, facts: Facts) -> MatchResult:
         paths = facts.named_paths
         if not paths:
-            return MatchResult.no("no argument is named as a path")
+            return MatchResult.no("no argument has the name of a path")
         unknown = None
         for path in paths:
             doubt = self._doubt(path, facts)
@@ -84,7 +84,7 @@ class PathCondition:
                 if truth is Truth.NO:
                     return MatchResult.no(f"{shown(path.argument)} is not a path {self._words()}")
                 if truth is Truth.UNKNOWN:
-                    doubt = doubt or "holds control characters, which no wildcard covers"
+                    doubt = doubt or "holds control characters, which no wildcard matches"
             if doubt:
                 unknown = MatchResult.unknown(f"{shown(path.argument)} {doubt}")
         return unknown or YES
@@ -100,7 +100,7 @@ class PathCondition:
                 if truth is Truth.YES:
                     return YES
                 if truth is Truth.UNKNOWN:
-                    doubt = doubt or "holds control characters, which no wildcard covers"
+                    doubt = doubt or "holds control characters, which no wildcard matches"
             if doubt and unknown is None:
                 unknown = MatchResult.unknown(f"{shown(path.argument)} {doubt}")
         return unknown or self.no
@@ -125,7 +125,7 @@ class PathCondition:
         if path.doubt:
             return path.doubt
         if facts.root is None and (self.needs_root or (self.anchored and path.floating)):
-            return "may be anywhere, as the policy has no root to start from"
+            return "is relative, and the policy has no root directory"
         return ""
 
     def _words(self) -> str:
@@ -156,7 +156,7 @@ def read_directory(written: str) -> str:
 
 def _check(pattern: str) -> str:
     if not pattern:
-        raise BadPath("an empty path matches nothing; `.` is the policy's own directory")
+        raise BadPath("an empty path matches nothing; `.` is the root directory of the policy")
     if not is_visible(pattern):
         raise BadGlob("a path cannot hold control characters or line breaks")
     if pattern.startswith("~") or "$" in pattern:
@@ -166,7 +166,7 @@ def _check(pattern: str) -> str:
     if len(pattern) > 1 and pattern.endswith("/"):
         raise BadPath(f"a path does not end in `/`; write `{pattern}**` for what is inside")
     if ".." in pattern.split("/") or "." in pattern.split("/")[1:]:
-        raise BadPath("a pattern has no `.` or `..` steps; write where they lead")
+        raise BadPath("a pattern cannot hold `.` or `..`; write the resolved path")
     return pattern
 
 

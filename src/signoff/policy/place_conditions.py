@@ -47,7 +47,7 @@ class PlaceCondition:
     def find(self, facts: Facts) -> MatchResult:
         paths = facts.named_paths
         if not paths:
-            return MatchResult.no("no argument is named as a path")
+            return MatchResult.no("no argument has the name of a path")
         doubt = ""
         for path in paths:
             held = self._holds(path, facts)
@@ -60,7 +60,9 @@ class PlaceCondition:
             doubt = doubt or (f"{shown(path.argument)} {path.doubt}" if path.doubt else "")
         if doubt:
             return MatchResult.unknown(doubt)
-        return YES if self.every else MatchResult.no(f"no path is one {self.text.removeprefix('on a path ')}")
+        return (
+            YES if self.every else MatchResult.no(f"no path in the call is one {self.text.removeprefix('on a path ')}")
+        )
 
     def _holds(self, path: PathText, facts: Facts) -> bool:
         if self.outside:

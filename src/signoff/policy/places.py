@@ -16,7 +16,7 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _STREAM = re.compile(r":[^:]*:?\$")
 _EXPANDS = re.compile(r"\$[\w{(\[$!@*#?'\"-]|%[A-Za-z_][\w()]*%|`")
 _KERNEL = frozenset({"proc", "dev", "sys"})
-KERNEL = "it leads to what the kernel keeps there, not to files"
+KERNEL = "it leads to files of the kernel"
 
 
 def normal(path: str) -> str:
@@ -36,9 +36,9 @@ def path_trouble(path: str, *, windows: bool = False) -> str:
     if len(path.encode("utf-8", "surrogatepass")) > MOST_BYTES:
         return f"it is longer than {MOST_BYTES} bytes"
     if not is_visible(path) or any(unicodedata.category(char) in ("Cc", "Cf", "Cs") for char in set(path)):
-        return "it holds control or unseen characters"
+        return "it holds control or invisible characters"
     if path.startswith("~"):
-        return "it starts with `~`, and home directories are not looked up"
+        return "it starts with `~`, which is not expanded here"
     if "\\" in path:
         return "it holds a backslash; directories are separated by `/`"
     if path.startswith("//"):
@@ -47,7 +47,7 @@ def path_trouble(path: str, *, windows: bool = False) -> str:
         return KERNEL
     if why := next((why for step in path.split("/") if (why := _name_trouble(step, windows))), ""):
         return why
-    return "it holds something a shell would expand, and nothing is expanded" if _EXPANDS.search(path) else ""
+    return "it holds something that a shell would expand, which is not done here" if _EXPANDS.search(path) else ""
 
 
 def is_kernel_place(path: str) -> bool:
@@ -65,13 +65,13 @@ def _name_trouble(name: str, windows: bool) -> str:
     if _DRIVE.match(name):
         return "it names a drive"
     if _STREAM.search(name) or (windows and ":" in name):
-        return "it names a stream within a file"
+        return "it names an alternate data stream of a file"
     plain = folded(name)
     if _DEVICES.fullmatch(plain):
         return f"`{name.strip()}` is a device on Windows"
     cut = name.rstrip(". ")
     if cut != name and (windows or cut.startswith(".") or _file_runs(plain, "")):
-        return f"`{name}` ends in a dot or a blank, which Windows drops"
+        return f"`{name}` ends in a dot or a space, which Windows removes"
     return ""
 
 
@@ -104,7 +104,7 @@ def runs_later(path: str) -> str:
 
 def _hidden_directory(name: str) -> str:
     if name.startswith(".") and name not in _CALM_DIRECTORIES:
-        return "hidden directories hold settings of tools, and settings name programs to run"
+        return "hidden directories hold settings of tools, which can name programs to run"
     return ""
 
 
@@ -116,13 +116,13 @@ def _file_runs(name: str, directory: str) -> str:
         if expression.fullmatch(name):
             return why
     if name in ("hooks", "workers"):
-        return "what is below a directory of this name may be run or obeyed"
+        return "tools run or follow files in a directory of this name"
     if directory == "hooks" and name in HOOKS:
         return "git runs it as a hook"
     if directory == "workers" and name.endswith((".yaml", ".yml", ".md", ".toml", ".json")):
-        return "it describes a worker, and with it what an agent may do"
+        return "it describes a worker and what it may do"
     if name.startswith(".") and name not in _CALM_FILES and not name.endswith(("ignore", ".example", ".sample")):
-        return "hidden files are settings of tools, and settings name programs to run"
+        return "hidden files hold settings of tools, which can name programs to run"
     return ""
 
 
@@ -132,13 +132,13 @@ def _table(*rows: tuple[str, str]) -> dict[str, str]:
 
 _DIRECTORIES = _table(
     (".git .hg .svn .jj .githooks .husky", "version control runs hooks and programs that are named there"),
-    (".github .gitlab .circleci .buildkite .gitea .forgejo .woodpecker .drone", "build servers run what it says"),
+    (".github .gitlab .circleci .buildkite .gitea .forgejo .woodpecker .drone", "build servers run what it defines"),
     (".vscode .idea .fleet .zed .devcontainer .vs", "editors run tasks that are described there"),
-    (".signoff", "it steers this program: what is asked, and who answers"),
-    (".claude .cursor .codex .gemini .windsurf .continue .opencode .kiro .agents", "agents do what it says"),
+    (".signoff", "it configures signoff: what is asked, and who answers"),
+    (".claude .cursor .codex .gemini .windsurf .continue .opencode .kiro .agents", "agents follow its instructions"),
     (".ssh", "it decides who may log in, and what runs then"),
     ("node_modules site-packages dist-packages .venv venv __pycache__ .tox .nox", "programs load code from there"),
-    ("cron.d cron.hourly cron.daily cron.weekly cron.monthly crontabs", "it is run at set times"),
+    ("cron.d cron.hourly cron.daily cron.weekly cron.monthly crontabs", "it is run on a schedule"),
     ("profile.d init.d systemd launchagents launchdaemons autostart sudoers.d", "it is run when somebody logs in"),
 )
 """Directories everything below which is run, loaded or obeyed."""
@@ -147,11 +147,11 @@ _CALM_DIRECTORIES = frozenset({".well-known", ".changeset", ".cache"})
 _CALM_FILES = frozenset({".gitkeep", ".keep", ".nojekyll", ".editorconfig", ".mailmap", ".ds_store", ".codespellrc"})
 
 _BUILD = "building, testing or installing the project runs it"
-_PYTHON = "Python runs it, unasked, when it starts or when tests start"
+_PYTHON = "Python runs it when a program or a test run starts"
 _INSTALL = "it decides which code is downloaded and installed"
 _SHELL = "shells run it when somebody logs in"
-_SERVER = "build servers run what it says"
-_AGENTS = "agents do what it says"
+_SERVER = "build servers run what it defines"
+_AGENTS = "agents follow its instructions"
 
 _FILES = _table(
     ("gnumakefile bsdmakefile makefile.am makefile.in justfile rakefile guardfile fastfile procfile", _BUILD),
@@ -176,13 +176,13 @@ _FILES = _table(
     ("pip.conf pip.ini npmrc nuget.config package.swift deno.lock mise.toml", _INSTALL),
     ("azure-pipelines.yml azure-pipelines.yaml bitbucket-pipelines.yml appveyor.yml cloudbuild.yaml", _SERVER),
     ("jenkinsfile buildspec.yml buildspec.yaml action.yml action.yaml codefresh.yml", _SERVER),
-    ("lefthook.yml lefthook.yaml lefthook.toml gitconfig", "git runs what it says"),
+    ("lefthook.yml lefthook.yaml lefthook.toml gitconfig", "git runs what it defines"),
     ("authorized_keys authorized_keys2 sshd_config ssh_config", "it decides who may log in, and what runs then"),
-    ("crontab anacrontab", "it is run at set times"),
+    ("crontab anacrontab", "it is run on a schedule"),
     ("bashrc bash.bashrc profile zshrc zshenv zprofile rc.local sudoers ld.so.preload environment", _SHELL),
-    ("signoff.yaml signoff.yml signoff.toml", "it steers this program: what is asked, and who answers"),
-    ("policy.yaml policy.yml policy.toml policy.json", "it may hold rules of this program"),
-    ("toolsets.py", "this program loads tools from it"),
+    ("signoff.yaml signoff.yml signoff.toml", "it configures signoff: what is asked, and who answers"),
+    ("policy.yaml policy.yml policy.toml policy.json", "it may hold rules of signoff"),
+    ("toolsets.py", "signoff loads tools from it"),
     ("agents.md claude.md gemini.md mcp.json skill.md copilot-instructions.md", _AGENTS),
 )
 
@@ -196,7 +196,7 @@ _LIKE = tuple(
         (r"(?:docker-)?compose(?:[.-].*)?\.ya?ml|taskfile(?:\..*)?\.ya?ml", _BUILD),
         (r"(?:requirements|constraints)(?:[._-].*)?\.(?:txt|in)|.*[._-]requirements\.(?:txt|in)", _INSTALL),
         (r".*\.(?:pth|pyc|pyo|egg-link)", _PYTHON),
-        (r".*\.(?:service|timer|socket|desktop|plist)", "the system runs it when somebody logs in, or at set times"),
+        (r".*\.(?:service|timer|socket|desktop|plist)", "the system runs it at log-in or on a schedule"),
     )
 )
 

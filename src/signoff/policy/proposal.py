@@ -100,12 +100,12 @@ def _not_allowed(request: ApprovalRequest) -> str:
     if not needed.is_strict and may_be_remembered(request):
         return ""
     if needed.is_strict:
-        return f"this call needs {who(needed)}: a rule that lets it run without them is written by hand"
+        return f"this call needs {who(needed)}: write a rule that lets it run without them by hand"
     if LEADS_TO in request.metadata:
-        return "this call turns into another one below, and a rule about one alone would be none about both"
+        return "a tool below changes this call into another one, and a rule cannot cover both"
     if call is not None and call.unreadable:
         return f"an argument cannot be read: {call.unreadable[0]}"
-    return "something about this call could not be checked, so no rule can be sure about it"
+    return "something about this call could not be checked, so no rule can cover it safely"
 
 
 def _unwritable(call: Call) -> str:
@@ -188,7 +188,7 @@ def _by_arguments(name: str, pattern: Sequence[ArgCondition], call: Call, effect
                 args[key] = {">=": 0, "<=": one.value}
                 miss = {**match, one.arg: -1}
             case Fits.COMMAND:
-                trouble = "its first words alone cannot be said in a rule"
+                trouble = "its first words alone cannot be written as a rule"
             case Fits.UNDER:
                 args[key] = {"matches": "**"}  # one text, and no `..` in it
                 directory, path = _places(one, call, root)
@@ -298,7 +298,9 @@ def _tightened_commands(call: Call) -> Iterator[_Wish]:
     has_verb = len(argv) > 2 and known is not None and (known.verbs or argv[1] in known.commands)
     for name, words in (("command", argv), ("words", argv[:2] if has_verb else ())):
         if words and (text := _pattern(words)):
-            said = f"with `{text}` anywhere in its command line, behind any wrapper, and whatever else is given"
+            said = (
+                f"with `{text}` anywhere in its command line, also behind `sudo` and the like, whatever else is given"
+            )
             yield _Wish(name=name, conditions={COMMAND: text}, text=said, match={COMMAND: shlex.join(words)})
 
 
@@ -333,7 +335,7 @@ def _proposal(
         read = read_document("\n".join(("policy:", *lines, "")), file="<rule>")
         [rule] = parse_rules(read, root=root).rules
         if canonical(read.value) != canonical({"policy": [value]}):
-            raise _Refused(f"{_called(wish)}: what is written would be read as something else")
+            raise _Refused(f"{_called(wish)}: the rule would be read back as something else")
     except (PolicyError, CannotCanonicalise, ValueError) as error:
         what = error.what if isinstance(error, PolicyError) else str(error)
         raise _Refused(f"{_called(wish)}: this call cannot be written as a rule: {what}") from error
@@ -341,7 +343,7 @@ def _proposal(
         raise _Refused(f"{_called(wish)}: it would hold something that looks like a secret, which is never written")
     found = rule.find(Facts(call, root))
     if found is not YES:
-        raise _Refused(f"{_called(wish)}: the rule would not be about this very call: {found.why}")
+        raise _Refused(f"{_called(wish)}: the rule would not match this call: {found.why}")
     of = f" of toolset `{call.toolset}`" if call.toolset is not None else " of any toolset"
     text = f"`{call.tool}`{of} {_VERB[effect]}, whoever calls it, {wish.text}"
     return Proposal(name=wish.name, effect=effect, text=text, value=value, lines=lines, rule=rule)
@@ -367,7 +369,7 @@ def _check_arguments(wish: _Wish, call: Call, secrets: Sequence[str]) -> None:
     """Refuse what must not or cannot get into a file: secrets, arguments that nobody would read to their end."""
     for name, value in (wish.match or {}).items():
         if _is_secret(name, value, call.args.get(name), secrets):
-            what = f"the argument {named(name)} holds a secret, which is never written into a file"
+            what = f"the argument {named(name)} holds a secret, and signoff never writes secrets into a file"
             raise _Refused(f"{_called(wish)}: {what}")
     if len(flow_text(wish.match or {})) > LONGEST:
         raise _Refused(f"{_called(wish)}: the arguments are longer than {LONGEST:,} characters")

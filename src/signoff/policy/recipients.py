@@ -48,7 +48,7 @@ class AddressPattern:
         if not known or "?" in domain or "[" in domain:
             raise BadAddress("write a domain, as in `acme.com`, or an address, as in `*@acme.com`")
         if not anywhere and not domain.replace(".", "").strip("*"):
-            raise BadAddress("the domain is all wildcards; leave `recipients` out for every recipient")
+            raise BadAddress("the domain is all wildcards; leave `recipients` out to match every recipient")
         object.__setattr__(self, "local", Glob(local.lower() or "*", over_names=True))
         object.__setattr__(self, "domain", Glob(domain.lower() if domain.isascii() else known, over_names=True))
 
@@ -100,7 +100,7 @@ class RecipientsCondition:
         if holds:
             return YES
         told = listed([one.text for one in taken.found[:5]])
-        why = f"it goes to {told}{' and others' if len(taken.found) > 5 else ''}"
+        why = f"the message goes to {told}{' and others' if len(taken.found) > 5 else ''}"
         facts.note(why)
         return MatchResult.no(why)
 

@@ -251,7 +251,7 @@ def _by_place(parts: list[str], absolute: bool) -> str:
     if absolute and top == "proc":
         return _of_process(path)
     if absolute and top == "root" and _ROOT_HOME.fullmatch(path):
-        return "is in the administrator's home"
+        return "is in the home directory of root"
     if (top not in _HOMES and top[0] != "~") or (home := _HOME.match(path)) is None:
         return ""
     inside = path[home.end() + 1 :]
@@ -260,11 +260,11 @@ def _by_place(parts: list[str], absolute: bool) -> str:
 
 def _of_process(path: str) -> str:
     if path in _KERNEL:
-        return "shows the memory or the keys of the system"
+        return "shows memory or keys of the system"
     match = _PROCESS.fullmatch(path)
     if match is None or match[1].split("/")[0] in _PROCESS_SHOWN or match[1].startswith("net/"):
         return ""
-    return "shows what is inside a process"
+    return "shows the memory or environment of a process"
 
 
 @lru_cache(maxsize=1024)
@@ -277,10 +277,14 @@ def _holds_secrets(directory: str) -> str:
     if folded.startswith("/"):
         path = "/" + "/".join(part for part in parts if part != "..")
     elif parts and parts[-1] == "..":
-        return "leads above the working directory, and may have places below it that hold secrets"
+        return "is above the working directory, and may contain secrets"
     if path in _FULL_OF_SECRETS or path in _ABOVE_SECRETS or _HOME.fullmatch(path) or path.startswith("/proc/"):
-        return "has places below it that hold secrets"
-    return "has places below it that hold secrets" if parts and parts[-1] in (".config", ".docker", ".kube") else ""
+        return "contains directories or files that hold secrets"
+    return (
+        "contains directories or files that hold secrets"
+        if parts and parts[-1] in (".config", ".docker", ".kube")
+        else ""
+    )
 
 
 class _Part(NamedTuple):

@@ -43,13 +43,13 @@ def _by_name(name: str, directories: list[str]) -> str:
         if expression.fullmatch(plain):
             return why
     is_secret = suffix in _DATA and not _WORDS.isdisjoint(_BETWEEN.split(stem))
-    return "may hold secrets, by its name" if is_secret else ""
+    return "may hold secrets, judging by its name" if is_secret else ""
 
 
-_RUN = "is known to be run by tools, or to tell them what to run"
-_SETTINGS = "may hold settings, and settings hold secrets and name programs to run"
-_BACKUP = "may be a backup or a database, with whatever was in it"
-_SEALED = "looks like something that is kept sealed"
+_RUN = "is run by tools, or tells them what to run"
+_SETTINGS = "may hold settings, which can hold secrets or name programs to run"
+_BACKUP = "may be a backup or a database"
+_SEALED = "looks like an encrypted or signed file"
 
 _DIRECTORIES = frozenset(
     "bin sbin libexec cgi-bin script scripts hooks workers ci cron docker-entrypoint-initdb.d initdb.d".split()

@@ -53,14 +53,14 @@ class SqlCondition:
 
     def _every(self, sql: SqlFacts, facts: Facts) -> MatchResult:
         if sql.opaque or not sql.statements or (self.read_only and not sql.read_only):
-            why = f"the SQL {sql.why}"
+            why = sql.sentence
             facts.note(why)
             return MatchResult.no(why)
         for statement in sql.statements:
             if self.operations and statement.operation not in self.operations:
                 return MatchResult.no(f"{shown(statement.operation)} is not {' or '.join(sorted(self.operations))}")
             if self.tables and not self._only_these(statement):
-                return MatchResult.no(f"it touches more than {listed(glob.pattern for glob in self.tables)}")
+                return MatchResult.no(f"it uses other tables than {listed(glob.pattern for glob in self.tables)}")
         return YES
 
     def _only_these(self, statement: Statement) -> bool:
@@ -70,14 +70,14 @@ class SqlCondition:
         for statement in sql.statements:
             if self._holds(statement):
                 if not statement.read_only:
-                    facts.note(f"the SQL {statement.why}")
+                    facts.note(statement.sentence)
                 return YES
         if sql.opaque:
-            facts.note(f"the SQL {sql.why}")
-            return MatchResult.unknown(sql.opaque)
+            facts.note(sql.sentence)
+            return MatchResult.unknown(sql.sentence)
         if self.does and any(statement.why.startswith("unknown:") for statement in sql.statements):
-            return MatchResult.unknown(sql.why)
-        return MatchResult.no(f"no statement in it is {self.text.removeprefix('with ')}")
+            return MatchResult.unknown(sql.sentence)
+        return MatchResult.no(f"it has no {self.text.removeprefix('with ')}")
 
     def _holds(self, statement: Statement) -> bool:
         """Whether all that the rule names is true of one statement."""

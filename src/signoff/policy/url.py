@@ -46,13 +46,13 @@ class Url(NamedTuple):
 def read_url(text: str) -> Url:
     """Take a URL apart. Never raises."""
     if len(text) > LONGEST:
-        return Url(doubt="is too long for a URL")
-    doubt = "holds blanks, control characters or a backslash" if _ODD.search(text) or visible(text) != text else ""
+        return Url(doubt="is too long to be a URL")
+    doubt = "holds spaces, control characters or a backslash" if _ODD.search(text) or visible(text) != text else ""
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        return Url(doubt=f"is no URL: {error}")
+        return Url(doubt=f"is not a URL: {error}")
     if not parts.scheme or not parts.netloc:
         return Url(path=text, doubt=doubt or "has no scheme or no host")
     return _with_host(parts, port, doubt)
@@ -71,7 +71,7 @@ def _with_host(parts: SplitResult, port: int | None, doubt: str) -> Url:
     if "%" in parts.netloc:
         odd = odd or "has a `%` in its host"
     if _STEPS.search(parts.path):
-        odd = odd or "has steps or encoded slashes in its path"
+        odd = odd or "has `.`, `..` or encoded slashes in its path"
     return Url(scheme, host, port if port is not None else PORTS.get(scheme), parts.path or "/", private, doubt or odd)
 
 
@@ -87,9 +87,9 @@ def _host(written: str) -> tuple[str, bool, str]:
         embedded = isinstance(address, IPv6Address) and any(address in network for network in _EMBEDDED)
         return str(address), embedded or not address.is_global or address.is_multicast, ""
     if not _HOST.fullmatch(name) or len(name) > 253:
-        return name, True, "has a host that is no name"
+        return name, True, "has an invalid host name"
     if _NUMBER.fullmatch(name.rpartition(".")[2]):
-        return name, True, "has a host that is neither a name nor an address"
+        return name, True, "has a host that is neither a valid name nor an address"
     return name, "." not in name or name.endswith(_PRIVATE_ENDS), ""
 
 
@@ -99,7 +99,7 @@ def _ascii(name: str) -> tuple[str, str]:
     try:
         return idna.encode(name, uts46=True, std3_rules=True).decode().removesuffix(".").lower(), ""
     except (idna.IDNAError, UnicodeError) as error:
-        return name, f"has a host that is no name: {error}"
+        return name, f"has an invalid host name: {error}"
 
 
 def _address(name: str) -> IPv4Address | IPv6Address | None:

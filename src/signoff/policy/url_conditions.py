@@ -45,7 +45,7 @@ class UrlPattern:
         if not host.isascii():
             host = read_url(f"https://{host}/").host
         if not host.replace(".", "").strip("*"):
-            raise BadUrl("the host is all wildcards; leave `url` out for every URL")
+            raise BadUrl("the host is all wildcards; leave `url` out to match every URL")
         object.__setattr__(self, "scheme", (found[1] or "").lower())
         object.__setattr__(self, "host", Glob(host, over_names=True))
         object.__setattr__(self, "port", int(found[3]) if found[3] else None)
@@ -98,7 +98,7 @@ class UrlCondition:
 
     def _every(self, facts: Facts) -> MatchResult:
         if not any(True for _ in self._named(facts.call.args)):
-            return MatchResult.no("no argument is named as a URL")
+            return MatchResult.no("no argument has the name of a URL")
         for text, _ in self._any(facts.call.args):  # a call that goes to one place must not go to another as well
             url = read_url(text)
             if url.doubt or not self._holds(url, sure=True):
@@ -114,7 +114,7 @@ class UrlCondition:
             if named and url.doubt and "://" not in text:
                 url = read_url(f"https://{text}")
             if url.host and self._holds(url, sure=False):
-                facts.note(f"it goes to {shown(url.host)}")
+                facts.note(f"the URL leads to {shown(url.host)}")
                 return YES
             doubt = doubt or (f"{shown(text[:120])} {url.doubt}" if url.doubt else "")
         return (
@@ -136,7 +136,7 @@ class UrlCondition:
     def _method(self, args: Mapping[str, Any]) -> MatchResult:
         method = args.get("method")
         if not isinstance(method, str):
-            return MatchResult.unknown("the call does not say its method")
+            return MatchResult.unknown("the call does not name its method")
         return YES if method.upper() in self.methods else MatchResult.no(f"the method is {shown(method)}")
 
     def _named(self, args: Mapping[str, Any]) -> Iterator[str]:

@@ -154,8 +154,10 @@ class AapApi:
             _log.warning("the store failed an agent: %s", visible(str(error)))
             return aap_problem(request, AapProblem(503, "store_unavailable", "try again later", headers=_AGAIN))
         except (WrongFile, WrongUse) as error:
-            _log.warning("a call cannot be judged: %s", visible(str(error)))
-            return aap_problem(request, AapProblem(503, "policy_unavailable", "no call can be judged", headers=_AGAIN))
+            _log.warning("a call could not be evaluated: %s", visible(str(error)))
+            return aap_problem(
+                request, AapProblem(503, "policy_unavailable", "calls cannot be evaluated now", headers=_AGAIN)
+            )
         except Exception:
             _log.exception("%s %s failed", operation.method, operation.path)
             return aap_problem(request, AapProblem(500, "internal", "something went wrong here"))
@@ -169,10 +171,12 @@ class AapApi:
         key = await self.state.broker.access.find(kind, secret) if scheme.lower() == "bearer" and secret else None
         if key is None:
             if seconds := self._refused.wait(request.client.host if request.client is not None else ""):
-                raise _too_often("too many requests without a key that is good", seconds)
+                raise _too_often("too many requests without a valid key", seconds)
             what = "send the key of an instance" if permission is Permission.REQUEST else "send a provisioner's key"
             headers = {"WWW-Authenticate": "Bearer"}
-            raise AapProblem(401, "invalid_credential", f"{what}; this one is not, or no longer", headers=headers)
+            raise AapProblem(
+                401, "invalid_credential", f"{what}; this key is unknown, expired or revoked", headers=headers
+            )
         if permission not in key.permissions or not key.is_program:
             raise AapProblem(403, "not_permitted", f"this needs a key with the permission {permission}")
         return key, secret
@@ -192,7 +196,7 @@ class AapApi:
                     return _request_response(answer.request, 201)
                 known = answer.request
         if known.asked != submission.digest:
-            raise AapProblem(409, "idempotency_conflict", "this key was sent with other fields before")
+            raise AapProblem(409, "idempotency_conflict", "this Idempotency-Key was used with other fields before")
         return _request_response(known)
 
     async def _submitted(self, submission: AapSubmission, key: str, instance: AapInstance) -> AapAnswer:
@@ -235,7 +239,7 @@ class AapApi:
         if wait is None or row.stage is not AapStage.OPEN:
             return _request_response(row)
         if self._polls[instance] >= MOST_POLLS or self._polls.total() >= MOST_TOGETHER:
-            raise _too_often("too many polls wait already", 5)
+            raise _too_often("too many polls are waiting", 5)
         self._polls[instance] += 1
         try:
             await self._waited(row, wait)
@@ -330,9 +334,13 @@ class AapApi:
         # The secret is kept nowhere. It is made of the provisioner's, so that whoever has that is told it again.
         secret = _secret_of(sent.secret, instance.id)
         if instance.revoked_at is not None:
-            raise AapProblem(409, "instance_deleted", "the instance that was made under this key was deleted")
+            raise AapProblem(
+                409, "instance_deleted", "the instance that was created with this Idempotency-Key was deleted"
+            )
         if instance.asked != digest_of_fields(found) or access.digest != digest_of(secret):
-            raise AapProblem(409, "idempotency_conflict", "this key was sent with other fields or another token before")
+            raise AapProblem(
+                409, "idempotency_conflict", "this Idempotency-Key was used with other fields or another token before"
+            )
         body = {"instance": instance_data(instance), "credential": credential_data(access, secret)}
         return _json_response(body, 201 if is_new else 200)
 
@@ -343,13 +351,13 @@ class AapApi:
         raw = await _json_body(sent.request)
         key, found = sent.key, read_fields(raw, others=("instance_name", "delivery"), nullable=("delivery",))
         if not found:
-            raise AapProblem(400, "missing_field", "say what is to be changed", param="instance_name")
+            raise AapProblem(400, "missing_field", "name at least one field to change", param="instance_name")
         _refuse_delivery(found)
         update = await self.state.broker.aap.rename(
             sent.id, sent.access.holder, name_of(found), key=key, asked=digest_of_fields(found)
         )
         if update is None:
-            raise AapProblem(409, "idempotency_conflict", "this key was sent with other fields before")
+            raise AapProblem(409, "idempotency_conflict", "this Idempotency-Key was used with other fields before")
         return _json_response({"id": sent.id, "name": update.name})
 
     async def delete(self, sent: AapExchange) -> Response:
@@ -400,7 +408,7 @@ def _request_id(request: Request) -> str:
 
 
 def _unknown() -> AapProblem:
-    return AapProblem(404, "not_found", "there is no such thing here for this key")
+    return AapProblem(404, "not_found", "not found for this key")
 
 
 def _too_often(what: str, seconds: int) -> AapProblem:
@@ -432,15 +440,17 @@ def _wait_of(request: Request) -> timedelta | None:
     """How long a poll may wait; None: not at all."""
     names = [name for name, _ in request.query_params.multi_items()]
     if other := next((one for one in names if one != "wait"), None):
-        raise AapProblem(400, "unknown_parameter", "there is only wait", param=visible(other[:100]) or "query")
+        raise AapProblem(
+            400, "unknown_parameter", "the only query parameter is wait", param=visible(other[:100]) or "query"
+        )
     if len(names) > 1:
-        raise AapProblem(400, "invalid_field", "wait is there twice", param="wait")
+        raise AapProblem(400, "invalid_field", "wait is given twice", param="wait")
     return duration(request.query_params["wait"], "wait") if names else None
 
 
 def _refuse_delivery(found: dict[str, object]) -> None:
     if found.get("delivery") is not None:
-        what = "this provider calls nobody back: leave delivery out, and poll"
+        what = "this provider has no callbacks: leave delivery out and poll"
         raise AapProblem(400, "unsupported_delivery_type", what, param="delivery")
 
 

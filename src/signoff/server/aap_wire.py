@@ -79,7 +79,7 @@ def read_submission(raw: bytes) -> AapSubmission:
     found = read_fields(raw, required=("tool", "arguments", "timeout"), others=("server", "agent_reasoning", "context"))
     context = _object(found, "context")
     if len(json.dumps(context)) > LONGEST_CONTEXT:
-        raise _invalid("context", f"it has more than {LONGEST_CONTEXT:,} characters")
+        raise _invalid("context", f"more than {LONGEST_CONTEXT:,} characters")
     timeout = duration(text_of(found, "timeout", 20), "timeout")
     if timeout > LONGEST_TIMEOUT:
         raise _invalid("timeout", f"at most {LONGEST_TIMEOUT.days * 24}h")
@@ -109,10 +109,10 @@ def read_fields(
     except ValueError as error:
         raise AapProblem(400, "invalid_json", visible(str(error))) from error
     if _is_deeper(found, _DEEPEST):
-        raise AapProblem(400, "invalid_json", f"the body is more than {_DEEPEST} lists and objects deep")
+        raise AapProblem(400, "invalid_json", f"the body is nested more than {_DEEPEST} levels deep")
     for name, value in found.items():
         if name not in required and name not in others:
-            raise AapProblem(400, "unknown_field", "there is no such field", param=visible(name[:LONGEST_NAME]))
+            raise AapProblem(400, "unknown_field", "unknown field", param=visible(name[:LONGEST_NAME]))
         if value is None and name not in nullable:
             raise _invalid(name, "it is null; leave it out instead")
     if missing := next((name for name in required if name not in found), ""):
@@ -155,7 +155,7 @@ def checked_key(sent: Sequence[str]) -> str:
     if not sent:
         raise AapProblem(400, "missing_idempotency_key", "send an Idempotency-Key", param="Idempotency-Key")
     if len(sent) > 1 or not _KEY.fullmatch(sent[0]):
-        what = "one key of 1 to 255 characters of ASCII"
+        what = "one key of 1 to 255 ASCII characters"
         raise AapProblem(400, "invalid_idempotency_key", what, param="Idempotency-Key")
     return sent[0]
 

@@ -25,14 +25,14 @@ LONGEST = 90 * 24 * 3600
 
 
 class MeView(ApiModel):
-    """Who is asking."""
+    """The identity of the caller."""
 
     name: str
     kind: ActorKind
     roles: list[str]
     permissions: list[Permission]
-    expires_at: datetime | None = Field(description="When the key ends that was sent.")
-    csrf: str = Field(description="What pages send back with every change, in x-signoff-csrf; empty for a token.")
+    expires_at: datetime | None = Field(description="When the key of this request expires.")
+    csrf: str = Field(description="What pages send with every change in the header x-signoff-csrf; empty for a token.")
 
 
 class TokenView(ApiModel):
@@ -49,11 +49,11 @@ class TokenView(ApiModel):
     expires_at: datetime | None
     used_at: datetime | None
     revoked_at: datetime | None
-    refusal: str = Field(description="Why it lets nobody in any longer; empty where it does.")
+    refusal: str = Field(description="Why the key is no longer valid; empty if it is valid.")
 
 
 class TokenList(ApiModel):
-    """Keys, in the order they were made."""
+    """Keys, in the order they were created."""
 
     tokens: list[TokenView]
 
@@ -62,24 +62,26 @@ class TokenQuery(ApiModel):
     """Which keys."""
 
     kind: Literal["token", "session", "link"] = "token"
-    holder: str = Field(default="", max_length=200, description="Whose; of others, only an admin is told.")
-    all: bool = Field(default=False, description="Also those that let nobody in any longer.")
+    holder: str = Field(
+        default="", max_length=200, description="Whose keys to list. Only an admin sees those of others."
+    )
+    all: bool = Field(default=False, description="Include keys that are expired or revoked.")
 
 
 class TokenBody(ApiModel):
-    """A token to make: one's own, or of a program."""
+    """A new token, for yourself or for a program."""
 
-    program: str = Field(default="", max_length=100, description="The program it is for; empty: yourself.")
+    program: str = Field(default="", max_length=100, description="The program the token is for; empty: yourself.")
     label: str = Field(default="", max_length=200)
     permissions: list[Permission] = Field(default=[Permission.READ], min_length=1)
     lasts: int = Field(default=LONGEST, ge=60, le=LONGEST, description="Seconds.")
 
 
 class TokenMade(ApiModel):
-    """A token, with the secret that nobody can look up again."""
+    """A new token with its secret, which is shown only once."""
 
     token: TokenView
-    secret: str | None = Field(description="Sent once: null where the same request is sent again.")
+    secret: str | None = Field(description="Sent only once: null if the same request is repeated.")
 
 
 async def me(visit: Visit[Nothing, Nothing]) -> MeView:
@@ -190,7 +192,7 @@ ENDPOINTS: Sequence[Endpoint] = (
         method="GET",
         path="/me",
         name="me",
-        about="Who you are, and what you may do.",
+        about="Your identity and permissions.",
         permission=Permission.READ,
         handle=me,
         returns=MeView,
@@ -200,7 +202,7 @@ ENDPOINTS: Sequence[Endpoint] = (
         method="GET",
         path="/tokens",
         name="list_tokens",
-        about="Your keys; for an admin, everybody's.",
+        about="List your keys; an admin lists everybody's.",
         permission=Permission.READ,
         handle=tokens,
         query=TokenQuery,
@@ -211,7 +213,8 @@ ENDPOINTS: Sequence[Endpoint] = (
         method="POST",
         path="/tokens",
         name="make_token",
-        about="Make a token for yourself; an admin also for a program. It can do at most what you can.",
+        about="Create a token for yourself; an admin can also create one for a program. It cannot have permissions "
+        "that you lack.",
         permission=Permission.READ,
         handle=make,
         body=TokenBody,
@@ -224,8 +227,7 @@ ENDPOINTS: Sequence[Endpoint] = (
         method="DELETE",
         path="/tokens/{token_id}",
         name="revoke_token",
-        about="Let a key let nobody in any longer, from now on; also a session. A token revokes itself only, unless it "
-        "is an admin's.",
+        about="Revoke a token or session. A token can only revoke itself, unless it is an admin's.",
         permission=Permission.READ,
         handle=revoke,
         returns=TokenView,

@@ -18,20 +18,20 @@ from signoff.server.problem import ProblemRaised
 
 
 class CommentBody(ApiModel):
-    """Something to say. It decides nothing."""
+    """A new comment. It decides nothing."""
 
     text: str = Field(min_length=1, max_length=LONGEST)
     kind: CommentKind = CommentKind.NOTE
-    answers: str = Field(default="", max_length=100, description="Id of the question that an answer is to.")
+    answers: str = Field(default="", max_length=100, description="Id of the question that this answers.")
     agent: bool = Field(
         default=False,
-        description="Have the agent's model answer a question, from what was said in its run. Its answer is a comment "
-        "too, and comes when it does.",
+        description="Have the agent's model answer the question from the history of its run. The answer arrives later, "
+        "as a comment.",
     )
 
 
 class CommentView(ApiModel):
-    """Something that was said."""
+    """A comment."""
 
     id: str
     kind: CommentKind
@@ -43,10 +43,10 @@ class CommentView(ApiModel):
 
 
 class CommentsView(ApiModel):
-    """What was said about a request, in order."""
+    """The comments on a request, in order."""
 
     comments: list[CommentView]
-    unanswered: list[str] = Field(description="Ids of questions that nobody has answered yet.")
+    unanswered: list[str] = Field(description="Ids of unanswered questions.")
 
 
 async def list_comments(visit: Visit[Nothing, Nothing]) -> CommentsView:
@@ -89,7 +89,7 @@ ENDPOINTS = (
         method="GET",
         path="/requests/{request_id}/comments",
         name="list_comments",
-        about="What was said about a request.",
+        about="List the comments on a request.",
         permission=Permission.READ,
         handle=list_comments,
         returns=CommentsView,
@@ -99,7 +99,7 @@ ENDPOINTS = (
         method="POST",
         path="/requests/{request_id}/comments",
         name="add_comment",
-        about="Note something, ask back, or answer a question. The request waits on.",
+        about="Add a note, ask a question or answer one. The request stays pending.",
         permission=Permission.ANSWER,
         handle=add_comment,
         body=CommentBody,

@@ -47,19 +47,24 @@ class EventQuery(ApiModel):
     """From where on."""
 
     after: int | None = Field(
-        default=None, ge=0, le=_NUMBER, description="The last event that was seen; `Last-Event-ID` goes before it."
+        default=None,
+        ge=0,
+        le=_NUMBER,
+        description="The last event you have seen. The header `Last-Event-ID` takes precedence.",
     )
 
 
 class PollQuery(ApiModel):
     """From where on, and how long to wait."""
 
-    after: int | None = Field(default=None, ge=0, le=_NUMBER, description="`next` of the poll before; without it, now.")
+    after: int | None = Field(
+        default=None, ge=0, le=_NUMBER, description="`next` of the previous poll; without it, polling starts now."
+    )
     wait: float = Field(default=25.0, ge=0, le=LONGEST_POLL, description="Seconds.", allow_inf_nan=False)
 
 
 class LiveEventView(ApiModel):
-    """Something that happened: what to look at again."""
+    """An event: what to reload."""
 
     seq: int
     kind: str
@@ -70,11 +75,13 @@ class LiveEventView(ApiModel):
 
 
 class PollView(ApiModel):
-    """What happened since."""
+    """The events since the last poll."""
 
     events: list[LiveEventView]
     next: int = Field(description="The `after` of the next poll.")
-    reset: bool = Field(description="There is no such event: this is another store, so look at everything again.")
+    reset: bool = Field(
+        description="There is no event with this number: the store is another one, so reload everything."
+    )
 
 
 async def stream_events(visit: Visit[EventQuery, Nothing]) -> Response:
@@ -162,7 +169,7 @@ class EventStream(Response):
             try:
                 why = await self._tell(say)
             except StoreError as error:
-                _log.warning("a client can be told nothing more: %s", visible(str(error)))
+                _log.warning("the event stream of a client failed: %s", visible(str(error)))
                 why = "the store cannot be read now"
             await say(named_frame("closed", {"reason": why}))
             await say("", more=False)
@@ -204,8 +211,8 @@ ENDPOINTS = (
         method="GET",
         path="/events",
         name="stream_events",
-        about="What happens, as server-sent events. The id of an event is its number on the record; a client that "
-        "comes back with `Last-Event-ID` gets exactly what it missed.",
+        about="Stream events as server-sent events. The id of an event is its number in the audit log; a client that "
+        "reconnects with `Last-Event-ID` gets exactly what it missed.",
         permission=Permission.READ,
         handle=stream_events,
         query=EventQuery,
@@ -216,7 +223,8 @@ ENDPOINTS = (
         method="GET",
         path="/events/poll",
         name="poll_events",
-        about="The same for those who cannot read a stream: answers as soon as something happened, or with nothing.",
+        about="Poll for events, for clients that cannot read a stream. Responds as soon as there are events, or with "
+        "none after the wait.",
         permission=Permission.READ,
         handle=poll_events,
         query=PollQuery,

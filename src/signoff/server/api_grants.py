@@ -21,13 +21,13 @@ from signoff.server.problem import ProblemRaised
 class GrantQuery(ApiModel):
     """Which grants."""
 
-    revoked: bool = Field(default=False, description="Also those that were revoked.")
+    revoked: bool = Field(default=False, description="Include revoked grants.")
     limit: int = Field(default=200, ge=1, le=1_000)
-    cursor: str = Field(default="", max_length=200, description="`next` of the page before.")
+    cursor: str = Field(default="", max_length=200, description="`next` of the previous page.")
 
 
 class BudgetView(ApiModel):
-    """How much of an argument all calls may come to."""
+    """A limit for the sum of an argument over all calls."""
 
     arg: str
     limit: str
@@ -39,7 +39,7 @@ class GrantView(ApiModel):
     """A remembered answer."""
 
     id: str
-    text: str = Field(description="All that it says.")
+    text: str = Field(description="The whole grant in words.")
     tool: str
     toolset: str | None
     approved: bool
@@ -59,7 +59,7 @@ class GrantView(ApiModel):
 
 
 class GrantPage(ApiModel):
-    """Some grants, the oldest first."""
+    """A page of grants, the oldest first."""
 
     grants: list[GrantView]
     next: str | None
@@ -132,7 +132,7 @@ ENDPOINTS = (
         method="GET",
         path="/grants",
         name="list_grants",
-        about="What is remembered, the oldest first.",
+        about="List grants (remembered answers), the oldest first.",
         permission=Permission.READ,
         handle=list_grants,
         query=GrantQuery,
@@ -143,8 +143,8 @@ ENDPOINTS = (
         method="POST",
         path="/grants/{grant_id}/revoke",
         name="revoke_grant",
-        about="Revoke a grant: what it covered is asked about again. A no is revoked by whoever gave it, somebody with "
-        "its role, or an admin. The id may be its beginning.",
+        about="Revoke a grant: signoff asks again about what it covered. Only the person who gave it, somebody with "
+        "its role, or an admin can revoke a denial. The beginning of the id is enough.",
         permission=Permission.ANSWER,
         handle=revoke_grant,
         returns=GrantView,

@@ -10,7 +10,7 @@ from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 
 
 class HaltBody(ApiModel):
-    """Why everything stops."""
+    """Why execution is halted."""
 
     why: str = Field(default="", max_length=4_000)
 
@@ -22,10 +22,10 @@ class UnhaltQuery(ApiModel):
 
 
 class HaltView(ApiModel):
-    """What the switch says."""
+    """Whether execution is halted."""
 
     halted: bool
-    text: str = Field(description="Who halted, when and why; empty while things run.")
+    text: str = Field(description="Who halted, when and why; empty if nothing is halted.")
 
 
 async def show_halt(visit: Visit[Nothing, Nothing]) -> HaltView:
@@ -50,7 +50,7 @@ ENDPOINTS = (
         method="GET",
         path="/halt",
         name="show_halt",
-        about="Whether anybody stopped everything.",
+        about="Whether execution is halted.",
         permission=Permission.READ,
         handle=show_halt,
         returns=HaltView,
@@ -60,7 +60,7 @@ ENDPOINTS = (
         method="POST",
         path="/halt",
         name="halt",
-        about="Stop everything: nothing new runs, in any process that uses this store. What is pending stays pending.",
+        about="Halt execution: no new call runs in any process that uses this store. Pending requests stay pending.",
         permission=Permission.ADMIN,
         handle=halt,
         body=HaltBody,
@@ -71,7 +71,7 @@ ENDPOINTS = (
         method="DELETE",
         path="/halt",
         name="unhalt",
-        about="Let things run again.",
+        about="Lift the halt.",
         permission=Permission.ADMIN,
         handle=unhalt,
         query=UnhaltQuery,

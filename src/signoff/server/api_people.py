@@ -16,39 +16,41 @@ from signoff.server.problem import ProblemRaised
 
 
 class PersonView(ApiModel):
-    """Somebody on file."""
+    """A configured person."""
 
     name: str
     roles: list[str]
 
 
 class DelegationView(ApiModel):
-    """Who stands in for whom."""
+    """A delegation: who is deputy for whom."""
 
     absent: str
     deputy: str
     until: datetime
     since: datetime
-    by: str = Field(description="Who arranged it.")
+    by: str = Field(description="Who created it.")
 
 
 class PeopleView(ApiModel):
-    """Who may answer; where nobody is on file, whoever is let in may."""
+    """Who may answer. If no people are configured, everybody with access may."""
 
     people: list[PersonView]
     delegations: list[DelegationView]
 
 
 class DelegationsView(ApiModel):
-    """Who stands in for whom now."""
+    """List current delegations."""
 
     delegations: list[DelegationView]
 
 
 class DelegationBody(ApiModel):
-    """Somebody to answer in the place of somebody else."""
+    """A new delegation."""
 
-    absent: str = Field(default="", max_length=LONGEST_NAME, description="Empty: you. Others need `admin`.")
+    absent: str = Field(
+        default="", max_length=LONGEST_NAME, description="Empty: you. For others you need the permission `admin`."
+    )
     deputy: str = Field(min_length=1, max_length=LONGEST_NAME)
     until: AwareDatetime = Field(description="At most 90 days from now.")
 
@@ -112,7 +114,7 @@ ENDPOINTS = (
         method="GET",
         path="/people",
         name="list_people",
-        about="Who may answer, with which roles, and who stands in for whom.",
+        about="List people with their roles, and who is deputy for whom.",
         permission=Permission.READ,
         handle=list_people,
         returns=PeopleView,
@@ -122,7 +124,7 @@ ENDPOINTS = (
         method="GET",
         path="/delegations",
         name="list_delegations",
-        about="Who stands in for whom now.",
+        about="List current delegations.",
         permission=Permission.READ,
         handle=list_delegations,
         returns=DelegationsView,
@@ -132,7 +134,7 @@ ENDPOINTS = (
         method="POST",
         path="/delegations",
         name="delegate",
-        about="Have somebody answer in your place for a while; the record names both.",
+        about="Let a deputy answer in your place for a while. The audit log names both.",
         permission=Permission.ANSWER,
         handle=delegate,
         body=DelegationBody,
@@ -145,7 +147,7 @@ ENDPOINTS = (
         method="DELETE",
         path="/delegations/{absent}/{deputy}",
         name="end_delegation",
-        about="Have somebody stand in no longer: for one of the two, or an admin. Answers with what it was.",
+        about="End a delegation, as one of the two or as an admin. Returns the delegation that ended.",
         permission=Permission.ANSWER,
         handle=end_delegation,
         returns=DelegationView,

@@ -26,12 +26,14 @@ from signoff.server.state import Rules, ServerState
 
 
 class CallBody(ApiModel):
-    """A call that might be made."""
+    """A call to evaluate."""
 
     tool: str = Field(min_length=1, max_length=500)
     args: dict[str, Any] = Field(default_factory=dict[str, Any])
     toolset: str | None = Field(default=None, max_length=500)
-    worker: list[str] = Field(default_factory=list[str], max_length=50, description="Who calls, outermost first.")
+    worker: list[str] = Field(
+        default_factory=list[str], max_length=50, description="The chain of workers, outermost first."
+    )
     labels: list[str] = Field(default_factory=list[str], max_length=50, description="`fs.read`, `money` …")
 
 
@@ -42,11 +44,11 @@ class VerdictView(ApiModel):
     rules: list[str]
     reason: str
     errors: list[str] = Field(description="What could not be evaluated.")
-    needs: str = Field(description="Who must agree, where it asks.")
+    needs: str = Field(description="Who must agree, if it asks.")
 
 
 class ConsideredView(ApiModel):
-    """One rule, and what it found out about a call."""
+    """One rule and its result for a call."""
 
     rule: str
     effect: Effect
@@ -58,25 +60,25 @@ class ConsideredView(ApiModel):
 
 
 class ExplanationView(VerdictView):
-    """How a verdict comes about."""
+    """A verdict, with the result of every rule."""
 
     sentence: str
-    place: str = Field(description="Where the deciding rule stands; empty where none decided.")
+    place: str = Field(description="Where the deciding rule is written; empty if no rule decided.")
     considered: list[ConsideredView]
 
 
 class RuleDraftView(ApiModel):
-    """A rule that could be made."""
+    """A proposed rule."""
 
     number: int
-    text: str = Field(description="What it lets through, in one sentence.")
-    diff: list[str] = Field(description="What would change in the file.")
+    text: str = Field(description="What it allows, in one sentence.")
+    diff: list[str] = Field(description="The change to the file.")
     warnings: list[str]
-    digest: str = Field(description="What is sent back to have exactly this written.")
+    digest: str = Field(description="Send it back to write exactly this rule.")
 
 
 class RuleDraftsView(ApiModel):
-    """The rules that could be made of a call, narrowest first, and why not more."""
+    """The proposed rules for a call, the narrowest first, and why others are not proposed."""
 
     file: str
     drafts: list[RuleDraftView]
@@ -87,7 +89,7 @@ class RuleBody(ApiModel):
     """Which rule to write."""
 
     draft: int = Field(ge=1, le=1_000)
-    digest: str = Field(max_length=100, description="Of the draft that was shown.")
+    digest: str = Field(max_length=100, description="Digest of the draft that was shown.")
 
 
 class RuleView(ApiModel):
@@ -95,7 +97,7 @@ class RuleView(ApiModel):
 
     file: str
     text: str
-    told: str = Field(description="What follows from it.")
+    told: str = Field(description="What the rule changes.")
 
 
 async def judge_call(visit: Visit[Nothing, CallBody]) -> VerdictView:
@@ -190,7 +192,7 @@ ENDPOINTS = (
         method="POST",
         path="/policy/judge",
         name="judge_call",
-        about="What the policy says about a call. Nothing is called.",
+        about="Evaluate the policy for a call. Nothing is executed.",
         permission=Permission.READ,
         handle=judge_call,
         body=CallBody,
@@ -201,7 +203,7 @@ ENDPOINTS = (
         method="POST",
         path="/policy/explain",
         name="explain_call",
-        about="The same, with what every rule found.",
+        about="Evaluate the policy for a call, with the result of every rule.",
         permission=Permission.READ,
         handle=explain_call,
         body=CallBody,
@@ -212,7 +214,7 @@ ENDPOINTS = (
         method="GET",
         path="/requests/{request_id}/rule-drafts",
         name="list_drafts",
-        about="Rules that could be made of a call, each with the change to the file. Nothing is written.",
+        about="Propose rules for a call, each with the change to the file. Nothing is written.",
         permission=Permission.READ,
         handle=list_drafts,
         returns=RuleDraftsView,
@@ -222,7 +224,7 @@ ENDPOINTS = (
         method="POST",
         path="/requests/{request_id}/rules",
         name="write_rule",
-        about="Write a rule that was shown to the project's file. New runs go by it.",
+        about="Write a proposed rule to the project's file. It applies to new runs.",
         permission=Permission.ADMIN,
         handle=write_rule,
         body=RuleBody,

@@ -24,12 +24,16 @@ class RecordQuery(ApiModel):
     """Which events."""
 
     after: int | None = Field(
-        default=None, ge=0, le=2**62, description="The number of an event; without it, the last `limit` events."
+        default=None, ge=0, le=2**62, description="Events after this number; without it, the last `limit` events."
     )
     limit: int = Field(default=100, ge=1, le=1_000)
-    request: str = Field(default="", max_length=200, description="Only of this request; its beginning will do.")
-    run: str = Field(default="", max_length=200, description="Only of this run; its beginning will do.")
-    whole: bool = Field(default=False, description="Also what an export holds of each: `body`, `prev` and `hash`.")
+    request: str = Field(
+        default="", max_length=200, description="Only events of this request; the beginning of the id is enough."
+    )
+    run: str = Field(
+        default="", max_length=200, description="Only events of this run; the beginning of the id is enough."
+    )
+    whole: bool = Field(default=False, description="Include what an export holds: `body`, `prev` and `hash`.")
 
 
 class EntryView(ApiModel):
@@ -43,29 +47,29 @@ class EntryView(ApiModel):
     who: str
     what: str
     rules: list[str]
-    body: str | None = Field(default=None, description="Canonical JSON, as it is in the chain. Secrets are masked.")
+    body: str | None = Field(default=None, description="Canonical JSON, as it is hashed. Secrets are masked.")
     prev: str | None = None
     hash: str | None = None
 
 
 class RecordPage(ApiModel):
-    """Some events, in order."""
+    """A page of events, in order."""
 
     events: list[EntryView]
-    head: int = Field(description="The number of the last event there is.")
-    next: int | None = Field(description="The `after` of the next page; null where there is none.")
+    head: int = Field(description="The number of the newest event.")
+    next: int | None = Field(description="The `after` of the next page; null on the last page.")
 
 
 class VerifyView(ApiModel):
-    """Whether the record is whole."""
+    """Whether the audit log is intact."""
 
     ok: bool
     events: int = 0
     head: str = ""
-    signed: int = Field(default=0, description="Up to which event it is signed.")
+    signed: int = Field(default=0, description="The last event that a signature covers.")
     by: str = Field(default="", description="Why the signature is believed: own, carried, or nobody.")
     key: str = ""
-    event: int | None = Field(default=None, description="The first event that is wrong.")
+    event: int | None = Field(default=None, description="The first event that fails the check.")
     error: str = ""
 
 
@@ -116,7 +120,7 @@ ENDPOINTS = (
         method="GET",
         path="/audit",
         name="list_events",
-        about="What happened, in the order of the record.",
+        about="List events of the audit log, in order.",
         permission=Permission.READ,
         handle=list_events,
         query=RecordQuery,
@@ -127,7 +131,7 @@ ENDPOINTS = (
         method="GET",
         path="/audit/verify",
         name="verify_record",
-        about="Whether the record is whole: nothing changed, removed, added or put in another order.",
+        about="Verify the audit log: whether any event was changed, removed, added or reordered.",
         permission=Permission.READ,
         handle=verify_record,
         returns=VerifyView,

@@ -21,27 +21,29 @@ from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 
 
 class Report(RootModel[dict[str, Any]]):
-    """What a command prints with `--json`, and `told`."""
+    """What a command prints with `--json`, and as text in `told`."""
 
 
 class InboxReportQuery(ApiModel):
     """How much of the inbox."""
 
     limit: int = Field(default=50, ge=1, le=100_000)
-    mine: bool = Field(default=False, description="Only what waits for your answer and nobody else works on.")
+    mine: bool = Field(
+        default=False, description="Only requests that you can answer and that nobody else is assigned to."
+    )
 
 
 class RunsReportQuery(ApiModel):
     """Which runs."""
 
-    everything: bool = Field(default=False, description="Also those that are over.")
+    everything: bool = Field(default=False, description="Include finished runs.")
     limit: int = Field(default=50, ge=1, le=100_000)
 
 
 class GrantsReportQuery(ApiModel):
     """Which grants."""
 
-    everything: bool = Field(default=False, description="Also those that were revoked.")
+    everything: bool = Field(default=False, description="Include revoked grants.")
 
 
 async def report_inbox(visit: Visit[InboxReportQuery, Nothing]) -> Report:
@@ -97,17 +99,17 @@ def _read(path: str, name: str, about: str, handle: Any, query: type[ApiModel] =
 
 
 ENDPOINTS = (
-    _read("/inbox", "report_inbox", "As `signoff inbox` tells it.", report_inbox, InboxReportQuery),
-    _read("/requests/{request_id}", "report_request", "As `signoff show` tells it.", report_request),
-    _read("/runs", "report_runs", "As `signoff runs` tells it.", report_runs, RunsReportQuery),
-    _read("/runs/{run_id}", "report_run", "As `signoff runs show` tells it.", report_run),
-    _read("/grants", "report_grants", "As `signoff grants list` tells it.", report_grants, GrantsReportQuery),
-    _read("/grants/{grant_id}", "report_grant", "As `signoff grants explain` tells it.", report_grant),
+    _read("/inbox", "report_inbox", "The report of `signoff inbox`.", report_inbox, InboxReportQuery),
+    _read("/requests/{request_id}", "report_request", "The report of `signoff show`.", report_request),
+    _read("/runs", "report_runs", "The report of `signoff runs`.", report_runs, RunsReportQuery),
+    _read("/runs/{run_id}", "report_run", "The report of `signoff runs show`.", report_run),
+    _read("/grants", "report_grants", "The report of `signoff grants list`.", report_grants, GrantsReportQuery),
+    _read("/grants/{grant_id}", "report_grant", "The report of `signoff grants explain`.", report_grant),
     Endpoint(
         method="POST",
         path="/reports/explanation",
         name="report_explanation",
-        about="As `signoff policy explain` tells it.",
+        about="The report of `signoff policy explain`.",
         permission=Permission.READ,
         handle=report_explanation,
         body=CallBody,

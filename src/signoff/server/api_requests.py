@@ -26,51 +26,55 @@ class RequestQuery(ApiModel):
     """Which requests; each that is given has to fit."""
 
     state: ListState = Field(
-        default=ListState.WAITING, description="Waiting: the oldest first. Otherwise the newest first."
+        default=ListState.WAITING, description="Pending requests are listed the oldest first, others the newest first."
     )
     tool: _Text = ""
     worker: _Text = Field(default="", description="The chain of workers, `triage > desk`, or one of them.")
     run: _Text = ""
-    assigned: _Text | None = Field(default=None, description="Who works on it; given and empty: nobody does.")
+    assigned: _Text | None = Field(
+        default=None, description="Who it is assigned to; empty: requests that nobody is assigned to."
+    )
     q: _Text = Field(default="", description="Part of the title, the tool or the worker.")
     limit: int = Field(default=50, ge=1, le=200)
-    cursor: str | None = Field(default=None, max_length=LONGEST_CURSOR, description="`next` of the page before.")
+    cursor: str | None = Field(default=None, max_length=LONGEST_CURSOR, description="`next` of the previous page.")
 
 
 class AssignBody(ApiModel):
-    """Whom to hand a request to."""
+    """Who to assign a request to."""
 
     to: str = Field(min_length=1, max_length=LONGEST_NAME)
 
 
 class AssignedView(ApiModel):
-    """A request, and who works on it now."""
+    """A request, and who it is assigned to."""
 
     request: RequestView
-    warning: str = Field(description="Where whoever has it may not answer it, so that nobody can. Otherwise empty.")
+    warning: str = Field(
+        description="A warning if the assigned person may not answer it, so that nobody can; otherwise empty."
+    )
 
 
 class OutcomeBody(ApiModel):
-    """What became of a call whose process died."""
+    """The outcome of a call whose process died."""
 
     happened: bool
     note: str = Field(default="", max_length=4_000)
 
 
 class ReadBody(ApiModel):
-    """Which arguments were read."""
+    """Which arguments you have read."""
 
     args_digest: str = Field(max_length=100)
 
 
 class PresenceBody(ApiModel):
-    """Whether somebody looks at a request."""
+    """Whether you are looking at a request."""
 
     looking: bool = True
 
 
 class PresenceView(ApiModel):
-    """Who looks at a request now."""
+    """Who is looking at a request."""
 
     people: list[str]
 
@@ -167,7 +171,7 @@ ENDPOINTS = (
         method="GET",
         path="/requests",
         name="list_requests",
-        about="Requests, a page at a time.",
+        about="List requests, in pages.",
         permission=Permission.READ,
         handle=list_requests,
         query=RequestQuery,
@@ -177,7 +181,7 @@ ENDPOINTS = (
         method="GET",
         path="/requests/{request_id}",
         name="show_request",
-        about="One request. The id may be its beginning.",
+        about="Get a request. The beginning of the id is enough.",
         permission=Permission.READ,
         handle=show_request,
         returns=RequestView,
@@ -186,7 +190,7 @@ ENDPOINTS = (
         method="POST",
         path="/requests/{request_id}/claim",
         name="claim_request",
-        about="Work on a request, so that nobody else starts. Takes it over if somebody else has it.",
+        about="Assign a request to yourself, even if it is assigned to somebody else.",
         permission=Permission.ANSWER,
         handle=claim_request,
         returns=AssignedView,
@@ -195,7 +199,7 @@ ENDPOINTS = (
         method="POST",
         path="/requests/{request_id}/release",
         name="release_request",
-        about="Leave a request to whoever comes next.",
+        about="Release a request, so that it is assigned to nobody.",
         permission=Permission.ANSWER,
         handle=release_request,
         returns=AssignedView,
@@ -204,7 +208,7 @@ ENDPOINTS = (
         method="POST",
         path="/requests/{request_id}/assign",
         name="assign_request",
-        about="Hand a request to somebody.",
+        about="Assign a request to somebody.",
         permission=Permission.ANSWER,
         handle=assign_request,
         body=AssignBody,
@@ -214,7 +218,7 @@ ENDPOINTS = (
         method="POST",
         path="/requests/{request_id}/outcome",
         name="tell_outcome",
-        about="Say what became of a call whose process died. If it did not happen, it may be asked about anew.",
+        about="Record the outcome of a call whose process died. If it did not happen, it can be asked about again.",
         permission=Permission.ANSWER,
         handle=tell_outcome,
         body=OutcomeBody,
@@ -224,7 +228,7 @@ ENDPOINTS = (
         method="POST",
         path="/requests/{request_id}/read",
         name="read_request",
-        about="Say that you have read the whole of a long call. Before, it cannot be approved.",
+        about="Confirm that you have read all of a long call. Without this, you cannot approve it.",
         permission=Permission.ANSWER,
         handle=read_request,
         body=ReadBody,
@@ -234,7 +238,7 @@ ENDPOINTS = (
         method="POST",
         path="/requests/{request_id}/presence",
         name="note_presence",
-        about="Say that you look at a request, every half minute, or no longer; who does.",
+        about="Report every 30 seconds that you are looking at a request, or that you stopped. Returns who is looking.",
         permission=Permission.READ,
         handle=note_presence,
         body=PresenceBody,

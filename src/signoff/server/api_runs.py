@@ -30,15 +30,15 @@ LONGEST_TIMELINE = 5_000
 class RunQuery(ApiModel):
     """Which runs."""
 
-    state: Literal["going", "all"] = Field(default="going", description="All: also those that are over.")
+    state: Literal["going", "all"] = Field(default="going", description="All: include finished runs.")
     limit: int = Field(default=50, ge=1, le=200)
-    cursor: str = Field(default="", max_length=200, description="`next` of the page before.")
+    cursor: str = Field(default="", max_length=200, description="`next` of the previous page.")
 
 
 class TimelineQuery(ApiModel):
     """How much of what happened."""
 
-    limit: int = Field(default=500, ge=1, le=LONGEST_TIMELINE, description="The last so many.")
+    limit: int = Field(default=500, ge=1, le=LONGEST_TIMELINE, description="How many of the last events to return.")
 
 
 class RunBody(ApiModel):
@@ -50,7 +50,7 @@ class RunBody(ApiModel):
 
 
 class CancelBody(ApiModel):
-    """Why a run ends."""
+    """Why a run is cancelled."""
 
     reason: str = Field(default="", max_length=4_000)
 
@@ -64,7 +64,7 @@ class RunRequest(ApiModel):
 
 
 class RunView(ApiModel):
-    """How a run stands."""
+    """The status of a run."""
 
     id: str
     state: str = Field(description="running, waiting, ready, died, done, failed or cancelled.")
@@ -75,24 +75,26 @@ class RunView(ApiModel):
     started_at: datetime | None
     changed_at: datetime | None
     waiting: list[RunRequest]
-    answered: list[RunRequest] = Field(description="Answered, and not yet acted upon.")
-    process: int | None = Field(description="The process that has it in hand, where that lives.")
-    detail: str = Field(description="How it ended: an error, or the beginning of what it said.")
+    answered: list[RunRequest] = Field(description="Requests that are answered, but whose answer is not yet used.")
+    process: int | None = Field(description="The process that executes it, if it is alive.")
+    detail: str = Field(description="How it ended: an error, or the beginning of its result.")
 
 
 class RunList(ApiModel):
-    """Some runs, the newest first."""
+    """A page of runs, the newest first."""
 
     runs: list[RunView]
-    halted: str = Field(description="Why nothing new runs; empty where things do.")
+    halted: str = Field(description="Why execution is halted; empty if it is not.")
     next: str | None
 
 
 class MomentView(ApiModel):
-    """One thing that happened in a run."""
+    """One event of a run."""
 
     at: datetime
-    kind: str = Field(description="`prompt`, `model` for the model's words, or the kind of the event on the record.")
+    kind: str = Field(
+        description="`prompt`, `model` for a text of the model, or the kind of the event in the audit log."
+    )
     who: str
     what: str
     rules: list[str]
@@ -100,7 +102,7 @@ class MomentView(ApiModel):
 
 
 class UsageView(ApiModel):
-    """What the models of a run took, as far as that is kept."""
+    """What the models of a run used, as far as it is recorded."""
 
     answers: int
     input_tokens: int
@@ -109,23 +111,23 @@ class UsageView(ApiModel):
 
 
 class RunHistoryView(ApiModel):
-    """A run, and what happened in it."""
+    """A run with its events."""
 
     run: RunView
     timeline: list[MomentView] = Field(description="The oldest first.")
-    earlier: int = Field(description="How many there are before these.")
+    earlier: int = Field(description="How many earlier entries there are.")
     spent: UsageView
 
 
 class WorkerView(ApiModel):
-    """Something that can be started."""
+    """A worker that can be started."""
 
     name: str
     about: str
 
 
 class WorkersView(ApiModel):
-    """What can be started here."""
+    """List the workers that can be started here."""
 
     workers: list[WorkerView]
 
@@ -195,7 +197,9 @@ async def list_workers(visit: Visit[Nothing, Nothing]) -> WorkersView:
 
 def _control(state: ServerState) -> RunControl:
     if state.runs is None:
-        raise ProblemRaised(409, "runs-elsewhere", "this server runs no agents: start and resume runs where they are")
+        raise ProblemRaised(
+            409, "runs-elsewhere", "this server runs no agents: start and resume runs where the agents are"
+        )
     return state.runs
 
 
@@ -246,7 +250,7 @@ ENDPOINTS = (
         method="GET",
         path="/runs",
         name="list_runs",
-        about="Runs, the newest first, a page at a time.",
+        about="List runs in pages, the newest first.",
         permission=Permission.READ,
         handle=list_runs,
         query=RunQuery,
@@ -257,7 +261,7 @@ ENDPOINTS = (
         method="POST",
         path="/runs",
         name="start_run",
-        about="Start a worker. What it asks is a request, and this answers as soon as the run is kept.",
+        about="Start a worker. Responds as soon as the run is saved; its questions appear as requests.",
         permission=Permission.RUN,
         handle=start_run,
         body=RunBody,
@@ -270,7 +274,7 @@ ENDPOINTS = (
         method="GET",
         path="/runs/{run_id}",
         name="show_run",
-        about="One run, with what happened in it. The id may be its beginning.",
+        about="Get a run with its events. The beginning of the id is enough.",
         permission=Permission.READ,
         handle=show_run,
         query=TimelineQuery,
@@ -281,7 +285,7 @@ ENDPOINTS = (
         method="POST",
         path="/runs/{run_id}/resume",
         name="resume_run",
-        about="Have a run looked at now: it goes on if it can.",
+        about="Resume a run now, if it can continue.",
         permission=Permission.RUN,
         handle=resume_run,
         returns=RunView,
@@ -292,7 +296,7 @@ ENDPOINTS = (
         method="POST",
         path="/runs/{run_id}/cancel",
         name="cancel_run",
-        about="End a run: what it asks is withdrawn, approvals it has not used are void, nobody takes it up again.",
+        about="Cancel a run: its pending requests are withdrawn, its unused approvals are void, it cannot be resumed.",
         permission=Permission.RUN,
         handle=cancel_run,
         body=CancelBody,
@@ -303,7 +307,7 @@ ENDPOINTS = (
         method="GET",
         path="/workers",
         name="list_workers",
-        about="What can be started here.",
+        about="List the workers that can be started here.",
         permission=Permission.READ,
         handle=list_workers,
         returns=WorkersView,

@@ -33,15 +33,15 @@ MOST_VOTES = 200
 
 
 class BudgetBody(ApiModel):
-    """How much of an argument all calls may come to."""
+    """A limit for the sum of an argument over all calls."""
 
     arg: str = Field(max_length=200)
     limit: Decimal = Field(gt=0, max_digits=24, decimal_places=9)
-    daily: bool = Field(default=False, description="Afresh each day, in UTC; otherwise once and for all.")
+    daily: bool = Field(default=False, description="Counted anew each day, in UTC; otherwise in total.")
 
 
 class RememberBody(ApiModel):
-    """How far an answer is remembered for later calls."""
+    """How an answer is remembered for later calls."""
 
     which: str = Field(default="exact", max_length=200, description="The number of an offer, or its name.")
     scope: Scope = Scope.PROJECT
@@ -51,32 +51,32 @@ class RememberBody(ApiModel):
     text: str | None = Field(
         default=None,
         max_length=20_000,
-        description="What was shown to be remembered, as `offers` spells it out: where it is another by now, "
-        "nothing is answered.",
+        description="The text of the offer that you were shown, from `offers`. If it has changed, the vote is refused.",
     )
 
 
 class VoteBody(ApiModel):
-    """An answer. It is for the arguments that were shown: `args_digest` says which."""
+    """An answer to the arguments that you were shown: `args_digest` names them."""
 
     decision: Literal["approve", "deny"]
-    args_digest: str = Field(max_length=100, description="Digest of the arguments that were read.")
-    note: str = Field(default="", max_length=4_000, description="For the record and the model.")
+    args_digest: str = Field(max_length=100, description="Digest of the arguments that you were shown.")
+    note: str = Field(default="", max_length=4_000, description="A note for the audit log and the model.")
     args: dict[str, Any] | None = Field(
-        default=None, description="Other arguments to run with, whole; a mask that stays as it was sent is put back."
+        default=None,
+        description="Edited arguments to run with, all of them. An unchanged mask keeps the secret behind it.",
     )
     as_voted: str = Field(
         default="",
         max_length=100,
-        description="Run with the other arguments that somebody approved before you: the `args_digest` of their vote.",
+        description="Run with the edited arguments that somebody approved before you: the `args_digest` of their vote.",
     )
     remember: RememberBody | int | None = Field(
-        default=None, description="Remember the answer for later calls; a number is that of an offer."
+        default=None, description="Remember the answer for later calls; a number selects an offer."
     )
 
 
 class RequestVoteBody(VoteBody):
-    """An answer to a request."""
+    """An answer to one of several requests."""
 
     request: str = Field(min_length=1, max_length=200)
 
@@ -88,7 +88,7 @@ class VotesBody(ApiModel):
 
 
 class VoteResult(ApiModel):
-    """What became of one answer."""
+    """The result of one answer."""
 
     request: str
     ok: bool
@@ -97,13 +97,13 @@ class VoteResult(ApiModel):
     run: str = ""
     approvals: int = 0
     quorum: int = 0
-    again: bool = Field(default=False, description="Whether you had approved the same before.")
-    remembered: str = Field(default="", description="Exactly what is remembered; empty: nothing.")
+    again: bool = Field(default=False, description="Whether you had approved the same call before.")
+    remembered: str = Field(default="", description="What is remembered, in words; empty: nothing.")
     problem: ProblemView | None = None
 
 
 class VotesView(ApiModel):
-    """What became of each answer, in the order they were sent."""
+    """The result of each answer, in the order they were sent."""
 
     results: list[VoteResult]
 
@@ -126,25 +126,25 @@ class OfferView(ApiModel):
     number: int
     name: str
     about: str
-    text: str = Field(description="Exactly what would be remembered, as it will be listed; empty where it may not be.")
-    problem: str = Field(description="Why it may not be remembered so; empty where it may.")
+    text: str = Field(description="What would be remembered, in words; empty if it cannot be remembered.")
+    problem: str = Field(description="Why it cannot be remembered this way; empty if it can.")
 
 
 class OffersView(ApiModel):
-    """Every way an answer may be remembered, narrowest first."""
+    """The ways an answer can be remembered, the narrowest first."""
 
     offers: list[OfferView]
-    why_not: str = Field(description="Why there is none; empty where there is.")
+    why_not: str = Field(description="Why there is none; empty if there is one.")
 
 
 class EditBody(ApiModel):
-    """Other arguments, whole."""
+    """Edited arguments, all of them."""
 
     args: dict[str, Any]
 
 
 class EditCheckView(ApiModel):
-    """Why they could not be run instead; nothing, where they could."""
+    """Why the edited arguments cannot run; empty if they can."""
 
     problems: list[str]
 
@@ -192,7 +192,7 @@ async def _voted(
     by, approved = identity.actor, body.decision == "approve"
     edited = _as_voted(request, body) if body.as_voted else body.args
     if edited is not None and not approved:
-        raise ProblemRaised(422, "invalid", "edited arguments need an approval")
+        raise ProblemRaised(422, "invalid", "edited arguments can only be sent with an approval")
     if edited is not None and body.remember is not None:
         raise ProblemRaised(422, "invalid", "edited arguments are approved once and cannot be remembered")
     if request.state is State.PENDING:
@@ -302,7 +302,7 @@ ENDPOINTS = (
         method="POST",
         path="/requests/{request_id}/votes",
         name="vote",
-        about="Approve or deny, as the person whose key is sent. The answer holds no card.",
+        about="Approve or deny a request, as the owner of the key. The answer holds no card.",
         permission=Permission.ANSWER,
         handle=vote,
         body=VoteBody,
@@ -313,7 +313,7 @@ ENDPOINTS = (
         method="POST",
         path="/votes",
         name="vote_together",
-        about="Answer several requests, one after the other; each has a result of its own.",
+        about="Answer several requests in order. Each has its own result.",
         permission=Permission.ANSWER,
         handle=vote_together,
         body=VotesBody,
@@ -324,7 +324,7 @@ ENDPOINTS = (
         method="GET",
         path="/requests/{request_id}/offers",
         name="list_offers",
-        about="How an answer may be remembered, each way spelled out exactly as it would be kept.",
+        about="List the ways an answer can be remembered, each as it would be stored.",
         permission=Permission.READ,
         handle=list_offers,
         query=OffersQuery,
@@ -335,7 +335,7 @@ ENDPOINTS = (
         method="POST",
         path="/requests/{request_id}/edit-check",
         name="check_edit",
-        about="Whether other arguments could be run instead. Nothing is answered.",
+        about="Check edited arguments. Nothing is answered.",
         permission=Permission.ANSWER,
         handle=check_edit,
         body=EditBody,

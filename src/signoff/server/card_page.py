@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.broker.entitlements import Standing
 from signoff.core.access import Permission
-from signoff.core.card import APPROVING, Card, CardArg, Choice, card_for
+from signoff.core.card import APPROVING, Card, CardArg, Choice, answer_tallies, card_for
 from signoff.core.comment import Comment, unanswered
 from signoff.core.decision import ApprovalDecision
 from signoff.core.inbox_row import has_approved
@@ -19,6 +19,7 @@ from signoff.core.lifecycle import OPEN
 from signoff.core.people import person_key
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.request_context import MOST_ANSWERS
 from signoff.core.safe import kept_text, safe_text
 from signoff.core.verdict import OnTimeout
 from signoff.core.visible import is_clean, visible
@@ -93,6 +94,40 @@ class ArgChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownNeeds:
+    """Who must agree."""
+
+    quorum: int
+    role: str
+    not_by: tuple[str, ...]
+    """Who may not: below `needs.` in the texts."""
+    veto: str
+    """The role that may deny besides them."""
+    escalated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownAnswers:
+    """How calls like this one were answered before."""
+
+    about: str
+    """Below `earlier.` in the texts."""
+    names: str
+    approved: int
+    denied: int
+
+    @property
+    def approved_form(self) -> str:
+        """Below `earlier.approved.` in the texts."""
+        return _form(self.approved)
+
+    @property
+    def denied_form(self) -> str:
+        """Below `earlier.denied.` in the texts."""
+        return _form(self.denied)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CardLock:
     """Why something cannot be done."""
 
@@ -126,6 +161,9 @@ class CardPage:
     id: str
     view: RequestView
     card: Card | None
+    needs: ShownNeeds | None
+    """None: anyone may answer."""
+    answers: tuple[ShownAnswers, ...]
     outcome: RequestOutcome
     title: str
     args: tuple[ShownArg, ...]
@@ -255,6 +293,16 @@ def made_page(request: ApprovalRequest, comments: Sequence[Comment], identity: I
         id=request.id,
         view=view,
         card=card,
+        needs=_needs(request),
+        answers=tuple(
+            ShownAnswers(
+                about=one.about,
+                names=safe_text(", ".join(one.names), secrets=request.secrets),
+                approved=one.tally.approved,
+                denied=one.tally.denied,
+            )
+            for one in answer_tallies(request)
+        ),
         outcome=outcome,
         title=card.title if card is not None else kept_text(request.title),
         args=args,
@@ -290,6 +338,27 @@ def made_page(request: ApprovalRequest, comments: Sequence[Comment], identity: I
         result=marked(outcome.result) if outcome.result else (),
         error=marked(outcome.error) if outcome.error else (),
         has_read=around.has_read,
+    )
+
+
+def _form(number: int) -> str:
+    if number >= MOST_ANSWERS:
+        return "most"
+    return "one" if number == 1 else "other"
+
+
+def _needs(request: ApprovalRequest) -> ShownNeeds | None:
+    """Who must agree; None where anyone may answer."""
+    needed = request.requirement
+    if not needed.is_strict:
+        return None
+    role, vetoes = needed.role or "", needed.veto or ""
+    return ShownNeeds(
+        quorum=needed.quorum,
+        role=visible(role),
+        not_by=tuple(sorted(needed.not_by)),
+        veto=visible(vetoes) if role and vetoes != role else "",  # without a role anyone may deny
+        escalated=request.escalated,
     )
 
 

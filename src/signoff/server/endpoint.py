@@ -144,7 +144,7 @@ class Dispatch:
         if name is None or not endpoint.writes:
             return await _handled(endpoint, visit)
         if not _KEY.fullmatch(name):
-            raise ProblemRaised(400, "bad-key", f"{KEY_HEADER}: 1 to 200 visible characters of ASCII")
+            raise ProblemRaised(400, "bad-key", f"{KEY_HEADER}: send 1 to 200 visible ASCII characters")
         turn = self._turns.setdefault((identity.holder, name), Lock())
         async with turn:
             return await self._once(endpoint, visit, name, raw)
@@ -201,7 +201,7 @@ class Dispatch:
             try:
                 await keep(response.status_code, _kept(endpoint, response))
             except StoreError as error:  # it was done, and whoever asked is to know that
-                _log.warning("what was answered could not be kept: %s", visible(str(error)))
+                _log.warning("the response could not be saved for its idempotency key: %s", visible(str(error)))
         return response
 
 
@@ -272,7 +272,7 @@ async def read_body(request: Request) -> bytes:
 
 
 def _too_long() -> ProblemRaised:
-    return ProblemRaised(413, "too-long", f"a body has at most {LONGEST_BODY:,} bytes")
+    return ProblemRaised(413, "too-long", f"the body is longer than {LONGEST_BODY:,} bytes")
 
 
 def _read_json(model: type[BaseModel], request: Request, raw: bytes) -> BaseModel:
@@ -285,12 +285,12 @@ def _read_json(model: type[BaseModel], request: Request, raw: bytes) -> BaseMode
     except (ValueError, RecursionError) as error:
         raise ProblemRaised(400, "bad-json", f"the body is not JSON: {visible(str(error))}") from error
     if _is_deep(found):
-        raise ProblemRaised(400, "too-deep", f"a body is at most {_DEEPEST} lists and objects deep")
+        raise ProblemRaised(400, "too-deep", f"the body is nested more than {_DEEPEST} levels deep")
     return _checked(lambda: model.model_validate_json(raw, strict=True), "the body")
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number in JSON")
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 def _is_deep(value: object) -> bool:

@@ -223,7 +223,7 @@ class LiveEvents:
                 try:
                     await self._hand_over()
                 except StoreError as error:
-                    _log.warning("cannot look what happened: %s", visible(str(error)))
+                    _log.warning("cannot read new events: %s", visible(str(error)))
                     await asyncio.sleep(AGAIN)
                     changed.set()
         finally:

@@ -167,13 +167,13 @@ class Guard:
             return ""
         if self._url and origin.partition("://")[2] == self._url.partition("://")[2]:
             return (
-                f"this came over {scheme}, and {self._url} is what this server is called. Behind a proxy: have it send "
-                "X-Forwarded-Proto, and name it in signoff.yaml under server.trusted_proxy"
+                f"this request came over {scheme}, but the address of this server is {self._url}. Behind a proxy: have "
+                "it send X-Forwarded-Proto, and name it in signoff.yaml under server.trusted_proxy"
             )
         known = self._url or f"http://127.0.0.1:{server[1]}"
         return (
-            f"this server is not called {visible(host)}, but {known}. If it should be: server.url in signoff.yaml; "
-            "behind a proxy, have it hand on the Host header"
+            f"the address of this server is {known}, not {visible(host)}. To change it: server.url in signoff.yaml; "
+            "behind a proxy, have it pass on the Host header"
         )
 
 

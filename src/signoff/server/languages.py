@@ -27,6 +27,10 @@ class Language:
         text = self.texts[key]
         return text.format(**values) if values else text
 
+    def known(self, key: str, otherwise: str) -> str:
+        """The text of a key that comes from elsewhere; `otherwise` where there is none."""
+        return self.texts.get(key, otherwise)
+
     def count(self, key: str, number: int, **values: object) -> str:
         """The text for a number of things: `KEY.one` or `KEY.other`."""
         return self(f"{key}.{'one' if number == 1 else 'other'}", n=number, **values)

@@ -22,14 +22,14 @@ ROOT = "/api/v1"
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _REF = "#/components/schemas/{model}"
 _PARAMETERS = {
-    "request_id": "The id of a request, or its beginning.",
-    "run_id": "The id of a run, or its beginning.",
-    "grant_id": "The id of a grant, or its beginning.",
+    "request_id": "The id of a request; its beginning is enough.",
+    "run_id": "The id of a run; its beginning is enough.",
+    "grant_id": "The id of a grant; its beginning is enough.",
     "token_id": "The id of a key.",
 }
 _EVENT: dict[str, Any] = {
     "type": "object",
-    "description": "A server-sent event. Without a name it is on the record, and its id is its number there.",
+    "description": "A server-sent event. One without a name is in the audit log, and its id is its number there.",
     "properties": {
         "id": {"type": "string", "pattern": "^[0-9]+$"},
         "event": {"enum": ["message", "begin", "reset", "presence", "closed"], "default": "message"},
@@ -39,12 +39,12 @@ _EVENT: dict[str, Any] = {
 }
 _Mode = Literal["validation", "serialization"]
 
-ABOUT = f"""What people are asked by agents, and answers to it, for programs.
+ABOUT = f"""Read and answer approval requests of AI agents from programs.
 
-Every request needs a token, `Authorization: Bearer …`, or the session of a browser. With a session, whatever changes
-something also needs the header `{CSRF_HEADER}`. A change that is sent with an `Idempotency-Key` is done once, however
-often it is sent. Errors are problem details (RFC 9457): `type` is a word for programs, `detail` a sentence for people.
-Texts are safe to show: secrets are masked, hidden characters spelled out; only `args` are as they would run."""
+Every request needs a token, `Authorization: Bearer …`, or a browser session. With a session, every change also
+needs the header `{CSRF_HEADER}`. A change with an `Idempotency-Key` is made once, however often it is sent.
+Errors are problem details (RFC 9457): `type` is a code for programs, `detail` a sentence for people. Texts are safe to
+show: secrets are masked, invisible characters are spelled out; only `args` are as they would run."""
 
 
 class DocumentView(BaseModel):
@@ -73,7 +73,7 @@ def document(endpoints: Sequence[Endpoint], root: str = "") -> dict[str, Any]:
                     "name": KEY_HEADER.title(),
                     "in": "header",
                     "required": False,
-                    "description": "A name for this change, 1 to 200 visible characters of ASCII: it is done once.",
+                    "description": "A key for this change, 1 to 200 visible ASCII characters: the change is made once.",
                     "schema": {"type": "string", "pattern": "^[!-~]{1,200}$"},
                 }
             },
@@ -95,7 +95,7 @@ def openapi_endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
         method="GET",
         path="/openapi.json",
         name="openapi",
-        about="This document. Everybody may read it.",
+        about="This document. It needs no key.",
         permission=None,
         handle=show,
         returns=DocumentView,

@@ -93,7 +93,7 @@ def _is_here(request: Request) -> bool:
 async def _why_not(state: ServerState) -> str:
     """Why the server should be sent nobody; empty where it may be."""
     if state.stopping.is_set():
-        return "it is shutting down"
+        return "the server is shutting down"
     try:
         await asyncio.wait_for(state.broker.store.read(lambda tx: tx.record.head()), PATIENCE)
         return await state.ready() if state.ready is not None else ""
@@ -102,4 +102,4 @@ async def _why_not(state: ServerState) -> str:
         return "the store does not respond"
     except SignoffError as error:
         state.meters.store_errors += 1
-        return f"the store does not work: {visible(redact_text(str(error)))}"
+        return f"the store failed: {visible(redact_text(str(error)))}"

@@ -22,7 +22,7 @@ from signoff.server.endpoint import ApiModel
 
 
 class RequestRow(ApiModel):
-    """A request as it stands in a list."""
+    """A request in a list."""
 
     id: str
     state: State
@@ -40,11 +40,13 @@ class RequestRow(ApiModel):
 
 
 class RequestPage(ApiModel):
-    """Some requests, and how to get those after them."""
+    """A page of requests, and the cursor of the next one."""
 
     requests: list[RequestRow]
-    waiting: int = Field(description="How many wait for a person in all, whatever is listed; counted up to 100,000.")
-    next: str | None = Field(description="The `cursor` of the next page; null where there is none.")
+    waiting: int = Field(
+        description="How many requests are pending in total, whatever is listed; counted up to 100,000."
+    )
+    next: str | None = Field(description="The `cursor` of the next page; null on the last page.")
 
 
 class VoteView(ApiModel):
@@ -55,14 +57,16 @@ class VoteView(ApiModel):
     stands_for: str
     approved: bool
     edited: bool
-    args: dict[str, Any] | None = Field(description="Where other arguments were approved: these, secrets masked.")
-    args_digest: str = Field(description="Of the arguments that it is for.")
+    args: dict[str, Any] | None = Field(
+        description="The edited arguments that were approved, if any; secrets are masked."
+    )
+    args_digest: str = Field(description="Digest of the arguments that the vote is for.")
     note: str
     at: datetime | None
 
 
 class RequestView(ApiModel):
-    """A request, whole."""
+    """A request with all its details."""
 
     id: str
     state: State
@@ -70,10 +74,12 @@ class RequestView(ApiModel):
     tool: str
     worker: list[str]
     run: str
-    args: dict[str, Any] | None = Field(description="As they would run, secrets masked; null: they cannot be shown.")
-    args_digest: str = Field(description="What a vote is for; empty: it cannot be approved.")
-    long: bool = Field(description="Whether it has to be read whole before it can be approved.")
-    read: bool = Field(description="Whether whoever asks has said that they read a long one: `POST …/read`.")
+    args: dict[str, Any] | None = Field(
+        description="The arguments as they would run; secrets are masked. null: they cannot be shown."
+    )
+    args_digest: str = Field(description="Digest of the arguments, for a vote; empty: the call cannot be approved.")
+    long: bool = Field(description="Whether all of it must be read before it can be approved.")
+    read: bool = Field(description="Whether you have confirmed that you read all of it: `POST …/read`.")
     card: dict[str, Any] | None = Field(
         description="What people are shown; null in the answer to a vote, and where the call cannot be shown."
     )
@@ -81,7 +87,7 @@ class RequestView(ApiModel):
     problem: str
     role: str | None
     quorum: int
-    agreed: int = Field(description="How many have approved exactly these arguments, and count.")
+    agreed: int = Field(description="How many valid approvals there are for exactly these arguments.")
     status: str
     requester: str
     owners: list[str]
@@ -101,11 +107,11 @@ class RequestView(ApiModel):
 class ProblemView(ApiModel):
     """What went wrong (RFC 9457)."""
 
-    type: str = Field(description="A word for programs, as in `urn:signoff:already-settled`.")
+    type: str = Field(description="A code for programs, as in `urn:signoff:already-settled`.")
     title: str
     status: int
     detail: str = Field(description="A sentence for people.")
-    problems: list[str] = Field(default_factory=list[str], description="What is wrong, one by one.")
+    problems: list[str] = Field(default_factory=list[str], description="Each error.")
 
 
 def row_of(item: Item) -> RequestRow:

@@ -132,7 +132,7 @@ def _of_sql(text: str) -> list[_Span]:
     facts = read_sql(text)
     if facts.read_only or not (facts.statements and facts.word):
         return []
-    return _first(text, facts.word, f"the SQL {facts.why}")
+    return _first(text, facts.word, facts.sentence)
 
 
 def _first(text: str, word: str, why: str) -> list[_Span]:

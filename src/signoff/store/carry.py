@@ -39,8 +39,8 @@ def refuse_while_used(sql: Sql, where: str, now: datetime) -> None:
         process = load_process(body)
         if process.pid != os.getpid() and is_alive(process, now):
             raise SchemaError(
-                f"{where} is of an older signoff, and process {process.pid} on {process.host.partition('/')[0]} still "
-                "uses it; stop that process, then run: signoff db upgrade"
+                f"{where} was created by an older signoff, and process {process.pid} on "
+                f"{process.host.partition('/')[0]} still uses it; stop that process, then run: signoff db upgrade"
             )
 
 
@@ -90,7 +90,7 @@ def _told(what: str, which: str) -> Generator[None]:
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise SchemaError(f"a {what} is kept in a way that no signoff writes ({error!r}): {which[:200]}") from error
+        raise SchemaError(f"a {what} is stored in an unknown form ({error!r}): {which[:200]}") from error
 
 
 def _run(run: SavedRun, options: Mapping[str, Any]) -> SavedRun:

@@ -42,10 +42,11 @@ PROJECT = object()
 
 
 class ApprovalMemory:
-    """Looked at before anyone is asked; holds only what a person asked to have remembered.
+    """Remembered answers, checked before anyone is asked. It holds only what a person chose to remember.
 
-    `session` grants live as long as this object, `always` grants in `file`: by default one for the project you are in,
-    under your home directory. With `file=None` nothing outlives the process and `always` is not offered.
+    `session` grants last as long as this object; `always` grants are stored in `file`, by default a file for the
+    current project under your home directory. With `file=None` nothing outlives the process, and `always` is not
+    offered.
     """
 
     def __init__(self, file: str | os.PathLike[str] | None | object = PROJECT) -> None:
@@ -91,7 +92,7 @@ class ApprovalMemory:
             or grant.max_uses is not None
             or grant.budget is not None
         ):
-            raise WrongUse("only a store can remember a pattern or an end: Signoff(…, store='sqlite:FILE')")
+            raise WrongUse("only a store can remember a pattern or an expiry: Signoff(…, store='sqlite:FILE')")
         key = _key(grant)
         no = (grant.memory_key, grant.schema_hash, grant.toolset, "", "", False)
         with self._lock:
@@ -100,7 +101,9 @@ class ApprovalMemory:
                 self._session[key] = grant
             elif grant.scope is Scope.PROJECT:
                 if self._file is None:
-                    raise WrongUse("this memory has no file, so it cannot remember always: ApprovalMemory(file=…)")
+                    raise WrongUse(
+                        "this memory has no file, so it cannot remember an answer for always: ApprovalMemory(file=…)"
+                    )
                 with _exclusive(self._file):
                     self._read(self._file)
                     self._always.pop(no, None)

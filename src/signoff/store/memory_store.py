@@ -57,7 +57,7 @@ class MemoryStore:
     def _look(self, work: Callable[[Transaction], T], tx: Transaction) -> T:
         result = work(tx)
         if self._tables.changes:
-            raise StoreError("a read changed something; that is what `write` is for")
+            raise StoreError("a read transaction made a change; use `write` for changes")
         return result
 
     def watch(self, tick: Callable[[], None]) -> Callable[[], None]:

@@ -44,4 +44,4 @@ def open_store(url: str, *, root: str | os.PathLike[str] = ".", upgrade: Upgrade
 def _no_store() -> WrongUse:
     # The value itself is not told: it may be that of a variable, meant for something else.
     where = "--store, SIGNOFF_STORE or `store` in signoff.yaml"
-    return WrongUse(f"what {where} says names no store; write one of: {EXAMPLES}")
+    return WrongUse(f"{where} does not name a store; write one of: {EXAMPLES}")

@@ -67,7 +67,7 @@ class Home:
             temporary.replace(self.directory / LABEL)
         except OSError as error:
             raise StoreError(
-                f"the store {self.store} cannot be made ({error.strerror}): "
+                f"the store {self.store} cannot be created ({error.strerror}): "
                 "make its directory writable for you, or name another with --store sqlite:FILE"
             ) from error
 

@@ -312,7 +312,7 @@ class PostgresStore(DurableStore):
         pause = next(pauses, None)
         if pause is None:
             unsure = "; it is unknown whether the last change was written" if self._doubt is not None else ""
-            told = f"{store_error(error, self._address)}; it was tried for {self._patience:g} s{unsure}"
+            told = f"{store_error(error, self._address)}; retried for {self._patience:g} s{unsure}"
             raise StoreUnavailable(told) from error
         time.sleep(pause)
 

@@ -123,7 +123,7 @@ class PostgresLine:
     def _result(self, pgconn: pq.abc.PGconn) -> pq.abc.PGresult:
         result = self._next(pgconn)
         if result is None:
-            raise psycopg.OperationalError("the server ended the conversation")
+            raise psycopg.OperationalError("the server closed the connection")
         self._next(pgconn)  # the mark after each answer
         return result
 
@@ -138,7 +138,7 @@ class PostgresLine:
         limit = self._connection.limit
         self._poll.modify(pgconn.socket, what)
         if not self._poll.poll(None if limit is None else limit * 1000):
-            raise psycopg.OperationalError(f"the server has not answered for {limit:g} s")
+            raise psycopg.OperationalError(f"the server did not respond within {limit:g} s")
         pgconn.consume_input()
 
 

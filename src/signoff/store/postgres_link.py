@@ -137,7 +137,7 @@ class PostgresSnapshot:
         return self._connection.line.ask(_BEGIN_READING, asked)
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        raise StoreError("a read changed something; that is what `write` is for")
+        raise StoreError("a read transaction made a change; use `write` for changes")
 
     def end(self) -> None:
         if self._has_begun and not self._connection.closed:
@@ -164,7 +164,7 @@ def store_error(error: psycopg.Error, address: Address) -> StoreError:
             return StoreError(f"{address} refused a change that contradicts what is in it: {said}")
         case errors.DiskFull() | errors.OutOfMemory() | errors.TooManyConnections():
             return StoreUnavailable(
-                f"the server of {address} has run out of something ({said}); nothing was partially written"
+                f"the server of {address} has run out of a resource ({said}); nothing was partially written"
             )
         case errors.LockNotAvailable() | errors.QueryCanceled():
             return StoreUnavailable(
@@ -172,7 +172,7 @@ def store_error(error: psycopg.Error, address: Address) -> StoreError:
                 "(select * from pg_stat_activity where application_name = 'signoff'), and try again"
             )
         case errors.ReadOnlySqlTransaction():
-            return StoreUnavailable(f"{address} is a copy that cannot be written; name the server it is a copy of")
+            return StoreUnavailable(f"{address} is a read-only replica; name the primary server")
         case errors.InsufficientPrivilege():
             return StoreUnavailable(
                 f"{address}: {said}; the schema {address.schema} has to belong to the user: "

@@ -50,7 +50,7 @@ def refuse_newer(version: int, known: int, where: str) -> None:
     """Raise if a newer signoff made this database."""
     if version > known:
         raise SchemaError(
-            f"{where} was made by a newer signoff: its schema is version {version}, and this program knows {known}; "
+            f"{where} was created by a newer signoff: its schema is version {version}, and this program knows {known}; "
             "upgrade signoff (pip install --upgrade signoff)"
         )
 
@@ -59,8 +59,8 @@ def refuse_older(version: int, known: int, where: str) -> None:
     """Raise if the database has to be brought up to date first."""
     if version < known:
         raise SchemaError(
-            f"{where} is of an older signoff: its schema is version {version}, and this program needs {known}; "
-            "stop what uses it and run: signoff db upgrade"
+            f"{where} was created by an older signoff: its schema is version {version}, and this program needs {known}"
+            "; stop what uses it and run: signoff db upgrade"
         )
 
 

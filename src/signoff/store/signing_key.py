@@ -151,7 +151,7 @@ class Keys:
         except OSError as error:
             raise StoreError(
                 f"{self.directory} cannot be written: {error.strerror}\n"
-                "  the key that signs the record lives there; XDG_STATE_HOME names another place"
+                "  the key that signs the audit log is stored there; set XDG_STATE_HOME to use another directory"
             ) from error
 
 
@@ -159,7 +159,7 @@ def _read_key(file: Path) -> Ed25519PrivateKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    fix = "move the file away to have a new key made; what the old one signed is then signed by a stranger"
+    fix = "move the file away to create a new key; signatures of the old key then count as unknown"
     _check_owner(file, 0o077, fix)
     try:
         key = load_pem_private_key(file.read_bytes(), None)
@@ -173,14 +173,14 @@ def _read_key(file: Path) -> Ed25519PrivateKey:
 def _read_copy(file: Path) -> Checkpoint | None:
     if _status(file) is None:
         return None
-    fix = "move the file away if you know why; cutting the record at its end is then found by the store alone"
+    fix = "move the file away if you know why; then only the store can show that the end of the audit log was cut off"
     _check_owner(file, 0o022, fix)
     try:
         content = json.loads(file.read_bytes())
         fields: dict[str, Any] = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
         texts = {name: str(fields[name]) for name in _FIELDS if name in fields and name != "seq"}
         if sorted(fields) != sorted(_FIELDS) or type(fields["seq"]) is not int:
-            raise ValueError("it holds something else")
+            raise ValueError("it does not hold a checkpoint")
     except (OSError, ValueError) as error:
         what = f"the copy of a checkpoint cannot be read: {error}"
         raise WrongFile(what, place=Place(str(file)), fix=fix) from error
@@ -194,7 +194,7 @@ def _status(file: Path) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StoreError(f"{file} cannot be looked at: {error.strerror}") from error
+        raise StoreError(f"{file} cannot be accessed: {error.strerror}") from error
 
 
 def _check_owner(file: Path, forbidden: int, fix: str) -> None:

@@ -94,7 +94,7 @@ def one_end(rows: Sequence[Row]) -> tuple[int, str]:
     if len(rows) != 1:
         raise RecordBroken(
             f"the table `chain`, which holds the end of the record, has {len(rows)} rows instead of one: "
-            "somebody changed the store, and a backup has to be put back"
+            "the store was changed from outside; restore a backup"
         )
     return rows[0][0], rows[0][1]
 

@@ -42,7 +42,7 @@ class ReadingWire:
         return self._connection.execute(sql, values).fetchall()
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        raise StoreError("a read changed something; that is what `write` is for")
+        raise StoreError("a read transaction made a change; use `write` for changes")
 
 
 class WritingWire(ReadingWire):

@@ -168,7 +168,7 @@ class Writer:
             if self._kept:
                 self._write([])
             if self._kept:
-                warn(f"what was left for later is lost, as the store was closed: {_named(self._kept)}")
+                warn(f"deferred writes were lost, because the store was closed: {_named(self._kept)}")
         finally:
             if self._leave is not None:
                 self._leave()
@@ -209,7 +209,7 @@ class Writer:
             try:
                 self._idle()
             except Exception as error:
-                warn(f"what is done while the store is idle failed: {error!r}")
+                warn(f"work that runs while the store is idle failed: {error!r}")
 
     def _write(self, pieces: list[_Piece]) -> None:
         fresh = sum(piece.future is None and piece.work is not None for piece in pieces)
@@ -245,9 +245,9 @@ class Writer:
             return
         self._kept = pieces[:MOST_KEPT]
         if lost := pieces[MOST_KEPT:]:
-            warn(f"what was left for later is lost, as too much of it waits: {_named(lost)}: {error}")
+            warn(f"deferred writes were lost, because too many are waiting: {_named(lost)}: {error}")
         if fresh := [piece for piece in self._kept if not piece.is_told]:
-            warn(f"what was left for later was not written and is kept: {_named(fresh)}: {error}")
+            warn(f"deferred writes failed and will be retried: {_named(fresh)}: {error}")
         for piece in fresh:
             piece.is_told = True
 

@@ -1,6 +1,6 @@
-"""A kit for tests and demos: a model that follows a script, an approver that answers from a list, a clock you turn.
+"""A kit for tests and demos: a scripted model, an approver that answers from a list, and a clock that you control.
 
-And the contract that every channel keeps, for people who write their own: `ChannelContract`.
+It also has the contract that every channel must keep, for people who write their own: `ChannelContract`.
 
 Importing it does not import PydanticAI; `ScriptedModel` does, when it is first used.
 """

@@ -13,7 +13,7 @@ from signoff.ports import Channel
 
 
 class Skill(StrEnum):
-    """What a channel may lack without being wrong. A case says what, and why."""
+    """An optional feature of a channel. A case names those it lacks, and why."""
 
     WHOLE = "whole"
     """It shows all of a call. A channel where people answer has to."""
@@ -37,9 +37,9 @@ class Skill(StrEnum):
 
 
 class ChannelCase(ABC):
-    """A channel, and a person before it: `signoff.testing.office.ANA`, who is also whom its answers have to name.
+    """A channel, and a person who uses it: `signoff.testing.office.ANA`, in whose name its answers must be given.
 
-    Methods that do something return once the channel has dealt with it, as far as the person could tell.
+    Methods that act return when the channel has handled the action, as far as the person can see.
     """
 
     lacks: ClassVar[Mapping[Skill, str]] = {}

@@ -24,7 +24,7 @@ OpenCase = Callable[[], AbstractAsyncContextManager[ChannelCase]]
 
 
 class ChannelContract:
-    """Runs checks against a channel, each with a new case, a new broker and a channel that was just started."""
+    """Runs checks against a channel, each with a new case, a new broker and a newly started channel."""
 
     checks: ClassVar[Sequence[Check]] = CHECKS
 

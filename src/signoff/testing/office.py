@@ -98,7 +98,7 @@ class WatchedInbox:
 
 
 class Office:
-    """A broker with a clock you turn, and who works there: `ANA` (ops) at the channel, `BEN` (ops, boss) elsewhere."""
+    """A broker with a clock you control, and two people: `ANA` (ops) at the channel, `BEN` (ops, boss) elsewhere."""
 
     def __init__(self, store: Store | None = None) -> None:
         self.clock = FakeClock()

@@ -1,7 +1,7 @@
-"""The built-in toolsets, and how a policy is attached to any other: plain PydanticAI toolsets with a policy each.
+"""The built-in toolsets, and functions that attach a policy to others: plain PydanticAI toolsets with a policy each.
 
-A toolset's policy stands below the user's own rules: it allows what is known to be harmless, and is asked about the
-rest unless a rule of the user's answers. The names of the built-ins are those of the catalog. What needs `pydantic_ai`
+A toolset's policy ranks below the user's own rules: it allows what is known to be harmless; the rest asks, unless a
+rule of the user decides. The names of the built-ins are those of the catalog. What needs `pydantic_ai`
 is imported when it is first used.
 """
 

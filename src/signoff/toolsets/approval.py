@@ -23,10 +23,10 @@ T = TypeVar("T", bound=AbstractToolset[Any])
 
 
 def with_approval(toolset: T, policy: Rules = None, *, name: str | None = None, labels: Labels | None = None) -> T:
-    """Attach a policy for its calls to a toolset, and give the toolset back. Rules know it by `name`, or by its id.
+    """Attach a policy to a toolset, and return the toolset. Rules refer to it by `name`, or by its id.
 
-    `labels` say what its tools do, by name or glob: `{"list_*": "data.read"}`. Of several policies on one toolset the
-    strictest answer holds.
+    `labels` say what its tools do, by name or glob: `{"list_*": "data.read"}`. Of several policies on one toolset, the
+    strictest verdict wins.
     """
     if not isinstance(toolset, AbstractToolset):  # pyright: ignore[reportUnnecessaryIsInstance] - whoever has no checker
         fix = "to have a policy on a class, give it an attribute approval_policy"
@@ -39,7 +39,7 @@ def approval_tool(
 ) -> Callable[[F], F]:
     """Add a function to a toolset as a tool with a policy of its own: `@approval_tool(tools, "allow")`.
 
-    `options` are those of `FunctionToolset.add_function`. The toolset's other tools have nothing attached: they ask.
+    `options` are those of `FunctionToolset.add_function`. The toolset's other tools have no policy attached: they ask.
     The policy goes with the tool: in another toolset it still denies and asks, though what it allows is only known to
     a gate where it was added.
     """

@@ -97,9 +97,12 @@ class BuiltToolset:
 
 _WORKER = "worker:"
 _DELEGATES = (
-    "workers are no toolset: `delegates: [NAME]` in a worker's file lets it call others, `creates: true` write new ones"
+    "workers are not a toolset: `delegates: [NAME]` in a worker's file lets it call others, `creates: true` lets it "
+    "create new ones"
 )
-_SHELLS_HERE = "`shell_readonly` lets run what only reads and denies what writes, `shell_file_ops` asks about the rest"
+_SHELLS_HERE = (
+    "`shell_readonly` runs commands that only read and denies those that write, `shell_file_ops` asks about the rest"
+)
 _ELSEWHERE = {
     "bash": _SHELLS_HERE,
     "filesystem_readonly": "did you mean `filesystem_ro`?",
@@ -199,8 +202,10 @@ class Catalog:
             *made.registered(name, by_catalog=True),
         ]
         if (other := other_entry(toolset, layers)) is not None:
-            what = f"it is the very object that {shown(other)} stands for, which has a policy of its own"
-            raise given.wrong_use(what, "let each name have its own: put a function that makes it into TOOLSETS")
+            what = f"it is the same object as {shown(other)}, which has its own policy"
+            raise given.wrong_use(
+                what, "put a function that creates the toolset into TOOLSETS, so that each name has its own"
+            )
         return mark(toolset, *layers)
 
     def _has_several_names(self, target: object, entry: ToolsetEntry) -> bool:
@@ -311,7 +316,7 @@ class Catalog:
 
         inner = load_path(path, self.settings.plugins, self.settings.directory, wrong)
         if not isinstance(inner, type) or not issubclass(inner, AbstractToolset):
-            raise wrong(f"{shown(path)} is no toolset class", "a toolset is a pydantic_ai.toolsets.AbstractToolset")
+            raise wrong(f"{shown(path)} is not a toolset class", "a toolset is a pydantic_ai.toolsets.AbstractToolset")
         if callable(target) and INNER in shape_of(target).parameters:
             return target, given.with_values({**given.values, INNER: inner})
         return cast("type[AbstractToolset[Any]]", inner), given.with_values(
@@ -340,7 +345,7 @@ class Catalog:
             raise given.wrong("this should be a directory of the project", at=place, fix="write it as in .venv/bin")
         path = os.path.join(self.settings.directory, named)
         if not os.path.isdir(path):
-            fix = "make it, or take it out; directories start from the project's"
+            fix = "create it, or remove it here; directories start from the project's"
             raise given.wrong(f"there is no directory {given.shown(named)}", at=place, fix=fix)
         return path
 

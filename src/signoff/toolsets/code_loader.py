@@ -62,7 +62,7 @@ def load_path(path: str, patterns: Sequence[str], directory: str, wrong: Wrong) 
         if not hasattr(found, part):
             raise wrong(f"{shown(module)} has no {shown(attribute)}", did_you_mean(part, names))
         if number and not inspect.isclass(found):
-            raise wrong(f"{shown(path)} goes through something that is no class", "write package.module:Class")
+            raise wrong(f"{shown(path)} goes through something that is not a class", "write package.module:Class")
         found = getattr(found, part)
     if inspect.ismodule(found):
         raise wrong(f"{shown(path)} is a module", "write package.module:Class")
@@ -179,7 +179,7 @@ def _approvals(found: object, toolsets: Mapping[str, object], place: Place) -> M
     for name, rules in approvals.items():
         if name not in toolsets:
             fix = did_you_mean(str(name), toolsets) or f"put {name} into {TOOLSETS}"
-            raise WrongFile(f"{APPROVALS} has {shown(str(name))}, which {TOOLSETS} has not", place=place, fix=fix)
+            raise WrongFile(f"{APPROVALS} has {shown(str(name))}, which {TOOLSETS} does not have", place=place, fix=fix)
         _checked(lambda rules=rules, name=name: policy_of(rules, str(name)), str(name), place)
     return {str(name): (rules,) for name, rules in approvals.items()}
 
@@ -193,7 +193,7 @@ def _checked(make: Callable[[], Made], name: str, place: Place) -> Made:
     try:
         return make()
     except (SignoffError, TypeError, AttributeError) as error:
-        what = f"{APPROVALS} for {shown(name)} is no policy: {error}"
+        what = f"{APPROVALS} for {shown(name)} is not a policy: {error}"
         fix = 'write "allow", "ask", "deny", a list of rules, or {"tool": {"pre_approved": True}}'
         raise WrongFile(what, place=place, fix=fix) from None
 
@@ -209,8 +209,8 @@ def _check_names(file: str, module: Any, place: Place) -> None:
         for target in targets:
             if isinstance(target, ast.Name) and _SHOUTED.fullmatch(target.id) and target.id not in read:
                 close = nearest(target.id, (TOOLSETS, APPROVALS))
-                fix = f"did you mean `{close}`?" if close else f"write {TOOLSETS} or {APPROVALS}, or take it out"
-                what = f"{shown(target.id)} is read by nobody"
+                fix = f"did you mean `{close}`?" if close else f"write {TOOLSETS} or {APPROVALS}, or remove it"
+                what = f"{shown(target.id)} is never read"
                 raise WrongFile(what, place=Place(place.file, node.lineno), fix=fix)
 
 

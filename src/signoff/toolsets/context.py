@@ -72,7 +72,7 @@ Message = Callable[[str], None]
 
 
 class ToolsetContext(Protocol):
-    """What a toolset is given as `context`, if it takes one. Whatever is not there is None."""
+    """The `context` parameter of a toolset, if it has one. What does not exist is None."""
 
     @property
     def catalog(self) -> Names | None:

@@ -62,8 +62,8 @@ def create(target: object, given: ToolsetValues, context: Any, name: str | None,
     if isinstance(target, AbstractToolset):
         if given.values:
             key = next(iter(given.values))
-            what = f"{shown(given.owner)} is made already and takes no config"
-            raise given.wrong(what, at=(key,), fix="take the config out, or let TOOLSETS hold a function", key=True)
+            what = f"{shown(given.owner)} is a finished toolset and takes no config"
+            raise given.wrong(what, at=(key,), fix="remove the config, or put a function into TOOLSETS", key=True)
         instance = cast("AbstractToolset[Any]", target)
         return Made(WrapperToolset(instance) if apart else instance)
     return _called(target, given, context, name, apart=apart)
@@ -71,7 +71,7 @@ def create(target: object, given: ToolsetValues, context: Any, name: str | None,
 
 def _called(target: object, given: ToolsetValues, context: Any, name: str | None, *, apart: bool) -> Made:
     if not callable(target) or (inspect.isclass(target) and not issubclass(target, AbstractToolset)):
-        raise given.wrong_use(f"{described(target)} is no toolset", NO_TOOLSET)
+        raise given.wrong_use(f"{described(target)} is not a toolset", NO_TOOLSET)
     make = cast("Callable[..., Any]", target)
     shape = shape_of(make)
     positional, keywords = _arguments(shape, given, context, name)
@@ -88,7 +88,7 @@ def _called(target: object, given: ToolsetValues, context: Any, name: str | None
     if not isinstance(made, AbstractToolset):
         if inspect.iscoroutine(made):
             made.close()
-        raise given.wrong_use(f"{described(make)} made {_a(type(made).__name__)}, which is no toolset", NO_TOOLSET)
+        raise given.wrong_use(f"{described(make)} made {_a(type(made).__name__)}, which is not a toolset", NO_TOOLSET)
     return Made(cast("AbstractToolset[Any]", made))
 
 
@@ -103,7 +103,7 @@ def _failed(given: ToolsetValues, error: Exception) -> SignoffError:
     if isinstance(error, OSError) and error.strerror and "root" in given.values:
         fix = "relative directories start from the project's"
         return given.wrong(f"this directory cannot be used: {error.strerror}", at=("root",), fix=fix)
-    return given.wrong(f"making it failed with {type(error).__name__}: {error}")
+    return given.wrong(f"creating it failed with {type(error).__name__}: {error}")
 
 
 NO_TOOLSET = "a toolset is a pydantic_ai.toolsets.AbstractToolset, or a class or function that makes one"

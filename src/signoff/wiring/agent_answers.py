@@ -58,5 +58,5 @@ async def run_to_ask(broker: Broker, request: ApprovalRequest) -> SavedRun:
         raise RequestError(f"models have answered {MOST_ANSWERS} questions about request {request.id}: ask a person")
     run = await broker.runs.inside(request.run) if request.run else None
     if run is None:
-        raise RequestError(f"request {request.id} belongs to no run that is kept: its agent cannot be asked")
+        raise RequestError(f"request {request.id} belongs to no saved run: its agent cannot be asked")
     return run

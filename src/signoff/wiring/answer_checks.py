@@ -90,5 +90,5 @@ def _asked_under(request: ApprovalRequest, settings: Settings, run: SavedRun | N
                 return policy
     here = f"{settings.file} is another, or has changed since" if settings.file else "there is none here"
     raise EditRefused(
-        (f"other arguments are judged by the policy the call was asked under, and {here}: name it with --policy",)
+        (f"edited arguments are checked against the policy of the request, and {here}: name it with --policy",)
     )

@@ -25,7 +25,7 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumedRun(Generic[OutT]):
-    """A run that went on, to its end or to its next question; or that failed."""
+    """A resumed run: it has ended, waits for its next answer, or failed."""
 
     run: str
     """Its id."""
@@ -42,18 +42,19 @@ async def resume_answered(
     at_once: int = AT_ONCE,
     **options: Any,
 ) -> AsyncGenerator[ResumedRun[OutT]]:
-    """Go on with each run of an agent that was answered while no process had it in hand; gives what they came to.
+    """Resume the runs of an agent that were answered while no process executed them, and yield their results.
 
     ```python
     async for done in resume_answered(agent):
         print(done.run, done.result.output if done.result else done.error)
     ```
 
-    It waits for answers for ever; with `watch=False` it ends when nothing can go on any longer, which suits a job that
-    is started every few minutes. The agent needs a name of its own (`Agent(name=…)`) and a `Signoff` with a store: only
+    It waits for answers without end; with `watch=False` it ends when no run can continue, for a job that is started
+    every few minutes. The agent needs a name of its own (`Agent(name=…)`) and a `Signoff` with a store: only
     runs that an agent of this name began there are taken up, oldest answer first, `at_once` of them at a time. Of
     several processes that do this, one gets each run. `options` go to `agent.run` (`deps`, `usage_limits` …).
-    A run that fails is over, and given with its error; the others go on. Left early, what was going on is put down.
+    A run that fails has ended, and is yielded with its error; the others continue. If you leave the loop early, runs in
+    progress are suspended.
     """
     answered: _AnsweredRuns[OutT] = _AnsweredRuns(agent, signoff, at_once, options)
     looking = asyncio.create_task(answered.loop.run())
@@ -94,7 +95,9 @@ class _AnsweredRuns(Generic[OutT]):
 
         gate = self.signoff or signoff_of(self.agent)
         if gate is None or not gate.broker.store.is_durable:
-            raise WrongUse("runs are kept where the agent has a Signoff with a store: Signoff(…, store='sqlite:FILE')")
+            raise WrongUse(
+                "runs are only saved if the agent has a Signoff with a store: Signoff(…, store='sqlite:FILE')"
+            )
         if not self.agent.name or self.agent.name not in gate.gate.names:
             raise WrongUse("this agent has no name to know its runs by: write Agent(…, name='shop')")
         self._gate = gate

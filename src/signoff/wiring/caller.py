@@ -53,7 +53,7 @@ class Caller:
     def layers(self, directory: str) -> tuple[Policy, ...]:
         """Layers below all others. Relative paths in a file's rules start from `directory`, the project's."""
         rules = [
-            {effect: {"tool": tool}, "reason": f"whoever started the run said so: --{effect} {tool}"}
+            {effect: {"tool": tool}, "reason": f"set when the run was started: --{effect} {tool}"}
             for effect, tools in (("deny", self.deny), ("ask", self.ask))
             for tool in tools
         ]

@@ -346,7 +346,7 @@ def _people(given: Mapping[str, str | int] | None, settings: Settings, channel: 
     people: dict[str, Actor] = {}
     for name, account in ((name, str(account)) for name, account in given.items()):
         if not is_discord_id(account):
-            raise WrongUse(f'{shown(account)} is no Discord id of {name}: people={{"ana": "102938475610293847"}}')
+            raise WrongUse(f'{shown(account)} is not a Discord id of {name}: people={{"ana": "102938475610293847"}}')
         if account in people:
             raise WrongUse(f"{name} and {people[account].name} have the same Discord account {account}")
         person = known.get(person_key(name))

@@ -148,7 +148,7 @@ def _write(descriptor: int, text: str) -> None:
 def refusal_text(error: BaseException) -> str:
     """What the model reads where a call could not be judged."""
     reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return f"signoff: the call is refused, because it could not be judged: {reason}\n"
+    return f"signoff: the call is refused, because it could not be checked: {reason}\n"
 
 
 def _refused(error: BaseException) -> int:

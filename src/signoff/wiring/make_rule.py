@@ -233,8 +233,8 @@ class _Making:
         found = next((one for one in self.nevers if one.covers(self.call)), None)
         if found is None:
             return ""
-        said = f"{found.by or 'somebody'} said never to this call (grant {found.id})"
-        return f"{said}, and a rule would go before that: revoke it first, signoff grants revoke {found.id}"
+        said = f"{found.by or 'somebody'} answered never to this call (grant {found.id})"
+        return f"{said}, and a rule would override that: revoke it first, signoff grants revoke {found.id}"
 
     def pointless(self) -> str:
         """Why no rule is needed or any good, whatever it says; empty where one may be."""
@@ -243,7 +243,7 @@ class _Making:
             return f"the policy {_DOES[now.effect]} this call already ({', '.join(now.rules)}); no rule is needed"
         if self.effect is Effect.ALLOW and now.requirement.is_strict:
             needed = who(now.requirement)
-            return f"the policy wants {needed} for this call by now: a rule without them is written by hand"
+            return f"the policy now requires {needed} for this call: write a rule without them by hand"
         said = self.request.verdict
         if self.effect is not Effect.ALLOW or said is None:
             return ""
@@ -251,7 +251,7 @@ class _Making:
         outside = [one for one in said.rules if one not in known and not _NUMBERED.fullmatch(one)]
         if not outside:
             return ""
-        return f"{', '.join(outside)} asks about this call: that is no rule of {self.file}, and none there overrules it"
+        return f"{', '.join(outside)} asks about this call: no rule of {self.file} can overrule that"
 
     def offer(self, proposal: Proposal) -> RuleOffer | str:
         """The rule in the file, or why it cannot be made."""
@@ -267,7 +267,7 @@ class _Making:
         warnings = [one for one in added.policy.warnings if own == one.rule or own in _WORD.findall(one.what)]
         if proposal.name != "exact" and self.nevers:
             ids = ", ".join(one.id for one in self.nevers)
-            what = f"people said never to other calls of {self.call.tool}, and this rule goes before that where it fits"
+            what = f"people answered never to other calls of {self.call.tool}, and this rule overrides those it matches"
             warnings.append(Problem(f"{what} (signoff grants list: {ids})", added.rule.place, own))
         return RuleOffer(proposal=proposal, added=added, before=self.text, file=self.file, warnings=tuple(warnings))
 

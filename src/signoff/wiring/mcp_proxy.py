@@ -182,7 +182,7 @@ class McpProxy:
             return _result(f"signoff: refused: {error}", is_error=True)
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
-            return _result(f"signoff: refused, because the call could not be judged: {why}", is_error=True)
+            return _result(f"signoff: refused, because the call could not be checked: {why}", is_error=True)
 
     async def _answered(self, name: str, args: Mapping[str, Any], caller: ProxyCaller) -> mcp_types.CallToolResult:
         tool = await self._find(name)
@@ -310,7 +310,7 @@ class McpProxy:
         """Withdraw what nobody could ask for again, and end the servers."""
         if not self.options.client:
             for request, broker in self._open.items():
-                broker.withdraw([request], "the MCP client that asked is gone, and has no name to come back by")
+                broker.withdraw([request], "the MCP client that asked is gone, and it has no name to resume by")
                 await broker.store.flush()
         self._open.clear()
         await asyncio.gather(*(upstream.close() for upstream in self.upstreams))
@@ -403,8 +403,8 @@ def _fingerprint(definition: ToolDefinition, args: Mapping[str, Any]) -> str:
 def _waiting(request: ApprovalRequest) -> str:
     if request.state is State.UNKNOWN:
         return (
-            "signoff: a call like this was approved and started before, and nobody knows whether it happened. This one "
-            f"has not run. A person has to look, and say so: `signoff outcome {request.id} happened` or `did-not`."
+            "signoff: a call like this was approved and started before, and its outcome is unknown. This one has not "
+            f"run. A person has to check and record the outcome: `signoff outcome {request.id} happened` or `did-not`."
         )
     return (
         f"signoff: this call has not run yet: it waits for a person. Request {request.id}, to be answered in "

@@ -180,7 +180,9 @@ class McpUpstream:
         return safe_text(hide(text, self.server.secrets))
 
     def _broken(self, error: Exception) -> str:
-        return f"the MCP server {self.server.name} broke off: {self._hidden(_inner(error))}{self._log.told()}"
+        return (
+            f"the MCP server {self.server.name} closed the connection: {self._hidden(_inner(error))}{self._log.told()}"
+        )
 
     def _not_there(self, error: Exception) -> str:
         why = f"{self._hidden(_inner(error))}{self._log.told()}"

@@ -41,16 +41,17 @@ def inbox_app(
     title: str = "signoff",
     sign_in_url: str = "",
 ) -> Starlette:
-    """An inbox for what an agent's gate asks, to be mounted: `app.mount("/approvals", inbox_app(signoff, user=user))`.
+    """An inbox for an agent's gate, to mount: `app.mount("/approvals", inbox_app(signoff, user=user))`.
 
-    `user` is the application's own: given a request, it says who is logged in, as an `Actor` or a name, or None. It may
-    be a coroutine function. `permissions` are what everybody who is let in may do, or a function of the `Actor`:
-    `read`, `answer`, `run`, `admin`. Whose answer counts is the matter of the rules, as everywhere.
+    `user` takes a request and returns who is signed in, as an `Actor`, a name or None. It may be a coroutine function.
+    `permissions` are what everybody who is signed in may do, or a function of the `Actor`: `read`, `answer`, `run`,
+    `admin`. Whose answer counts is decided by the rules.
 
-    Who is not logged in is sent to `sign_in_url`, a path or an address of the application's, or told so in words.
+    People who are not signed in are redirected to `sign_in_url`, a path or URL of the application; without it, they
+    see a message.
 
-    Requests that change something are taken from pages of the same origin only, by `Origin` and `Sec-Fetch-Site`. Keys
-    of ours are neither made nor taken here.
+    Changes are accepted only from pages of the same origin, by `Origin` and `Sec-Fetch-Site`. signoff's own keys are
+    neither created nor accepted here.
     """
     try:
         from signoff.server.app import application

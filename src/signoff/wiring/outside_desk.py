@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from signoff.config.entries import ToolsetEntry
     from signoff.policy.engine import Policy
 
-UNTRUSTED = "{file} is not trusted yet; the user has to look at it and type: signoff hook trust {directory}"
+UNTRUSTED = "{file} is not trusted yet; the user has to review it and run: signoff hook trust {directory}"
 
 
 class OutsideDesk:
@@ -89,7 +89,7 @@ class OutsideDesk:
         if known is None or known[0] != stamps:
             made = settings_for(None, directory=directory) if stamps[-1] else no_settings(os.path.dirname(file or ""))
             if not chosen and stamps[:-1] != tuple(map(_stamp, (file, user_file()))):
-                raise WrongUse(f"{file} was changed while it was read: what counts is not what was trusted")
+                raise WrongUse(f"{file} was changed while it was read: it no longer matches what was trusted")
             known = self._settings[directory] = (stamps, made)
         return known[1], "" if stamps[-1] else str(file)
 

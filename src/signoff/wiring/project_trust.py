@@ -34,14 +34,16 @@ def trust(file: str) -> bool:
     """Trust a file as it is now; whether that is new. Raises `WrongUse` where it cannot be written down."""
     root = state_root()
     if root is None:
-        raise WrongUse("there is no home directory to write down what you trust: set HOME or XDG_STATE_HOME")
+        raise WrongUse("there is no home directory to record what you trust: set HOME or XDG_STATE_HOME")
     try:
         found, known = _digest(Path(file).read_bytes()), _trusted()
         if known.get(os.path.realpath(file)) == found:
             return False
         _write(root, known | {os.path.realpath(file): found})
     except OSError as error:
-        raise WrongUse(f"what you trust cannot be written to {root / TRUSTED}: {error.strerror or error}") from error
+        raise WrongUse(
+            f"the list of trusted files cannot be written to {root / TRUSTED}: {error.strerror or error}"
+        ) from error
     return True
 
 
@@ -53,7 +55,9 @@ def distrust(file: str) -> bool:
     try:
         _write(root, known)
     except OSError as error:
-        raise WrongUse(f"what you trust cannot be written to {root / TRUSTED}: {error.strerror or error}") from error
+        raise WrongUse(
+            f"the list of trusted files cannot be written to {root / TRUSTED}: {error.strerror or error}"
+        ) from error
     return True
 
 

@@ -51,7 +51,7 @@ class PromptTool:
             )
             permission = await gate.decide(call, until=gate.broker.clock.now() + self.patience)
         except Exception as error:
-            return _no(f"signoff: refused, because it could not be judged: {type(error).__name__}: {error}")
+            return _no(f"signoff: refused, because it could not be checked: {type(error).__name__}: {error}")
         if not permission.allowed:
             return _no(said(permission))
         return json.dumps({"behavior": "allow", "updatedInput": dict(permission.args)})

@@ -153,7 +153,7 @@ class ServedRuns:
     async def check_agent(self, request: ApprovalRequest) -> None:
         """Raise where the agent that waits for a request cannot be asked about it here."""
         if self._drains:
-            raise RequestError("this server is shutting down and asks nobody")
+            raise RequestError("this server is shutting down and asks no agents")
         if request.id in self._asking:
             raise RequestError(f"the agent is already answering another question about request {request.id}")
         run = await run_to_ask(self._broker, request)

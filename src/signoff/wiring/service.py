@@ -290,12 +290,12 @@ class Service:
         text = redact_text(str(error))
         self.meters.store_errors += 1
         if not self._store_trouble:
-            self._log.say("store failed", f"the store does not work, retrying: {text}", problem=text)
+            self._log.say("store failed", f"the store failed, retrying: {text}", problem=text)
         self._store_trouble = text
         self._doubted.set()
 
     async def _why_not_ready(self) -> str:
-        return f"the store does not work: {visible(self._store_trouble)}" if self._store_trouble else ""
+        return f"the store failed: {visible(self._store_trouble)}" if self._store_trouble else ""
 
     async def _sweep(self) -> None:
         await self.broker.sweep()
@@ -319,7 +319,7 @@ class Service:
         due = loop.time() + LOOK
         await asyncio.sleep(LOOK)
         if (late := loop.time() - due) >= STALL:
-            what = f"everything here stood still for {late:.1f} s: a tool blocks (await, or use a plain function)"
+            what = f"the server was blocked for {late:.1f} s: a tool blocks (await, or use a plain function)"
             self._log.say("stood still", what, seconds=round(late, 1))
 
     async def _count(self) -> None:

@@ -1,6 +1,6 @@
 """Agents described by files, for programs: `Workers(load_settings("signoff.yaml")).worker("main").agent`.
 
-A program that has an agent of its own needs only `load_policy`, if that. Nothing is loaded before it is used.
+A program with its own agent needs at most `load_policy`. Nothing is loaded before it is used.
 """
 
 from __future__ import annotations

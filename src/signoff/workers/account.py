@@ -88,7 +88,7 @@ class Account:
             one.check(by=self)
             most = one.file.limits.requests
             if most is not None and one.requests >= most:
-                raise one._reached("requests", f"has made the {most} requests to a model that it may make", self)
+                raise one._reached("requests", f"has made all {most} model requests that its limit allows", self)
         for one in self.line:
             one.requests += 1
             one._keep()
@@ -149,7 +149,7 @@ class Account:
         for depth, one in enumerate(self.line):
             most = one.file.limits.depth
             if most is not None and depth >= most:
-                return f"{one.worker} may delegate {most} deep ({place_of(one.file, 'depth')}), and this would be more"
+                return f"{one.worker} may delegate {most} deep ({place_of(one.file, 'depth')}), and this is one more"
         return ""
 
     async def in_time(self, work: Callable[[], Awaitable[T]]) -> T:

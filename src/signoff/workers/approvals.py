@@ -64,12 +64,12 @@ class ToolsetApprovals:
     def _question(self, ctx: RunContext[Any], question: str, args: Mapping[str, Any], summary: str) -> QuestionTool:
         call = running_call()
         if not isinstance(call, GatedCall):
-            raise WrongUse("a toolset asks from within its tools: there is no call around this code")
+            raise WrongUse("ask from inside a tool of the toolset: this code does not run in a tool call")
         if not _NAME.fullmatch(question):
             raise WrongUse(f"bad name {shown(question)} for a question: use letters, digits, `_` and `-`")
         tools = ctx.tool_manager.tools if ctx.tool_manager is not None else None
         if question in (tools or {}):
-            raise WrongUse(f"{shown(question)} is a tool of this run: a question has a name of its own")
+            raise WrongUse(f"{shown(question)} is a tool of this run: give the question another name")
         name = call.origin.toolset_name or ""
         return QuestionTool(question, tuple(args), summary, name, tuple(self.policies.get(name, ())))
 

@@ -149,7 +149,7 @@ def _check_settings(file: WorkerFile) -> None:
         if key not in SETTINGS and not _OF_A_PROVIDER.fullmatch(key):
             spot = _below(file.spots.get("model_settings", file.spot), (key,))
             near = did_you_mean(key, SETTINGS) if nearest(key, SETTINGS, cutoff=0.8) is not None else ""
-            what = f"a worker file cannot set {shown(key)}: with it, tools could come to the model that no rule sees"
+            what = f"a worker file cannot set {shown(key)}: it could give the model tools that no rule checks"
             raise spot.wrong(
                 what, near or "tools that the provider runs are entries {use: native} of the project's file"
             )

@@ -61,7 +61,7 @@ def draft(
     bounds = bounds or bounds_of(settings, creator)
     refuse_trusted(bounds.layers, name, creator.name)
     if len(text) > LONGEST_FILE:
-        raise WrongUse(f"the file has {len(text)} characters; over {LONGEST_FILE} nobody can be asked about it")
+        raise WrongUse(f"the file has {len(text)} characters; over {LONGEST_FILE} it is too long to be approved")
     written = parse_worker(text, _meant(path, text), settings)
     _refuse(written, creator, bounds)
     plan_of(written)
@@ -125,7 +125,7 @@ def write(made: NewWorker) -> None:
         os.chmod(temporary, 0o644)
         _place(temporary, made.path)
     except FileExistsError as error:
-        raise WrongUse(f"there is a file {made.path} by now; nothing was written") from error
+        raise WrongUse(f"the file {made.path} exists now; nothing was written") from error
     except OSError as error:
         raise WrongUse(f"{made.path} cannot be written: {error.strerror}") from error
     finally:

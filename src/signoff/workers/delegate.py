@@ -213,7 +213,7 @@ class DelegationToolset(Delegating):
 
     def _judged_attachments(self, attachments: Sequence[str], ctx: RunContext[Any]) -> Verdict:
         """Whether they may go with a call: the strictest answer of all."""
-        answers = [Verdict(effect=Effect.ALLOW, rules=(TOOLSET,), reason="what the worker does is judged call by call")]
+        answers = [Verdict(effect=Effect.ALLOW, rules=(TOOLSET,), reason="each call of the worker is checked")]
         for one in attachments:
             try:
                 path = self._attachable(one)
@@ -239,7 +239,7 @@ class DelegationToolset(Delegating):
         if why := why_private_in(project, os.path.join(project, name)):
             raise WrongUse(f"{shown(name)} cannot go with the call: it {why}")
         if not os.path.isfile(path):
-            raise WrongUse(f"{shown(name)} cannot go with the call: there is no such file in the workspace")
+            raise WrongUse(f"{shown(name)} cannot be attached: there is no such file in the workspace")
         return path
 
     def _check(self, ctx: RunContext[Any], name: str, file: str) -> None:
@@ -310,7 +310,7 @@ def _call_definition(callable_: Mapping[str, str]) -> ToolDefinition:
                 "attachments": {
                     "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}],
                     "default": None,
-                    "description": "Paths of files in the workspace that it is to be given, if any.",
+                    "description": "Paths of files in the workspace to attach, if any.",
                 },
             },
             "required": ["worker", "prompt"],

@@ -50,7 +50,7 @@ Kind: TypeAlias = Literal["function", "mcp", "native", "external"]
 NATIVE = "native"
 """The toolset that rules know provider-executed tools by."""
 NOT_STARTED = "a server that lists its tools once it runs"
-PER_RUN = "which tools it has is decided anew in each run"
+PER_RUN = "its tools are decided in each run"
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def library_agent(entry: AgentEntry, directory: str) -> LibraryAgent:
         raise _wrong(entry, str(error)) from error
     gate = signoff_of(agent)
     if gate is None:
-        raise _wrong(entry, f"{shown(entry.agent)} has no Signoff capability, so none of its runs is kept")
+        raise _wrong(entry, f"{shown(entry.agent)} has no Signoff capability, so its runs are not saved")
     if entry.name not in gate.gate.names:
         known = f"is called {shown(agent.name)}" if agent.name in gate.gate.names else "has no name of its own"
         raise entry.spot.wrong(
@@ -71,7 +71,7 @@ def _maker(entry: AgentEntry, directory: str) -> Any:
     except Exception as error:  # whatever a program does when it is imported
         raise _wrong(entry, f"importing {shown(module)} failed with {type(error).__name__}: {error}") from error
     if not callable(found):
-        raise _wrong(entry, f"{shown(entry.deps)} is no function")
+        raise _wrong(entry, f"{shown(entry.deps)} is not a function")
     return found
 
 

@@ -142,7 +142,7 @@ def check_price(file: WorkerFile, model: AbstractModel | None, *, for_worker: st
     name = f"{model.system}:{model.model_name}"
     who = f", which {for_worker} uses for it" if for_worker not in ("", file.name) else ""
     raise WrongFile(
-        f"no price is known for the model {name}{who}, so a limit on cost cannot be kept",
+        f"no price is known for the model {name}{who}, so a limit on cost cannot be checked",
         place=place_of(file, "cost"),
         fix="limit requests or tokens instead, or use a model with a published price",
     )

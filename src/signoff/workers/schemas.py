@@ -27,7 +27,7 @@ def check_schema(schema: Mapping[str, Any], spot: ConfigValue) -> None:
     except (jsonschema.SchemaError, RecursionError) as error:
         where = ".".join(str(step) for step in getattr(error, "absolute_path", ()))
         what = getattr(error, "message", "it is nested too deep")
-        raise spot.wrong(f"this is no JSON schema: {f'{where}: ' if where else ''}{what}") from error
+        raise spot.wrong(f"this is not a JSON schema: {f'{where}: ' if where else ''}{what}") from error
 
 
 def problems_in(value: Any, schema: Mapping[str, Any]) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ def output_type(schema: Mapping[str, Any], spot: ConfigValue) -> type[dict[str, 
     try:
         structured = StructuredDict(dict(schema))
     except UserError as error:
-        raise spot.wrong(f"models cannot be given this schema: {error}") from error
+        raise spot.wrong(f"models do not accept this schema: {error}") from error
 
     def fits(value: dict[str, Any]) -> dict[str, Any]:
         if problems := problems_in(value, schema):

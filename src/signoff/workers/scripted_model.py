@@ -93,7 +93,7 @@ class ScriptedModel(FunctionModel):
         told = f"the agent asks for turn {number + 1}, but the script holds {count}.\n  "
         if self.turns[-1].calls:
             return f"{told}End the script with a turn that only says something: - say: Done."
-        return f"{told}It is all said. Add turns to the script, or use a model: --model anthropic:claude-sonnet-5"
+        return f"{told}The script has no more turns. Add turns, or use a model: --model anthropic:claude-sonnet-5"
 
 
 def _results(messages: Sequence[ModelMessage]) -> list[str]:

@@ -49,7 +49,7 @@ async def side_answer(runner: Runner, run: SavedRun, question: str) -> str:
     """
     said = await conversation_of(runner.gate.broker, runner.gate.histories, run)
     if said is None:
-        raise RequestError(f"nothing of run {run.id} is kept yet: its agent cannot be asked")
+        raise RequestError(f"run {run.id} is not saved yet: its agent cannot be asked")
     agent: Agent[None, str] = Agent(runner.model or runner.agent.model, instructions=_INSTRUCTIONS)
     try:
         async with asyncio.timeout(PATIENCE.total_seconds()):

@@ -73,7 +73,7 @@ def _checked(text: str, spot: ConfigValue, schema: Mapping[str, Any] | None) -> 
     except HandlebarsError as error:
         raise spot.wrong(f"this template cannot be read: {error}", "fields are written {{field}}") from error
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
-        what = "whether the worker's `input` has the fields of this template cannot be told from its schema"
+        what = "the schema of the worker's `input` does not show whether it has the fields of this template"
         raise spot.wrong(what, "describe them in a simpler way: properties: {field: {type: string}}") from error
     for issue in found.issues:
         if issue.severity == "error":
@@ -224,7 +224,7 @@ def _beneath(root: str, path: str) -> bytes:
     meant = os.path.relpath(path, os.path.realpath(root))
     with closing(Root(root)) as opened, opened.reach(meant) as file:
         if file.where != meant:
-            raise OSError(errno.ELOOP, "it is a link by now")
+            raise OSError(errno.ELOOP, "it is a symbolic link now")
         return file.read(LARGEST_FILE + 1)
 
 

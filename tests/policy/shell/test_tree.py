@@ -126,7 +126,7 @@ def test_odd_escapes_are_not_guessed(source: str) -> None:
 def test_a_program_that_is_not_literal(program: str) -> None:
     tree = parse_tree(f"{program} -rf /")
     assert tree.commands[0].words == (None, "-rf", "/")
-    assert any(reason.startswith("runs a program whose name is not literal") for reason in tree.opaque)
+    assert any(reason.startswith("runs a program whose name is an expansion") for reason in tree.opaque)
 
 
 @table("source", ["rm", "'rm'", '"rm"', r"\rm", "r'm'", 'r""m', r"$'\x72m'", r"$'\162m'"])
@@ -212,34 +212,34 @@ def test_a_word_that_only_looks_like_an_assignment() -> None:
 
 # What the parser gets wrong, or may: the tree says so.
 PITFALLS = [
-    ('echo "$\\\n(rm x)"', "continues a word"),
-    ("r\\\nm x", "continues a word"),
+    ('echo "$\\\n(rm x)"', "continues on the next line"),
+    ("r\\\nm x", "continues on the next line"),
     ("echo ${x:-`rm y`}", "backquote"),
     ("echo `ls \\`rm x\\``", "backslash inside backquotes"),
     ("cat <<E > out\na\nE\n", "here-document"),
     ("cat <<E && rm x\na\nE\n", "here-document"),
     ("cat <<A <<B\na\nA\nrm x\nB\n", "here-document"),
-    ("cat <<E\nE \nrm x\nE\n", "whose end is not clear"),
+    ("cat <<E\nE \nrm x\nE\n", "whose end is unclear"),
     ("cat <<E\n`rm x`\nE\n", "backquotes inside a here-document"),
-    ("cat <<é\nrm x\né\n", "odd delimiter"),
+    ("cat <<é\nrm x\né\n", "unusual delimiter"),
     ("rm\rx", "control character"),
     ("rm\vx", "control character"),
     ("rm\fx", "control character"),
     ("ls\0rm", "control character"),
-    ("rm\u00a0x", "odd blank"),
-    ("ls \ud800", "half of a character"),
-    ("\\ rm x", "blank"),
-    ("rm\\ < x", "blank"),
+    ("rm\u00a0x", "unusual space"),
+    ("ls \ud800", "half of a surrogate pair"),
+    ("\\ rm x", "space"),
+    ("rm\\ < x", "space"),
     ("rm x2>&1", "digit"),
     ("!'a' x", "`!`"),
     ("{} x", "`{}`"),
-    ("ls <'a'\\ b c", "is not understood"),
-    ("ls\n\\\nrm x", "starts anew"),
-    ("<<<$\trm x", "apart from a name"),
-    ("echo ${ rm x; }", "not every shell knows"),
+    ("ls <'a'\\ b c", "does not understand"),
+    ("ls\n\\\nrm x", "continues on the next line"),
+    ("<<<$\trm x", "without a name"),
+    ("echo ${ rm x; }", "only some shells know"),
     ("ls <\\''a' - 2>x", "skips"),
     ("[\n]", "several lines"),
-    ("@a=b", "no assignment"),
+    ("@a=b", "not be an assignment"),
     ("echo ${x@P}", "prompt"),
     ("[[ 'a[$(rm x)]' -eq 0 ]]", "subscript"),
     ("ls (", "cannot be parsed"),

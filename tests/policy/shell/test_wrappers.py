@@ -170,7 +170,7 @@ OPAQUE = [
     ("bash < file", "`bash` runs"),
     ("bash script.sh", "`bash` runs commands from a file"),
     ("bash --rcfile x -i", "--rcfile"),
-    ("bash -c \"$CODE\"", "`bash -c` runs a text that is not literal"),
+    ("bash -c \"$CODE\"", "`bash -c` runs a text that is only known when it runs"),
     ("eval \"$CODE\"", "`eval`"),
     ("source ./env", "`source`"),
     (". ./env", "`.`"),
@@ -181,7 +181,7 @@ OPAQUE = [
     ("timeout $T rm x", "`timeout` is given a word"),
     ("find . $(echo -exec) rm {} ';'", "`find` is given a word"),
     ("find . -{exec,x} rm {} ';'", "`find` is given a word"),
-    ("find . -exec sh -c 'rm {}' ';'", "`sh -c` runs a text that is not literal"),
+    ("find . -exec sh -c 'rm {}' ';'", "`sh -c` runs a text that is only known when it runs"),
     ("parallel rm ::: a b", "`parallel`"),
     ("coproc rm x", "`coproc`"),
     ("python3 -c 'import os'", "`python3` runs code"),
@@ -208,7 +208,7 @@ OPAQUE = [
     ("printf -v IFS x", "sets `IFS`"),
     ("test -v 'a[$(rm x)]'", "subscript"),
     ("unset 'a[$(rm x)]'", "subscript"),
-    ("time { rm x; }", "`{` stands where"),
+    ("time { rm x; }", "`{` is in the place of"),
 ]  # fmt: skip
 
 
@@ -251,4 +251,4 @@ def test_sixteen_wrappers_and_no_more() -> None:
     assert parse_tree("nice " * 16 + "rm x").commands[-1].words == ("rm", "x")
     deep = parse_tree("nice " * 17 + "rm x")
     assert deep.commands[-1].words == ("nice", "rm", "x")
-    assert "is nested too deep at `nice`" in deep.opaque
+    assert "is nested too deeply at `nice`" in deep.opaque

@@ -57,7 +57,7 @@ def test_columns_are_told_and_a_star_for_all_of_them(sql: str, columns: set[str]
         ("SELECT a FROM t FOR UPDATE", "lock", {"t"}, set(), "changes: `FOR UPDATE`"),
         ("DROP TABLE a, b", "drop", {"a", "b"}, {"a", "b"}, "writes: `DROP` removes `a`, `b`"),
         ("TRUNCATE a, b", "truncate", {"a", "b"}, {"a", "b"}, "writes: `TRUNCATE` empties `a`, `b`"),
-        ("CREATE TABLE n AS SELECT * FROM t", "create", {"n", "t"}, {"n"}, "writes: `CREATE` makes `n`"),
+        ("CREATE TABLE n AS SELECT * FROM t", "create", {"n", "t"}, {"n"}, "writes: `CREATE` creates `n`"),
         ("ALTER TABLE t ADD COLUMN a int", "alter", {"t"}, {"t"}, "writes: `ALTER` changes `t`"),
         ("COPY t TO STDOUT", "copy", {"t"}, {"t"}, "writes: `COPY` copies rows or files of `t`"),
         ("EXPLAIN ANALYZE DELETE FROM t", "delete", {"t"}, {"t"}, "writes: `DELETE` removes rows of `t` (`EXPLAIN"),
@@ -106,7 +106,7 @@ def test_nothing_is_no_read(sql: str) -> None:
 
 def test_what_is_not_understood_is_opaque_and_says_why() -> None:
     for sql, dialect, why in [
-        ("SELECT 1", "cobol", "dialect that is not known"),
+        ("SELECT 1", "cobol", "dialect that signoff does not know"),
         ("SELECT " + "1," * 40_000 + "1", "postgres", "longer than 65,536"),
         ("SELECT " + "(" * 200 + "1" + ")" * 200, "postgres", "too deep"),
         ("SELECT 1;" * 200, "postgres", "more than 100 statements"),
@@ -114,7 +114,7 @@ def test_what_is_not_understood_is_opaque_and_says_why() -> None:
         ("SELECT 'a\u200bb'", "postgres", "U+200B"),
         ("SELECT 1\x00", "sqlite", "U+0000"),
         ("SELECT 1 -- a\rDELETE FROM t", "sqlite", "carriage return"),
-        ("SELECT 'x", "sqlite", "without an end"),
+        ("SELECT 'x", "sqlite", "not closed"),
         ("SELECT FROM FROM", "postgres", "cannot be parsed"),
     ]:
         facts = read_sql(sql, dialect)
@@ -125,7 +125,10 @@ def test_what_is_not_understood_is_opaque_and_says_why() -> None:
 
 def test_a_known_write_is_told_even_where_the_rest_is_not_understood() -> None:
     facts = read_sql("SELECT 1 INTO OUTFILE '/x'", "mysql")
-    assert facts.why == "writes: `INTO OUTFILE` puts the result somewhere" and facts.word == "INTO OUTFILE"
+    assert (
+        facts.why == "writes: `INTO OUTFILE` writes the result to a table, file or variable"
+        and facts.word == "INTO OUTFILE"
+    )
     assert facts.opaque, "its tables are not known, and a rule about tables has to hear that"
 
 

@@ -79,14 +79,14 @@ class ShellFacts:
             if isinstance(one, Concern) and one.effect in effects:
                 return one.sentence
         if "sends" in effects and (command := self._in_contact(Contact.SENDS)):
-            return f"{shown(command)} talks to other machines"
+            return f"{shown(command)} connects to other machines"
         inner = (_judge_command(command) for command in self.tree.commands)
         found = next((one for one in inner if isinstance(one, Concern) and one.effect in effects), None)
         if found is not None:
             return found.sentence
         targets = {"writes": self._written, "sends": self._sent}
         target = next((target for effect in sorted(effects & targets.keys()) for target in targets[effect]), None)
-        return f"the command is redirected to {shown(target)}" if target is not None else ""
+        return f"the output or input is redirected: {shown(target)}" if target is not None else ""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -124,7 +124,10 @@ class ShellFacts:
     @property
     def opaque(self) -> str:
         """What in it nobody can see through; empty where all of it is understood."""
-        return "" if self.read_only or not self.tree.opaque else self.tree.opaque[0]
+        if self.read_only or not self.tree.opaque:
+            return ""
+        why = self.tree.opaque[0]
+        return why if why.startswith("`") else f"the command {why}"
 
     @cached_property
     def effects(self) -> frozenset[str]:
@@ -148,7 +151,7 @@ class ShellFacts:
         """Why it may talk to other machines, where nobody can tell beforehand; empty where nothing says so."""
         if self.read_only or not (command := self._in_contact(Contact.MAY)):
             return ""
-        return f"{shown(command)} talks to other machines where something is missing"
+        return f"{shown(command)} may connect to other machines to download what is missing"
 
     def _in_contact(self, how: Contact) -> str:
         """The first command that stands so to the network, as far as it is worth naming."""
@@ -201,7 +204,7 @@ def _judge(line: CommandLine, resolved: Mapping[str, str]) -> Iterator[ReadOnlyC
         lost = len(directories) > MOST_DIRECTORIES
         for stage in pipeline.stages:
             if lost:
-                yield Concern(stage.words[0].text, "", "unknown", "runs in a directory that too many `cd` lead to")
+                yield Concern(stage.words[0].text, "", "unknown", "runs in a directory that depends on too many `cd`")
             else:
                 yield _redirects(stage, where) or judge_words(stage.words, where)
         if not lost:

@@ -35,10 +35,10 @@ def names_secret(pattern: str) -> str:
     A pattern that says nothing about a name, `*` or `*.json`, is taken for ordinary names.
     """
     if pattern.count("{") > _MOST_BRACES:
-        return "stands for too many names"
+        return "matches too many names to check"
     for number, choice in enumerate(_choices(pattern)):
         if number >= _MOST_CHOICES:
-            return "stands for too many names"
+            return "matches too many names to check"
         plain = choice.replace("\\", "")
         for one in (choice, plain, *_hidden(plain)):
             if why := secret_place(one) or may_match_secret(one):

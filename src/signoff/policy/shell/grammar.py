@@ -22,9 +22,9 @@ _HERE_PARTS = frozenset(
 _STATEMENTS = frozenset("command pipeline list redirected_statement subshell compound_statement test_command".split())
 _ODD = (
     (re.compile(r"[\x00-\x08\x0b-\x1f\x7f]"), "holds a control character"),
-    (re.compile("[\ud800-\udfff]"), "holds half of a character"),
-    (re.compile(r"[\x85\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]"), "holds an odd blank"),
-    (re.compile(r"\$\{[\s|]"), "holds a substitution that not every shell knows"),
+    (re.compile("[\ud800-\udfff]"), "holds half of a surrogate pair"),
+    (re.compile(r"[\x85\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]"), "holds an unusual space"),
+    (re.compile(r"\$\{[\s|]"), "holds a substitution that only some shells know"),
 )
 _GLUED = re.compile(r"(?<![ \t\n])\\\n(?![ \t\n])|\n[ \t]*+\\\n")
 _TIGHT = frozenset(
@@ -58,22 +58,22 @@ def pitfalls(text: str) -> Iterator[str]:
             yield f"{reason}: {match[0]!a}"
     if match := _GLUED.search(text):
         start = max(0, match.start() - 8)
-        yield f"continues a word or starts anew on the next line: `{text[start : match.end() + 8]}`"
+        yield f"continues on the next line in a way that shells read differently: `{text[start : match.end() + 8]}`"
     if _BLANK_AT_EDGE.search(text):
-        yield "has a word that starts or ends with a blank: `\\ `"
+        yield "has a word that starts or ends with a space: `\\ `"
     if match := _GLUED_DESCRIPTOR.search(text):
         yield f"has a digit between a word and a redirect: `{match[0]}`"
     if match := _AFTER_HERE.search(text):
-        yield f"has more after the start of a here-document: `{short(match[0])}`"
+        yield f"has more words after the start of a here-document: `{short(match[0])}`"
     if "<<" in text and any("<<" in line and not line.isascii() for line in text.split("\n")):
-        yield "has a here-document with an odd delimiter"
+        yield "has a here-document with an unusual delimiter"
     if "`" in text:
         if 0 <= text.find("${") < text.rfind("`"):
             yield "holds a backquote inside or after `${`"
         if any("\\" in piece for piece in text.split("`")[1:-1:2]):
             yield "holds a backslash inside backquotes"
     if "@P}" in text:
-        yield "expands a variable as a prompt: `@P}`"
+        yield "expands a variable as a prompt, which can run commands: `@P}`"
 
 
 @cache
@@ -109,13 +109,13 @@ def oddity(text: str, node: Node, kind: str) -> str:
         return ""
     start, source = node.start_byte, text[node.start_byte : node.end_byte]
     if kind == "comment" and ((start and text[start - 1] not in " \t\n;&|()<>`") or "\n" in source):
-        return f"holds what may be no comment: `{short(source)}`"
+        return f"holds what may or may not be a comment: `{short(source)}`"
     if kind == "negated_command" and source[1:2] not in ("", " ", "\t", "(", "\n"):
         return f"holds `!` as part of a word: `{short(source)}`"
     if kind == "simple_expansion" and _BLANK_OR_BACKSLASH.search(source):
-        return f"holds `$` apart from a name: `{short(source)}`"
+        return f"holds `$` without a name: `{short(source)}`"
     if source.startswith("{}"):
-        return "holds `{}` where a program should stand"
+        return "holds `{}` in the place of a program"
     return ""
 
 
@@ -127,9 +127,10 @@ def _evaluation(text: str, node: Node, kind: str) -> str:
     source = text[node.start_byte : node.end_byte]
     if kind == "subscript":
         index = source.partition("[")[2].removesuffix("]")
-        return "" if _INDEX.match(index) else f"evaluates a subscript that is no number: `{short(source)}`"
+        return "" if _INDEX.match(index) else f"evaluates a subscript that is not a number: `{short(source)}`"
     if kind == "array":
-        return f"evaluates a subscript that is no number: `{short(source)}`" if _INDEX_IN_ARRAY.search(source) else ""
+        evaluated = _INDEX_IN_ARRAY.search(source)
+        return f"evaluates a subscript that is not a number: `{short(source)}`" if evaluated else ""
     if kind in ("regex", "extglob_pattern"):
         hidden = not node.child_count and _EXPANDS.search(source)
         return f"holds a pattern with an expansion: `{short(source)}`" if hidden else ""
@@ -140,21 +141,25 @@ def _evaluation(text: str, node: Node, kind: str) -> str:
         source = text[node.start_byte + 3 : body.start_byte if body else node.end_byte]
     elif not source.startswith(_ARITHMETIC[kind]):
         return ""
-    return "" if is_number(source.removeprefix("$")) else f"evaluates more than numbers: `{short(source.strip())}`"
+    return (
+        ""
+        if is_number(source.removeprefix("$"))
+        else f"evaluates an expression that can run commands: `{short(source.strip())}`"
+    )
 
 
 def _expansion(source: str) -> str:
     """Why `${…}` may run or set something; empty where it does not."""
     match = _EXPANSION.match(source)
     if match is None:
-        return f"holds an expansion that is not understood: `{short(source)}`"
+        return f"holds an expansion that signoff does not understand: `{short(source)}`"
     name, index, rest = match["name"] or "", match["index"], match["rest"]
     if match["mark"] == "!" and name and not (rest == "}" and index in ("@", "*")) and rest not in ("@}", "*}"):
-        return f"uses a variable that another one names: `{short(source)}`"
+        return f"uses an indirect variable: `{short(source)}`"
     if index is not None and not _INDEX.match(index):
-        return f"evaluates a subscript that is no number: `{short(source)}`"
+        return f"evaluates a subscript that is not a number: `{short(source)}`"
     if rest.startswith(":") and rest[1:2] not in ("-", "=", "?", "+") and not is_number(rest[1:-1]):
-        return f"evaluates more than numbers: `{short(source)}`"
+        return f"evaluates an expression that can run commands: `{short(source)}`"
     if rest.startswith(("=", ":=")) and changes_programs(name):
         return f"sets `{short(name)}`"
     return ""
@@ -163,13 +168,13 @@ def _expansion(source: str) -> str:
 def test_doubts(text: str) -> Iterator[str]:
     """Why `[[ … ]]` may run what is held in its words or in variables."""
     if "'" in text and ("$(" in text or "`" in text):
-        yield "may run what stands in a subscript inside `[[`"
+        yield "may run a command in a subscript inside `[[`"
     words = ("", *text.split(), "")
     for before, word, after in zip(words, words[1:], words[2:], strict=False):
         if word in _COMPARES and not (_NUMBER.match(before) and _NUMBER.match(after)):
-            yield f"evaluates more than numbers: `{short(f'{before} {word} {after}')}`"
+            yield f"evaluates an expression that can run commands: `{short(f'{before} {word} {after}')}`"
         elif word in ("-v", "-R") and not _VARIABLE.match(after):
-            yield f"may run what stands in a subscript: `{short(f'{word} {after}')}`"
+            yield f"may run a command in a subscript: `{short(f'{word} {after}')}`"
 
 
 def _gap(text: str, node: Node, kind: str) -> str:

@@ -171,7 +171,7 @@ class _LineReader:
         if not self.words:
             if operator == "\n" and not self.redirects:
                 return None
-            return Refused(f"has no program before {_quoted(operator)}", operator, at)
+            return Refused(f"has no command before {_quoted(operator)}", operator, at)
         if operator == "|&":
             self.redirects.append(_ONTO[2, 1])
         self.stages.append(Simple(tuple(self.words), tuple(self.redirects)))
@@ -188,7 +188,7 @@ class _LineReader:
             self.stages.append(Simple(tuple(self.words), tuple(self.redirects)))
             self.pipelines.append(Pipeline(tuple(self.stages), self.join))
         elif self.redirects:
-            return Refused("has a redirect without a program", self.text[-20:], len(self.text))
+            return Refused("has a redirect without a command", self.text[-20:], len(self.text))
         elif self.stages or self.join is not Join.ALWAYS:
             return Refused("ends where another command has to follow", self.text[-20:], len(self.text))
         elif not self.pipelines:
@@ -206,7 +206,7 @@ class _LineReader:
         while text[end : end + 1] in (" ", "\t"):
             end += 1
         if end == len(text) or text[end] in _BETWEEN_WORDS or text[end] == "#":
-            return Refused(f"has a redirect to nowhere, {_quoted(operator)}", operator, at)
+            return Refused(f"has a redirect without a target: {_quoted(operator)}", operator, at)
         target = _word(text, end)
         if isinstance(target, Refused):
             return target
@@ -228,11 +228,11 @@ class _LineReader:
     def source(self, word: Word, raw: str) -> int | Refused:
         """Takes in a file that is read as input."""
         if word.glob:
-            return Refused("reads its input from a pattern of files", raw, word.at)
+            return Refused("reads its input from files that a pattern names", raw, word.at)
         if word.text.startswith(_NETWORK):
             return Refused("reads its input from the network", raw, word.at)
         if raw.isdigit() and self.text[word.end : word.end + 1] in ("<", ">"):
-            return Refused("has a redirect to nowhere, `<`", raw, word.at)
+            return Refused("has a redirect without a source: `<`", raw, word.at)
         self.redirects.append(Redirect(0, word))
         return word.end
 
@@ -259,7 +259,7 @@ def _word(text: str, start: int) -> Word | Refused:
         return _blame(text, at)
     tilde = raw[0] == "~"
     if tilde and raw[1:2] not in ("", "/"):
-        return Refused("names the home directory of another user, or something like it", raw, start)
+        return Refused("names the home directory of another user, or another `~` expansion", raw, start)
     if seen >> _P_BRACE & 1 and (refused := _expands_braces(text, start, at)):
         return refused
     whole = "".join([content for content, _ in pieces])
@@ -267,7 +267,7 @@ def _word(text: str, start: int) -> Word | Refused:
         return Word(whole, "", tilde, start, at)
     glob = _glob(pieces)
     if glob is None:
-        return Refused("holds a pattern that can be read in several ways", raw, start)
+        return Refused("holds a pattern that shells read differently", raw, start)
     return Word(whole, glob, tilde, start, at)
 
 
@@ -303,7 +303,7 @@ def _expands_braces(text: str, start: int, end: int) -> Refused | None:
     braces = [piece.start() - start for piece in _PIECE.finditer(text, start, end) if piece.lastindex == _P_BRACE]
     inner = raw[braces[0] : braces[-1]]
     if "," in inner or ".." in inner:
-        return Refused("holds braces that may stand for several words", raw, start)
+        return Refused("holds braces that may expand to several words", raw, start)
     return None
 
 
@@ -312,15 +312,15 @@ def _no_program(word: Word, raw: str) -> Refused | None:
     if raw.isalnum() and raw not in _RESERVED:
         return None
     if raw in _KEYWORDS:
-        return Refused(f"uses {_quoted(raw)} of the shell's own language", raw, word.at)
+        return Refused(f"uses {_quoted(raw)}, a keyword of the shell", raw, word.at)
     if _ASSIGNS.match(raw):
         return Refused("sets a variable before it runs anything", raw, word.at)
     if word.glob:
-        return Refused("names its program by a pattern", raw, word.at)
+        return Refused("names its program with a pattern", raw, word.at)
     if word.text in _DECLARES:
-        return Refused(f"uses {_quoted(word.text)}, which bash reads in its own way", raw, word.at)
+        return Refused(f"uses {_quoted(word.text)}, which bash reads in a special way", raw, word.at)
     if word.text.startswith(("%", "-", "+")):  # quoted or not: to bash `\%1` is a job, too
-        return Refused("starts with a job of the shell or an option, not with a program", raw, word.at)
+        return Refused("starts with a job or an option of the shell, not with a program", raw, word.at)
     return None
 
 
@@ -332,7 +332,7 @@ def _hidden(text: str) -> Refused | None:
         at, char = next(
             ((at, char) for at, char in enumerate(text) if char > "\x7f" and not is_clean(f"a{char}")), (0, text[:1])
         )
-        return Refused("holds characters that cannot be seen", char, at)
+        return Refused("holds invisible characters", char, at)
     return None
 
 
@@ -344,28 +344,30 @@ def _blame(text: str, at: int) -> Refused:
         at = stop.end() if stop else at
         char, two = text[at : at + 1], text[at : at + 2]
     if char in ("'", '"', ""):
-        return Refused("has a quote that never ends", text[at : at + 20], at)
+        return Refused("has a quote that is not closed", text[at : at + 20], at)
     if char == "\\":
-        return Refused("has a line that goes on after a backslash" if len(two) > 1 else "ends in a backslash", two, at)
+        return Refused(
+            "continues on the next line after a backslash" if len(two) > 1 else "ends in a backslash", two, at
+        )
     if char == "`":
         return Refused("holds a substitution in backquotes", char, at)
     if char in "()":
         return Refused("holds parentheses outside quotes", char, at)
     if char == "&":
-        return Refused("leaves something running in the background (`&`)", char, at)
+        return Refused("starts a background process (`&`)", char, at)
     if char == "$":
         return _blame_dollar(text, at, two)
-    return Refused("holds a character outside quotes that is not plain ASCII", char, at)
+    return Refused("holds a non-ASCII character outside quotes", char, at)
 
 
 def _blame_dollar(text: str, at: int, two: str) -> Refused:
     if two == "$(":
         return Refused("holds a substitution `$(`", two, at)
     if two in ("$'", '$"'):
-        return Refused(f"holds a quote of a special kind, `{two}`", two, at)
+        return Refused(f"holds a special quote: `{two}`", two, at)
     variable = re.compile(r"\$(?:\w+|\{[^}\n]{0,40}\}?|.?)", re.ASCII | re.DOTALL).match(text, at)
     name = variable[0] if variable else two
-    return Refused(f"depends on a variable, {_quoted(name)}", name, at)
+    return Refused(f"depends on a variable: {_quoted(name)}", name, at)
 
 
 def _odd_redirect(text: str, operator: str, at: int, end: int) -> Refused:
@@ -374,21 +376,21 @@ def _odd_redirect(text: str, operator: str, at: int, end: int) -> Refused:
     if sign[:2] in ("<(", ">("):
         return Refused(f"holds a substitution `{sign[:2]}`", operator, at)
     if sign.startswith("<<"):
-        return Refused("is given a text of its own, `<<`", operator, at)
+        return Refused("holds a here-document (`<<`)", operator, at)
     if sign in (">", ">>", ">|", "<>"):
         while text[end : end + 1] in (" ", "\t"):
             end += 1
         target = _word(text, end) if end < len(text) else None
         if isinstance(target, Word):
             return _written(operator, target, text[end : target.end], at)
-    return Refused(f"has a redirect that is not understood, {_quoted(operator)}", operator, at)
+    return Refused(f"has a redirect that is not understood: {_quoted(operator)}", operator, at)
 
 
 def _written(operator: str, target: Word, raw: str, at: int) -> Refused:
     """The refusal of a redirect that writes a file."""
     if operator in _JOINED and (raw == "-" or raw.rstrip("-").isdigit()):
-        return Refused(f"has a redirect that is not understood, {_quoted(operator + raw)}", operator + raw, at)
-    return Refused(f"writes into the file {_quoted(target.text)}", operator + raw, at)
+        return Refused(f"has a redirect that is not understood: {_quoted(operator + raw)}", operator + raw, at)
+    return Refused(f"writes to the file {_quoted(target.text)}", operator + raw, at)
 
 
 def _quoted(piece: str) -> str:

@@ -55,9 +55,9 @@ class CommandPattern:
         words = _words(self.text)
         tail = len(words) > 1 and words[-1] == "*"
         if re.search(r"\s", words[0]):
-            raise BadCommand(f"no program is called {words[0]!r}; leave out the quotes around it")
+            raise BadCommand(f"no program is called {words[0]!r}; leave out the quotes")
         if not words[0].strip("*"):
-            raise BadCommand("a pattern starts with a program; leave `command` out for every command")
+            raise BadCommand("a pattern starts with a program; leave `command` out to match every command")
         object.__setattr__(self, "open", tail)
         object.__setattr__(self, "words", tuple(Glob(word, over_names=True) for word in words[: len(words) - tail]))
 
@@ -66,7 +66,7 @@ class CommandPattern:
         """Why a rule that allows it allows more than it seems to: the program runs whatever it is given."""
         name = self.words[0].literal
         if name is None:
-            return "any program whose name fits may run"
+            return "any program whose name matches may run"
         known = program(name.lower().removesuffix(".exe").rpartition("/")[2])
         options = all(glob.pattern.startswith("-") for glob in self.words[1:])
         if known is None or not options or (len(self.words) > 1 and not self.open):
@@ -76,7 +76,7 @@ class CommandPattern:
             return ""
         if trouble.startswith("runs") and not self.open and not parse_tree(name).opaque:
             return ""  # alone it runs what the project says; an interpreter would run its input
-        return f"`{name}` runs whatever it is given"
+        return f"`{name}` runs whatever command or code it is given"
 
     @property
     def follows(self) -> bool:
@@ -139,7 +139,7 @@ class CommandPattern:
         """Whether a rule that asks about or denies the pattern means this command."""
         program = argv[0] if argv else None
         if program is None:
-            return MatchResult.unknown("the program is not known beforehand")
+            return MatchResult.unknown("the name of the program is only known when it runs")
         known = _synonyms().get(self.words[0].pattern, Synonyms())
         named = self._named(program, known)
         if named is Truth.NO:
@@ -150,14 +150,14 @@ class CommandPattern:
         operands = [glob for glob in self.words[1:] if not _is_option(glob.pattern) and glob.pattern != "--"]
         if all(given.has(option, known) for option in options) and given.in_order(operands, known, _may_mean):
             if not given.in_order(operands, known, _means):
-                return MatchResult.unknown(f"a pattern for files in it may stand for what `{self.text}` names")
+                return MatchResult.unknown(f"a file pattern in it may expand to what `{self.text}` names")
             if named is Truth.UNKNOWN:
                 return MatchResult.unknown(f"`{program}` may be the program of `{self.text}`")
             if "--" not in (glob.pattern for glob in self.words) or "--" in rest:
                 return YES
             if given.operands > len(operands) or self.words[-1].pattern != "--":
-                return MatchResult.unknown(f"without `--`, it may still do what `{self.text}` does")
-        return MatchResult.unknown("not all of its words are known beforehand") if None in argv else _NO
+                return MatchResult.unknown(f"without `--` before its operands, it may still do what `{self.text}` does")
+        return MatchResult.unknown("some of its words are only known when it runs") if None in argv else _NO
 
     def _named(self, program: str, known: Synonyms) -> Truth:
         """Whether this is the program that the pattern names. A path means its file, wherever it is called from."""
@@ -210,7 +210,7 @@ def _words(text: str) -> list[str]:
         raise BadCommand("a pattern is one simple command, without redirects; write a list for several")
     words = [word.glob or word.text for word in line.commands[0].words[1:]]
     if not words:
-        raise BadCommand("it is empty; leave `command` out for every command")
+        raise BadCommand("it is empty; leave `command` out to match every command")
     if any("\\" in word for word in words):
         raise BadCommand("a pattern has no quoted wildcards and no backslashes")
     return words

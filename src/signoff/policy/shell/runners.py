@@ -43,8 +43,8 @@ _GIT_HELPER = re.compile(r"(?:\A|=)(?:ext|fd)::(.*)", re.DOTALL)
 _GIT_DOUBTS = {
     "filter-repo": "runs code of another language", "hook": "runs a hook", "shell": "runs commands",
     "remote-ext": "runs a command",
-    "for-each-repo": "runs commands in many places", "difftool": "runs a tool of the settings",
-    "mergetool": "runs a tool of the settings",
+    "for-each-repo": "runs commands in several repositories", "difftool": "runs a tool that the configuration names",
+    "mergetool": "runs a tool that the configuration names",
 }  # fmt: skip
 _FD_EXEC = re.compile(r"(--exec(?:-batch)?(?==|\Z)|-[HIusgaiLpF0lq1]*[xX])=?(.*)\Z", re.DOTALL)
 _TAR_VALUES = "fbICFTXVgKLNH"
@@ -69,19 +69,19 @@ class Out:
     def check_option(self, name: str, arg: Arg) -> None:
         """A word that may be one of the options that run something."""
         if arg.may_be_option:
-            self.opaque.append(f"`{name}` is given a word that is not literal and may be an option")
+            self.opaque.append(f"`{name}` is given a word that is only known when it runs and may be an option")
 
     def script(self, via: str, text: Arg) -> None:
         """A text that a shell will read."""
         if text.sure is None:
-            self.opaque.append(f"`{via}` runs a text that is not literal")
+            self.opaque.append(f"`{via}` runs a text that is only known when it runs")
         if text.text is not None:
             self.inner.append(Inner(via, script=text.text))
 
     def input(self, via: str) -> None:
         """A shell that reads commands from its input."""
         if self.stdin is None or self.stdin.text is None:
-            self.opaque.append(f"`{via}` runs what it reads from its input")
+            self.opaque.append(f"`{via}` runs what it reads from standard input")
         else:
             self.script(via, self.stdin)
 
@@ -127,7 +127,7 @@ def _shell(name: str, args: Args, out: Out) -> None:
             at += text in ("-", "--")
             break
         if text in ("--rcfile", "--init-file"):
-            out.opaque.append(f"`{name} {text}` runs commands from a file that is not shown")
+            out.opaque.append(f"`{name} {text}` runs commands from a file that signoff does not read")
             at += 1
         elif not text.startswith("--"):
             reads_text, reads_input = reads_text or "c" in text, reads_input or "s" in text
@@ -142,7 +142,7 @@ def _shell(name: str, args: Args, out: Out) -> None:
     elif reads_input or not operands or operands[0].sure in ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"):
         out.input(name)
     else:
-        out.opaque.append(f"`{name}` runs commands from a file that is not shown")
+        out.opaque.append(f"`{name}` runs commands from a file that signoff does not read")
 
 
 def _find(name: str, args: Args, out: Out) -> None:
@@ -195,7 +195,7 @@ def _sed(name: str, args: Args, out: Out) -> None:
         letter = re.match(r"-[nErsuz]*([efl])", text)
         at += 1
         if text.startswith("--file") or (letter and letter[1] == "f"):
-            out.opaque.append(f"`{name}` runs a script from a file that is not shown")
+            out.opaque.append(f"`{name}` runs a script from a file that signoff does not read")
         if len(option) > 3 and "--expression".startswith(option) and "=" in text:
             scripts.append(Arg(text.partition("=")[2], args[at - 1].kind))
         elif letter and text[letter.end() :]:
@@ -208,7 +208,7 @@ def _sed(name: str, args: Args, out: Out) -> None:
     for script in scripts or operands[:1]:
         trouble = sed_trouble(script.text or "", separate=bool(scripts))
         if script.kind is Certainty.PART:
-            out.opaque.append(f"`{name}` runs a script that is not literal")
+            out.opaque.append(f"`{name}` runs a script that is only known when it runs")
         elif trouble is not None:  # it names the first trouble only; more may follow
             out.opaque.append(f"`{name}` runs a script that may run commands: `{trouble.word[:40]}`")
         for match in _SED_COMMAND.finditer(script.text or ""):
@@ -234,9 +234,9 @@ def _git(name: str, args: Args, out: Out) -> None:
     rest = args[at:]
     command = rest[0].sure if rest else ""
     if rest and command is None:
-        out.opaque.append("`git` is given a sub-command that is not literal")
+        out.opaque.append("`git` is given a sub-command that is only known when it runs")
     elif command and not is_own_command(command):
-        out.opaque.append(f"`git {command}` is no command of git itself: an alias, or a program of that name")
+        out.opaque.append(f"`git {command}` is not a command of git itself, but an alias or a program of that name")
     verb = rest[1].sure if len(rest) > 1 else ""
     _git_words(command or "", rest, out)
     if command == "merge-index":
@@ -260,7 +260,7 @@ def _git_words(command: str, rest: Args, out: Out) -> None:
     for index, arg in enumerate(rest[1:], 1):
         text = arg.text or ""
         if match := _GIT_HELPER.search(text):
-            out.opaque.append(f"`git {command}` is given a remote that runs a program")
+            out.opaque.append(f"`git {command}` is given a remote address that runs a program")
             out.inner.append(Inner("git ext::", script=match[1]))
         if command in ("clone", "init") and text.startswith("--te"):
             out.opaque.append(f"`git {command} --template` installs hooks")
@@ -290,7 +290,7 @@ def _trap(name: str, args: Args, out: Out) -> None:
     if len(operands) > 1 and operands[0].sure not in ("-", ""):
         out.script(name, operands[0])
     elif operands and operands[0].sure is None:
-        out.opaque.append("`trap` may run a text that is not literal")
+        out.opaque.append("`trap` may run a text that is only known when it runs")
 
 
 def _module(text: str, option: str) -> str | None:

@@ -23,10 +23,10 @@ PATH = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin")
 """Where programs are looked for when a command runs unasked."""
 
 _ALWAYS = {
-    "command": "runs: a program of the caller's choice",
-    "output": "writes: into the file named here",
-    "url": "sends: a request to another machine",
-    "host": "sends: a request to another machine",
+    "command": "runs: runs the program that is named here",
+    "output": "writes: writes to the file that is named here",
+    "url": "sends: sends a request to the address that is named here",
+    "host": "sends: sends a request to the address that is named here",
 }
 ALWAYS = "always"
 PAIR = "pair"
@@ -55,11 +55,11 @@ class Concern(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """For people: "`sort -o` writes: its result into a file"."""
+        """For people: "`sort -o` writes its output to a file"."""
         if not self.command:
             return f"the command {self.why}"
         name = self.command if not self.word or self.word == self.command else f"{self.command} {self.word}"
-        return f"`{name}` {self.why}" if self.effect == "unknown" else f"`{name}` {self.effect}: {self.why}"
+        return f"`{name}` {self.why}"
 
 
 class ReadOnlyCommand(NamedTuple):
@@ -99,7 +99,7 @@ def judge_words(words: Sequence[Word], where: Where = START) -> ReadOnlyCommand 
     if "/" in name:
         directory, _, name = name.rpartition("/")
         if directory not in PATH:
-            return Concern(first.text, first.text, "runs", f"a program that is not in {', '.join(PATH)}")
+            return Concern(first.text, first.text, "runs", f"is a program outside {', '.join(PATH)}")
     known = program(name)
     if known is None:
         return Concern(name, name, "unknown", "is not a program signoff knows")
@@ -192,9 +192,9 @@ class _Judge:
         """Read one word of options. How many words it took."""
         text, known = word.text, self.program
         if word.glob:
-            return self.concern(text, "unknown: may turn into other options, as the shell looks for files")
+            return self.concern(text, "unknown: is a pattern that the shell may expand to other options")
         if text == "-m" and following is not None and not following.glob and following.text in known.modules:
-            return self.concern("", f"runs: the module `{following.text}`, and with it tests, which are programs")
+            return self.concern("", f"runs: runs the module `{following.text}`: tests, which are code of the project")
         whole = known.options.get(text)
         if whole is not None and (text.startswith("--") or known.style == "single" or len(text) > 2):
             return self._take(whole, text, None, following)
@@ -235,9 +235,9 @@ class _Judge:
         if option.takes is TakesValue.MAYBE:
             return 1
         if following is None:
-            return self.concern(name, "unknown: lacks its value")
+            return self.concern(name, "unknown: has no value")
         if following.glob:
-            return self.concern(following.text, "unknown: may turn into several words, as the shell looks for files")
+            return self.concern(following.text, "unknown: is a pattern that the shell may expand to several words")
         return self._value(option, name, following) or 2
 
     def _value(self, option: CommandOption, name: str, value: Word) -> Concern | None:
@@ -261,7 +261,7 @@ class _Judge:
         deep = bool(known.recursive) and not known.recursive.isdisjoint({ALWAYS, PAIR, *self.given})
         for number, (word, closed) in enumerate(operands):
             if number >= len(kinds) and not (known.repeats and kinds):
-                return self.concern(word.text, "unknown: is an operand more than it takes to only read")
+                return self.concern(word.text, "unknown: is an operand with which it may do more than read")
             kind = kinds[min(number, len(kinds) - 1)]
             concern = self._glob(word, closed, number, kinds) if word.glob else None
             concern = concern or self._check(kind, word, deep)
@@ -280,10 +280,12 @@ class _Judge:
                 return None  # one operand more than it takes: it ends with an error
             kind = kinds[min(number, len(kinds) - 1)].name
             if kind == "output":
-                return self.concern(word.text, "writes: into a file of this name, where it is no option behind others")
+                return self.concern(
+                    word.text, "writes: writes to a file of this name, on systems where options come first"
+                )
             for path in self._seen_from(word.text) if kind == "path" and word.text[:1] != "-" else ():
                 if why := self._secret(path, deep=False):
-                    return self.concern(word.text, f"discloses: {word.text} {why}, and may be read as a file")
+                    return self.concern(word.text, f"discloses: may be read as a file, and {word.text} {why}")
         return None
 
     def _seen_from(self, path: str) -> Iterator[str]:
@@ -297,9 +299,10 @@ class _Judge:
 
     def _glob(self, word: Word, closed: bool, number: int, kinds: tuple[OperandKind, ...]) -> Concern | None:
         if not (self.program.repeats and number >= len(kinds) - 1) and self.program.style != "none":
-            return self.concern(word.text, "unknown: may turn into several operands, as the shell looks for files")
+            return self.concern(word.text, "unknown: is a pattern that the shell may expand to several operands")
         if not closed and word.glob[0] in "-*?[" and self.program.risky:
-            return self.concern(word.text, "unknown: may turn into an option; write `--` or `./` in front of it")
+            why = "is a pattern that the shell may expand to an option; put `--` or `./` before it"
+            return self.concern(word.text, f"unknown: {why}")
         return None
 
     def _check(self, kind: OperandKind, word: Word, deep: bool = False) -> Concern | None:
@@ -307,7 +310,7 @@ class _Judge:
         if kind.name in ("text", "name"):
             return None
         if kind.name == "number":
-            return None if _NUMBER.fullmatch(word.text) else self.concern(word.text, "unknown: is no number")
+            return None if _NUMBER.fullmatch(word.text) else self.concern(word.text, "unknown: is not a number")
         if kind.name == "path":
             return self._path(word, deep)
         if kind.name == "ref":
@@ -316,7 +319,7 @@ class _Judge:
             return self._filter(kind.name, word)
         if kind.regex is not None:
             if word.glob or kind.regex.fullmatch(word.text) is None:
-                return self.concern(word.text, "unknown: is not a value it is known to only read with")
+                return self.concern(word.text, "unknown: is a value with which it may do more than read")
             return self._path(word, deep) if word.text[:1] not in "@+-" else None
         if kind.name in _SCRIPTS:
             trouble = _SCRIPTS[kind.name](word.text)
@@ -330,7 +333,7 @@ class _Judge:
         """A pattern for the names of the files that are read, or that are left out."""
         text = word.text
         if text.startswith(("[!", "[^")):
-            return self.concern(text, "discloses: matches names by what they do not start with, hidden ones too")
+            return self.concern(text, "discloses: also matches hidden files, which may hold secrets")
         if kind == "pattern":
             why = regex_names_secret(text)
         elif kind == "glob" and not text.startswith("!"):
@@ -340,34 +343,34 @@ class _Judge:
         else:
             why = ""
             self.filters.append(Filter(False, text.removeprefix("!"), directories=kind == "skip_directory"))
-        return self.concern(text, f"discloses: {text} {why}") if why else None
+        return self.concern(text, f"discloses: selects files whose name {why}") if why else None
 
     def _ref(self, word: Word, deep: bool) -> Concern | None:
         """A revision, a path or a pattern for paths, or `revision:path`."""
         for path in {_MAGIC.sub("", word.text, count=1), word.text.rpartition(":")[2]}:
             if path and (why := names_secret(path)):
-                return self.concern(word.text, f"discloses: {path} {why}")
+                return self.concern(word.text, f"discloses: reads {path}, which {why}")
         return self._path(word, deep=True, walks=deep)
 
     def _path(self, word: Word, deep: bool, walks: bool | None = None) -> Concern | None:
         if word.text == "-" and not word.glob:
             return None
         if word.text.startswith("@"):
-            return self.concern(word.text, "unknown: may be read as a list of options and files")
+            return self.concern(word.text, "unknown: may name a file with options and file names")
         if word.text.startswith(_SOCKETS):
-            return self.concern(word.text, "sends: some programs open a connection for such a name")
+            return self.concern(word.text, "sends: may open a network connection, as some programs do for such names")
         for directory in self.where.directories:
             globs = _from(directory, word.glob) if word.glob else ()
             for path in _from(directory, word.text):
                 for named in (path, *(path + suffix for suffix in self.program.suffixes)):
                     if why := self._secret(named, deep):
-                        return self.concern(word.text, f"discloses: {word.text} {why}")
+                        return self.concern(word.text, f"discloses: reads {word.text}, which {why}")
                     if not word.glob:
                         self.paths.append(named)
                 if deep if walks is None else walks:
                     self.deep.append(Word(path, globs[0] if globs else "", word.tilde))
             if why := next((why for glob in globs if (why := may_match_secret(glob))), ""):
-                return self.concern(word.text, f"discloses: {word.text} {why}")
+                return self.concern(word.text, f"discloses: reads {word.text}, which {why}")
         return None
 
     def _secret(self, path: str, deep: bool) -> str:

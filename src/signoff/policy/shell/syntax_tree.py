@@ -113,7 +113,7 @@ class _Found:
             words = tuple(arg.word for arg in args)
             if args[0].sure is None:
                 self.doubt(
-                    f"runs a program whose name is not literal: `{short((args[0].text or '?').replace(HOLE, '$…'))}`"
+                    f"runs a program whose name is an expansion: `{short((args[0].text or '?').replace(HOLE, '$…'))}`"
                 )
                 words = (None, *words[1:])
             self.commands.append(Command(words, via, inside, at))
@@ -121,7 +121,7 @@ class _Found:
             for reason in handed.opaque:
                 self.doubt(reason)
             if handed.inner and len(via) >= DEEPEST:
-                self.doubt(f"is nested too deep at `{short(handed.inner[0].via)}`")
+                self.doubt(f"is nested too deeply at `{short(handed.inner[0].via)}`")
                 continue
             for inner in reversed(handed.inner):
                 if inner.script is not None:
@@ -141,7 +141,7 @@ def parse_tree(text: str) -> Tree:
         job = found.jobs.pop()
         budget -= len(job.text)
         if budget < 0:
-            found.doubt("holds too many texts for other shells")
+            found.doubt("starts too many other shells")
             break
         _TreeWalk(job, found).run()
     commands = sorted(found.commands, key=lambda command: command.at)
@@ -176,12 +176,12 @@ class _TreeWalk:
             doubt(reason)
         for count, match in enumerate(_OPERATOR.finditer(text)):
             if count == _MOST_OPERATORS:
-                doubt("is too intricate to be parsed as a whole")
+                doubt("is too complex to parse")
                 self.text = text = text[: match.start()]
                 break
         root, whole = parse_root(text)
         if not whole:
-            doubt("is too intricate to be parsed as a whole")
+            doubt("is too complex to parse")
         broken = root.has_error
         self.stack.append((root, self.job.inside))
         while self.stack:
@@ -196,7 +196,7 @@ class _TreeWalk:
             elif node.child_count:
                 self._push(node.children, self._inside(kind, inside))
         if broken and not any(reason.startswith("cannot be parsed") for reason in self.found.opaque):
-            doubt("cannot be parsed as a whole")
+            doubt("cannot be parsed completely")
 
     def _inside(self, kind: str, inside: str) -> str:
         if kind == "compound_statement":
@@ -230,7 +230,7 @@ class _TreeWalk:
         for start, end, ranges in spans:
             arg, agreed = read_word(self.text, start, end, ranges)
             if not agreed or not _WORD_END.match(self.text, end):
-                self.found.doubt(f"holds a word that is not understood: `{short(self.text[start:end])}`")
+                self.found.doubt(f"holds a word that signoff does not understand: `{short(self.text[start:end])}`")
             words.append((start, arg))
         return words
 
@@ -324,7 +324,7 @@ class _TreeWalk:
         if operator.endswith("&") and text is not None and _DESCRIPTOR.match(text):
             return
         if text is None:
-            self.found.doubt(f"redirects to or from what is not literal: `{short(self._source(targets[0]))}`")
+            self.found.doubt(f"redirects to or from a file named by an expansion: `{short(self._source(targets[0]))}`")
         if ">" in operator or any(child.type == "ERROR" for child in node.children):
             self.found.writes.append("?" if text is None else text)
         if operator.startswith("<"):
@@ -334,7 +334,7 @@ class _TreeWalk:
     def _here(self, node: Node, inside: str) -> None:
         text = here_text(self.text, node)
         if not ends_as_shown(self.text, node):
-            self.found.doubt("has a here-document whose end is not clear")
+            self.found.doubt("has a here-document whose end is unclear")
         for child in node.children:
             if child.type == "pipeline" and (first := next((c for c in child.children if c.type == "command"), None)):
                 self.extras[first.id] = self.extras.get(first.id, _Extra())._replace(stdin=text and text.partly())
@@ -360,7 +360,7 @@ class _TreeWalk:
 
     def _assignment(self, node: Node, inside: str) -> None:
         if not self._is_assignment(node):
-            self.found.doubt(f"holds what may be no assignment: `{short(self._source(node))}`")
+            self.found.doubt(f"holds what may or may not be an assignment: `{short(self._source(node))}`")
             self._add(self._args([node], inside), inside, node.start_byte)
             return
         name = re.split(r"[\[=+]", self._source(node), maxsplit=1)[0]

@@ -161,7 +161,7 @@ def _look(name: str, args: Args, rule: Mapping[str, str], out: Out) -> None:
     for arg in args[1:]:
         text = arg.text or HOLE
         if "doubt" in rule and (text.startswith(HOLE) or re.search(rule["doubt"], text)):
-            out.opaque.append(f"`{name}` may run what one of its words says")
+            out.opaque.append(f"`{name}` may run a command that one of its arguments holds")
         for match in re.finditer(rule["runs"], text) if "runs" in rule else ():
             out.script(name, Arg(match[1], arg.kind))
 
@@ -172,14 +172,14 @@ def _side_effects(name: str, args: Args, out: Out) -> None:
         _subscripts(name, args, out)
     if name in _DECLARES:
         if name not in ("export", "readonly", "unset", "local") or any((a.text or "-")[:1] == "-" for a in args[1:]):
-            out.opaque.append(f"`{name}` may change what names mean")
+            out.opaque.append(f"`{name}` may change which programs names refer to")
         _assigned(args[1:], out)
     elif name in _SETTERS:
         _assigned(_set_by(args, _SETTERS[name]), out)
     elif name == "printf" and len(args) > 2:
         _printf(args, out)
     if name in _RESERVED:
-        out.opaque.append(f"`{name}` stands where a program should")
+        out.opaque.append(f"`{name}` is in the place of a program")
         out.inner.append(Inner(name, args[1:]))
     if name in ("ssh", "scp", "sftp", "autossh", "sshfs"):
         for arg in args[1:]:
@@ -192,7 +192,7 @@ def _side_effects(name: str, args: Args, out: Out) -> None:
 def _printf(args: Args, out: Out) -> None:
     first = args[1].text or ""
     if args[1].may_be_option:
-        out.opaque.append("`printf` may set a variable, by a word that is not literal")
+        out.opaque.append("`printf` may set a variable, through a word that is only known when it runs")
     if first.startswith("-v"):
         _assigned((Arg(first[2:]),) if first[2:] else args[2:3], out)
 
@@ -201,14 +201,14 @@ def _subscripts(name: str, args: Args, out: Out) -> None:
     """A subscript is evaluated, and with it what stands in a variable that it names."""
     texts = [arg.text or "" for arg in args[1:]]
     if any(_SUBSCRIPT.match(text) or ("[" in text and ("$(" in text or "`" in text)) for text in texts):
-        out.opaque.append(f"`{name}` may run what stands in a subscript")
+        out.opaque.append(f"`{name}` may run a command in a subscript")
     if name == "let" and not all(is_number(text) and text for text in texts):
-        out.opaque.append("`let` evaluates more than numbers")
+        out.opaque.append("`let` evaluates an expression that can run commands")
     if name in ("test", "["):
         for before, after in pairwise(args[1:]):
             unknown = before.kind is Certainty.PART and after.kind is Certainty.PART
             if unknown or (before.sure in ("-v", "-R") and not _VARIABLE.match(after.sure or "")):
-                out.opaque.append(f"`{name}` may run what stands in a subscript")
+                out.opaque.append(f"`{name}` may run a command in a subscript")
 
 
 def _set_by(args: Args, values: str) -> Args:
@@ -237,7 +237,7 @@ def _scan(name: str, args: Args, at: int, spec: _Spec, out: Out) -> _Scan:
     while at < len(args):
         text = args[at].sure
         if text is None:
-            out.opaque.append(f"`{name}` is given a word that is not literal where its command may start")
+            out.opaque.append(f"`{name}` is given a word that is only known when it runs, in the place of its command")
             return _Scan(at, tuple(seen), True)
         if text == "--":
             return _Scan(at + 1, tuple(seen))
@@ -253,7 +253,7 @@ def _scan(name: str, args: Args, at: int, spec: _Spec, out: Out) -> _Scan:
         found, takes = _long(text, following, spec) if text.startswith("--") else _short(text, following, spec)
         for option, value in found:
             if option not in spec.flags and option not in spec.values | spec.maybe | spec.script:
-                out.opaque.append(f"`{name} {option}` is not an option that is known here")
+                out.opaque.append(f"`{name} {option}` is not an option signoff knows")
             seen.append((option, value))
         at += 1 + takes
     return _Scan(at, tuple(seen))
@@ -324,7 +324,7 @@ def _doubt_wrapper(name: str, args: Args, spec: _Spec, out: Out) -> None:
         option = (arg.text or "").partition("=")[0]
         option = option if option.startswith("--") else option[:2]
         if option in spec.risks:
-            out.opaque.append(f"`{name} {option}` changes what is run")
+            out.opaque.append(f"`{name} {option}` changes which command runs")
 
 
 def _skip_operands(name: str, args: Args, scan: _Scan, spec: _Spec, out: Out) -> tuple[int, dict[str, Arg]]:
@@ -365,7 +365,7 @@ def _assigned(args: Args, out: Out) -> None:
         if changes_programs(variable):
             out.opaque.append(f"sets `{variable}`")
         elif arg.kind is not Certainty.SURE and not _ASSIGNMENT.match(arg.text or ""):
-            out.opaque.append("sets a variable whose name is not literal")
+            out.opaque.append("sets a variable whose name is an expansion")
 
 
 def _command(name: str, command: Args, spec: _Spec, seen: Mapping[str, Arg], out: Out) -> None:
@@ -393,7 +393,7 @@ def _with_input(command: Args, seen: Mapping[str, Arg]) -> Args:
 def _env_split(split: Arg, rest: Args, out: Out) -> None:
     text = split.sure
     if text is None or any(char in text for char in "\\$#"):
-        out.opaque.append("`env -S` takes a text apart that is not plain")
+        out.opaque.append("`env -S` splits a text that is not plain")
     try:
         words = shlex.split(split.text or "")
     except ValueError:

@@ -79,7 +79,7 @@ def doubts(tokens: Sequence[Token], dialect: str, generic: bool, not_calls: Coun
             continue
         shown = f"{call.schema}.{call.name}" if call.schema else call.name
         if call.schema and call.schema.lower() not in _OWN_SCHEMAS.get(dialect, ()):
-            yield f"unknown: `{shown}` is not a function that is known to only compute", shown
+            yield f"unknown: `{shown}` is not a function signoff knows to only compute", shown
         elif low not in known or (call.quoted and call.name != low):
             yield about_function(call.name), call.name
         elif why := _by_arguments(low, tokens, call):
@@ -96,7 +96,7 @@ def _setting(argument: Sequence[Token]) -> str:
     """Why a setting must not be read; one that the text does not name may be any."""
     plain = bool(argument) and argument[0].kind == STRING and _PLAIN_SETTING.fullmatch(argument[0].text)
     if len(argument) < 2 or not plain or argument[1].text not in (")", ","):
-        return "discloses: nobody can tell which setting `current_setting` reads"
+        return "discloses: `current_setting` reads a setting that is only known when it runs"
     return f"discloses: the setting {argument[0].text} holds a secret" if secret_setting(argument[0].text) else ""
 
 
@@ -109,12 +109,12 @@ def _too_much(tokens: Sequence[Token], call: FunctionCall) -> str:
         if not depth:
             break
         if token.kind == NUMBER and _value(token.text) > _MOST:
-            return f"waits: `{call.name}` makes {token.text} of something"
+            return f"waits: `{call.name}` creates {token.text} items or characters"
         if token.kind == STRING and call.name.lower() in _FORMATS and _WIDE.search(token.text):
-            return f"waits: nobody can tell how much `{call.name}` makes"
+            return f"waits: `{call.name}` may create any number of items or characters"
         plain = plain and (token.kind == NUMBER or token.text in "()")
     if not plain and call.name.lower() in _ONLY_NUMBERS:
-        return f"waits: nobody can tell how much `{call.name}` makes"
+        return f"waits: `{call.name}` may create any number of items or characters"
     return ""
 
 

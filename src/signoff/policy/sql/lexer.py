@@ -106,7 +106,7 @@ def check_characters(text: str) -> None:
         return
     for char in text:
         if char not in " \t\r\n" and unicodedata.category(char) in _INVISIBLE:
-            raise NotUnderstood(f"holds the character U+{ord(char):04X}, which nobody sees", f"U+{ord(char):04X}")
+            raise NotUnderstood(f"holds the character U+{ord(char):04X}, which is invisible", f"U+{ord(char):04X}")
 
 
 def lex(text: str, dialect: str) -> list[Token]:
@@ -144,7 +144,10 @@ class _Lexer:
             self.at = blank.end()
         elif text.startswith("--", at):
             if self.manner.dash_needs_blank and text[at + 2 : at + 3] not in ("", " ", "\t", "\n", "\r"):
-                raise NotUnderstood("holds `--` without a blank, a comment to some and two minus signs to others", "--")
+                raise NotUnderstood(
+                    "holds `--` without a space, which some databases read as a comment and others as two minus signs",
+                    "--",
+                )
             self._line_comment()
         elif self.manner.hash_comment and text[at] == "#":
             self._line_comment()
@@ -158,19 +161,21 @@ class _Lexer:
         end = self.text.find("\n", self.at)
         end = len(self.text) if end < 0 else end
         if "\r" in self.text[self.at : end - 1] or (end == len(self.text) and self.text.endswith("\r")):
-            raise NotUnderstood("holds a carriage return in a comment, which ends it for some", "--")
+            raise NotUnderstood("holds a carriage return in a comment, which ends the comment in some databases", "--")
         self.at = end
 
     def _block_comment(self) -> None:
         if self.text.startswith(self.manner.special_comments, self.at):
-            raise NotUnderstood("holds a comment that the database reads", self.text[self.at : self.at + 3])
+            raise NotUnderstood(
+                "holds a comment that the database executes or reads as a hint", self.text[self.at : self.at + 3]
+            )
         depth, end = 1, self.at + 2
         while depth:
             mark = _COMMENT.search(self.text, end)
             if mark is None:
-                raise NotUnderstood("holds a comment without an end", "/*")
+                raise NotUnderstood("holds a comment that is not closed", "/*")
             if mark[0] == "/*" and not self.manner.nests:
-                raise NotUnderstood("holds a comment in a comment, which ends earlier for some", "/*")
+                raise NotUnderstood("holds a nested comment, which ends earlier in some databases", "/*")
             depth += 1 if mark[0] == "/*" else -1
             end = mark.end()
         self.at = end
@@ -256,13 +261,13 @@ class _Lexer:
         while end >= 0 and self.text.startswith(quote, end + 1):
             end = self.text.find(quote, end + 2)
         if end < 0:
-            raise NotUnderstood("holds a string without an end", quote)
+            raise NotUnderstood("holds a string that is not closed", quote)
         return end
 
     def _dollar_string(self, opening: str) -> Token:
         end = self.text.find(opening, self.at + len(opening))
         if end < 0:
-            raise NotUnderstood("holds a string without an end", opening)
+            raise NotUnderstood("holds a string that is not closed", opening)
         inside = self.text[self.at + len(opening) : end]
         self.at = end + len(opening)
         return Token(STRING, inside, self.gap)
@@ -292,10 +297,10 @@ class _Lexer:
             raise NotUnderstood("sets a variable with `:=`", ":=")
         if sign not in self.signs:
             if sign == "\\":
-                raise NotUnderstood("holds a backslash, which is a command to some clients", sign)
-            raise NotUnderstood(f"holds `{sign}`, which is not known", sign)
+                raise NotUnderstood("holds a backslash, which starts a command in some clients", sign)
+            raise NotUnderstood(f"holds `{sign}`, which signoff does not know", sign)
         if sign == ":" and self.manner.escapes and _NAMED.match(self.text, self.at):
-            raise NotUnderstood("holds a variable that a client puts in as text", ":")
+            raise NotUnderstood("holds a variable that some clients replace by text", ":")
         return self._take(SIGN, size)
 
 

@@ -51,4 +51,4 @@ def about_function(name: str) -> str:
         effect = next((effect for prefix, effect in prefixes.items() if low.startswith(prefix)), "")
     if effect:
         return f"{effect}: `{name}` {_lists()['said'][effect]}"
-    return f"unknown: `{name}` is not a function that is known to only compute"
+    return f"unknown: `{name}` is not a function signoff knows to only compute"

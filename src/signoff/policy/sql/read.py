@@ -40,7 +40,7 @@ def read_sql(text: str, dialect: str = "") -> SqlFacts:
 def _read(text: str, dialect: str) -> SqlFacts:
     name = dialect_named(dialect)
     if not name:
-        raise NotUnderstood(f"is in a dialect that is not known: {dialect[:40]!r}")
+        raise NotUnderstood(f"is in a dialect that signoff does not know: {dialect[:40]!r}")
     if len(text) > LONGEST:
         raise NotUnderstood(f"is longer than {LONGEST:,} characters")
     check_characters(text)
@@ -91,7 +91,7 @@ def _merged(readings: Sequence[SqlFacts]) -> SqlFacts:
     opaque = next((one for one in readings if one.opaque), None)
     if len(counts) > 1:
         if opaque is None:
-            return SqlFacts(worst.statements, "is not the same to every database")
+            return SqlFacts(worst.statements, "is read differently by different databases; name the `dialect`")
         return SqlFacts(worst.statements, opaque.opaque, opaque.opaque_word)
     merged = tuple(_united(same) for same in zip(*(one.statements for one in readings), strict=True))
     return SqlFacts(merged, opaque.opaque if opaque else "", opaque.opaque_word if opaque else "")

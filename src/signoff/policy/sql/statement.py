@@ -77,7 +77,7 @@ def examined(tokens: Sequence[Token], reading: SqlReading) -> tuple[Statement, S
     """A query or a change of rows, taken for a read, and all that speaks against it."""
     dialect = reading.dialect
     if len(tokens) == 1:
-        raise NotUnderstood(f"is nothing but `{tokens[0].text}`", tokens[0].text)
+        raise NotUnderstood(f"is only the word `{tokens[0].text}`", tokens[0].text)
     replaces = tokens[0].low == "replace"
     parsed = [Token(WORD, "INSERT", True), *tokens[1:]] if replaces else tokens
     found = survey(parse(parsed, dialect), dialect, reading.generic)
@@ -123,7 +123,7 @@ def _plain_deed(tokens: Sequence[Token], dialect: str) -> tuple[str, str, str] |
             "insert", "replace", "merge", "ignore",
         ):  # fmt: skip
             shown = f"INTO {following.upper()}" if following in ("outfile", "dumpfile") else "INTO"
-            return "select into", f"writes: `{shown}` puts the result somewhere", shown
+            return "select into", f"writes: `{shown}` writes the result to a table, file or variable", shown
         if low == "for" and following in ("update", "share", "no", "key", "read", "fetch"):
             return "lock", f"changes: `FOR {following.upper()}` locks rows", f"FOR {following.upper()}"
         if low == "lock" and following == "in":
@@ -131,9 +131,9 @@ def _plain_deed(tokens: Sequence[Token], dialect: str) -> tuple[str, str, str] |
         if low == "procedure":
             return "call", "runs: `PROCEDURE` runs code", "PROCEDURE"
         if low == "next" and following == "value":
-            return "sequence", "changes: `NEXT VALUE FOR` moves a sequence on", "NEXT VALUE FOR"
+            return "sequence", "changes: `NEXT VALUE FOR` advances a sequence", "NEXT VALUE FOR"
         if low == "nextval" and at and tokens[at - 1].text == ".":
-            return "sequence", "changes: `NEXTVAL` moves a sequence on", "NEXTVAL"
+            return "sequence", "changes: `NEXTVAL` advances a sequence", "NEXTVAL"
         if token.kind == VARIABLE and dialect == "mssql" and _is_set(tokens, at):
             return "set", f"changes: `{token.text}` is set", token.text
         if low in starts and tokens[at - 1].text != "." and not (at == 0 and low in _DML):
@@ -162,7 +162,7 @@ def _explain(tokens: Sequence[Token], reading: SqlReading) -> Judged:
         why = "writes: `EXPLAIN PLAN` adds rows to the plan table"
         return Statement("explain", False, writes=("plan_table",), why=why, word="EXPLAIN PLAN"), ""
     if reading.dialect == "mssql":
-        raise NotUnderstood("starts with `EXPLAIN`, which is not known here", "EXPLAIN")
+        raise NotUnderstood("uses `EXPLAIN`, which signoff does not know in this dialect", "EXPLAIN")
     at, runs = _explain_options(tokens)
     rest = tokens[at:]
     if not rest:
@@ -172,7 +172,7 @@ def _explain(tokens: Sequence[Token], reading: SqlReading) -> Judged:
     if first not in (*_QUERIES, *_DML):
         if not runs and at == 1 and _is_name(rest) and first not in VERBS:
             return _described(rest, reading)
-        raise NotUnderstood(f"explains `{rest[0].text[:40]}`, which is not known", rest[0].text[:40])
+        raise NotUnderstood(f"explains `{rest[0].text[:40]}`, which signoff does not know", rest[0].text[:40])
     statement, found = examined(rest, reading)
     if runs:
         ran = [(f"{why} (`EXPLAIN ANALYZE` runs it)", word) for _, why, word in found.deeds]
@@ -226,7 +226,7 @@ def _listed_options(tokens: Sequence[Token], at: int) -> tuple[int, bool]:
                 return at, runs
         else:
             break
-    raise NotUnderstood("has options of `EXPLAIN` that are not known", "EXPLAIN")
+    raise NotUnderstood("has options of `EXPLAIN` that signoff does not know", "EXPLAIN")
 
 
 def _spelled_out(tokens: Sequence[Token]) -> Sequence[Token]:
@@ -280,7 +280,7 @@ def _show(tokens: Sequence[Token], reading: SqlReading) -> Judged:
         one for one in tokens[1:] if one.kind in (WORD, QUOTED, STRING, NUMBER) or one.text in (".", ",", "=", "*", "%")
     ]
     if not shown or len(shown) != len(tokens) - 1 or any(one.low in ("into", "procedure") for one in tokens):
-        raise NotUnderstood("has a `SHOW` that is not plain", "SHOW")
+        raise NotUnderstood("has a `SHOW` statement that signoff does not understand", "SHOW")
     if word := _shows_secret(shown, reading):
         return Statement("show", False, why=f"discloses: `{word}` shows a secret, or the hash of one", word=word), ""
     tables = [_name(shown[at + 1 :]) for at, one in enumerate(shown[:-1]) if one.low in ("from", "in", "table")]

@@ -19,9 +19,14 @@ class Statement:
     """The tables that are written, made, changed or removed."""
     functions: tuple[str, ...] = ()
     why: str = ""
-    """Why it is not read-only, to follow "the SQL": "writes: `DELETE` removes rows of `t`"."""
+    """Why it is not read-only, led by an effect: "writes: `DELETE` removes rows of `t`"."""
     word: str = ""
     """The keyword, function or table that decided."""
+
+    @property
+    def sentence(self) -> str:
+        """`why` for people; empty where it is read-only."""
+        return _sentence(self.why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ class SqlFacts:
 
     @property
     def why(self) -> str:
-        """Why it is not read-only, to follow "the SQL"; empty where it is."""
+        """Why it is not read-only, led by an effect; empty where it is."""
         said = next((one.why for one in self.statements if not one.read_only), "")
         if said and not (self.opaque and said.startswith("unknown:")):
             return said
@@ -48,9 +53,19 @@ class SqlFacts:
         return said or ("" if self.statements else "unknown: holds no statement")
 
     @property
+    def sentence(self) -> str:
+        """`why` for people: "`DELETE` removes rows of `t`", "the SQL cannot be parsed"; empty where it is read-only."""
+        return _sentence(self.why)
+
+    @property
     def word(self) -> str:
         """The keyword, function or table that decided."""
         return next((one.word for one in self.statements if not one.read_only), self.opaque_word)
+
+
+def _sentence(why: str) -> str:
+    effect, _, what = why.partition(": ")
+    return f"the SQL {what}" if effect == "unknown" and not what.startswith("`") else what
 
 
 class NotUnderstood(Exception):

@@ -69,7 +69,7 @@ def parse(tokens: Sequence[Token], dialect: str) -> exp.Expr:
             depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(token.text, 0)
             deepest = max(deepest, depth)
     if deepest > DEEPEST or len(tokens) > MOST_TOKENS:
-        raise NotUnderstood("is too deep or too long to be read")
+        raise NotUnderstood("is too deeply nested or too long")
     sqlglot = _sqlglot()
     mark = _ours.set(True)
     try:
@@ -92,7 +92,7 @@ def survey(tree: exp.Expr, dialect: str, generic: bool) -> SqlSurvey:
     found = SqlSurvey()
     values = isinstance(tree, exp.Anonymous) and tree.name.lower() == "values"  # what MySQL's parser makes of it
     if not values and not isinstance(tree, (exp.Query, exp.Values, exp.Insert, exp.Update, exp.Delete, exp.Merge)):
-        raise NotUnderstood(f"is not a query but `{type(tree).__name__.lower()}`", type(tree).__name__.lower())
+        raise NotUnderstood(f"is not a query but a `{type(tree).__name__.lower()}`", type(tree).__name__.lower())
     for node in tree.walk():
         kind = type(node).__name__
         _facts_of(found, node, dialect, generic)
@@ -177,7 +177,7 @@ def _table(found: SqlSurvey, node: exp.Table, dialect: str) -> None:
     elif any(char in low for char in "/\\:*?@") or (dialect == "duckdb" and _is_file(node, low)):
         found.doubts.append((f"discloses: `{name}` may be a file or an address, not a table", name))
     elif dialect == "sqlite" and last.startswith("pragma_") and last[7:] not in _pragmas():
-        found.doubts.append((f"unknown: `{name}` is not a pragma that is known to only report", name))
+        found.doubts.append((f"unknown: `{name}` is not a pragma signoff knows to only report", name))
     elif dialect == "mssql" and low.count(".") > 2:
         found.doubts.append((f"sends: `{name}` is a table of another server", name))
 
@@ -234,7 +234,7 @@ def _type(found: SqlSurvey, node: exp.DataType, dialect: str) -> None:
         return
     name = node.sql()
     if name.lower().strip('"') not in listed("types", "known"):
-        found.doubts.append((f"unknown: `{name}` is a type of somebody's own, which may run code", name))
+        found.doubts.append((f"unknown: `{name}` is a custom type, which may run code", name))
 
 
 SAID = {
@@ -259,9 +259,9 @@ def _deed(found: SqlSurvey, node: exp.Expr, dialect: str) -> None:
         found.deeds.append((operation, f"writes: `{operation.upper()}` {SAID[operation]} {shown}", operation.upper()))
     elif isinstance(node, exp.Into):
         found.writes.extend(_targets(node, dialect))
-        found.deeds.append(("select into", "writes: `SELECT INTO` makes a table", "INTO"))
+        found.deeds.append(("select into", "writes: `SELECT INTO` creates a table", "INTO"))
     elif type(node).__name__ == "Lock":
-        found.deeds.append(("lock", "changes: `FOR UPDATE` or its like locks rows", "FOR UPDATE"))
+        found.deeds.append(("lock", "changes: `FOR UPDATE` or a similar clause locks rows", "FOR UPDATE"))
 
 
 def _targets(node: exp.Expr, dialect: str) -> Iterator[str]:
@@ -283,8 +283,8 @@ def _hints(found: SqlSurvey, node: exp.WithTableHint) -> None:
 def _never(kind: str) -> tuple[str, str]:
     return {
         "PropertyEQ": ("changes: `:=` sets a variable", ":="),
-        "NextValueFor": ("changes: `NEXT VALUE FOR` moves a sequence on", "NEXT VALUE FOR"),
-        "Operator": ("unknown: `OPERATOR` may be somebody's own", "OPERATOR"),
+        "NextValueFor": ("changes: `NEXT VALUE FOR` advances a sequence", "NEXT VALUE FOR"),
+        "Operator": ("unknown: `OPERATOR` may be a custom operator, which may run code", "OPERATOR"),
     }.get(kind, (f"discloses: `{kind}` reads files", kind))
 
 
@@ -299,7 +299,7 @@ def _endless(found: SqlSurvey, node: exp.With) -> None:
         step = union.expression
         tables = [one.name.lower() for one in step.find_all(exp.Table)]
         if tables == [name] and not any(step.find(one) for one in (exp.Where, exp.Join, exp.Limit, exp.Having)):
-            found.doubts.append((f"waits: `{name}` calls itself without an end", name))
+            found.doubts.append((f"waits: `{name}` calls itself without a limit", name))
 
 
 _ORACLE_WORDS = frozenset(
@@ -319,6 +319,6 @@ def _dual(tree: exp.Expr) -> Iterator[tuple[str, str]]:
     for column in tree.find_all(exp.Column):
         name, owner = column.name.lower(), column.table.lower()
         if name in ("nextval", "currval") and owner:
-            yield f"changes: `{column.sql()}` moves a sequence on", name.upper()
+            yield f"changes: `{column.sql()}` advances a sequence", name.upper()
         elif (owner not in sources) if owner else (not real and name not in _ORACLE_WORDS):
             yield f"unknown: `{column.sql()}` may be a function", column.name

@@ -11,14 +11,14 @@ from signoff.policy.sql.statement_facts import NotUnderstood, Statement
 from signoff.policy.sql.statement_tree import name_of, parse
 
 VERBS: dict[str, str] = {
-    "create": "writes: makes {}",
+    "create": "writes: creates {}",
     "drop": "writes: removes {}",
     "alter": "writes: changes {}",
     "truncate": "writes: empties {}",
     "rename": "writes: renames {}",
     "comment": "writes: changes the comment of {}",
     "copy": "writes: copies rows or files of {}",
-    "import": "writes: takes data in",
+    "import": "writes: imports data",
     "export": "writes: writes files",
     "load": "runs: loads code or data",
     "install": "runs: installs code",
@@ -29,42 +29,42 @@ VERBS: dict[str, str] = {
     "refresh": "writes: rewrites a view",
     "optimize": "writes: rewrites tables",
     "repair": "writes: rewrites tables",
-    "checkpoint": "writes: writes everything to disk",
+    "checkpoint": "writes: writes cached data to disk",
     "backup": "writes: writes files",
     "restore": "writes: replaces the database",
-    "bulk": "writes: takes data in",
-    "handler": "changes: opens a table past the usual locks",
+    "bulk": "writes: imports data",
+    "handler": "changes: opens a table without the usual locks",
     "call": "runs: runs a procedure",
     "exec": "runs: runs a procedure",
     "execute": "runs: runs a prepared statement",
-    "prepare": "runs: keeps a statement to be run",
-    "deallocate": "changes: forgets a prepared statement",
+    "prepare": "runs: prepares a statement to run later",
+    "deallocate": "changes: removes a prepared statement",
     "do": "runs: runs code",
     "declare": "changes: declares a cursor or a variable",
     "fetch": "changes: moves a cursor",
     "move": "changes: moves a cursor",
     "open": "changes: opens a cursor",
     "close": "changes: closes a cursor",
-    "attach": "changes: opens another database, and makes it if it is not there",
+    "attach": "changes: opens another database, and creates it if it does not exist",
     "detach": "changes: closes a database",
-    "use": "changes: takes another database",
+    "use": "changes: switches to another database",
     "set": "changes: changes a setting",
     "reset": "changes: changes a setting",
-    "discard": "changes: forgets the state of the session",
+    "discard": "changes: resets the session",
     "begin": "changes: starts a transaction or a block of code",
     "start": "changes: starts a transaction",
     "commit": "changes: ends a transaction",
     "end": "changes: ends a transaction",
     "rollback": "changes: ends a transaction",
     "abort": "changes: ends a transaction",
-    "savepoint": "changes: marks a place in a transaction",
-    "release": "changes: forgets a savepoint",
+    "savepoint": "changes: sets a savepoint",
+    "release": "changes: releases a savepoint",
     "lock": "changes: locks {}",
-    "unlock": "changes: gives locks back",
-    "grant": "changes: gives rights",
-    "revoke": "changes: takes rights away",
-    "deny": "changes: takes rights away",
-    "reassign": "changes: gives things to another owner",
+    "unlock": "changes: releases locks",
+    "grant": "changes: grants rights",
+    "revoke": "changes: revokes rights",
+    "deny": "changes: revokes rights",
+    "reassign": "changes: changes the owner of objects",
     "security": "changes: changes a label",
     "flush": "changes: empties caches or logs",
     "kill": "changes: ends a connection",
@@ -75,10 +75,10 @@ VERBS: dict[str, str] = {
     "listen": "changes: listens on a channel",
     "unlisten": "changes: stops listening",
     "notify": "sends: sends a message",
-    "waitfor": "waits: waits",
+    "waitfor": "waits: waits for a time or a result",
     "dbcc": "changes: runs a maintenance command",
     "upsert": "writes: changes rows of {}",
-    "undrop": "writes: brings {} back",
+    "undrop": "writes: restores {}",
 }
 _WITHOUT_TABLES = frozenset("""
 set reset begin start commit end rollback abort savepoint release use detach checkpoint discard listen unlisten notify
@@ -101,7 +101,7 @@ def about_verb(tokens: Sequence[Token], dialect: str) -> tuple[Statement, str]:
             tables = _tables(tokens, dialect)
             opaque = _more(tokens, dialect)
         except NotUnderstood:
-            opaque = f"has a `{verb.upper()}` that is not read any further"
+            opaque = f"has a `{verb.upper()}` that signoff does not check further"
     shown = ", ".join(f"`{name}`" for name in tables[:3]) or "something"
     effect, _, what = VERBS[verb].format(shown).partition(": ")
     word = verb.upper()
@@ -116,7 +116,7 @@ def _more(tokens: Sequence[Token], dialect: str) -> str:
     """What a statement may do beyond its operation and its tables, so that no rule allows it by these alone."""
     verb, kind = tokens[0].low, tokens[1].low if len(tokens) > 1 else ""
     if verb in ("create", "alter", "drop") and kind not in _PLAIN_KINDS:
-        return f"has a `{verb.upper()} {kind.upper()}`, which may be more than a table"
+        return f"has a `{verb.upper()} {kind.upper()}`, which may do more than change a table"
     if verb == "copy" and not any(token.low in ("stdin", "stdout") for token in tokens):
         return "has a `COPY` from or to a file or a program"
     query = next((at for at, token in enumerate(tokens) if token.low in ("select", "default", "check", "using")), None)

@@ -20,12 +20,14 @@ def program_directories(given: Iterable[str | os.PathLike[str]], root: str) -> t
     for one in given:
         text = os.fspath(one)
         if not text or os.pardir in text.split("/"):
-            raise WrongUse(f"`programs` has {shown(text)}, which goes up; {FIX}")
+            raise WrongUse(f"`programs` has {shown(text)}, which holds `..`; {FIX}")
         real = os.path.realpath(text)
         if not os.path.isdir(real):
-            raise WrongUse(f"`programs` has {shown(text)}, and there is no such directory; make it, or take it out")
+            raise WrongUse(
+                f"`programs` has {shown(text)}, and there is no such directory; create it, or remove it here"
+            )
         if f"{root.rstrip('/')}/".startswith(f"{real.rstrip('/')}/"):
-            raise WrongUse(f"`programs` has {shown(text)}, which is all that the shell works on; {FIX}")
+            raise WrongUse(f"`programs` has {shown(text)}, which is the root directory of the shell; {FIX}")
         found.append(real)
     return tuple(dict.fromkeys(found))
 

@@ -49,7 +49,7 @@ def check_find(words: Sequence[Word]) -> FindResult | Trouble:
             if odd := _odd(word.text):
                 return odd
         if sum(len(word.text) for word in words) > LIMIT:
-            return Trouble("", f"unknown: longer than {LIMIT} characters")
+            return Trouble("", f"unknown: is longer than {LIMIT} characters")
         return read_find(words)
     except Exception as error:
         return _broken(error)
@@ -74,13 +74,13 @@ def _guarded(check: Callable[[str], Trouble | None], script: str) -> Trouble | N
 
 def _broken(error: Exception) -> Trouble:
     """A checker that fails must never let a script through."""
-    return Trouble("", f"unknown: checking it failed with {type(error).__name__}")
+    return Trouble("", f"unknown: could not be checked: {type(error).__name__}")
 
 
 def _odd(text: str) -> Trouble | None:
     """Trouble with the text itself: too long, or characters that programs disagree about."""
     if len(text) > LIMIT:
-        return Trouble(text[:40], f"unknown: longer than {LIMIT} characters")
+        return Trouble(text[:40], f"unknown: is longer than {LIMIT} characters")
     if text.isascii() and text.isprintable():
         return None
     for char in text:

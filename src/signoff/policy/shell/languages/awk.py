@@ -9,12 +9,12 @@ from signoff.policy.shell.languages.expr import Brackets, Stop, regex_end, settl
 from signoff.policy.shell.languages.trouble import Trouble
 
 _SPECIAL = {
-    "system": "runs: `system` runs a command",
+    "system": "runs: runs a command",
     "extension": "runs: loads code",
-    "ENVIRON": "discloses: the environment",
-    "PROCINFO": "discloses: facts about the process",
-    "SYMTAB": "discloses: every variable, the environment too",
-    "FUNCTAB": "unknown: functions called by name",
+    "ENVIRON": "discloses: reads the environment, which may hold secrets",
+    "PROCINFO": "discloses: reads facts about the process",
+    "SYMTAB": "discloses: reads every variable and the environment",
+    "FUNCTAB": "unknown: calls functions by name",
     "ARGV": "discloses: may make it read other files",
     "ARGC": "discloses: may make it read other files",
 }
@@ -123,10 +123,10 @@ class _Awk:
             if kind not in ("blank", "comment"):
                 self.word, self.left = word, left
         if self.stack:
-            raise Stop(self.stack[-1], f"unknown: `{self.stack[-1]}` is not closed", broken=True)
+            raise Stop(self.stack[-1], "unknown: is not closed", broken=True)
         for name in self.called:
             if name not in self.defined:
-                raise Stop(name, f"unknown: no function `{name}` that is known to be harmless")
+                raise Stop(name, "unknown: is not a function signoff knows to be harmless")
         return self.bracketed
 
     def _read_so_far(self, kind: str, word: str) -> _Left:
@@ -148,10 +148,10 @@ class _Awk:
         char = self.text[self.at]
         if char == '"':
             line = self.text[self.at :].split("\n", 1)[0]
-            return Stop(line, "unknown: a string that does not end on its line", broken=not line.endswith("\\"))
+            return Stop(line, "unknown: starts a string that does not end on its line", broken=not line.endswith("\\"))
         if char == "@":
-            return Stop(char, "runs: `@` loads code or calls a function by name")
-        return Stop(char, f"unknown: {char!a} does not belong here")
+            return Stop(char, "runs: loads code or calls a function by name")
+        return Stop(char, "unknown: is not understood here")
 
     def _plain(self, kind: str, word: str) -> None:
         """A token that is no name, operator or slash."""
@@ -159,7 +159,7 @@ class _Awk:
             self._newline()
         elif kind == "comment":
             if word.endswith("\\"):
-                raise Stop(word, "unknown: a comment that ends in a backslash")
+                raise Stop(word, "unknown: is a comment that ends in a backslash")
         elif kind != "blank":
             if word.startswith(('"/inet', '"/dev/tcp', '"/dev/udp')):
                 raise Stop(word, "sends: opens a network connection")
@@ -193,7 +193,7 @@ class _Awk:
     def _keyword(self, word: str) -> None:
         if word in ("print", "printf"):
             if self.parens or self.printing:
-                raise Stop(word, f"unknown: `{word}` inside something else")
+                raise Stop(word, "unknown: is not understood here")
             self.printing = True
         elif word == "getline":
             self.got_line = True
@@ -204,9 +204,9 @@ class _Awk:
 
     def _operator(self, word: str) -> None:
         if word[0] == "|" and word != "||":
-            raise Stop(word, "runs: a pipe to or from a command")
+            raise Stop(word, "runs: is a pipe to or from a command")
         if word == "<" and self.got_line:
-            raise Stop(word, "discloses: `getline <` reads another file")
+            raise Stop(word, "discloses: reads another file")
         if word[0] == ">" and self.printing and not self.parens:
             self._redirect(word)
         elif word in ("(", "[", "{"):
@@ -215,11 +215,11 @@ class _Awk:
             self._closes(word)
         elif word == ";":
             if self.printing and self.parens:
-                raise Stop(word, "unknown: `;` inside parentheses")
+                raise Stop(word, "unknown: is not understood inside parentheses")
             self.printing = False
             self.prev = _Prev.START
         elif word == ":" and self.text.startswith("::", self.at):
-            raise Stop("::", "unknown: a name space")
+            raise Stop("::", "unknown: uses a namespace")
         elif word in _BEFORE_REGEX:
             self.prev = _Prev.START
         else:
@@ -230,14 +230,14 @@ class _Awk:
         stream = _STREAM.match(self.text, self.at)
         if stream is None:
             line = self.text[self.at :].split("\n", 1)[0]
-            raise Stop(line, f"writes: `{word}` after print or printf puts it into a file")
+            raise Stop(line, "writes: after print or printf writes to a file")
         self.at = stream.end() - len(word)
         self.prev = _Prev.VALUE
         self.printing = False
 
     def _opens(self, word: str) -> None:
         if word == "{" and (self.parens or self.printing):
-            raise Stop(word, "unknown: `{` inside something else")
+            raise Stop(word, "unknown: is not understood here")
         if word == "(":
             self.parens += 1
         if word == "(" and self.word in _CONTROL:
@@ -250,7 +250,7 @@ class _Awk:
     def _closes(self, word: str) -> None:
         opened = self.stack.pop() if self.stack else ""
         if not opened or opened[-1] + word not in ("()", "[]", "{}"):
-            raise Stop(word, f"unknown: `{word}` closes nothing", broken=True)
+            raise Stop(word, "unknown: closes nothing", broken=True)
         if word == ")":
             self.parens -= 1
         if word == "}":
@@ -264,17 +264,17 @@ class _Awk:
         if self.prev is _Prev.VALUE:
             assign = self.text.startswith("/=", self.at)
             if assign and self.left is not _Left.VARIABLE:
-                raise Stop("/=", "unknown: a division or a regular expression")
+                raise Stop("/=", "unknown: may be a division or a regular expression")
             self.prev = _Prev.START if assign else _Prev.OPEN
             return "/=" if assign else "/"
         if self.prev is not _Prev.START:
-            raise Stop("/", "unknown: a division or a regular expression")
+            raise Stop("/", "unknown: may be a division or a regular expression")
         end = regex_end(self.text, self.at + 1, "/", self.brackets)
         if end < 0:
-            raise Stop("/", "unknown: a regular expression that does not end on its line", broken=True)
+            raise Stop("/", "unknown: starts a regular expression that does not end on its line", broken=True)
         word = self.text[self.at : end + 1]
         if "\n" in word:
-            raise Stop(word, "unknown: a regular expression of several lines")
+            raise Stop(word, "unknown: starts a regular expression of several lines")
         self.bracketed = self.bracketed or "[" in word
         self.prev = _Prev.EITHER
         return word

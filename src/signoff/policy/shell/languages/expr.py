@@ -95,5 +95,5 @@ def _class_end(text: str, at: int) -> int:
     while text[end : end + 1].isalnum() and end - at < 20:
         end += 1
     if not text.startswith(f"{mark}]", end):
-        raise Stop(text[at:end], "unknown: a class inside brackets that is not closed")
+        raise Stop(text[at:end], "unknown: has a character class that is not closed")
     return end + 2

@@ -31,15 +31,15 @@ _FILE = frozenset("-newer -anewer -cnewer -mnewer -Bnewer -samefile".split())
 
 _NEWER = re.compile(r"-newer[aBcm][aBcmt]")
 _ASKS = {
-    "-exec": "runs: a command for what it finds",
-    "-execdir": "runs: a command for what it finds",
-    "-ok": "runs: a command for what it finds",
-    "-okdir": "runs: a command for what it finds",
-    "-delete": "writes: deletes what it finds",
-    "-fprint": "writes: its result into a file",
-    "-fprint0": "writes: its result into a file",
-    "-fprintf": "writes: its result into a file",
-    "-fls": "writes: its result into a file",
+    "-exec": "runs: runs a command for each file it finds",
+    "-execdir": "runs: runs a command for each file it finds",
+    "-ok": "runs: runs a command for each file it finds",
+    "-okdir": "runs: runs a command for each file it finds",
+    "-delete": "writes: deletes the files it finds",
+    "-fprint": "writes: writes its output to a file",
+    "-fprint0": "writes: writes its output to a file",
+    "-fprintf": "writes: writes its output to a file",
+    "-fls": "writes: writes its output to a file",
     "-files0-from": "discloses: reads start directories from a file",
 }
 _OPTION = re.compile(r"-[EHLPXdsx]+|-O[0-9]+")
@@ -78,10 +78,10 @@ def _options(words: Sequence[Word], paths: list[Word]) -> int | Trouble:
             return at + 1
         if text in ("-D", "-f"):
             if at + 1 >= len(words):
-                return Trouble(text, "unknown: a value is missing")
+                return Trouble(text, "unknown: has no value")
             value = words[at + 1]
             if value.glob or value.text[:1] in _LEADS:
-                return Trouble(f"{text} {value.text}", "unknown: an unusual value")
+                return Trouble(f"{text} {value.text}", "unknown: has an unusual value")
             if text == "-f":
                 paths.append(value)
             at += 2
@@ -97,16 +97,16 @@ def _primary(words: Sequence[Word], at: int, files: list[Word]) -> int | Trouble
     word = words[at]
     text = word.text
     if word.glob or word.tilde:
-        return Trouble(text, "unknown: a pattern that may become part of the expression")
+        return Trouble(text, "unknown: is a pattern that the shell may expand to a part of the expression")
     if text in _NONE:
         number = text == "-depth" and at + 1 < len(words) and not words[at + 1].glob
         # BSD takes a number here. GNU does not, and stops at it.
         return at + (2 if number and _DEPTH.fullmatch(words[at + 1].text) else 1)
     is_file = text in _FILE or (_NEWER.fullmatch(text) is not None and text[-1] != "t")
     if not is_file and text not in _TEXT and not _NEWER.fullmatch(text):
-        return Trouble(text, _ASKS.get(text, "unknown: no primary that is known to be harmless"))
+        return Trouble(text, _ASKS.get(text, "unknown: is not a test or action signoff knows to be harmless"))
     if at + 1 >= len(words):
-        return Trouble(text, "unknown: a value is missing")
+        return Trouble(text, "unknown: has no value")
     if trouble := _expansion(words[at + 1]):
         return trouble
     if is_file:
@@ -122,7 +122,7 @@ def _expansion(word: Word) -> Trouble | None:
     """
     if not word.glob or _literals(word.glob):
         return None
-    return Trouble(word.text, "unknown: a pattern that may become part of the expression")
+    return Trouble(word.text, "unknown: is a pattern that the shell may expand to a part of the expression")
 
 
 def _literals(glob: str) -> bool:

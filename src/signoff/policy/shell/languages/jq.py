@@ -8,13 +8,13 @@ from signoff.policy.shell.languages.expr import Stop
 from signoff.policy.shell.languages.trouble import Trouble
 
 _SPECIAL = {
-    "env": "discloses: the environment",
-    "import": "runs: code from another file",
-    "include": "runs: code from another file",
+    "env": "discloses: reads the environment, which may hold secrets",
+    "import": "runs: loads code from another file",
+    "include": "runs: loads code from another file",
     "modulemeta": "discloses: reads another file",
-    "get_search_list": "discloses: where jq looks for modules",
-    "get_jq_origin": "discloses: where jq lives",
-    "get_prog_origin": "discloses: where the filter lives",
+    "get_search_list": "discloses: prints where jq looks for modules",
+    "get_jq_origin": "discloses: prints where jq is installed",
+    "get_prog_origin": "discloses: prints the path of the filter",
 }
 _WORDS = frozenset(
     """
@@ -86,28 +86,28 @@ class _Jq:
             found = _TOKEN.match(self.text, self.at)
             if found is None:
                 char = self.text[self.at]
-                raise Stop(char, f"unknown: {char!a} does not belong here")
+                raise Stop(char, "unknown: is not understood here")
             kind, word = str(found.lastgroup), found.group()
             self.at = found.end()
             if kind == "blank":
                 continue
             if kind == "comment":
                 if word.endswith("\\"):
-                    raise Stop(word, "unknown: a comment that ends in a backslash")
+                    raise Stop(word, "unknown: is a comment that ends in a backslash")
                 continue
             self._token(kind, word)
             self.word = word
         if self.stack:
-            raise Stop(self.stack[-1][:1], "unknown: something is not closed")
+            raise Stop(self.stack[-1][:1], "unknown: has a bracket or string that is not closed")
 
     def _token(self, kind: str, word: str) -> None:
         if kind == "name":
             self._name(word)
         elif kind == "variable":
             if word == "$ENV":
-                raise Stop(word, "discloses: the environment")
+                raise Stop(word, "discloses: reads the environment, which may hold secrets")
             if word.startswith("$__") and word != "$__loc__":
-                raise Stop(word, "unknown: a variable of jq's own")
+                raise Stop(word, "unknown: is a variable of jq itself")
         elif kind == "close":
             self._close(word)
         else:
@@ -120,7 +120,7 @@ class _Jq:
 
     def _name(self, word: str) -> None:
         if self.text.startswith("::", self.at):
-            raise Stop(word, "unknown: a name from a module")
+            raise Stop(word, "unknown: is a name from a module")
         if self._is_key(word):
             return
         if word in _SPECIAL:
@@ -132,7 +132,7 @@ class _Jq:
         elif self.parameters:
             self.defined.add(word)
         elif word not in _WORDS and word not in self.defined:
-            raise Stop(word, f"unknown: no function `{word}` that is known to be harmless")
+            raise Stop(word, "unknown: is not a function signoff knows to be harmless")
 
     def _is_key(self, word: str) -> bool:
         """Whether the name that was just read is the key of an object.
@@ -151,7 +151,7 @@ class _Jq:
     def _close(self, word: str) -> None:
         opened = self.stack.pop() if self.stack else ""
         if _PAIRS.get(opened) != word:
-            raise Stop(word, f"unknown: `{word}` closes nothing")
+            raise Stop(word, "unknown: closes nothing")
         self.parameters = False
         if opened == "\\(":
             self._string()
@@ -166,4 +166,4 @@ class _Jq:
         elif self.text.startswith('"', end):
             self.at = end + 1
         else:
-            raise Stop(self.text[self.at : end], "unknown: a string that does not end")
+            raise Stop(self.text[self.at : end], "unknown: starts a string that does not end")

@@ -66,4 +66,4 @@ def ps_trouble(line: str) -> Trouble | None:
     """What keeps ps from running unasked, given the words after `ps` with one blank between them."""
     if _HARMLESS.fullmatch(line):
         return None
-    return Trouble(line, "unknown: is not a form of it that is known to leave out the environment of processes")
+    return Trouble(line, "unknown: may print the environment of processes, which may hold secrets")

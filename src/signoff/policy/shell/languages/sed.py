@@ -50,7 +50,7 @@ class _Sed:
             self.start = self.at
             self._command()
         if self.depth and not self.separate:
-            raise Stop("{", "unknown: `{` without `}`")
+            raise Stop("{", "unknown: has no matching `}`")
         return self.bracketed
 
     def _command(self) -> None:
@@ -64,7 +64,7 @@ class _Sed:
             self.depth += 1
         elif name in "}:#" and name:
             if addressed:
-                raise self._unknown(f"`{name}` takes no address")
+                raise self._unknown(f"has an address before `{name}`, which takes none")
             self._unaddressed(name)
         elif name in _NUMBERED or name == "v":
             self._blanks()
@@ -83,12 +83,12 @@ class _Sed:
         elif name == "}":
             self.depth -= 1
             if self.depth < 0 and not self.separate:
-                raise self._unknown("`}` without `{`")
+                raise self._unknown("has `}` without `{`")
             self._end()
         else:
             self.at = self._line_end()
             if self.text[self.at - 1] == "\\":
-                raise self._unknown("a comment that ends in a backslash")
+                raise self._unknown("is a comment that ends in a backslash")
 
     def _other(self, name: str) -> None:
         if name == "y":
@@ -97,16 +97,16 @@ class _Sed:
                 self._until(delimiter, Brackets.UNSEEN)
             self._end()
         elif name == "e":
-            raise self._stop("runs: `e` runs a command")
+            raise self._stop("runs: runs a command (`e`)")
         elif name in _FILES:
             self._blanks()
             end = self._line_end()
             if self.text[self.at : end] not in _FILES[name]:
-                what = "writes: into a file" if name in "wW" else "discloses: reads another file"
+                what = "writes: writes to a file" if name in "wW" else "discloses: reads another file"
                 raise self._stop(f"{what} (`{name}`)")
             self.at = end
         else:
-            raise self._unknown(f"no command `{name}`" if name else "an address without a command")
+            raise self._unknown(f"has an unknown command `{name}`" if name else "has an address without a command")
 
     def _addresses(self) -> bool:
         """Reads addresses and `!`; whether there were any."""
@@ -116,7 +116,7 @@ class _Sed:
             self.at += 1
             self._blanks()
             if not self._address(first=False):
-                raise self._unknown("an address is missing")
+                raise self._unknown("lacks an address")
             self._blanks()
         if self._peek() == "!":
             given = True
@@ -154,7 +154,7 @@ class _Sed:
         at = self.at
         self._skip(_DIGITS)
         if at == self.at:
-            raise self._unknown("a number is missing")
+            raise self._unknown("lacks a number")
 
     def _substitute(self) -> None:
         delimiter = self._delimiter()
@@ -168,26 +168,26 @@ class _Sed:
             self._blanks()
             end = self._line_end()
             if blanks or self.text[self.at : end] not in _FILES["w"]:
-                raise self._stop("writes: into a file (`s///w`)")
+                raise self._stop("writes: writes to a file (`s///w`)")
             self.at = end
         elif flag == "e":
-            raise self._stop("runs: `s///e` runs what it made as a command")
+            raise self._stop("runs: runs the result as a command (`s///e`)")
         elif flag and flag not in "}#;\n":
             broken = not _FLAGS.fullmatch(flag)
-            raise Stop(self._piece(), f"unknown: `{flag}` after the options of `s`", broken=broken)
+            raise Stop(self._piece(), f"unknown: has `{flag}` after the flags of `s`", broken=broken)
         else:
             self._end()
 
     def _delimiter(self) -> str:
         char = self._next()
         if not "!" <= char <= "~" or char in "\\[]":
-            raise self._unknown("an unusual delimiter" if char else "a delimiter is missing")
+            raise self._unknown("has an unusual delimiter" if char else "lacks a delimiter")
         return char
 
     def _until(self, delimiter: str, brackets: Brackets) -> None:
         end = regex_end(self.text, self.at, delimiter, brackets)
         if end < 0:
-            raise Stop(self._piece(), f"unknown: no `{delimiter}` ends it", broken=True)
+            raise Stop(self._piece(), f"unknown: lacks a closing `{delimiter}`", broken=True)
         self.bracketed = self.bracketed or "[" in self.text[self.at : end]
         self._take(end + 1)
 
@@ -197,20 +197,20 @@ class _Sed:
         size = len(self.text)
         at = self.at
         if self._peek() in ("", "\n"):
-            raise self._unknown("text is missing")
+            raise self._unknown("lacks its text")
         if self._peek() == "\\":
             after = _BLANKS.match(self.text, at + 1)
             begin = after.end() if after else at + 1
             if self.text.startswith("\n", begin):
                 if begin > at + 1 or begin + 1 == size:
-                    raise self._unknown("blanks or nothing after `\\`")
+                    raise self._unknown("has only spaces or nothing after `\\`")
                 at = begin + 1
             elif self.text.startswith("\\", begin):
-                raise self._unknown("two backslashes before text")
+                raise self._unknown("has two backslashes before its text")
         while at < size and self.text[at] != "\n":
             at += 2 if self.text[at] == "\\" else 1
         if at > size and self.separate:
-            raise self._unknown("text that goes on in the next part")
+            raise self._unknown("has text that continues in the next part")
         self._take(min(at, size))
 
     def _label(self) -> None:
@@ -229,11 +229,11 @@ class _Sed:
         if char and char in "\n;":
             self.at += 1
         elif char and char not in "}#":
-            raise self._unknown(f"`{char}` after a command")
+            raise self._unknown(f"has `{char}` after a command")
 
     def _take(self, end: int) -> None:
         if self.at <= self.glued < end:
-            raise self._unknown("a label, and then a command of several lines")
+            raise self._unknown("has a label and then a command of several lines")
         self.at = end
 
     def _skip(self, what: re.Pattern[str]) -> bool:

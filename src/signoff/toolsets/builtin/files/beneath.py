@@ -54,7 +54,7 @@ class Root:
     def relative(self, path: str) -> str:
         """The path from the root on. Raises `Outside` for an absolute path that does not start with the root."""
         if "\0" in path or not path:
-            raise ValueError("a path is neither empty nor holds a NUL")
+            raise ValueError("a path must not be empty or hold a NUL character")
         if not path.startswith("/"):
             return path
         names = _names(path)

@@ -23,14 +23,14 @@ _WORDS = {
     errno.EISDIR: "is a directory",
     errno.ENOTDIR: "goes through something that is not a directory",
     errno.ENOTEMPTY: "is a directory that is not empty",
-    errno.EACCES: "may not be used: permission denied",
-    errno.EPERM: "may not be used: permission denied",
+    errno.EACCES: "cannot be used: permission denied",
+    errno.EPERM: "cannot be used: permission denied",
     errno.EROFS: "is on a disk that cannot be written",
     errno.ELOOP: "goes through symbolic links that form a loop or lead into /proc",
     errno.ENAMETOOLONG: "is too long",
     errno.ENOSPC: "cannot be written: the disk is full",
     errno.EXDEV: "is on another disk",
-    errno.EINVAL: "cannot be used like that",
+    errno.EINVAL: "cannot be used this way",
     errno.ENXIO: "is not a regular file",
 }
 
@@ -45,7 +45,7 @@ def telling(path: str) -> Generator[None]:
     except NotPlain as error:
         raise ToolFailed(f"{shown(path)} {error.strerror}, which these tools do not use") from None
     except OSError as error:
-        words = _WORDS.get(error.errno or 0) or f"cannot be used: {error.strerror or 'the system says no'}"
+        words = _WORDS.get(error.errno or 0) or f"cannot be used: {error.strerror or 'the system refused it'}"
         raise ToolFailed(f"{shown(path)} {words}") from None
     except (BadGlob, BadRegex) as error:
         raise ToolFailed(f"the pattern cannot be used: {error}") from None
@@ -77,7 +77,7 @@ def some_lines(data: bytes, start: int, most: int, most_chars: int) -> str:
     if room < 0 and len(chosen) == 1 and len(lines[start - 1]) > most_chars:
         notes.append(f"line {start} is cut after {most_chars:,} characters")
     if end < len(lines):
-        notes.append(f"go on with start_line={end + 1}")
+        notes.append(f"continue with start_line={end + 1}")
     if "\ufffd" in text and not _is_utf8(data):
         notes.append("bytes that are not UTF-8 are shown as \ufffd")
     return "\n".join([*chosen, f"[{'; '.join(notes)}]"]) if notes else text

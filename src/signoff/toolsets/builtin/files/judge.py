@@ -86,7 +86,7 @@ class Judge:
         try:
             inside = self._root.relative(path)
         except ValueError:
-            return path_trouble(path) or "it is no path", path
+            return path_trouble(path) or "it is not a path", path
         except Outside:
             return path_trouble(path) or OUTSIDE, path
         return path_trouble(inside), inside
@@ -100,7 +100,7 @@ class Judge:
         if secret := self.secret(where):
             return f"it leads to {shown(where)}, which {secret}; use that path itself"
         if writes and (runs := runs_later(where) or self._runs(where)):
-            return f"it leads to {shown(where)}; use that path itself, for writing there counts as running code: {runs}"
+            return f"it leads to {shown(where)}; use that path itself: writing there counts as running code: {runs}"
         return ""
 
     def secret(self, where: str) -> str:

@@ -130,7 +130,7 @@ class Expander:
         for word in words[1:]:
             found.extend(self.word(word))
             if len(found) > self._most + len(words):
-                raise Unclear(f"`{word.text}` stands for more than {self._most:,} files")
+                raise Unclear(f"`{word.text}` matches more than {self._most:,} files")
         return found
 
     def word(self, word: Word) -> list[str]:
@@ -147,7 +147,7 @@ class Expander:
             raise Unclear(f"`{word.text}` {unclear}") from None
         for file in files:
             if file.startswith("-"):
-                raise Unclear(f"`{word.text}` stands for {file!r}, which a program takes for an option")
+                raise Unclear(f"`{word.text}` matches {file!r}, which a program takes for an option")
             self._check(word, file, written=False)
         return files or [text]
 
@@ -256,7 +256,7 @@ class _Runner:
             return said.code
         directory, programs = self._directories.now, self._directories.programs
         if step.directories and (real := os.path.realpath(directory)) not in step.directories:
-            raise Unclear(f"`{argv[0]}`: {directory} leads to {real} by now")
+            raise Unclear(f"`{argv[0]}`: {directory} now leads to {real}")
         found = (
             find_trusted(argv[0], self._start_directory, directory, programs) if step.trusted else find_program(argv[0])
         )
@@ -312,7 +312,7 @@ def unwrapped(argv: Sequence[str]) -> list[str]:
 def _argv(expander: Expander, stage: Simple, step: Step) -> list[str]:
     argv = expander.argv(stage.words)
     if any(word.glob for word in stage.words[: step.at]):
-        raise Unclear(f"`{stage.words[0].text}`: a pattern stands where its sub-command is read")
+        raise Unclear(f"`{stage.words[0].text}`: a pattern is in the place of its sub-command")
     return [*argv[: step.at], *step.adds, *argv[step.at :]]
 
 

@@ -46,7 +46,7 @@ def plan(command: str, root: str) -> CommandPlan:
         steps = tuple(Step(one.program.environment, one.program.adds, one.at) for one in readings)
         return CommandPlan(facts.line, steps, labels=facts.labels)
     except Exception as error:  # a mistake of ours asks
-        return CommandPlan(None, why=f"the command could not be judged: {in_one_line(error)}")
+        return CommandPlan(None, why=f"the command could not be checked: {in_one_line(error)}")
 
 
 def reading_doubt(command: str, root: str) -> str:
@@ -60,7 +60,7 @@ def reading_doubt(command: str, root: str) -> str:
             return ""
         return world_doubt(facts.line, facts.judged, root)
     except Exception as error:  # a mistake of ours asks
-        return f"the command could not be judged: {in_one_line(error)}"
+        return f"the command could not be checked: {in_one_line(error)}"
 
 
 def world_doubt(line: CommandLine, judged: Sequence[ReadOnlyCommand | Concern], root: str) -> str:

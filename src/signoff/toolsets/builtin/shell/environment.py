@@ -53,7 +53,7 @@ def find_program(name: str) -> ProgramFile:
     if not name or "\0" in name:
         return ProgramFile(why="command not found")
     if "/" in name and os.path.dirname(name) not in DIRECTORIES:
-        return ProgramFile(why=f"only programs of {', '.join(DIRECTORIES)} are run without approval")
+        return ProgramFile(why=f"only programs in {', '.join(DIRECTORIES)} are run without approval")
     doubt = ""
     for path in [name] if "/" in name else [f"{directory}/{name}" for directory in DIRECTORIES]:
         if os.path.isfile(path):
@@ -102,7 +102,7 @@ def others_change(path: str) -> str:
         try:
             found = os.lstat(part)
         except OSError as error:
-            return f"cannot be looked at ({error.strerror})"
+            return f"cannot be accessed ({error.strerror})"
         if stat.S_ISLNK(found.st_mode) or (part == path and not stat.S_ISREG(found.st_mode)):
             return "is not a plain file"
         if found.st_uid != 0:

@@ -122,7 +122,7 @@ def _directory_runs(git_directory: str, seen: set[str], top: str = "") -> str:
         return ""
     seen.add(git_directory)
     if len(seen) > MOST_MODULES:
-        raise Odd("there are too many repositories to look at")
+        raise Odd("there are too many repositories to check")
     for name in ("config", "config.worktree"):
         file = os.path.join(git_directory, name)
         if os.path.lexists(file):
@@ -143,11 +143,11 @@ def _modules(directory: str, depth: int = 0) -> Iterator[str]:
     if not os.path.isdir(directory):
         return
     if depth > 8:
-        raise Odd(f"{directory} is too deep to look at")
+        raise Odd(f"{directory} is nested too deeply to check")
     with os.scandir(directory) as entries:
         for number, entry in enumerate(entries):
             if number > MOST_MODULES:
-                raise Odd(f"{directory} holds too many repositories to look at")
+                raise Odd(f"{directory} holds too many repositories to check")
             if os.path.lexists(os.path.join(entry.path, "HEAD")):
                 yield entry.path
             elif entry.is_dir():
@@ -191,7 +191,7 @@ def settings(text: str) -> Iterator[Setting]:
     section = below = ""
     for line in text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"):
         if line.endswith("\\"):  # whether the next line belongs to it depends on comments and quotes before
-            raise Odd("the repository's configuration has a line that goes on in the next")
+            raise Odd("the repository's configuration has a line that continues on the next line")
         rest = line
         if match := _SECTION.match(rest):
             section, dot, old = match[1].lower().partition(".")
@@ -223,5 +223,5 @@ def _text(file: str) -> str:
             raise Odd(f"{file} is not a plain file")
         data = opened.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
-        raise Odd(f"{file} is too large to look at")
+        raise Odd(f"{file} is too large to check")
     return data.decode("utf-8", "surrogateescape")

@@ -117,9 +117,9 @@ class _Search:
             return []
         self._seen += len(names)
         if self._seen > MOST_ENTRIES:
-            raise Unclear(f"has to be held against more than {MOST_ENTRIES:,} names")
+            raise Unclear(f"would have to be checked against more than {MOST_ENTRIES:,} names")
         if self._stop():
-            raise Unclear("takes too long to look for")
+            raise Unclear("takes too long to expand")
         return names
 
 
@@ -127,7 +127,7 @@ def _fits_name(tokens: list[Token], name: str) -> bool:
     if name.startswith(".") and tokens[0] != "\\.":
         return False
     if any("\udc80" <= one <= "\udcff" for one in name):
-        raise Unclear("meets a name that is not text")
+        raise Unclear("may match a file name that is not text")
     return fits(tokens, name)
 
 
@@ -196,7 +196,7 @@ def _set(part: str, start: int) -> tuple[Token, int]:
             at += 1
     if at >= len(part):
         if at > start + 1:
-            raise Unclear("has a bracket that is never closed")
+            raise Unclear("has a bracket that is not closed")
         return "\\[", start + 1
     return Chars(none_of, _ranges(members), tuple(classes)), at + 1
 
@@ -205,7 +205,7 @@ def _class(part: str, at: int) -> tuple[str, int]:
     end = part.find(":]", at + 2)
     name = part[at + 2 : end] if end > 0 and part[at + 1] == ":" else ""
     if name not in _CLASSES:
-        raise Unclear("has a set of characters that not every shell reads alike")
+        raise Unclear("has a set of characters that shells read differently")
     return name, end + 2
 
 
@@ -218,7 +218,7 @@ def _ranges(members: list[tuple[str, bool]]) -> tuple[tuple[str, str], ...]:
         if at + 2 < len(members) and members[at + 1] == ("-", True):
             high = members[at + 2][0]
             if not low or not high or low > high or max(low, high) > "\x7f":
-                raise Unclear("has a range of characters that not every shell reads alike")
+                raise Unclear("has a range of characters that shells read differently")
             found.append((low, high))
             at += 3
         else:

@@ -247,13 +247,13 @@ def _sender(db: Any) -> Callable[[str], Any]:
         try:
             result = db.pgconn.exec_params(sql.encode(), None)
         except UnicodeEncodeError as error:
-            raise DatabaseError("the SQL holds half of a character") from error
+            raise DatabaseError("the SQL holds half of a surrogate pair") from error
         if result.status in good:
             return result
         if result.status in (pq.ExecStatus.COPY_IN, pq.ExecStatus.COPY_OUT, pq.ExecStatus.COPY_BOTH):
             db.close()
             raise DatabaseError("COPY from or to the client is not supported here")
-        raise DatabaseError(result.error_message.decode("utf-8", "replace").strip() or "the server gave no answer")
+        raise DatabaseError(result.error_message.decode("utf-8", "replace").strip() or "the server did not respond")
 
     return send
 

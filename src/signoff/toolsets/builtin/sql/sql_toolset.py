@@ -24,7 +24,7 @@ from signoff.toolsets.builtin.sql.databases import DatabaseError, Rows, RunningS
 from signoff.toolsets.own_policy import AttachedToolset
 
 _TRANSACTIONS = frozenset("begin start commit end rollback abort savepoint release".split())
-_READ_ONLY = "this database is read-only: only `query` is there, and it only reads"
+_READ_ONLY = "this database is read-only: use `query`, which only reads"
 
 
 def sql_toolset(
@@ -79,7 +79,7 @@ class SqlToolset(AttachedToolset):
         """What the SQL does and to what, and why it is asked about."""
         facts = self.facts(args)
         said = [_said(one.operation, one.writes or one.tables) for one in facts.statements]
-        reason = f"the SQL {facts.why}" if facts.why else ""
+        reason = facts.sentence
         return {"summary": "; ".join(said) or "SQL that is not understood", "reason": reason}
 
     def facts(self, args: Mapping[str, Any]) -> SqlFacts:
@@ -107,7 +107,7 @@ class SqlToolset(AttachedToolset):
         _one(facts)
         if facts.why.startswith("writes:"):
             way = "" if self.readonly else " Use `execute` for anything that is not a plain read."
-            raise ToolFailed(f"`query` only reads, and this SQL {facts.why}.{way}")
+            raise ToolFailed(f"`query` only reads: {facts.sentence}.{way}")
         if facts.statements and facts.statements[0].word.startswith("."):
             raise ToolFailed("a command of the sqlite3 program is not SQL; read sqlite_schema instead")
         rows = await self._run(lambda job: job.read(sql, self.max_rows))
@@ -124,7 +124,7 @@ class SqlToolset(AttachedToolset):
         if facts.read_only:
             return await self.query(sql)  # through the connection that cannot write
         if facts.statements and facts.statements[0].operation in _TRANSACTIONS:
-            raise ToolFailed("every call is a transaction of its own; leave BEGIN, COMMIT and the like out")
+            raise ToolFailed("every call is its own transaction; leave out BEGIN, COMMIT and the like")
         rows = await self._run(lambda job: job.write(sql, self.max_rows))
         return self._answer(rows, rowcount=rows.changed)
 
@@ -178,9 +178,9 @@ async def _ended(job: RunningStatement, running: asyncio.Future[Rows]) -> None:
 
 def _one(facts: SqlFacts) -> None:
     if len(facts.statements) > 1:
-        raise ToolFailed("one statement at a time, please: this SQL holds several")
+        raise ToolFailed("this SQL has several statements; send one at a time")
     if not facts.statements and not facts.opaque:
-        raise ToolFailed("there is no statement in this SQL")
+        raise ToolFailed("this SQL has no statement")
 
 
 def _said(operation: str, tables: tuple[str, ...]) -> str:
