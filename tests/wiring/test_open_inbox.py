@@ -79,7 +79,8 @@ async def test_whoever_is_late_is_told_a_note_as_it_may_be_shown(tmp_path: Path)
     agent, request, store = await asked(tmp_path)
     [capability] = [one for one in agent.root_capability.capabilities if isinstance(one, Signoff)]
     note = "fine\u202e, password=hunter2hunter2"
-    await capability.answer(request, ApprovalDecision(approved=True, note=note), by=BEN)
+    finance = Actor(name="ben", roles=frozenset({"finance"}), via="web")
+    await capability.answer(request, ApprovalDecision(approved=True, note=note), by=finance)
     for late in (capability.answer(request, by(BEN), by=BEN), open_inbox(store).answer(request, by(BEN))):
         with pytest.raises(AlreadySettled, match="approved by ben") as told:
             await late
