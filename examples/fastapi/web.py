@@ -9,16 +9,26 @@ from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from pydantic_ai import DeferredToolRequests
 from shop import agent, signoff
 
 from signoff import Actor, ApprovalDecision, ApprovalRequest, SignoffError
 from signoff.channels import card_for
-from signoff.errors import AlreadySettled, Halted, NotEntitled, UnknownRequest, UnknownRun
+from signoff.errors import (
+    AlreadySettled,
+    Halted,
+    NotEntitled,
+    RequestError,
+    StoreUnavailable,
+    UnknownRequest,
+    UnknownRun,
+)
 
-PROXY_SECRET = os.environ["PROXY_SECRET"]
-"""What only the reverse proxy and this app know. Without it the app does not start."""
+PROXY_SECRET = os.environ.get("PROXY_SECRET", "")
+"""What only the reverse proxy and this app know."""
+if not PROXY_SECRET:  # an empty one would be equal to none: everybody could say who they are
+    raise SystemExit("Set PROXY_SECRET to the secret that the reverse proxy sends with each request.")
 
 app = FastAPI()
 
@@ -42,7 +52,7 @@ class Task(BaseModel):
 
 class Answer(BaseModel):
     approve: bool
-    note: str = ""
+    note: str = Field(default="", max_length=4000)
 
 
 @app.post("/runs")
@@ -82,10 +92,19 @@ def shown(request: ApprovalRequest, person: str) -> dict[str, Any]:
     return {"id": request.id, "card": asdict(card_for(request, remember=False, viewer=person))}
 
 
-REFUSALS = {UnknownRequest: 404, UnknownRun: 404, NotEntitled: 403, AlreadySettled: 409, Halted: 503}
+REFUSALS = {
+    UnknownRequest: 404,
+    UnknownRun: 404,
+    NotEntitled: 403,
+    AlreadySettled: 409,
+    RequestError: 422,  # any other: a call that cannot be shown cannot be approved
+    Halted: 503,
+    StoreUnavailable: 503,
+}
 
 
 @app.exception_handler(SignoffError)
 async def refused(request: Request, error: SignoffError) -> JSONResponse:
     """What signoff refuses, in its own words: who was faster, which role is missing."""
-    return JSONResponse({"detail": str(error)}, REFUSALS.get(type(error), 500))
+    codes = (code for kind, code in REFUSALS.items() if isinstance(error, kind))
+    return JSONResponse({"detail": str(error)}, next(codes, 500))

@@ -8,22 +8,35 @@ from pydantic_ai import DeferredToolRequests
 from shop import agent, signoff
 
 from signoff import resume
-from signoff.errors import Halted, RunOver, RunTaken
+from signoff.errors import Halted, RunOver, RunTaken, StoreUnavailable
 
 
 async def main() -> None:
     while True:
-        await signoff.broker.sweep()  # deadlines, and calls whose process died
-        for status in await signoff.broker.runs.list(going=True):
-            if status.word in ("ready", "died"):
-                await go_on(status.run.id, status.run.requester)
+        try:
+            await look()
+        except StoreUnavailable as why:  # the database restarts: try again
+            print(why, flush=True)
         await asyncio.sleep(1)
+
+
+async def look() -> None:
+    """Resume every run that can go on."""
+    await signoff.broker.sweep()  # deadlines, and calls whose process died
+    for status in await signoff.broker.runs.list(going=True):
+        if status.word in ("ready", "died"):
+            await go_on(status.run.id, status.run.requester)
 
 
 async def go_on(run_id: str, requester: str) -> None:
     try:
         result = await resume(agent, run_id, deps=requester)
-    except (RunTaken, RunOver, Halted) as why:  # another worker was faster, or `signoff halt`
+    except (
+        RunTaken,
+        RunOver,
+        Halted,
+        StoreUnavailable,
+    ) as why:  # a faster worker, `signoff halt`: the run goes on later
         print(why, flush=True)
     except Exception as error:  # of a tool or a model: the run has failed, others go on
         print(f"run {run_id} failed: {error}", flush=True)

@@ -17,8 +17,10 @@ from signoff.server import inbox_app
 from signoff.testing import ScriptedModel
 
 HERE = Path(__file__).parent
-PROXY_SECRET = os.environ["PROXY_SECRET"]
-"""What only the reverse proxy and this app know. Without it the app does not start."""
+PROXY_SECRET = os.environ.get("PROXY_SECRET", "")
+"""What only the reverse proxy and this app know."""
+if not PROXY_SECRET:  # an empty one would be equal to none: everybody could say who they are
+    raise SystemExit("Set PROXY_SECRET to the secret that the reverse proxy sends with each request.")
 
 signoff = Signoff(HERE / "signoff.yaml", wait="suspend", store=os.environ.get("SIGNOFF_STORE", "sqlite:approvals.db"))
 agent = Agent(

@@ -14,7 +14,6 @@ from tests.crash.databases import on_both
 from tests.crash.table import OK, Place, hold_against, text_of, written_of
 from tests.crash.trips import DECISIVE, TRIPS
 
-
 DAILY = ("in place", "suspended", "batch", "grant")
 """At night all of them are killed everywhere."""
 

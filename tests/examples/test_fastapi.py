@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -163,6 +164,16 @@ def test_who_answers_is_not_for_the_client_to_say(shop: Shop) -> None:
     assert shop.call("POST", path, "cleo", json=yes).status_code == 409
     assert "not yet" in shop.finishes(run)["result"], "the model is told"
     assert shop.refunds == []
+
+
+@pytest.mark.parametrize("module", ["fastapi/web.py", "mounted_inbox/app.py"])
+def test_an_empty_secret_is_none(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = ROOT / "examples" / module
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(file.parent)
+    monkeypatch.setenv("PROXY_SECRET", "")
+    with pytest.raises(SystemExit, match="Set PROXY_SECRET"):
+        runpy.run_path(str(file))
 
 
 def test_the_guide_quotes_the_example() -> None:

@@ -75,6 +75,18 @@ async def test_only_the_people_of_the_project_with_the_role_answer_and_only_once
         await inbox.answer("nothing", by(BEN))
 
 
+async def test_whoever_is_late_is_told_a_note_as_it_may_be_shown(tmp_path: Path) -> None:
+    agent, request, store = await asked(tmp_path)
+    [capability] = [one for one in agent.root_capability.capabilities if isinstance(one, Signoff)]
+    note = "fine\u202e, password=hunter2hunter2"
+    finance = Actor(name="ben", roles=frozenset({"finance"}), via="web")
+    await capability.answer(request, ApprovalDecision(approved=True, note=note), by=finance)
+    for late in (capability.answer(request, by(BEN), by=BEN), open_inbox(store).answer(request, by(BEN))):
+        with pytest.raises(AlreadySettled, match="approved by ben") as told:
+            await late
+        assert "\u202e" not in str(told.value) and "hunter2" not in str(told.value)
+
+
 async def test_roles_of_a_program_count_besides_those_of_the_project(tmp_path: Path) -> None:
     _, request, store = await asked(tmp_path)
     inbox = open_inbox(store, project=tmp_path / "signoff.yaml", people={"eve": "finance"})

@@ -33,8 +33,9 @@ from signoff.core.grant import Grant
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
+from signoff.core.safe import safe_text
 from signoff.core.verdict import Requirement
-from signoff.errors import PolicyError, WrongUse
+from signoff.errors import AlreadySettled, PolicyError, WrongUse
 from signoff.gate.answers import GateAnswers
 from signoff.gate.approval_memory import Memory, OwnMemory, StoreMemory
 from signoff.gate.execution import begin, execute, go_on, pause_of
@@ -206,7 +207,11 @@ class Signoff(AbstractCapability[Any]):
         if edited arguments do not fit.
         """
         who = Actor(name=by, via="api") if isinstance(by, str) else by
-        return await self._gate.answers.take_by_id(request_id, decision, who)
+        try:
+            return await self._gate.answers.take_by_id(request_id, decision, who)
+        except AlreadySettled as late:  # it quotes a note, which may hold anything
+            request = await self._gate.broker.get(request_id)
+            raise AlreadySettled(safe_text(str(late), secrets=request.secrets)).with_moment(late.moment) from late
 
     def reached_through(self, channel: str) -> None:
         """Say that a channel in this process reaches people: runs that name no approver wait for answers from there."""
