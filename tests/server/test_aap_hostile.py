@@ -94,6 +94,11 @@ async def test_an_agent_that_hangs_up_half_way_is_no_error_of_ours(
     assert desk.log[-1].status < 500
 
 
+@pytest.mark.parametrize("path", ["/requests/", "/requests//", "/instances/", "/requests/x/consume/"])
+async def test_a_path_that_is_not_the_protocols_is_unknown_and_leads_nowhere_else(agent: Agent, path: str) -> None:
+    await agent.refused(404, "not_found", "POST", path, LOOK, key="one")
+
+
 # --- moments ---
 
 
