@@ -96,7 +96,7 @@ def test_a_server_that_is_killed_after_any_step_goes_on_where_it_was(tmp_path: P
             assert status in (200, 201), data
             assert before is None or data["id"] == before[1]["id"]
             told[name] = status, data
-        assert call(served, "POST", f"/requests/{data['id']}/consume", SECRET, key="run-2")[0] == 409
+        assert call(served, "POST", f"/requests/{told['asked'][1]['id']}/consume", SECRET, key="run-2")[0] == 409
     record = asyncio.run(at(shop, lambda broker: broker.store.read(lambda tx: tx.record.entries())))
     kinds = [one.kind for one in record]
     assert [kinds.count(one) for one in ("asked", "settled", "claimed", "ran")] == [1, 1, 1, 1], kinds
@@ -109,6 +109,7 @@ def kill_while(served: Served, send: Callable[[], object]) -> None:
         with suppress(OSError, http.client.HTTPException, ValueError):
             send()
 
+    assert served.url, "it listens by then"
     sender = threading.Thread(target=sends)
     sender.start()
     served.process.kill()
