@@ -93,8 +93,14 @@ def spelled(draw: st.DrawFn, what: st.SearchStrategy[Any]) -> bytes:
 
 bodies = st.one_of(spelled(calls), spelled(objects), spelled(values), st.binary(max_size=40))
 ids = st.one_of(st.sampled_from(["KNOWN", "KNOWN", str(uuid4()), "x", "..", "%00", "{KNOWN}"]), st.text(max_size=6))
+
+
+def path_of(where: str, id: str | None, rest: str) -> str:
+    return f"/{where}{'' if id is None else '/' + quote(id, safe='%', errors='replace')}{rest}"
+
+
 paths = st.builds(
-    lambda where, id, rest: f"/{where}{'' if id is None else '/' + quote(id, safe='%', errors='replace')}{rest}",
+    path_of,
     st.sampled_from(["requests", "requests", "instances", "other"]),
     st.none() | ids,
     st.sampled_from(["", "", "/consume", "/outcome", "/", "/x", "?wait=1h", "?wait=%ff", "?wait=" + "9" * 40 + "s"]),
@@ -129,8 +135,8 @@ class Fuzzed:
         return desk, await desk.instance(), await desk.provisioner()
 
     def send(self, agent: Agent, method: str, path: str, body: bytes | None, more: dict[str, str]) -> httpx.Response:
-        sent = {name: value.encode("latin-1", "replace") for name, value in more.items()}
-        sent["Authorization"] = f"Bearer {agent.secret}".encode()
+        sent = {name.encode(): value.encode("latin-1", "replace") for name, value in more.items()}
+        sent[b"Authorization"] = f"Bearer {agent.secret}".encode()
         request = self.desk.client.build_request(method, f"/aap/v1{path}", content=body, headers=sent)
         return self.runner.run(self.desk.client.send(request))
 
