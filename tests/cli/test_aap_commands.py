@@ -52,6 +52,13 @@ def test_an_instance_is_made_listed_and_revoked(team: Desk) -> None:
     assert over["refusal"] == "revoked"
 
 
+def test_whether_it_runs_on_the_servers_machine_is_for_its_maker_to_say(team: Desk) -> None:
+    for more in ((), ("--here",)):
+        assert team.run("aap", "instance", "create", "bot", *more, "--json").data["here"] is bool(more)
+    assert team.run("aap", "instance", "list").out.count("runs here") == 1
+    assert [one.is_here for one, _ in team.do(lambda broker: broker.aap.instances())] == [False, True]
+
+
 def test_what_cannot_be_made_or_revoked_is_said(team: Desk) -> None:
     said = team.run("aap", "instance", "create", "a > b")
     assert (said.code, said.out) == (2, "")

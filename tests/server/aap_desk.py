@@ -83,11 +83,11 @@ class AapDesk:
         transport = httpx.ASGITransport(self.app, client=("127.0.0.1", 50_000))
         self.client = httpx.AsyncClient(transport=transport, base_url=HERE)
 
-    async def instance(self, name: str = "support-bot", owner: str = "ana") -> Agent:
+    async def instance(self, name: str = "support-bot", owner: str = "ana", *, is_here: bool = False) -> Agent:
         """An agent with a credential of its own, as the command makes it."""
         secret = f"soi_{uuid4().hex}"
         made, _, _ = await self.broker.aap.provision(
-            str(uuid4()), name, secret, owner=owner, by=owner, lasts=timedelta(days=1)
+            str(uuid4()), name, secret, owner=owner, by=owner, lasts=timedelta(days=1), is_here=is_here
         )
         return Agent(self, made.id, secret)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,6 +49,72 @@ def call(served: Served, method: str, path: str, secret: str, body: object = Non
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read())
+
+
+async def approve_all(broker: Broker) -> None:
+    for one in await broker.pending():
+        await broker.answer(one.id, ApprovalDecision(approved=True), by=Actor(name="ana"))
+
+
+STEPS = ("asked", "voted", "consumed", "told")
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("last", STEPS)
+@pytest.mark.parametrize("waits", [False, True], ids=["answered", "in flight"])
+def test_a_server_that_is_killed_after_any_step_goes_on_where_it_was(tmp_path: Path, last: str, waits: bool) -> None:
+    """Each step is sent again after the kill. What was answered is answered so again; what was not is done once."""
+    shop = Shop(tmp_path).write(PROJECT)
+    asyncio.run(at(shop, lambda broker: broker.aap.provision(ID, "payer", SECRET, owner="ana", by="ana", lasts=None)))
+    told: dict[str, tuple[int, Any]] = {}
+
+    def step(served: Served, name: str) -> tuple[int, Any]:
+        if name == "asked":
+            return call(served, "POST", "/requests", SECRET, CALL)
+        path = f"/requests/{told['asked'][1]['id']}"
+        if name == "voted":
+            asyncio.run(at(shop, approve_all))
+            return call(served, "GET", f"{path}?wait=30s", SECRET)
+        if name == "consumed":
+            return call(served, "POST", f"{path}/consume", SECRET, key="run-1")
+        return call(served, "POST", f"{path}/outcome", SECRET, {"status": "succeeded"})
+
+    with shop.serving() as served:
+        for name in STEPS[: STEPS.index(last) + 1]:
+            if waits and name == last:
+                kill_while(served, lambda name=name: step(served, name))
+            else:
+                told[name] = step(served, name)
+        if served.process.poll() is None:
+            served.process.kill()
+            served.process.wait()
+    with shop.serving() as served:
+        for name in STEPS:
+            before = told.get(name)
+            status, data = step(served, name)
+            assert status in (200, 201), data
+            assert before is None or data["id"] == before[1]["id"]
+            told[name] = status, data
+        assert call(served, "POST", f"/requests/{told['asked'][1]['id']}/consume", SECRET, key="run-2")[0] == 409
+    record = asyncio.run(at(shop, lambda broker: broker.store.read(lambda tx: tx.record.entries())))
+    kinds = [one.kind for one in record]
+    assert [kinds.count(one) for one in ("asked", "settled", "claimed", "ran")] == [1, 1, 1, 1], kinds
+
+
+def kill_while(served: Served, send: Callable[[], object]) -> None:
+    """Kill the server while a request is on its way: nobody knows whether it was carried out."""
+
+    def sends() -> None:
+        with suppress(OSError, http.client.HTTPException, ValueError):
+            send()
+
+    assert served.url, "it listens by then"
+    sender = threading.Thread(target=sends)
+    sender.start()
+    served.process.kill()
+    served.process.wait()
+    sender.join(30)
 
 
 @pytest.mark.timeout(240)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.broker import requests as stored
 from signoff.broker.deadlines import feed
+from signoff.broker.grants import GrantUse, use_grant
 from signoff.broker.ledger import Ledger
 from signoff.broker.policies import BrokerPolicies
 from signoff.broker.switch import check_not_halted
@@ -47,6 +48,8 @@ KEPT = timedelta(days=30)
 CHECKED_EVERY = timedelta(minutes=1)
 """How often it is looked for instances whose key was revoked or expired by itself: they get in no longer anyway."""
 WITHDRAWN = "the agent withdrew it"
+REVOKED, NOT_JUDGED = "revoked", "not_judged"
+"""Conflicts that the protocol has no word for."""
 TOO_LATE = "nobody answered before the agent's time was up"
 _ENDINGS = {State.DENIED: AapStatus.DENIED, State.EXPIRED: AapStatus.EXPIRED, State.CANCELLED: AapStatus.CANCELLED}
 
@@ -98,9 +101,8 @@ class BrokerAap:
         def work(tx: Transaction, now: datetime) -> AapAnswer:
             if (before := tx.aap_requests.by_key(row.instance, row.key)) is not None:
                 return AapAnswer(request=before)
-            instance = tx.aap_instances.get(row.instance)
-            if instance is None or instance.revoked_at is not None:
-                return AapAnswer(request=row, conflict="revoked", message="the instance was revoked")
+            if _is_out(tx, row.instance, now):
+                return AapAnswer(request=row, conflict=REVOKED, message="the instance was revoked")
             if question is not None and tx.aap_requests.waiting(row.instance) >= most:
                 text = f"{most} calls of this instance wait for people already"
                 return AapAnswer(request=row, conflict="too_many_pending", message=text)
@@ -146,17 +148,25 @@ class BrokerAap:
 
         return await self._ledger.write("cancel AAP", work)
 
-    async def consume(self, request_id: str, instance: str, key: str, refusal: str = "") -> AapAnswer:
+    async def consume(
+        self, request_id: str, instance: str, key: str, refusal: str | None = None, uses: GrantUse | None = None
+    ) -> AapAnswer:
         """Spend an approval, once: the agent is about to run the call. `refusal` says why it may not after all.
 
-        Raises `Halted` while everything is halted.
+        It is None where nobody has looked, because it was not approved yet: what is by now has to be looked at first
+        (`NOT_JUDGED`). `uses` is the remembered answer that lets it run. Raises `Halted` while everything is halted.
         """
         ledger = self._ledger
 
         def work(tx: Transaction, now: datetime) -> AapAnswer:
+            if _is_out(tx, instance, now):
+                row = _found(tx, request_id, instance)
+                return AapAnswer(request=row, conflict=REVOKED, message="the instance was revoked")
             row = self._settled(tx, _found(tx, request_id, instance), now)
             if row.consumed_at is not None:
                 if row.consumed_as == key:
+                    if row.outcome is None:  # whoever was not told that it may go on would do so now
+                        check_not_halted(tx)
                     return AapAnswer(request=row)
                 return AapAnswer(request=row, conflict="already_consumed", message="the approval was consumed before")
             decision = row.decision
@@ -166,12 +176,14 @@ class BrokerAap:
             why = refusal
             if decision.expires_at is not None and now >= decision.expires_at:
                 why = "the approval was not consumed in time"
+            if why is None:
+                return AapAnswer(request=row, conflict=NOT_JUDGED, message="the request was approved just now")
             if not why:
-                why = self._claimed(tx, row, now)
+                why = self._claimed(tx, row, uses, now)
             if why:
                 self._void(tx, row, why, now)
                 return AapAnswer(request=row, conflict="approval_expired", message=why)
-            return AapAnswer(request=_put(tx, row.changed(consumed_at=now, consumed_as=key)))
+            return AapAnswer(request=_put(tx, row.changed(consumed_at=max(now, decision.at), consumed_as=key)))
 
         return await ledger.write("consume AAP", work)
 
@@ -203,7 +215,8 @@ class BrokerAap:
             else:
                 body = {"preview": journal.text(note)} if succeeded else {"error": journal.text(note)}
                 tx.record.append([self._passed(row, "ran" if succeeded else "failed", now, body)])
-            return AapAnswer(request=_put(tx, row.changed(outcome=AapOutcome(succeeded=succeeded, at=now, note=note))))
+            outcome = AapOutcome(succeeded=succeeded, at=max(now, row.consumed_at), note=note)
+            return AapAnswer(request=_put(tx, row.changed(outcome=outcome)))
 
         return await self._ledger.write("AAP outcome", work)
 
@@ -221,6 +234,7 @@ class BrokerAap:
         provisioner: str = "",
         key: str = "",
         asked: str = "",
+        is_here: bool = False,
     ) -> tuple[AapInstance, AccessKey, bool]:
         """Make an instance and its access key; whether it is new. What its `provisioner` called so before is given."""
         journal = self._ledger.journal
@@ -249,6 +263,7 @@ class BrokerAap:
                 provisioner=provisioner,
                 key=key,
                 asked=asked,
+                is_here=is_here,
             )
             tx.aap_instances.forget(now - KEPT)
             tx.access_keys.put(access)
@@ -333,7 +348,8 @@ class BrokerAap:
             return row
         decided = request.decision if request is not None else None
         if request is None or decided is None:
-            return _put(tx, row.changed(decision=_decision(AapStatus.CANCELLED, now, "it is not known any longer")))
+            at, why = max(now, row.created_at), "it is not known any longer"
+            return _put(tx, row.changed(decision=_decision(AapStatus.CANCELLED, at, why)))
         at = max(decided.at or now, row.created_at)
         if request.state is not State.APPROVED:
             status = _ENDINGS.get(request.state, AapStatus.CANCELLED)
@@ -350,7 +366,7 @@ class BrokerAap:
     ) -> AapRequest:
         """End a call with a no of ours, and the request behind it."""
         self._void(tx, row, why, now)
-        return _put(tx, row.changed(decision=_decision(status, now, why)))
+        return _put(tx, row.changed(decision=_decision(status, max(now, row.created_at), why)))
 
     def _void(self, tx: Transaction, row: AapRequest, why: str, now: datetime) -> None:
         """Withdraw the request behind a call, if that is still of use to anybody."""
@@ -358,9 +374,11 @@ class BrokerAap:
         if request is not None and request.state in (State.PENDING, State.APPROVED):
             stored.settle(tx, self._ledger.journal, request, Cancelled(why), now)
 
-    def _claimed(self, tx: Transaction, row: AapRequest, now: datetime) -> str:
+    def _claimed(self, tx: Transaction, row: AapRequest, uses: GrantUse | None, now: datetime) -> str:
         """Spend the approval behind a call; why that cannot be done, empty where it was."""
         if not row.request:
+            if uses is not None and (why := use_grant(tx, self._ledger.journal, uses, now)):
+                return f"what it was allowed by holds no longer: {why}"
             tx.record.append([self._passed(row, "claimed", now, {"process": row.holder})])
             return ""
         try:
@@ -418,6 +436,12 @@ def _put(tx: Transaction, row: AapRequest) -> AapRequest:
 def _is_settled(tx: Transaction, row: AapRequest, now: datetime) -> bool:
     request = tx.requests.get(row.request)
     return request is None or request.state is not State.PENDING or row.deadline <= now
+
+
+def _is_out(tx: Transaction, instance_id: str, now: datetime) -> bool:
+    """Whether an instance is let in no longer: that may have happened since its key was looked at."""
+    instance = tx.aap_instances.get(instance_id)
+    return instance is None or instance.revoked_at is not None or _is_closed(tx, instance, now)
 
 
 def _is_closed(tx: Transaction, instance: AapInstance, now: datetime) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -26,6 +26,14 @@ from signoff.errors import CannotCanonicalise, RequestError, UnknownRequest
 from signoff.ports import Transaction
 
 ANYBODY = Verdict(effect=Effect.ASK)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantUse:
+    """A call that a remembered answer is to let run."""
+
+    grant: str
+    call: Call
 
 
 class BrokerGrants:
@@ -128,6 +136,20 @@ class BrokerGrants:
             return revoked
 
         return await ledger.store.write("revoke", work)
+
+
+def use_grant(tx: Transaction, journal: Journal, wanted: GrantUse, now: datetime) -> str:
+    """Count a use of a remembered answer; why it speaks no longer, empty where it does."""
+    grant = tx.grants.get(wanted.grant)
+    if grant is None:
+        return "it is not known any longer"
+    if why := grant.why_asleep(wanted.call, now):
+        return why
+    if grant.is_counted:
+        used = grant.used_for(wanted.call, now)
+        tx.grants.put(used)
+        tx.record.append([journal.granted(used, "grant used", now, by=grant.by)])
+    return ""
 
 
 def remember(tx: Transaction, journal: Journal, request: ApprovalRequest, now: datetime) -> Sequence[EventDraft]:

@@ -38,13 +38,18 @@ def instance(ctx: click.Context) -> None:
 @instance.command(no_args_is_help=True)
 @click.argument("called", metavar="NAME")
 @click.option("--expires", default="90d", show_default=True, metavar="WHEN", help="Expiry: 2h, 90d, 2031-05-24.")
+@click.option("--here", is_flag=True, help="It runs on the server's machine, in the project directory.")
 @shared_options.as_json
 @shared_options.who
 @shared_options.where
-def create(called: str, expires: str, as_json: bool, name: str | None, store: str | None, policy: str | None) -> None:
+def create(
+    called: str, expires: str, here: bool, as_json: bool, name: str | None, store: str | None, policy: str | None
+) -> None:
     """Create an instance called NAME. Its credential is printed once and not stored.
 
     You are the requester of its calls: a rule that excludes the requester excludes you.
+
+    Without --here, its paths are those of another machine: where a rule about paths allows a call, a person is asked.
 
     \b
     Example:
@@ -72,7 +77,9 @@ def create(called: str, expires: str, as_json: bool, name: str | None, store: st
         by = whoami(name, settings, via="command")
         check_admin(by, settings, holder=called)
         secret = f"{INSTANCE_MARK}{secrets.token_urlsafe(32)}"
-        made, key, _ = await broker.aap.provision(str(uuid4()), called, secret, owner=by.name, by=by.name, lasts=lasts)
+        made, key, _ = await broker.aap.provision(
+            str(uuid4()), called, secret, owner=by.name, by=by.name, lasts=lasts, is_here=here
+        )
         return made, key, secret, f"{server_address(None, settings)}/aap"
 
     made, key, secret, url = with_broker(store, policy, work, make=True)
@@ -177,6 +184,7 @@ def _lines(held: _Held, at: datetime) -> Iterator[str]:
     yield f"{click.style(one.id, fg='cyan')}  {click.style(_facts(held, at), dim=bool(_refusal(held, at)))}"
     maker = visible(one.provisioner or one.owner)
     facts = [f"made by {maker} {local(one.created_at)}", f"{visible(one.owner)} answers for it"]
+    facts += ["runs here"] if one.is_here else []
     used = key.used_at if key is not None else None
     facts += [f"used {local(used)}" if used is not None else "never used"]
     yield click.style(" " * 12 + " · ".join(facts), dim=True)
@@ -192,6 +200,7 @@ def _data(held: _Held, at: datetime) -> dict[str, Any]:
         "worker": one.worker,
         "owner": one.owner,
         "provisioner": one.provisioner or None,
+        "here": one.is_here,
         "created_at": iso(one.created_at),
         "expires_at": iso(key.expires_at) if key is not None else None,
         "used_at": iso(key.used_at) if key is not None else None,

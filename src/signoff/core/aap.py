@@ -150,6 +150,8 @@ class AapInstance(Changeable):
     updates: tuple[AapUpdate, ...] = ()
     revoked_at: datetime | None = None
     revoked_by: str = ""
+    is_here: bool = False
+    """Whether whoever made it says that it runs on the machine of the server, in the directory of the project."""
 
     @property
     def worker(self) -> str:

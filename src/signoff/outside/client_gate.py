@@ -7,20 +7,27 @@ much may change in between, when it is about to run what was approved.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from signoff.broker.grants import GrantUse
 from signoff.core.call import Call
 from signoff.core.event import CallStep
-from signoff.core.grant import Grant
+from signoff.core.grant import Grant, places_of
 from signoff.core.request import ApprovalRequest
-from signoff.core.verdict import OnTimeout, Requirement, Verdict
-from signoff.gate.course import Ask, Because, OnRecord, Recalled, Refuse, Run, course
+from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
+from signoff.gate.course import Ask, Because, OnRecord, Refusal, Refuse, Run, course
+from signoff.gate.likeness import read_for_memory
 from signoff.gate.record_facts import recalled_by, why_void
 from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import OutsideGate
 from signoff.policy.layers import Layers
+
+_ANYWHERE = "/another machine"
+"""Where a path leads of which nobody knows: into no directory that a rule names."""
+_SECRET = f"{_ANYWHERE}/.ssh/id_rsa"
+"""Where a file leads that a command reads: it may be one that nobody should."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +36,8 @@ class ClientCall(OutsideCall):
 
     claims: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What the program says besides, by name. It is shown as what it is, and nothing goes by it."""
+    is_here: bool = False
+    """Whether it runs on this machine, in `directory`, so that the paths it names are those that policy looks at."""
 
     def read(self, policy: Layers, args: Mapping[str, Any] | None = None) -> Call:
         """As of any call of another program."""
@@ -43,7 +52,17 @@ class Ruling:
     by: str
     reason: str
     grant: str = ""
-    """Id of the remembered answer that lets it run."""
+    """Id of the remembered answer that lets it run. Its use is counted when it does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondLook:
+    """What is found about a call that was approved, right before it runs."""
+
+    hindrance: str = ""
+    """Why it may not run after all; empty where it may."""
+    uses: GrantUse | None = None
+    """The remembered answer that lets it run, where one does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,39 +108,55 @@ class ClientGate(OutsideGate):
             case _:
                 raise AssertionError(f"no call that is asked about for the first time gets to {step}")
 
-    async def hindrance(self, call: ClientCall, request: ApprovalRequest | None, grant_id: str = "") -> str:
-        """Why a call that was approved may not run after all; empty where it may.
+    async def second_look(self, call: ClientCall, request: ApprovalRequest | None, grant_id: str = "") -> SecondLook:
+        """Whether a call that was approved may run now. Nothing is counted yet.
 
         `request` is what people approved; where policy decided alone there is none, but perhaps a remembered answer.
         Raises `Halted` while everything is halted.
         """
         seen = await self._look(call, None)
         if request is None:
-            recalled = await self._recalled(grant_id, seen.verdict)
+            # What speaks now, not what spoke then: there may be a no by now.
+            seen.grant = await self._recall(seen.call, seen.verdict) if grant_id else None
+            recalled = recalled_by(seen.grant)
             step = course(seen.facts._replace(record=OnRecord.NOTHING, recalled=recalled, entered=False))
         else:
             step = await self._step(seen)
         match step:
+            case Run(CallStep.REMEMBERED) if seen.grant is not None:
+                return SecondLook(uses=GrantUse(grant=seen.grant.id, call=seen.call))
             case Run(_):
-                return ""
+                return SecondLook()
             case Ask(why) if request is not None and why in (Because.CHANGED, Because.OTHERS):
-                return why_void(why, request, self._changed(seen, request), seen.verdict.requirement)
-            case Refuse(_) if seen.verdict.reason:
-                return f"the policy now refuses it: {seen.verdict.reason}"
+                changed = self._changed(seen, request)
+                return SecondLook(hindrance=why_void(why, request, changed, seen.verdict.requirement))
+            case Refuse(Refusal.POLICY) if seen.verdict.reason:
+                return SecondLook(hindrance=f"the policy now refuses it: {seen.verdict.reason}")
             case _:
-                return "what it was allowed by holds no longer"
+                return SecondLook(hindrance="what it was allowed by holds no longer")
 
-    async def _recalled(self, grant_id: str, verdict: Verdict) -> Recalled:
-        """What a remembered answer says now that let the call pass before. That use was counted then."""
-        found = await self.broker.store.read(lambda tx: tx.grants.get(grant_id)) if grant_id else None
-        return recalled_by(found if found is not None and self._holds(found, verdict) else None)
+    async def _recall(self, call: Call, verdict: Verdict) -> Grant | None:
+        """What is remembered for a call. Nothing is counted: a program that asks may never run it."""
+        return await self.broker.grants.look(read_for_memory(call, self.root), places_of(call, ""), verdict)
 
-    def _holds(self, grant: Grant, verdict: Verdict) -> bool:
-        now = self.broker.clock.now()
-        if grant.revoked_at is not None or (grant.until is not None and now >= grant.until):
-            return False
-        wants_role = verdict.requirement.role is not None
-        return grant.counts_for(verdict) and not (wants_role and self.broker.grants.why_without_role(grant))
+    def _verdict(self, call: Call, outside: OutsideCall) -> Verdict:
+        """What policy says. A rule about paths lets nothing run where they are paths of another machine.
+
+        There they may start from another directory and lead through other links. A rule that asks or refuses is not
+        talked out of it by that; one that allows has to hold wherever they lead.
+        """
+        verdict = OutsideGate._verdict(self, call, outside)
+        is_here = isinstance(outside, ClientCall) and outside.is_here
+        if is_here or verdict.effect is not Effect.ALLOW or not (paths := self.policy.paths_of(call)):
+            return verdict
+        read = dict.fromkeys(self.policy.commanded_paths_of(call), _SECRET)
+        anywhere = self.policy.judge(call.changed(resolved={**dict.fromkeys(paths, _ANYWHERE), **read}))
+        if anywhere.effect is Effect.ALLOW:
+            return verdict
+        # A rule that refuses some paths is in doubt, and doubt asks; but a whitelist refuses what is in doubt.
+        is_kept = anywhere.effect is Effect.ASK or self.policy.is_otherwise(anywhere)
+        found = anywhere if is_kept else Verdict(effect=Effect.ASK)
+        return replace(found, reason=f"{verdict.reason}, but its paths are those of another machine")
 
 
 def within(requirement: Requirement, window: timedelta) -> tuple[timedelta, bool]:

@@ -176,7 +176,7 @@ class OutsideGate:
 
     async def _look(self, outside: OutsideCall, args: Mapping[str, Any] | None) -> _Pass:
         call = outside.read(self.policy, args)
-        verdict = self._verdict(call, outside.doubt)
+        verdict = self._verdict(call, outside)
         try:
             call.args_digest  # noqa: B018 - what an approval would be bound to
             has_json = True
@@ -191,9 +191,9 @@ class OutsideGate:
         )
         return _Pass(call, verdict, facts)
 
-    def _verdict(self, call: Call, doubt: str = "") -> Verdict:
+    def _verdict(self, call: Call, outside: OutsideCall) -> Verdict:
         verdict = self.policy.judge(call)
-        if doubt and verdict.effect is Effect.ALLOW:
+        if outside.doubt and verdict.effect is Effect.ALLOW:
             reason = f"{verdict.reason}, but it is asked about again"
             return Verdict(effect=Effect.ASK, rules=verdict.rules, reason=reason, errors=verdict.errors)
         if verdict.effect is not Effect.ASK or verdict.rules:
@@ -219,10 +219,13 @@ class OutsideGate:
                 seen.on_record = await self.broker.store.read(lambda tx: _on_record(tx, seen.call.key))
                 seen.facts = self._with_record(seen)
             else:
-                remembered = read_for_memory(seen.call, self.root)
-                seen.grant = await self.broker.grants.recall(remembered, places_of(seen.call, ""), seen.verdict)
+                seen.grant = await self._recall(seen.call, seen.verdict)
                 seen.facts = seen.facts._replace(recalled=recalled_by(seen.grant), entered=False)
         return step
+
+    async def _recall(self, call: Call, verdict: Verdict) -> Grant | None:
+        """What is remembered for a call. A use that counts is counted."""
+        return await self.broker.grants.recall(read_for_memory(call, self.root), places_of(call, ""), verdict)
 
     def _with_record(self, seen: _Pass) -> CallFacts:
         request = seen.on_record

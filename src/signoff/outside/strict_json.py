@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, cast
 
 MOST_BYTES = 1024 * 1024
+_LONGEST_SHOWN = 40
+"""Characters of what was sent, where it is said what is wrong with it."""
 
 
 def read_object(text: bytes, *, what: str, most: int = MOST_BYTES, exact: bool = False) -> dict[str, Any]:
@@ -39,7 +41,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen = set[str]()
         doubled = next(name for name, _ in pairs if name in seen or seen.add(name))
-        raise ValueError(f"the key {json.dumps(doubled)} is given twice")
+        raise ValueError(f"the key {json.dumps(doubled[:_LONGEST_SHOWN])} is given twice")
     return found
 
 
@@ -49,6 +51,10 @@ def _constant(name: str) -> Any:
 
 def _exactly(text: str) -> float:
     value = float(text)
-    if Decimal(text) != Decimal(repr(value)):
-        raise ValueError(f"the number {text[:40]} has more digits than can be kept; send it as a text")
+    try:
+        is_kept = Decimal(text) == Decimal(repr(value))
+    except InvalidOperation:  # an exponent beyond all that it can count
+        is_kept = False
+    if not is_kept:
+        raise ValueError(f"the number {text[:_LONGEST_SHOWN]} has more digits than can be kept; send it as a text")
     return value

@@ -127,6 +127,12 @@ class Policy:
         if links - {Links.COMMAND}:
             texts = path_texts(call.args, named_only=Links.ANY not in links)
             found += [text for _, text, named in texts if text and (named or _could_be_path(text))]
+        return tuple(dict.fromkeys((*found, *self.commanded_paths_of(call))))
+
+    def commanded_paths_of(self, call: Call) -> tuple[str, ...]:
+        """Those of `paths_of` that a command in the call goes to or reads."""
+        links = self._index.shelf(call.tool).links
+        found: list[str] = []
         if Links.ANY in links:
             found += Facts(call.changed(resolved={}), self.root).commanded
         if Links.COMMAND in links:

@@ -30,6 +30,10 @@ class Layers:
         """As `judge`, but None where all abstain."""
         return strictest(verdict for policy in self.policies if (verdict := policy.judge_layer(call)) is not None)
 
+    def is_otherwise(self, verdict: Verdict) -> bool:
+        """Whether an `otherwise` of any layer gave this verdict: no rule surely names the call."""
+        return any(rule.otherwise and rule.id in verdict.rules for policy in self.policies for rule in policy.rules)
+
     def silence(self, call: Call) -> Verdict:
         """What to say about a call no rule of any layer matches."""
         return next((said for one in self.policies if (said := one.silence(call)) is not NOT_NAMED), NOT_NAMED)
@@ -59,6 +63,10 @@ class Layers:
     def paths_of(self, call: Call) -> tuple[str, ...]:
         """The texts any layer may take for paths, as written: the keys of `Call.resolved`."""
         return tuple(dict.fromkeys(text for policy in self.policies for text in policy.paths_of(call)))
+
+    def commanded_paths_of(self, call: Call) -> tuple[str, ...]:
+        """Those of `paths_of` that a command in the call goes to or reads."""
+        return tuple(dict.fromkeys(text for policy in self.policies for text in policy.commanded_paths_of(call)))
 
     @property
     def file(self) -> str:

@@ -21,18 +21,18 @@ from typing import Any
 from uuid import UUID, uuid4
 from weakref import WeakValueDictionary
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from signoff.broker.aap_requests import AapAnswer
+from signoff.broker.aap_requests import NOT_JUDGED, REVOKED, AapAnswer
 from signoff.broker.access_keys import INSTANCE_MARK
 from signoff.core.aap import AapDecision, AapInstance, AapRequest, AapStage, AapStatus
 from signoff.core.access import AccessKey, AccessKind, Permission, digest_of
 from signoff.core.safe import safe_text
 from signoff.core.visible import visible
 from signoff.errors import Halted, StoreError, UnknownRequest, WrongFile, WrongUse
-from signoff.outside.client_gate import ClientCall, ClientQuestion
+from signoff.outside.client_gate import ClientCall, ClientQuestion, SecondLook
 from signoff.server.aap_wire import (
     LONGEST_NOTE,
     LONGEST_WAIT,
@@ -146,6 +146,8 @@ class AapApi:
             return aap_problem(request, problem)
         except ProblemRaised as problem:  # of a body that is too long
             return aap_problem(request, AapProblem(problem.status, "request_too_large", problem.detail))
+        except ClientDisconnect:
+            return aap_problem(request, AapProblem(400, "incomplete_request", "the body ended too early"))
         except UnknownRequest:
             return aap_problem(request, _unknown())
         except Halted as error:
@@ -177,7 +179,9 @@ class AapApi:
             raise AapProblem(
                 401, "invalid_credential", f"{what}; this key is unknown, expired or revoked", headers=headers
             )
-        if permission not in key.permissions or not key.is_program:
+        # A program that may ask by the name of an instance is none.
+        is_meant = (kind is AccessKind.INSTANCE) == (permission is Permission.REQUEST)
+        if permission not in key.permissions or not key.is_program or not is_meant:
             raise AapProblem(403, "not_permitted", f"this needs a key with the permission {permission}")
         return key, secret
 
@@ -227,8 +231,8 @@ class AapApi:
             note = "" if ruling.allowed else f"{ruling.by}: {ruling.reason}" if ruling.reason else ruling.by
             decided = row.changed(decision=AapDecision(status=status, at=now, note=note), grant=ruling.grant)
             asked = await aap.submit(decided, window=submission.timeout, most=MOST_WAITING)
-        if asked.conflict == "revoked":
-            raise AapProblem(401, "invalid_credential", asked.message, headers={"WWW-Authenticate": "Bearer"})
+        if asked.conflict == REVOKED:
+            raise _revoked()
         if asked.conflict:
             raise AapProblem(429, asked.conflict, asked.message, headers={"Retry-After": "30"})
         return asked
@@ -274,16 +278,24 @@ class AapApi:
         if (raw := await read_body(sent.request)).strip():
             read_fields(raw)
         async with self._turns.setdefault((sent.id, "consume"), Lock()):
-            row = await aap.look(sent.id, sent.instance)
-            why = await self._hindrance(row, sent) if row.stage is AapStage.APPROVED else ""
-            return _answered(await aap.consume(row.id, sent.instance, key, why))
+            while True:
+                row = await aap.look(sent.id, sent.instance)
+                if row.stage is AapStage.APPROVED:
+                    found = await self._second_look(row, sent)
+                    answer = await aap.consume(row.id, sent.instance, key, found.hindrance, found.uses)
+                else:
+                    answer = await aap.consume(row.id, sent.instance, key)
+                if answer.conflict == REVOKED:
+                    raise _revoked()
+                if answer.conflict != NOT_JUDGED:
+                    return _answered(answer)
 
-    async def _hindrance(self, row: AapRequest, sent: AapExchange) -> str:
-        """Why a call that was approved may not run after all: the policy is looked at again, as before every call."""
+    async def _second_look(self, row: AapRequest, sent: AapExchange) -> SecondLook:
+        """Whether a call that was approved may run: the policy is looked at again, as before every call."""
         instance = await self._instance(sent)
         gate = await self.gates.gate(instance.owner)
         request = await self.state.broker.get(row.request) if row.request else None
-        return await gate.hindrance(self._call(row, submission_of(row), instance), request, row.grant)
+        return await gate.second_look(self._call(row, submission_of(row), instance), request, row.grant)
 
     async def report(self, sent: AapExchange) -> Response:
         found = read_fields(await _json_body(sent.request), required=("status",), others=("note",))
@@ -297,7 +309,7 @@ class AapApi:
     async def _instance(self, sent: AapExchange) -> AapInstance:
         found = await self.state.broker.aap.instance(sent.instance)
         if found is None or found.revoked_at is not None:
-            raise AapProblem(401, "invalid_credential", "the instance was revoked")
+            raise _revoked()
         return found
 
     def _call(self, row: AapRequest, submission: AapSubmission, instance: AapInstance) -> ClientCall:
@@ -310,6 +322,7 @@ class AapApi:
             directory=self.gates.directory,
             words=submission.reasoning,
             claims=submission.claims,
+            is_here=instance.is_here,
         )
 
     # --- instances ---
@@ -409,6 +422,10 @@ def _request_id(request: Request) -> str:
 
 def _unknown() -> AapProblem:
     return AapProblem(404, "not_found", "not found for this key")
+
+
+def _revoked() -> AapProblem:
+    return AapProblem(401, "invalid_credential", "the instance was revoked", headers={"WWW-Authenticate": "Bearer"})
 
 
 def _too_often(what: str, seconds: int) -> AapProblem:

@@ -8,7 +8,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Mount, Route, Router
 
 from signoff.server import (
     api_access,
@@ -71,7 +71,8 @@ def application(state: ServerState, sign_in: SignIn | None = None) -> Starlette:
         from signoff.server.aap_api import ROOT as AAP
         from signoff.server.aap_api import AapApi
 
-        routes.append(Mount(AAP, routes=AapApi(state, state.gates).routes()))
+        # Its paths are exactly these: a redirect is no answer of the protocol.
+        routes.append(Mount(AAP, Router(AapApi(state, state.gates).routes(), redirect_slashes=False)))
     return Starlette(
         routes=[*routes, Mount(ROOT, routes=api_routes(dispatch)), *page_routes(dispatch)],
         exception_handlers={HTTPException: _not_routed},
