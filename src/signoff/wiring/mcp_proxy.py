@@ -370,21 +370,28 @@ class McpProxy:
         preview: str = "",
         is_known: bool = True,
     ) -> str:
-        """Put on record what came of a call. What cannot be written down is told the client, and the result with it."""
+        """Put on record what came of a call. Gives what a client is told where that fails: its result is told with it.
+
+        What is left for later is written once the store works again.
+        """
         broker, secrets, request = gate.broker, gate.secrets, permission.request
         try:
             if not request:
                 step = CallStep.RAN if error is None else CallStep.FAILED
                 broker.audit_buffer.add(step, call.read(gate.policy), None, text=error or "", secrets=secrets)
                 broker.audit_buffer.flush()
-            elif is_known:
+                return ""
+            if is_known:
                 broker.finish(request, error=error, preview=preview, token=call.attempt, secrets=secrets)
+                await broker.store.flush()
             else:
                 await broker.lose(request, error or "")
-            await broker.store.flush()
         except Exception as failure:
+            if not is_known:
+                with suppress(Exception):
+                    broker.cut_off(request, call.attempt)
             why = f"{type(failure).__name__}: {safe_text(hide(str(failure), secrets))}"
-            return f"signoff: the call was made, and what came of it could not be written down: {why}"
+            return f"signoff: the call was made, but what came of it is not on record: {why}"
         return ""
 
     # --- the end ---
