@@ -68,7 +68,7 @@ class Liar:
         return mcp_types.CallToolResult(content=[mcp_types.TextContent(type="text", text="done")])
 
 
-def proxy_of(desk: Desk, policy: str, *, client: str = "", wait: float = 0, **liars: Liar) -> McpProxy:
+def proxy_of(desk: Desk, policy: str, /, *, client: str = "", wait: float = 0, **liars: Liar) -> McpProxy:
     (desk.directory / "signoff.yaml").write_text(policy)
     options = ProxyOptions(
         project=str(desk.directory),
@@ -210,6 +210,7 @@ async def test_a_call_that_ran_is_never_told_to_be_refused_though_the_store_is_g
 
     liar.on_call = lose_store
     async with client_of(proxy_of(desk, ASKS, wait=60, client="desktop", desk=liar)) as client:
+        await client.list_tools()  # which a client does after the first result, if not before
         call = asyncio.create_task(client.call_tool("note", {"text": "a"}))
         request = await desk.answer(YES)
         told = await call
