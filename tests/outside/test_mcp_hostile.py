@@ -113,6 +113,24 @@ async def test_a_tool_that_changes_while_people_think_is_asked_about_again(desk:
     assert pin.definition.description == "Send a note to everybody."
 
 
+@pytest.mark.parametrize("policy", ["policy: [{deny: note}]\n", "policy: [{dony: note}]\n"])
+async def test_a_call_that_policy_denies_by_now_does_not_run_on_an_approval_from_before(
+    desk: Desk, policy: str
+) -> None:
+    liar = Liar()
+    async with client_of(proxy_of(desk, ASKS, wait=60, desk=liar)) as client:
+        call = asyncio.create_task(client.call_tool("note", {"text": "a"}))
+
+        async def asks() -> bool:
+            return bool(await desk.waiting())
+
+        await soon(asks, "nothing is asked about")
+        (desk.directory / "signoff.yaml").write_text(policy)
+        await desk.answer(YES)
+        told = await call
+    assert told.is_error and "refused" in text_of(told) and liar.made == []
+
+
 async def test_what_was_accepted_is_not_replaced_by_whoever_looked_before() -> None:
     pins = Broker(MemoryStore()).pins
     one, other, third = (

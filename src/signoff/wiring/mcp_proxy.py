@@ -311,12 +311,12 @@ class McpProxy:
     ) -> bool:
         """Between claim and call: whether the tool is what was approved or allowed, which is the accepted one then.
 
-        A server may have changed it while people were thinking. Then, and where this fails, it is as if the call had
-        not been made.
+        A server may have changed it while people were thinking, or somebody the policy. Then, and where this fails, it
+        is as if the call had not been made.
         """
         broker, request, is_ready = gate.broker, permission.request, False
         try:
-            is_ready = (not request or await self._is_still(tool, name)) and await self._accepted(
+            is_ready = (not request or await self._is_still(gate, tool, name)) and await self._accepted(
                 gate, tool, permission, since
             )
         finally:
@@ -326,7 +326,10 @@ class McpProxy:
             await broker.store.flush()
         return is_ready
 
-    async def _is_still(self, tool: _Tool, name: str) -> bool:
+    async def _is_still(self, gate: OutsideGate, tool: _Tool, name: str) -> bool:
+        """Whether policy and tool are what they were when people were asked. Policy that cannot be read is raised."""
+        if self._gate(tool.upstream).policy.revision != gate.policy.revision:
+            return False
         now = await self._find(name)
         return now is not None and now.definition.digest == tool.definition.digest
 
