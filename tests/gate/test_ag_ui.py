@@ -227,3 +227,13 @@ async def test_only_what_a_client_was_shown_as_an_interrupt_can_be_answered_as_o
     with pytest.raises(UnknownRequest):
         await shop.sends(yes(), by=ANA)
     assert (await shop.signoff.broker.get(request.id)).votes == ()
+
+
+async def test_an_answer_without_a_thread_is_none(shop: Shop) -> None:
+    call = Call(tool="pay", args={"amount": 3}, call_id="c1", run_id="r0", path="c1")
+    request = ApprovalRequest(tool_call_id="c1", tool_name="pay", args=call.args, call=call)
+    [request] = await shop.signoff.broker.open([request])
+    shop.thread = ""
+    with pytest.raises(WrongUse, match="has to name its thread"):
+        await shop.sends(yes(), by=ANA)
+    assert (await shop.signoff.broker.get(request.id)).votes == ()

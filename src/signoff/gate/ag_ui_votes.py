@@ -45,13 +45,15 @@ async def take_interrupts(signoff: Signoff, run_input: InterruptedRun, *, by: Ac
     for everybody. A request that somebody else has decided meanwhile stays as it is. A run whose calls need more votes
     is interrupted again. None: there is no answer in the request.
 
-    Raises `WrongUse` for what is no answer, or two to one question, before anything is taken; `UnknownRequest` where no
-    such call of this thread was asked about, `NotEntitled` if this answer does not count, and `EditRefused` if edited
-    arguments do not fit.
+    Raises `WrongUse` for what is no answer, names no thread, or answers one question twice, before anything is taken;
+    `UnknownRequest` where no such call of this thread was asked about, `NotEntitled` if this answer does not count, and
+    `EditRefused` if edited arguments do not fit.
     """
     entries = [_read(one) for one in cast("Sequence[Any]", getattr(run_input, "resume", None) or ())]
     if not entries:
         return None
+    if not run_input.thread_id:  # runs without a conversation have nothing in common
+        raise WrongUse("an answer to an interrupt has to name its thread")
     asked = {one.tool_call_id: one for one in await signoff.requests_of(run_input.thread_id) if _is_interrupt(one)}
     for number, entry in enumerate(entries):
         if any(entry.call_id == other.call_id for other in entries[:number]):
