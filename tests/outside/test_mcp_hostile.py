@@ -197,8 +197,9 @@ async def test_no_server_gets_the_calls_of_another_by_the_names_of_its_tools(des
         hub.names = ()
         assert (await client.call_tool("git_hub_push", {"text": "a"})).is_error
     assert (git.made, hub.made) == ([], ["push"])
+    alike = [McpUpstream(UpstreamServer(name=one), str(desk.directory)) for one in ("my desk", "my-desk")]
     with pytest.raises(WrongUse, match="under the same names"):
-        proxy_of(desk, ALLOWS, **{"my desk": git, "my-desk": hub})
+        McpProxy(alike, ProxyOptions(project=str(desk.directory)))
 
 
 async def test_a_server_that_says_nothing_does_not_hold_up_the_others(
