@@ -12,6 +12,8 @@ from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
 
 from signoff import Actor, ApprovalDecision, Signoff
 from signoff.channels import take_interrupts
+from signoff.core.call import Call
+from signoff.core.request import ApprovalRequest
 from signoff.errors import EditRefused, NotEntitled, UnknownRequest, WrongUse
 from signoff.testing import ScriptedModel
 
@@ -31,6 +33,7 @@ class Shop:
             ScriptedModel(turns), name="shop", capabilities=[self.signoff], output_type=[str, DeferredToolRequests]
         )
         self.messages: list[Any] = [{"id": "m1", "role": "user", "content": "pay"}]
+        self.thread = "t1"
 
         @self.agent.tool_plain
         def pay(amount: int) -> str:  # pyright: ignore[reportUnusedFunction]
@@ -43,7 +46,7 @@ class Shop:
 
         run_input = ag_ui.RunAgentInput.model_validate(
             {
-                "threadId": "t1",
+                "threadId": self.thread,
                 "runId": f"r{len(self.messages)}",
                 "protocolVersion": "1.0",
                 "state": {},
@@ -185,3 +188,52 @@ async def test_what_is_no_answer_is_refused_and_nothing_is_taken(
         await shop.sends(yes(), answer, by=ANA)
     [request] = await shop.signoff.requests_of("t1")
     assert request.state == "pending" and request.votes == ()
+
+
+async def test_two_answers_to_one_question_are_none(shop: Shop) -> None:
+    await shop.sends()
+    for answers in ((yes(), {**yes(), "status": "cancelled"}), (yes(), yes(editedArgs={"amount": 2}))):
+        with pytest.raises(WrongUse, match="is answered twice"):
+            await shop.sends(*answers, by=ANA)
+    [request] = await shop.signoff.requests_of("t1")
+    assert request.state == "pending" and request.votes == () and shop.paid == []
+
+
+async def test_a_call_that_the_client_rewrites_after_its_approval_is_asked_about_again(shop: Shop) -> None:
+    await shop.sends()
+    shop.messages[-1]["toolCalls"][0]["function"]["arguments"] = '{"amount": 300}'
+    assert interrupts(await shop.sends(yes(), by=ANA)) == ["int-c1"], "it was approved for other arguments"
+    assert shop.paid == []
+
+
+async def test_the_same_answer_sent_again_runs_nothing_again(shop: Shop) -> None:
+    await shop.sends()
+    waiting = list(shop.messages)
+    await shop.sends(yes(), by=ANA)
+    shop.messages = waiting
+    await shop.sends(yes(), by=ANA)
+    await shop.sends(yes(), by=BEN)
+    assert shop.paid == [3]
+
+
+@pytest.mark.parametrize("path", ["", "delegate-1/c1"])
+async def test_only_what_a_client_was_shown_as_an_interrupt_can_be_answered_as_one(shop: Shop, path: str) -> None:
+    """Not what another program asks on the same store, nor a call of an agent inside another call."""
+    call = Call(tool="Bash", args={"command": "x"}, call_id="c1", run_id="r0", conversation_id="mcp:desktop", path=path)
+    [request] = await shop.signoff.broker.open(
+        [ApprovalRequest(tool_call_id="c1", tool_name="Bash", args=call.args, call=call)]
+    )
+    shop.thread = "mcp:desktop"
+    with pytest.raises(UnknownRequest):
+        await shop.sends(yes(), by=ANA)
+    assert (await shop.signoff.broker.get(request.id)).votes == ()
+
+
+async def test_an_answer_without_a_thread_is_none(shop: Shop) -> None:
+    call = Call(tool="pay", args={"amount": 3}, call_id="c1", run_id="r0", path="c1")
+    request = ApprovalRequest(tool_call_id="c1", tool_name="pay", args=call.args, call=call)
+    [request] = await shop.signoff.broker.open([request])
+    shop.thread = ""
+    with pytest.raises(WrongUse, match="has to name its thread"):
+        await shop.sends(yes(), by=ANA)
+    assert (await shop.signoff.broker.get(request.id)).votes == ()

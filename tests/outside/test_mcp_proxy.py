@@ -25,6 +25,7 @@ import uvicorn
 from mcp import MCPError
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.message import SessionMessage
@@ -493,7 +494,7 @@ def environment(desk: Desk) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def served(server: MCPServer) -> AsyncGenerator[str]:
+async def served(server: MCPServer | Server[Any]) -> AsyncGenerator[str]:
     """The address of a server in this process."""
     made = listener(0)
     config = uvicorn.Config(server.streamable_http_app(), log_level="critical", timeout_graceful_shutdown=1)

@@ -29,10 +29,11 @@ class BrokerPins:
 
         return await self._ledger.store.read(work)
 
-    async def put(self, definition: ToolDefinition, *, by: str, request: str = "") -> bool:
-        """Accept a definition from now on, in place of whatever was accepted before; whether that was another.
+    async def put(self, definition: ToolDefinition, *, by: str, instead_of: ToolPin | None, request: str = "") -> bool:
+        """Accept a definition from now on. False, and nothing changes, where another one was accepted meanwhile.
 
-        `by` is whose word it is, `request` the request that was approved, if any.
+        `instead_of` is what was accepted when whoever says so looked, `by` whose word it is, `request` the request that
+        was approved, if any.
         """
         name, journal = _name(definition.toolset, definition.tool), self._ledger.journal
 
@@ -40,6 +41,8 @@ class BrokerPins:
             kept = tx.settings.get(name)
             before = ToolPin.read(kept).definition if kept is not None else None
             if before is not None and before.digest == definition.digest:
+                return True
+            if before != (instead_of.definition if instead_of is not None else None):
                 return False
             tx.settings.put(name, ToolPin(definition=definition, by=by, at=now).text())
             body = {
@@ -51,7 +54,7 @@ class BrokerPins:
                 **({"before": before.digest} if before is not None else {}),
             }
             tx.record.append([EventDraft(kind="tool accepted", at=now, request=request, body=body)])
-            return before is not None
+            return True
 
         return await self._ledger.write("pin", work)
 

@@ -15,6 +15,7 @@ from pydantic_ai.tools import DeferredToolResults, ToolApproved
 
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
+from signoff.core.request import ApprovalRequest
 from signoff.errors import AlreadySettled, UnknownRequest, WrongUse
 from signoff.gate.capability import Signoff
 
@@ -39,19 +40,24 @@ class _ClientAnswer:
 async def take_interrupts(signoff: Signoff, run_input: InterruptedRun, *, by: Actor) -> DeferredToolResults | None:
     """Record the answers in an AG-UI request as votes of `by`, and return what the adapter runs the agent with.
 
-    `by` is the person your application has signed in; what the client says about itself is ignored. A request that
-    somebody else has decided meanwhile stays as it is. A run whose calls need more votes is interrupted again. None:
-    there is no answer in the request.
+    `by` is the person your application has signed in; what the client says about itself is ignored. The thread is the
+    client's claim too: if not everybody may answer for everybody, check first that this thread belongs to this person.
+    A request that somebody else has decided meanwhile stays as it is. A run whose calls need more votes is interrupted
+    again. None: there is no answer in the request.
 
-    Raises `WrongUse` for what is no answer, before anything is taken; `UnknownRequest` where no such call of this
-    thread was asked about, `NotEntitled` if this answer does not count, and `EditRefused` if edited arguments do not
-    fit.
+    Raises `WrongUse` for what is no answer, names no thread, or answers one question twice, before anything is taken;
+    `UnknownRequest` where no such call of this thread was asked about, `NotEntitled` if this answer does not count, and
+    `EditRefused` if edited arguments do not fit.
     """
     entries = [_read(one) for one in cast("Sequence[Any]", getattr(run_input, "resume", None) or ())]
     if not entries:
         return None
-    asked = {one.tool_call_id: one for one in await signoff.requests_of(run_input.thread_id)}
-    for entry in entries:
+    if not run_input.thread_id:  # runs without a conversation have nothing in common
+        raise WrongUse("an answer to an interrupt has to name its thread")
+    asked = {one.tool_call_id: one for one in await signoff.requests_of(run_input.thread_id) if _is_interrupt(one)}
+    for number, entry in enumerate(entries):
+        if any(entry.call_id == other.call_id for other in entries[:number]):
+            raise WrongUse(f"the interrupt {PREFIX + entry.call_id!r} is answered twice")
         if entry.call_id not in asked:
             raise UnknownRequest(f"no call {entry.call_id!r} of this thread was asked about")
     results = DeferredToolResults()
@@ -65,6 +71,15 @@ async def take_interrupts(signoff: Signoff, run_input: InterruptedRun, *, by: Ac
         edited = request.decision.edited_args if request.decision is not None else None
         results.approvals[entry.call_id] = ToolApproved(override_args=dict(edited) if edited is not None else None)
     return results
+
+
+def _is_interrupt(request: ApprovalRequest) -> bool:
+    """Whether a client was shown it as an interrupt: the call of a run itself.
+
+    A call of an agent inside a call may have the same id, and is not what the client shows. Calls of other programs
+    have conversations that a client could name as its thread.
+    """
+    return request.call is not None and request.call.path == request.tool_call_id
 
 
 def _read(entry: Any) -> _ClientAnswer:

@@ -30,6 +30,10 @@ class RepeatedCalls:
         """Which of the calls with this key is being made now."""
         last = await self._last_of(broker, key)
         request = await broker.about(numbered(key, last)) if last >= 0 else None
+        if request is not None and request.state is State.CLAIMED:
+            # Whoever made that call may be gone. Then it is unknown whether it ran, and nothing to be asked anew.
+            await broker.sweep()
+            request = await broker.get(request.id)
         if request is None:
             return 0
         if _is_stale(request, now := broker.clock.now()):

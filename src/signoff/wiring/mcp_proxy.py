@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from signoff.broker import Broker, new_id
 from signoff.core.canonical import digest
 from signoff.core.event import CallStep
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.safe import safe_text
 from signoff.core.tool_definition import ToolDefinition, ToolPin
 from signoff.core.visible import quoted, visible
 from signoff.errors import CannotCanonicalise, SignoffError, WrongUse
@@ -32,6 +33,7 @@ from signoff.outside.repeated_call import RepeatedCalls
 from signoff.policy.reach import reach
 from signoff.processes import steady_seconds
 from signoff.toolsets.mcp_claims import labels_claimed
+from signoff.toolsets.variable_mask import hide
 from signoff.wiring.mcp_upstream import McpUpstream, Reports, UpstreamGone, UpstreamRefusal
 from signoff.wiring.outside_desk import OutsideDesk
 
@@ -45,6 +47,8 @@ BEAT = timedelta(seconds=5)
 _LONGEST_CLAIM = 120
 _MOST_TURNS = 50
 """How many equal calls at the same time may each find that another one was faster."""
+_MOST_TOLD = 20
+"""How many definitions of one tool are kept that clients were told of, while none is accepted."""
 _OWN_META = "io.modelcontextprotocol/"
 """What one connection says about itself, which is nothing for another one."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
@@ -85,14 +89,21 @@ class _Tool:
     upstream: McpUpstream
     definition: ToolDefinition
     pin: ToolPin | None = None
+    told: ToolDefinition | None = None
+    """What clients were told of it that it is not now, while none was accepted."""
 
     @property
     def server(self) -> str:
         return self.upstream.server.name
 
     @property
+    def before(self) -> ToolDefinition | None:
+        """What a model knows it as: as it was accepted, or else as clients were told."""
+        return self.pin.definition if self.pin is not None else self.told
+
+    @property
     def has_changed(self) -> bool:
-        return self.pin is not None and self.pin.definition.digest != self.definition.digest
+        return self.before is not None and self.before.digest != self.definition.digest
 
 
 @dataclass(slots=True)
@@ -106,6 +117,18 @@ class McpProxy:
     _id: str = field(default_factory=new_id)
     _open: dict[str, Broker] = field(default_factory=dict[str, Broker])
     """Questions that wait, by their ids."""
+    _told: dict[tuple[str, str], dict[str, ToolDefinition]] = field(
+        default_factory=dict[tuple[str, str], dict[str, ToolDefinition]]
+    )
+    """By server and tool, while none is accepted: what clients were told, by digest, the last one last."""
+
+    def __post_init__(self) -> None:
+        seen: dict[str, str] = {}
+        for upstream in self.upstreams:
+            name, prefix = upstream.server.name, self._shown_name(upstream, "")
+            if (other := seen.setdefault(prefix, name)) != name:
+                both = f"{quoted(visible(other))} and {quoted(visible(name))}"
+                raise WrongUse(f"clients would see the tools of {both} under the same names: rename one of the servers")
 
     # --- tools ---
 
@@ -126,9 +149,10 @@ class McpProxy:
             gate = self._gate(upstream)
             pins = await gate.broker.pins.of(upstream.server.name, defined)
             for name, definition in defined.items():
-                tool = _Tool(upstream, definition, pins.get(name))
-                if not self._is_denied(gate, tool):
-                    listed.setdefault(self._shown_name(upstream, name), _offer(tool))
+                tool, shown = _Tool(upstream, definition, pins.get(name)), self._shown_name(upstream, name)
+                if self._owner(shown) is upstream and not self._is_denied(gate, tool):
+                    self._note_told(tool)
+                    listed[shown] = _offer(tool)
         if gone and len(gone) == len(self.upstreams):
             raise gone[0]
         return [tool.model_copy(update={"name": name}) for name, tool in listed.items()]
@@ -144,14 +168,38 @@ class McpProxy:
 
     async def _find(self, name: str) -> _Tool | None:
         """The tool that a client calls by this name, as its server defines it now."""
-        for upstream in self.upstreams:
-            prefix = self._shown_name(upstream, "")
-            if not name.startswith(prefix):
-                continue
-            definition = (await self._defined(upstream)).get(name.removeprefix(prefix))
-            if definition is not None:
-                return _Tool(upstream, definition)
-        return None
+        upstream = self._owner(name)
+        if upstream is None:
+            return None
+        definition = (await self._defined(upstream)).get(name.removeprefix(self._shown_name(upstream, "")))
+        return _Tool(upstream, definition) if definition is not None else None
+
+    def _owner(self, name: str) -> McpUpstream | None:
+        """The server that a name for clients belongs to, whatever other servers call their tools.
+
+        What begins with `git_hub_` is of the server `git_hub`, never of `git`.
+        """
+        fitting = [one for one in self.upstreams if name.startswith(self._shown_name(one, ""))]
+        return max(fitting, key=lambda one: len(self._shown_name(one, "")), default=None)
+
+    def _note_told(self, tool: _Tool) -> None:
+        """A server may tell a model one thing, and people another one when it comes to the call."""
+        key = tool.server, tool.definition.tool
+        if tool.pin is not None:
+            self._told.pop(key, None)
+            return
+        told = self._told.setdefault(key, {})
+        told.pop(tool.definition.digest, None)
+        told[tool.definition.digest] = tool.definition
+        while len(told) > _MOST_TOLD:
+            del told[next(iter(told))]
+
+    async def _look(self, gate: OutsideGate, tool: _Tool) -> None:
+        """Read what was accepted of a tool; where nothing was, what clients were told instead of what it is now."""
+        name = tool.definition.tool
+        tool.pin = (await gate.broker.pins.of(tool.server, [name])).get(name)
+        told = self._told.get((tool.server, name), {})
+        tool.told = next((one for digest, one in reversed(told.items()) if digest != tool.definition.digest), None)
 
     def _shown_name(self, upstream: McpUpstream, name: str) -> str:
         """A tool's name for clients: where there are several servers, that of the server stands before it."""
@@ -185,21 +233,22 @@ class McpProxy:
             return _result(f"signoff: refused, because the call could not be checked: {why}", is_error=True)
 
     async def _answered(self, name: str, args: Mapping[str, Any], caller: ProxyCaller) -> mcp_types.CallToolResult:
-        tool = await self._find(name)
-        if tool is None:
-            return _result(f"signoff: there is no tool {quoted(visible(name))}", is_error=True)
-        gate, since = self._gate(tool.upstream), steady_seconds()
-        tool.pin = (await gate.broker.pins.of(tool.server, [tool.definition.tool])).get(tool.definition.tool)
-        call, permission = await self._decided(gate, self._call(tool, args, caller), caller)
-        if permission.waits:
-            return _result(_waiting(await gate.broker.get(permission.request)))
-        if not permission.allowed:
-            return _result(said(permission), is_error=True)
-        if permission.request:
-            await self._prepared(gate, call, tool, permission, since)
-        elif tool.pin is None:
-            await gate.broker.pins.put(tool.definition, by=permission.by)
-        return await self._run(gate, call, tool, permission, caller)
+        until: datetime | None = None
+        for _ in range(_MOST_TURNS):
+            tool, since = await self._find(name), steady_seconds()
+            if tool is None:
+                return _result(f"signoff: there is no tool {quoted(visible(name))}", is_error=True)
+            gate = self._gate(tool.upstream)
+            await self._look(gate, tool)
+            until = until or gate.broker.clock.now() + self.options.patience
+            call, permission = await self._decided(gate, self._call(tool, args, caller), caller, until)
+            if permission.waits:
+                return _result(_waiting(await gate.broker.get(permission.request)))
+            if not permission.allowed:
+                return _result(said(permission), is_error=True)
+            if await self._prepared(gate, call, tool, permission, name, since):
+                return await self._run(gate, call, tool, permission, caller)
+        raise WrongUse(f"the definition of {quoted(visible(name))} changes all the time, so it is not called")
 
     def _call(self, tool: _Tool, args: Mapping[str, Any], caller: ProxyCaller) -> OutsideCall:
         definition, labels = tool.definition, self._desk.labels(self.options.project, tool.server)
@@ -207,7 +256,8 @@ class McpProxy:
         own = (one for names, found in labels.items() if fnmatchcase(definition.tool, names) for one in found)
         return OutsideCall(
             agents=(client or NAMELESS,),
-            session=f"mcp:{client or caller.session or self._id}",
+            # What a client says its session is finds no answers but those of this very proxy.
+            session=f"mcp:{client}" if client else f"mcp-session:{self._id}:{caller.session}",
             call_id=_fingerprint(definition, args),
             attempt=new_id(),
             tool=definition.tool,
@@ -223,11 +273,10 @@ class McpProxy:
         )
 
     async def _decided(
-        self, gate: OutsideGate, call: OutsideCall, caller: ProxyCaller
+        self, gate: OutsideGate, call: OutsideCall, caller: ProxyCaller, until: datetime
     ) -> tuple[OutsideCall, CallPermission]:
         """Whether a call may be made, and which of the like it is."""
-        key, broker = call.key, gate.broker
-        until, telling = broker.clock.now() + self.options.patience, _Telling(broker, caller)
+        key, broker, telling = call.key, gate.broker, _Telling(gate.broker, caller)
         known = list[str]()
 
         def asked(request: ApprovalRequest) -> None:
@@ -258,51 +307,95 @@ class McpProxy:
         return numbered, permission
 
     async def _prepared(
-        self, gate: OutsideGate, call: OutsideCall, tool: _Tool, permission: CallPermission, since: float
-    ) -> None:
-        """Between claim and call: the definition that was approved is the accepted one. Where that fails, it is as if
-        the call had not been made."""
-        broker = gate.broker
+        self, gate: OutsideGate, call: OutsideCall, tool: _Tool, permission: CallPermission, name: str, since: float
+    ) -> bool:
+        """Between claim and call: whether the tool is what was approved or allowed, which is the accepted one then.
+
+        A server may have changed it while people were thinking, or somebody the policy. Then, and where this fails, it
+        is as if the call had not been made.
+        """
+        broker, request, is_ready = gate.broker, permission.request, False
         try:
-            await broker.confirm(await broker.get(permission.request), since)
-            if tool.pin is None or tool.has_changed:
-                await broker.pins.put(tool.definition, by=permission.by, request=permission.request)
-        except BaseException:
-            broker.give_back(permission.request, call.attempt)
-            raise
+            is_ready = (not request or await self._is_still(gate, tool, name)) and await self._accepted(
+                gate, tool, permission, since
+            )
+        finally:
+            if request and not is_ready:
+                broker.give_back(request, call.attempt)
+        if not is_ready:
+            await broker.store.flush()
+        return is_ready
+
+    async def _is_still(self, gate: OutsideGate, tool: _Tool, name: str) -> bool:
+        """Whether policy and tool are what they were when people were asked. Policy that cannot be read is raised."""
+        if self._gate(tool.upstream).policy.revision != gate.policy.revision:
+            return False
+        now = await self._find(name)
+        return now is not None and now.definition.digest == tool.definition.digest
+
+    async def _accepted(self, gate: OutsideGate, tool: _Tool, permission: CallPermission, since: float) -> bool:
+        """Accept the definition; False where another one was accepted meanwhile."""
+        broker, request = gate.broker, permission.request
+        if request:
+            await broker.confirm(await broker.get(request), since)
+        if tool.pin is not None and not tool.has_changed:
+            return True
+        return await broker.pins.put(tool.definition, by=permission.by, instead_of=tool.pin, request=request)
 
     async def _run(
         self, gate: OutsideGate, call: OutsideCall, tool: _Tool, permission: CallPermission, caller: ProxyCaller
     ) -> mcp_types.CallToolResult:
+        """Make the call. It may have run from here on, so nobody is told any longer that it was refused."""
         try:
             result = await tool.upstream.call(call.tool, dict(permission.args), caller.reports)
         except UpstreamRefusal as refusal:
-            await self._report(gate, call, permission, error=str(refusal))
-            return _result(str(refusal), is_error=True)
+            lost = await self._report(gate, call, permission, error=str(refusal))
+            return _result("\n".join(filter(None, (lost, str(refusal)))), is_error=True)
         except UpstreamGone as gone:
-            if permission.request:
-                await gate.broker.lose(permission.request, str(gone))
-            else:
-                await self._report(gate, call, permission, error=str(gone))
-            return _result(f"signoff: {gone}. Nobody knows whether the call happened.", is_error=True)
+            lost = await self._report(gate, call, permission, error=str(gone), is_known=False)
+            told = f"signoff: {gone}. Nobody knows whether the call happened."
+            return _result("\n".join(filter(None, (lost, told))), is_error=True)
         except BaseException:  # the client gave up on it
             if permission.request:
                 gate.broker.cut_off(permission.request, call.attempt)
             raise
-        told = _texts(result)
-        await self._report(gate, call, permission, error=told or "it failed" if result.is_error else None, preview=told)
-        return _passed_on(result, permission)
+        told, is_error = _texts(result), result.is_error
+        lost = await self._report(gate, call, permission, error=told or "it failed" if is_error else None, preview=told)
+        return _passed_on(result, permission, lost)
 
     async def _report(
-        self, gate: OutsideGate, call: OutsideCall, permission: CallPermission, *, error: str | None, preview: str = ""
-    ) -> None:
-        """Put on record what came of a call."""
-        if permission.request:
-            await gate.report(call, error=error, preview=preview)
-            return
-        step = CallStep.RAN if error is None else CallStep.FAILED
-        gate.broker.audit_buffer.add(step, call.read(gate.policy), None, text=error or "", secrets=gate.secrets)
-        gate.broker.audit_buffer.flush()
+        self,
+        gate: OutsideGate,
+        call: OutsideCall,
+        permission: CallPermission,
+        *,
+        error: str | None,
+        preview: str = "",
+        is_known: bool = True,
+    ) -> str:
+        """Put on record what came of a call. Gives what a client is told where that fails: its result is told with it.
+
+        What is left for later is written once the store works again.
+        """
+        broker, secrets, request = gate.broker, gate.secrets, permission.request
+        try:
+            if not request:
+                step = CallStep.RAN if error is None else CallStep.FAILED
+                broker.audit_buffer.add(step, call.read(gate.policy), None, text=error or "", secrets=secrets)
+                broker.audit_buffer.flush()
+                return ""
+            if is_known:
+                broker.finish(request, error=error, preview=preview, token=call.attempt, secrets=secrets)
+                await broker.store.flush()
+            else:
+                await broker.lose(request, error or "")
+        except Exception as failure:
+            if not is_known:
+                with suppress(Exception):
+                    broker.cut_off(request, call.attempt)
+            why = f"{type(failure).__name__}: {safe_text(hide(str(failure), secrets))}"
+            return f"signoff: the call was made, but what came of it is not on record: {why}"
+        return ""
 
     # --- the end ---
 
@@ -378,16 +471,18 @@ def _shown(tool: _Tool, caller: ProxyCaller) -> dict[str, Any]:
     told: dict[str, Any] = {}
     if tool.pin is None:
         told["description"] = tool.definition.description or ""
-    elif tool.has_changed:
-        told["diff"] = tool.definition.diff_from(tool.pin.definition)
+    if tool.before is not None and tool.has_changed:
+        told["diff"] = tool.definition.diff_from(tool.before)
     if caller.claim:
         told["client"] = f"{caller.claim[:_LONGEST_CLAIM]}, as it says itself"
     return told
 
 
 def _doubt(tool: _Tool) -> str:
-    if tool.pin is None or not tool.has_changed:
+    if not tool.has_changed:
         return ""
+    if tool.pin is None:
+        return f"the server changed the definition of {tool.definition.tool} since clients were told of it"
     by = "a rule" if tool.pin.by == POLICY else tool.pin.by
     return f"the server changed the definition of {tool.definition.tool} since it was accepted by {by}"
 
@@ -426,15 +521,17 @@ def _texts(result: mcp_types.CallToolResult) -> str:
     return "\n".join(texts) or (json.dumps(result.structured_content) if result.structured_content else "")
 
 
-def _passed_on(result: mcp_types.CallToolResult, permission: CallPermission) -> mcp_types.CallToolResult:
+def _passed_on(
+    result: mcp_types.CallToolResult, permission: CallPermission, lost: str = ""
+) -> mcp_types.CallToolResult:
     """What a server answered, for the client; where a person changed the arguments, that is said first."""
     from mcp_types import CallToolResult, TextContent
 
-    note: list[Any] = []
+    note: list[Any] = [TextContent(type="text", text=lost)] if lost else []
     if permission.edited:
         args = json.dumps(dict(permission.args), ensure_ascii=False)
         text = f"signoff: {permission.by} changed the arguments before the call ran. It ran with {args}"
-        note = [TextContent(type="text", text=text)]
+        note.append(TextContent(type="text", text=text))
     meta = {name: value for name, value in (result.meta or {}).items() if not name.startswith(_OWN_META)}
     return CallToolResult(
         content=[*note, *result.content],

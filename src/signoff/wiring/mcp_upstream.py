@@ -25,6 +25,8 @@ T = TypeVar("T")
 P = TypeVar("P")
 PATIENCE = 60.0
 """Seconds until a server that does not answer the first time counts as not there."""
+LISTING = 20.0
+"""Seconds for a server that is there to say what it has. Others behind the same proxy are not to wait for it."""
 LONGEST_CALL = 3_600.0
 """Seconds that a server at an address may take for a call."""
 CLOSING = 5.0
@@ -41,6 +43,10 @@ class UpstreamGone(Exception):
 
 class UpstreamRefusal(Exception):
     """A server behind a proxy answered a request with an error of the protocol, so it did not do what was asked."""
+
+
+class _Silence(Exception):
+    """A server takes too long to say what it has."""
 
 
 class McpUpstream:
@@ -108,15 +114,25 @@ class McpUpstream:
         """As `_ask`, for what changes nothing: where the connection had broken meanwhile, once more on a new one."""
 
         async def listed(client: Client) -> list[T]:
-            return [] if getattr(client.server_capabilities, needs) is None else await work(client)
+            if getattr(client.server_capabilities, needs) is None:
+                return []
+            try:
+                async with asyncio.timeout(LISTING):
+                    return await work(client)
+            except TimeoutError as error:  # the connection stays: a call may be running on it
+                raise _Silence from error
 
         was_connected = self._link is not None
         try:
+            try:
+                return await self._ask(listed)
+            except UpstreamGone:
+                if not was_connected:
+                    raise
             return await self._ask(listed)
-        except UpstreamGone:
-            if not was_connected:
-                raise
-        return await self._ask(listed)
+        except _Silence as error:
+            why = f"the MCP server {self.server.name} did not say within {LISTING:.0f} seconds what {needs} it has"
+            raise UpstreamGone(why) from error
 
     async def _ask(self, work: Callable[[Client], Awaitable[T]]) -> T:
         from mcp import MCPError
@@ -125,6 +141,8 @@ class McpUpstream:
         link = await self._connected()
         try:
             return await link.ask(work)
+        except _Silence:
+            raise
         except MCPError as error:
             if error.code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
                 raise UpstreamRefusal(self._hidden(error.message)) from error
@@ -174,7 +192,8 @@ class McpUpstream:
             web = httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(PATIENCE, read=LONGEST_CALL))
             source = _with(web, streamable_http_client(server.url, http_client=web))
         # It declares neither sampling nor elicitation nor roots: whatever a server asks of a client is refused here.
-        return Client(source, mode="auto")
+        # And it keeps no answers, however long the server says that they are good: definitions are those of now.
+        return Client(source, mode="auto", cache=None)
 
     def _hidden(self, text: str) -> str:
         return safe_text(hide(text, self.server.secrets))
