@@ -295,6 +295,6 @@ def test_a_home_that_takes_no_store_is_not_blamed_on_the_agent(shop: Shop) -> No
     project = shop.make("project")
     (shop.above / "state").write_text("a file, no directory")
     _, err = shop.type(project, "run", "clerk", "Go", "--model", "script:script.yaml", "--suspend", code=1)
-    assert "cannot be made" in err
+    assert "cannot be created" in err
     assert "--store sqlite:FILE" in err
     assert "the agent failed" not in err

@@ -100,7 +100,7 @@ def test_code_review(sits_down: Begin) -> None:
     session.play(readme("code_review"))
     review = (here / "reviews" / "whole-amounts.md").read_text()
     assert re.search(r"The tests: 2 passed in \d", review), "they ran for real"
-    assert "this shell only reads: `sed -i` writes" in review, "the model is told why"
+    assert "this shell only reads: `sed -i` " in review, "the model is told why"
     assert "// 100" in (here / "shop" / "prices.py").read_text(), "nothing was changed"
 
 

@@ -34,7 +34,7 @@ def test_every_policy_in_the_readme_loads(text: str, tmp_path: Path) -> None:
 
 
 def test_the_readme_says_why_a_call_asks() -> None:
-    rows = re.findall(r"^\| `(.+)` \| (.+: .+) \|$", (PAGE.parents[2] / "README.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `(.+)` \| (`.+` .+) \|$", (PAGE.parents[2] / "README.md").read_text(), re.MULTILINE)
     assert len(rows) == 4
     for text, why in rows:
         found = read_sql(text, "postgres").why if text.startswith("WITH") else read_shell(text).why

@@ -94,7 +94,7 @@ def test_unknown_tools() -> None:
     one = parse_policy("policy:\n- allow: [read_file, 'git_*', wite_file, fs.read, '*']\n- ask: {tool: zzz}", file="f")
     problems = one.unknown_tools(["read_file", "write_file"])
     assert [(problem.what, problem.fix, str(problem.place)) for problem in problems] == [
-        ("no tool is like `git_*`", "known here: `read_file`, `write_file`", "f:2:3: policy[0]"),
+        ("no tool matches `git_*`", "known here: `read_file`, `write_file`", "f:2:3: policy[0]"),
         ("there is no tool `wite_file`", "did you mean `write_file`?", "f:2:3: policy[0]"),
         ("there is no tool `zzz`", "known here: `read_file`, `write_file`", "f:3:3: policy[1]"),
     ]

@@ -181,7 +181,7 @@ def test_p11_worker_call_takes_attachments_inside_the_workspace_only(house: Proj
     refused = house.run("chief", "--mode", "auto_approve")
     told = [row["text"] for row in refused.rows if row.get("event") == "message"]
     assert len(told) == 2 * len(OUTSIDE), refused.out
-    assert [text for text in told if "cannot go with the call" not in text] == []
+    assert [text for text in told if "cannot be attached" not in text] == []
     assert refused.events("look") == [], "the clerk was not called"
 
 

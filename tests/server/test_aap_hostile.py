@@ -118,7 +118,7 @@ async def test_what_is_approved_while_it_is_consumed_is_judged_again_all_the_sam
 
     monkeypatch.setattr(BrokerAap, "look", late)
     said = await agent.refused(409, "approval_expired", "POST", f"/requests/{asked['id']}/consume", key="x")
-    assert said == "by now policy refuses it: more than 500 is refunded by the bank"
+    assert said == "the policy now refuses it: more than 500 is refunded by the bank"
     assert (await desk.broker.get(request.id)).state is State.CANCELLED
 
 

@@ -103,9 +103,9 @@ def test_a_key_of_another_kind_is_told(keys: Keys) -> None:
 
 def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match=r"cannot be (written|looked at)"):
+    with pytest.raises(StoreError, match=r"cannot be (written|accessed)"):
         Keys(tmp_path / "file" / "keys").sign(b"text")
-    with pytest.raises(StoreError, match=r"cannot be (written|looked at)"):
+    with pytest.raises(StoreError, match=r"cannot be (written|accessed)"):
         Keys(tmp_path / "file").keep("store", NEWEST)
 
 

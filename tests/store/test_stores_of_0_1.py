@@ -367,7 +367,7 @@ def test_what_others_left_there_is_carried_as_far_as_it_goes(url: str) -> None:
 
 def test_what_cannot_be_read_is_named_and_nothing_is_done(url: str) -> None:
     run_sql(url, "insert into settings (name, value) values (%s, %s)", "talk:broken", "no JSON")
-    with pytest.raises(SchemaError, match=r"a setting is kept in a way that no signoff writes .*: talk:broken"):
+    with pytest.raises(SchemaError, match=r"a setting is stored in an unknown form .*: talk:broken"):
         upgrade(url)
     assert version_of(url) == 2
     run_sql(url, "delete from settings where name = %s", "talk:broken")

@@ -230,7 +230,7 @@ async def test_c10_a_side_map_of_policies_means_the_same_as_the_call(project: Pr
     ("text", "told"),
     [
         ("TOOLSETS = {}\n    TOOLSET_APROVALS = {}", r"toolsets.py:\d+: `TOOLSET_APROVALS` .*mean `TOOLSET_APPROVALS`"),
-        ("TOOLSETS = {'a': one}\n    TOOLSET_APPROVALS = {'b': 'ask'}", "has `b`, which TOOLSETS has not"),
+        ("TOOLSETS = {'a': one}\n    TOOLSET_APPROVALS = {'b': 'ask'}", "has `b`, which TOOLSETS does not have"),
         ("TOOLSETS = {'a': one}\n    TOOLSET_APPROVALS = {'a': 'maybe'}", "for `a` is not a policy: 'maybe'"),
         ("TOOLSETS = {'a': one}\n    TOOLSET_APPROVALS = ['a']", "TOOLSET_APPROVALS is a list"),
         ("TOOLSETS = {'a': one}\n    TOOLSET_APPROVALS = {'a': {'look': {'pre': True}}}", "has the option `pre`"),

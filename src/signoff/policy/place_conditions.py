@@ -60,9 +60,9 @@ class PlaceCondition:
             doubt = doubt or (f"{shown(path.argument)} {path.doubt}" if path.doubt else "")
         if doubt:
             return MatchResult.unknown(doubt)
-        return (
-            YES if self.every else MatchResult.no(f"no path in the call is one {self.text.removeprefix('on a path ')}")
-        )
+        if self.every:
+            return YES
+        return MatchResult.no(f"no path in the call is {self.text.removeprefix('on a path ').removeprefix('that is ')}")
 
     def _holds(self, path: PathText, facts: Facts) -> bool:
         if self.outside:

@@ -100,7 +100,7 @@ class RecipientsCondition:
         if holds:
             return YES
         told = listed([one.text for one in taken.found[:5]])
-        why = f"the message goes to {told}{' and others' if len(taken.found) > 5 else ''}"
+        why = f"it goes to {told}{' and others' if len(taken.found) > 5 else ''}"
         facts.note(why)
         return MatchResult.no(why)
 

@@ -235,9 +235,9 @@ class DelegationToolset(Delegating):
         project = os.path.realpath(self.others.settings.directory)
         path = os.path.normpath(os.path.join(project, name))
         if not name or os.path.commonpath((project, path)) != project:
-            raise WrongUse(f"{shown(name)} cannot go with the call: it is outside of the workspace")
+            raise WrongUse(f"{shown(name)} cannot be attached: it is outside the workspace")
         if why := why_private_in(project, os.path.join(project, name)):
-            raise WrongUse(f"{shown(name)} cannot go with the call: it {why}")
+            raise WrongUse(f"{shown(name)} cannot be attached: it {why}")
         if not os.path.isfile(path):
             raise WrongUse(f"{shown(name)} cannot be attached: there is no such file in the workspace")
         return path
