@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from signoff.broker.conversations import conversation_log, following, not_news, note_heard, note_turn
@@ -26,6 +25,7 @@ from signoff.core.visible import quoted
 from signoff.errors import RunError, RunOver, RunTaken, SignoffError, Stale, StoreUnavailable, UnknownRun
 from signoff.ports import Transaction
 from signoff.processes import is_alive
+from signoff.quick_dataclass import dataclass
 
 LONGEST_DETAIL = 200
 
@@ -161,6 +161,8 @@ class BrokerRuns:
         it up until `let_go`.
         """
         ledger, now = self._ledger, self._ledger.now()
+        import asyncio
+
         attempt: dict[str, int] = {}
 
         def work(tx: Transaction) -> tuple[SavedRun, Sequence[ApprovalRequest]]:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-_FILE = re.compile(r"^\s*\*\*\* (?:Add File|Update File|Delete File|Move to): *(.+?) *$", re.MULTILINE)
+from signoff.lazy_pattern import lazy_pattern
+
+_FILE = lazy_pattern(r"^\s*\*\*\* (?:Add File|Update File|Delete File|Move to): *(.+?) *$", re.MULTILINE)
 BEGIN = "*** Begin Patch"
 
 

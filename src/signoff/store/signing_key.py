@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -20,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from signoff.core.canonical import canonical
 from signoff.core.record import Checkpoint
 from signoff.errors import Place, StoreError, WrongFile, WrongUse
+from signoff.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -27,9 +26,9 @@ if TYPE_CHECKING:
 _KEY_FILE = "record.key"
 _PUBLIC_FILE = "record.pub"
 _FIELDS = ("seq", "hash", "at", "key", "signature")
-_PLAIN_NAME = re.compile(r"[0-9a-z-]{1,64}")
-_HEX_KEY = re.compile(r"[0-9a-f]{64}")
-_HEX_SIGNATURE = re.compile(r"[0-9a-f]{128}")
+_PLAIN_NAME = lazy_pattern(r"[0-9a-z-]{1,64}")
+_HEX_KEY = lazy_pattern(r"[0-9a-f]{64}")
+_HEX_SIGNATURE = lazy_pattern(r"[0-9a-f]{128}")
 
 
 def keys_directory() -> Path | None:
@@ -208,6 +207,8 @@ def _check_owner(file: Path, forbidden: int, fix: str) -> None:
 
 def _write(file: Path, content: bytes) -> None:
     """Write a file so that there is the old one or the new one, never half of it; nobody else can read it."""
+    import tempfile
+
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
     try:
         with os.fdopen(handle, "wb") as out:

@@ -45,11 +45,9 @@ def main(arguments: "list[str]") -> int:
 
 def _here(given: "dict[str, str | float]", text: bytes) -> "tuple[str, str, int]":
     """The answer, worked out in this process; the next one finds a resident helper, if that can be started."""
-    import asyncio
-
     from signoff.wiring.hook_answer import HookOptions, answer_hook
 
-    reply = asyncio.run(answer_hook(text, HookOptions.given(given)))
+    reply = answer_hook(text, HookOptions.given(given))
     start_resident()
     return reply.out, reply.err, reply.code
 

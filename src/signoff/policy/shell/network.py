@@ -7,14 +7,16 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
-from importlib.resources import files
 from typing import NamedTuple
 
+from signoff.lazy_pattern import lazy_pattern
+from signoff.policy.table_files import table_text
+
 _ALL = frozenset({"*"})
-_ELSEWHERE = re.compile(r"(?:-[^=]*=)?(?:(?!file:)[A-Za-z][A-Za-z0-9+.-]*://|[^/=:]+:(?!//))", re.IGNORECASE)
+_ELSEWHERE = lazy_pattern(r"(?:-[^=]*=)?(?:(?!file:)[A-Za-z][A-Za-z0-9+.-]*://|[^/=:]+:(?!//))", re.IGNORECASE)
 """An address, or a path on another machine: `https://…`, `host:path`."""
 
-_ADDRESS = re.compile(r"(?<![\w+.-])(?!file:)[A-Za-z][\w+.-]*://", re.IGNORECASE)
+_ADDRESS = lazy_pattern(r"(?<![\w+.-])(?!file:)[A-Za-z][\w+.-]*://", re.IGNORECASE)
 _NOT = frozenset({"false", "0", "no", "off", "null"})
 """What may stand behind an option and take it back: `--offline false`."""
 
@@ -38,7 +40,7 @@ class _Client(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _clients() -> Mapping[str, _Client]:
-    text = files("signoff.policy.shell").joinpath("network.toml").read_text(encoding="utf-8")
+    text = table_text("shell/network.toml")
     alone = {"": Contact.NONE, "may": Contact.MAY, "sends": Contact.SENDS}
     return {
         name: _Client(
