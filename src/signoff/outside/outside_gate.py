@@ -162,6 +162,10 @@ class OutsideGate:
                 case _:
                     raise AssertionError(f"no call of another program gets to {step}")
 
+    def asks(self, outside: OutsideCall) -> bool:
+        """Whether policy leaves a call to people."""
+        return self._verdict(outside.read(self.policy), outside.doubt).effect is Effect.ASK
+
     async def report(
         self, outside: OutsideCall, *, error: str | None = None, preview: str = ""
     ) -> ApprovalRequest | None:

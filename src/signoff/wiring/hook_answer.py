@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Coroutine, Mapping
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from signoff.errors import WrongUse
 from signoff.outside.hook_event import HookEvent, HookHost, HookMoment, HookReply
@@ -19,6 +19,9 @@ from signoff.outside.strict_json import MOST_BYTES, read_object
 from signoff.quick_dataclass import dataclass
 from signoff.store.durable import DurableStore
 from signoff.wiring.outside_desk import OutsideDesk
+
+if TYPE_CHECKING:
+    from signoff.outside.server_gate import ServerGate
 
 T = TypeVar("T")
 
@@ -38,6 +41,10 @@ class HookOptions:
     store: str | None = None
     patience: timedelta = timedelta(hours=1)
     """How long a person is waited for. It has to be shorter than the agent waits for its hook."""
+    server: str = ""
+    """The address of a server whose people are asked instead of those of the store."""
+    token_file: str = ""
+    """Holds the credential for that server."""
     caller: int = 0
     """The process that was started as the hook; 0: this one."""
 
@@ -49,6 +56,8 @@ class HookOptions:
             project=str(given["project"]),
             store=str(given["store"]) or None,
             patience=timedelta(seconds=float(given["patience"])),
+            server=str(given["server"]),
+            token_file=str(given["token-file"]),
             caller=int(given["caller"]),
         )
 
@@ -78,6 +87,7 @@ class HookQuestion:
     call: OutsideCall
     gate: OutsideGate
     patience: timedelta
+    server: ServerGate | None = None
 
     def at_once(self) -> HookReply | None:
         """The answer, where nothing has to be waited for; None where `answer` has to be asked."""
@@ -85,16 +95,23 @@ class HookQuestion:
         if not (isinstance(store, DurableStore) and store.reads_in_place):
             return None
         if self.event.moment is HookMoment.AFTER:
+            if self.server is not None:
+                return None if self.gate.asks(self.call) else HookReply()
             return HookReply() if _result(self.gate.running(self.call)) is None else None
         permission = _result(self.gate.at_once(self.call))
         return self.host.reply(self.event, permission) if permission is not None else None
 
     async def answer(self) -> HookReply:
         """The answer, once there is one."""
+        until = self.gate.broker.clock.now() + self.patience
+        if self.server is not None:
+            if self.event.moment is HookMoment.AFTER:
+                await self.server.report(self.call, error=self.event.error)
+                return HookReply()
+            return self.host.reply(self.event, await self.server.decide(self.call, until=until))
         if self.event.moment is HookMoment.AFTER:
             await self.gate.report(self.call, error=self.event.error, preview=self.event.preview)
             return HookReply()
-        until = self.gate.broker.clock.now() + self.patience
         return self.host.reply(self.event, await self.gate.decide(self.call, until=until))
 
 
@@ -129,7 +146,7 @@ class HookDesk:
             takes_edits=host.takes_edits,
             chosen=bool(options.project),
         )
-        return HookQuestion(host, event, event.call, gate, options.patience)
+        return HookQuestion(host, event, event.call, gate, options.patience, _server(options, gate))
 
     def close(self) -> None:
         """Write down what is left, and let go of the stores."""
@@ -143,6 +160,17 @@ def project_of(options: HookOptions, environment: Mapping[str, str], call: Outsi
     if not os.path.isabs(found) or not os.path.isdir(found):
         raise WrongUse(f"the project directory {found!r} is not there")
     return found
+
+
+def _server(options: HookOptions, gate: OutsideGate) -> ServerGate | None:
+    """The server that is asked instead of the store, where the hook was installed so."""
+    if not options.server:
+        return None
+    from signoff.outside.aap_client import AapClient, read_token
+    from signoff.outside.server_gate import ServerGate
+
+    client = AapClient(options.server, read_token(options.token_file))
+    return ServerGate(gate, client, window=max(1, int(options.patience.total_seconds())))
 
 
 def _result(work: Coroutine[Any, Any, T]) -> T:

@@ -29,6 +29,8 @@ def main(arguments: "list[str]") -> int:
             "agent": agent,
             "project": options.get("project", ""),
             "store": options.get("store", ""),
+            "server": options.get("server", ""),
+            "token-file": options.get("token-file", ""),
             "patience": max(1.0, limit - min(30.0, limit / 2)),
             "caller": os.getpid(),
         }
