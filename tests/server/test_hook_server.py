@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ class Desk:
         self.url = ""
         self.at(lambda broker: broker.aap.provision(ID, "coder", SECRET, owner="ana", by="ana", lasts=None))
 
-    def at(self, work: Any) -> Any:
+    def at(self, work: Callable[[Broker], Awaitable[Any]]) -> Any:
         """Do something at the server's store, beside it."""
 
         async def done() -> Any:

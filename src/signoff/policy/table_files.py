@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 
-_HERE = os.path.dirname(os.path.abspath(__file__))
+_HERE = Path(__file__).parent
 
 
 def table_text(name: str) -> str:
     """The text of a table, by its path from this package."""
-    with open(os.path.join(_HERE, name), encoding="utf-8") as file:
-        return file.read()
+    return (_HERE / name).read_text(encoding="utf-8")
 
 
 def table_names(directory: str) -> list[str]:
     """The tables in a directory of this package, in order, by their paths from it."""
-    found = sorted(os.listdir(os.path.join(_HERE, directory)))
-    return [f"{directory}/{name}" for name in found if name.endswith(".toml")]
+    return [f"{directory}/{one.name}" for one in sorted((_HERE / directory).glob("*.toml"))]
