@@ -124,5 +124,5 @@ def read_token(file: str) -> str:
 
 def _problem(status: int, answer: Mapping[str, Any]) -> str:
     error: object = answer.get("error")
-    told = cast("Mapping[str, Any]", error) if isinstance(error, dict) else {}
+    told = cast("dict[str, Any]", error) if isinstance(error, dict) else dict[str, Any]()
     return visible(f"{told.get('code', status)}: {told.get('message', 'it refuses')}"[:500])

@@ -59,8 +59,7 @@ class Codex:
         """As `HookHost.reply`."""
         output: dict[str, Any] = {"hookEventName": event.name}
         if permission.allowed:
-            given = event.call.args if event.call is not None else {}
-            output |= {"permissionDecision": "allow", "updatedInput": _as_given(given, permission.args)}
+            output |= {"permissionDecision": "allow", "updatedInput": _as_given(event, permission.args)}
         else:
             output |= {"permissionDecision": "deny", "permissionDecisionReason": said(permission)}
         return HookReply(out=json.dumps({"hookSpecificOutput": output}))
@@ -96,8 +95,9 @@ def _doubt(args: Mapping[str, Any]) -> str:
     return ""
 
 
-def _as_given(given: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
+def _as_given(event: HookEvent, args: Mapping[str, Any]) -> dict[str, Any]:
     """The input that is to run, in the form in which the agent gave it: a command of words stays one."""
-    if isinstance(given.get("command"), list) and isinstance(line := args.get("command"), str):
+    given = event.call.args.get("command") if event.call is not None else None
+    if isinstance(given, list) and isinstance(line := args.get("command"), str):
         return {**args, "command": ["bash", "-lc", line]}
     return dict(args)
