@@ -42,10 +42,9 @@ Exception
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
-
-from signoff.quick_dataclass import dataclass
 
 __all__ = [
     "AlreadyHeard",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from stat import S_ISLNK
 
-from signoff.lazy_pattern import lazy_pattern
-
-_PLAIN = lazy_pattern(r"(?!\.\.?(?:/|\Z))[^/\0]+(?:/(?!\.\.?(?:/|\Z))[^/\0]+)*")
+_PLAIN = re.compile(r"(?!\.\.?(?:/|\Z))[^/\0]+(?:/(?!\.\.?(?:/|\Z))[^/\0]+)*")
 """A relative path written as plainly as it can be: no empty, `.` or `..` steps."""
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,6 @@ from signoff.core.record import EventDraft
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import RequestError, UnknownRequest
 from signoff.ports import Transaction
-from signoff.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from signoff.policy.layers import Layers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, cast
@@ -19,7 +20,6 @@ from signoff.core.run import SavedRun
 from signoff.core.safe import safe_grant_text, safe_text
 from signoff.core.verdict import Verdict
 from signoff.core.visible import CLOSE, OPEN, visible
-from signoff.quick_dataclass import dataclass
 
 LONGEST_READ = 100_000
 """Of a text that is looked through for secrets; the rest of it is not kept."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from signoff.broker.ledger import Ledger
 from signoff.core.lifecycle import OPEN
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import Process, RunState, SavedRun
 from signoff.ports import Transaction
 from signoff.processes import is_alive
-from signoff.quick_dataclass import dataclass
 
 _ACTED = (*OPEN, State.SUCCEEDED, State.FAILED, State.CLAIMED, State.CANCELLED)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from signoff.broker.conversations import conversation_log, following, not_news, note_heard, note_turn
@@ -25,7 +25,6 @@ from signoff.core.visible import quoted
 from signoff.errors import RunError, RunOver, RunTaken, SignoffError, Stale, StoreUnavailable, UnknownRun
 from signoff.ports import Transaction
 from signoff.processes import is_alive
-from signoff.quick_dataclass import dataclass
 
 LONGEST_DETAIL = 200
 

@@ -6,11 +6,10 @@ import os
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from signoff.ports import Store, Transaction
-from signoff.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import asyncio

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from signoff.policy.format import Format, MappingFormat, matching
 from signoff.policy.placed_value import ConfigValue
-from signoff.quick_dataclass import dataclass
 
 _PATH = matching(
     r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -23,7 +23,6 @@ from signoff.policy.format import (
 )
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.placed_value import ConfigValue
-from signoff.quick_dataclass import dataclass
 
 TIMEOUTS: Mapping[str, timedelta | None] = {"discord": timedelta(minutes=5), "terminal": None}
 """How long each kind waits for an answer, where neither the entry nor the rule says otherwise."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 from signoff.policy.engine import Policy
 from signoff.policy.placed_value import ConfigValue
-from signoff.quick_dataclass import dataclass
 
 EVERY_WORKER = "*"
 """In `delegates`: every worker of the project."""

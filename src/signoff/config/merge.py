@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from typing import Any, cast
 
 from signoff.policy.document import key_text
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.placed_value import ConfigValue
-from signoff.quick_dataclass import dataclass
 
 NAME = "[A-Za-z0-9][A-Za-z0-9_-]*"
 """What toolsets, channels and workers may be called, as a regular expression."""

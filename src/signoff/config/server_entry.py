@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
 from signoff.policy.format import DURATION, MappingFormat, each, made, matching, text
 from signoff.policy.placed_value import ConfigValue
-from signoff.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Network, IPv6Network

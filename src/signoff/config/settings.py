@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
@@ -29,7 +29,6 @@ from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.placed_value import ConfigValue
 from signoff.policy.policy_source import read_policy
 from signoff.policy.rule import Rule
-from signoff.quick_dataclass import dataclass
 
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 USER = "user"

@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from signoff.config.entries import ToolsetEntry
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.document import KeyStep, key_text
 from signoff.policy.phrases import shown
 from signoff.policy.placed_value import ConfigValue
-from signoff.quick_dataclass import dataclass
 
-_DOLLAR = lazy_pattern(r"\$(?:(?P<dollar>\$)|\{(?P<inside>[^{}]*)(?P<end>\}?))")
-_INSIDE = lazy_pattern(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)
+_DOLLAR = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<inside>[^{}]*)(?P<end>\}?))")
+_INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

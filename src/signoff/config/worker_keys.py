@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -35,7 +36,6 @@ from signoff.policy.parse import RULE
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.placed_value import ConfigValue
 from signoff.policy.policy_source import read_policy
-from signoff.quick_dataclass import dataclass
 
 NOT_INHERITED = ("$schema", "name", "extends")
 """What a worker says for itself alone."""

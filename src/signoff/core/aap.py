@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from signoff.core.values import Changeable
 from signoff.core.visible import is_clean
-from signoff.quick_dataclass import dataclass
 
 VALID_FOR = timedelta(hours=1)
 """How long an approval may be consumed. It is judged again when it is, so this is only for agents that never come."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
 
 from signoff.core.people import Actor, ActorKind
-from signoff.quick_dataclass import dataclass
 
 
 class AccessKind(StrEnum):

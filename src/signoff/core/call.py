@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.core.canonical import canonical, digest, digest_of, same_form
 from signoff.core.values import cached
 from signoff.errors import CannotCanonicalise
-from signoff.quick_dataclass import dataclass
 
 LABELS = frozenset({"fs.read", "fs.write", "proc.exec", "net.egress", "data.read", "data.write", "money"})
 """The capability labels signoff knows: what a call does, whatever its tool is named."""

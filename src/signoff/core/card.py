@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, cast
@@ -25,8 +25,6 @@ from signoff.core.request_context import MOST_ANSWERS, NO_TALLY, PastCall, Tally
 from signoff.core.request_status import without_answer
 from signoff.core.summary import summary_of
 from signoff.core.visible import CLOSE, OPEN, quoted, suspicious, visible
-from signoff.lazy_pattern import lazy_pattern
-from signoff.quick_dataclass import dataclass
 
 LONG_TEXT = 600
 LONG_LINES = 12
@@ -52,7 +50,7 @@ _LEFT_OUT = "the arguments were edited; the tool's description of the original c
 _CODE = frozenset("command cmd shell argv script code sql query program url host hostname path file tool".split())
 
 
-_ESCAPED = lazy_pattern(r"\\(?:u(00[01][0-9a-f])|([bfr])|.)")
+_ESCAPED = re.compile(r"\\(?:u(00[01][0-9a-f])|([bfr])|.)")
 """An escape in JSON; the groups are those of control characters, but for line breaks and tabs."""
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from signoff.core.values import Changeable
-from signoff.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from signoff.core.people import Actor, ActorKind
 from signoff.errors import RequestError
-from signoff.quick_dataclass import dataclass
 
 LONGEST = 4_000
 """Characters of a comment."""

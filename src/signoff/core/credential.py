@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
-
-from signoff.lazy_pattern import lazy_pattern
-from signoff.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +43,10 @@ _TARGET_WORDS = frozenset(
 # One of these is in every name of a secret, in small letters: the rest hold another of them.
 _NAMING = _SECRET_WORDS | _SECRET_PLURALS | {"key"}
 _NAME_WORDS = tuple(word for word in sorted(_NAMING) if not any(one != word and one in word for one in _NAMING))
-_NAME_WORD = lazy_pattern("|".join(map(re.escape, _NAME_WORDS)))
+_NAME_WORD = re.compile("|".join(map(re.escape, _NAME_WORDS)))
 _SHORT = 500
 """Characters up to which one pattern for all words is quicker than to look for each."""
-_SEAM = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+|(?<=[A-Za-z])(?=\d+$)")
+_SEAM = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+|(?<=[A-Za-z])(?=\d+$)")
 
 
 @lru_cache(maxsize=4096)
@@ -136,7 +134,7 @@ _TOKENS = (
 )
 # None is shorter than this, and none holds other characters: most words are passed over without trying each shape.
 _LONG_ENOUGH = r"(?=[\w.:=-]{15})"
-_TOKEN = lazy_pattern(rf"(?<![A-Za-z0-9_-]){_LONG_ENOUGH}(?:" + "|".join(f"({shape})" for _, shape in _TOKENS) + ")")
+_TOKEN = re.compile(rf"(?<![A-Za-z0-9_-]){_LONG_ENOUGH}(?:" + "|".join(f"({shape})" for _, shape in _TOKENS) + ")")
 
 _COOKIE = r"[\w.-]{1,64}=[^\s;\"'`|&<>()$]{1,4096}"
 _IS = r"[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
@@ -170,16 +168,16 @@ _IN_CONTEXT = tuple(
     )
 )
 
-_BEGIN = lazy_pattern(r"-----BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?-----")
-_END = lazy_pattern(r"[+-]?-----END [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?-----")
+_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?-----")
+_END = re.compile(r"[+-]?-----END [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?-----")
 # Only what the body of a key consists of: an `rm -rf` between the two lines stays in sight.
 _BREAK = r"(?:\s|\\[nr]){1,8}(?:[+-] ?)?"
-_BODY = lazy_pattern(
+_BODY = re.compile(
     rf"(?:{_BREAK}(?:(?:Proc-Type|DEK-Info|Version|Comment): [\w,.-]{{1,80}}|"
     rf"[A-Za-z0-9+/]{{24,}}={{0,2}}|[A-Za-z0-9+/]{{1,23}}={{1,2}}|=[A-Za-z0-9+/]{{4}}))*"
     rf"(?:{_BREAK}(?:[A-Za-z0-9+/]{{4}}){{1,6}}(?=\s|\\[nr]))?"
 )
-_GAP = lazy_pattern(r"(?:\s|\\[nr]){0,8}")
+_GAP = re.compile(r"(?:\s|\\[nr]){0,8}")
 
 
 def _private_keys(text: str) -> Iterator[Credential]:
@@ -191,8 +189,8 @@ def _private_keys(text: str) -> Iterator[Credential]:
         yield Credential(begin.start(), end.end() if end else stop, "private key")
 
 
-_AUTHORITY = lazy_pattern(r"://([^\s/?#\"'`<>\\]{1,512}+)")
-_SEPARATOR = lazy_pattern(r"[;|&()]")
+_AUTHORITY = re.compile(r"://([^\s/?#\"'`<>\\]{1,512}+)")
+_SEPARATOR = re.compile(r"[;|&()]")
 
 
 def _url_passwords(text: str) -> Iterator[Credential]:

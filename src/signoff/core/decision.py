@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 from signoff.core.people import Actor
 from signoff.core.terms import Terms
 from signoff.core.values import Changeable
-from signoff.quick_dataclass import dataclass
 
 
 class Remember(StrEnum):

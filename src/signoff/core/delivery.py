@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 
 from signoff.core.notice import RunResult
 from signoff.core.subject import Subject
-from signoff.quick_dataclass import dataclass
 
 NEVER = -1
 NOWHERE: Mapping[str, str] = MappingProxyType({})

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from signoff.core.call import Call
 from signoff.core.grant import Grant
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Verdict
-from signoff.quick_dataclass import dataclass
 
 
 class CallStep(StrEnum):

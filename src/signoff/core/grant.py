@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Context, Decimal
 
@@ -14,7 +14,6 @@ from signoff.core.moment import Zone, in_utc
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import ArgCondition, Budget, Scope, Terms, amount_of, named, scope_text
 from signoff.core.verdict import Verdict
-from signoff.quick_dataclass import dataclass
 
 _EXACT = Context(prec=1_000)
 """Budgets are not rounded, whatever the program around us set its own numbers to."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from signoff.core.people import person_key
 from signoff.core.quorum import approvers, needs_text
 from signoff.core.request import ApprovalRequest, State
-from signoff.quick_dataclass import dataclass
 
 ALREADY = "; you have already approved it"
 """At the end of who must agree, for whoever did."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
-
-from signoff.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ except through the votes its requirement asks for, or a rule that says `on_timeo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
@@ -35,7 +36,6 @@ from signoff.core.verdict import OnTimeout, Requirement
 from signoff.core.visible import quoted
 from signoff.core.vote import Vote
 from signoff.errors import AlreadySettled, AlreadySpent, NotEntitled, RequestError
-from signoff.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

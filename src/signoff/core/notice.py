@@ -6,13 +6,13 @@ it showed before, so it need not know what happened in between.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
 from signoff.core.subject import Occasion, Subject, SubjectKind
-from signoff.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -12,7 +13,6 @@ from signoff.core.decision import Keeps
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import COMMAND, ArgCondition, Budget, Fits, Scope, Terms, amount_of
 from signoff.core.verdict import Wanted
-from signoff.quick_dataclass import dataclass
 
 _MONEY = frozenset("amount charge cost credit fee refund sum".split())
 _SETS = frozenset("adjust budget limit price quota rate set threshold update".split())

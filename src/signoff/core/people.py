@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 
 from signoff.errors import WrongUse
 from signoff.lazy_names import lazy_names
-from signoff.quick_dataclass import dataclass
 
 
 @lru_cache(maxsize=1024)

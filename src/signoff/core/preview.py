@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
-
-from signoff.lazy_pattern import lazy_pattern
-from signoff.quick_dataclass import dataclass
 
 _CONTEXT = 3
 # Beyond this many changed lines the smallest difference takes too long to find: everything between the first and
@@ -66,7 +65,7 @@ def marked_lines(diff: str) -> Iterator[tuple[str, str]]:
         yield mark if mark in ("+", "-") else " ", line
 
 
-_PLACE = lazy_pattern(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
+_PLACE = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
 
 
 def _lines(text: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import sha256
@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from signoff.core.canonical import canonical
 from signoff.errors import CannotCanonicalise, RecordBroken
-from signoff.quick_dataclass import dataclass
 
 _SAFE_INT = 2**53
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import quote
 
 from signoff.core.credential import Credential, credentials_in, secret_name, target_name
 from signoff.core.visible import CLOSE, OPEN
 from signoff.errors import CannotCanonicalise, EditRefused
-from signoff.lazy_pattern import lazy_pattern
-from signoff.quick_dataclass import dataclass
 
 _DEEPEST = 100
 _SHORTEST = 4
@@ -169,11 +167,9 @@ class Redactor:
 
 _NEVER_NUMBERS = frozenset({"token", "auth", "cookie"})
 _FILES = frozenset({"private key", "ssh key", "gpg key"})
-_PATH = lazy_pattern(r"(?:~|\.{0,2})/[^\s]{1,400}|[A-Za-z]:\\[^\s]{1,400}")
-_ORIGIN = lazy_pattern(
-    r"[A-Za-z][A-Za-z0-9+.-]{1,20}://(?:[^\s/?#@]{0,256}@)?[^\s/?#@:]{1,256}(?::\d{1,5})?(?=[/?#]|$)"
-)
-_SHELL = lazy_pattern(r"[;|`\n]|&&|\$\(|[<>]\s")
+_PATH = re.compile(r"(?:~|\.{0,2})/[^\s]{1,400}|[A-Za-z]:\\[^\s]{1,400}")
+_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://(?:[^\s/?#@]{0,256}@)?[^\s/?#@:]{1,256}(?::\d{1,5})?(?=[/?#]|$)")
+_SHELL = re.compile(r"[;|`\n]|&&|\$\(|[<>]\s")
 
 
 def _forms(secret: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
@@ -18,7 +18,6 @@ from signoff.core.request_context import NO_CONTEXT, RequestContext
 from signoff.core.values import cached
 from signoff.core.verdict import ANYONE, Requirement, Verdict
 from signoff.core.vote import Vote
-from signoff.quick_dataclass import dataclass
 
 CARD = "_card"
 """Where `core.card.shown_card` keeps a request's card: it is made once for each state that the request is in."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from signoff.core.loosening import NOT_LOOSENED, Loosened
-from signoff.quick_dataclass import dataclass
 
 LONGEST_PROMPT = 1_000
 LONGEST_WORDS = 2_000

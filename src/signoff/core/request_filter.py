@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
-
-from signoff.quick_dataclass import dataclass
 
 CHAIN = " > "
 """Between the workers of a chain."""

@@ -6,6 +6,7 @@ Names, notes and results are those of others: whoever shows them masks secrets a
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -16,7 +17,6 @@ from signoff.core.quorum import role_text
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import OnTimeout
 from signoff.core.visible import quoted
-from signoff.quick_dataclass import dataclass
 
 SILENCE = Actor(name="nobody in time", kind=ActorKind.MODE)
 """By whom a rule's answer is that counts because nobody gave one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 from signoff.core.loosening import Loosened
 from signoff.core.mode import ApprovalMode
 from signoff.core.values import Changeable
-from signoff.quick_dataclass import dataclass
 
 FORMAT = 2
 """Of the saved state. 1 was one JSON text for a whole run; 2 keeps messages in segments, each stored once."""

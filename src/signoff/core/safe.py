@@ -13,7 +13,6 @@ from signoff.core.redact import Redactor, redact
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import ArgCondition, Scope
 from signoff.core.visible import CLOSE, OPEN, visible
-from signoff.lazy_pattern import lazy_pattern
 
 
 def safe_text(text: str, *, secrets: Iterable[str] = (), lines: bool = False) -> str:
@@ -41,7 +40,7 @@ def redacted_text(text: str, *, lines: bool = False) -> str:
     return _MASK.sub(rf"{OPEN}\1{CLOSE}", visible(text, lines=lines))
 
 
-_MASK = lazy_pattern(rf"{re.escape(visible(OPEN))}(masked'* \d+: [^{OPEN}{CLOSE}]*){re.escape(visible(CLOSE))}")
+_MASK = re.compile(rf"{re.escape(visible(OPEN))}(masked'* \d+: [^{OPEN}{CLOSE}]*){re.escape(visible(CLOSE))}")
 
 
 def safe_grant_text(grant: Grant, *, secrets: Iterable[str] = (), zone: Zone = in_utc) -> str:

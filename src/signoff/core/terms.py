@@ -6,6 +6,7 @@ import math
 import posixpath
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -14,11 +15,9 @@ from urllib.parse import unquote
 
 from signoff.core.call import Call
 from signoff.core.canonical import canonical
-from signoff.lazy_pattern import lazy_pattern
-from signoff.quick_dataclass import dataclass
 
-_PLAIN = lazy_pattern(r"[A-Za-z0-9_.-]+")
-_ESCAPES = lazy_pattern(r"\\|%(?:00|2e|2f|5c)", re.IGNORECASE)
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
+_ESCAPES = re.compile(r"\\|%(?:00|2e|2f|5c)", re.IGNORECASE)
 _WORDS = frozenset({"any", "false", "null", "true"})
 """Names that would be taken for something else."""
 COMMAND = "command"

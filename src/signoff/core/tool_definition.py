@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from signoff.core.canonical import digest, digest_of
 from signoff.core.preview import unified_diff
 from signoff.errors import CannotCanonicalise
-from signoff.quick_dataclass import dataclass
 
 LONGEST = 100_000
 """Characters of a definition, as JSON. A longer one is no definition that a person could look at."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import IntEnum, StrEnum, auto
-
-from signoff.quick_dataclass import dataclass
 
 
 class Effect(StrEnum):

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import groupby
 
-from signoff.lazy_pattern import lazy_pattern
-
 OPEN, CLOSE = "⟦", "⟧"
 
 _NAMES = {"\0": "NUL", "\a": "BEL", "\b": "BS", "\t": "TAB", "\n": "LF", "\r": "CR", "\x1b": "ESC", " ": "space"}
@@ -139,9 +137,9 @@ def _harmless(char: str) -> tuple[int, str]:
     return (2, char) if not char.isascii() else (3, char)
 
 
-_WORD = lazy_pattern(r"[^\W\d_]+")
-_DASH = lazy_pattern(r"(?<!\S)[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]+(?=\w)")
-_QUOTE = lazy_pattern(r"[\u2018-\u201f\u2032-\u2037\u02bc\uff02\uff07]")
+_WORD = re.compile(r"[^\W\d_]+")
+_DASH = re.compile(r"(?<!\S)[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]+(?=\w)")
+_QUOTE = re.compile(r"[\u2018-\u201f\u2032-\u2037\u02bc\uff02\uff07]")
 _ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"})
 
 

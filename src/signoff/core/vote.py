@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
-from signoff.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,7 @@ A call that another capability turned into a different one meets the gate a seco
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
 from functools import cache
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -44,7 +45,6 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from signoff.core.event import CallStep
 from signoff.core.mode import ApprovalMode
 from signoff.core.verdict import Effect, Wanted
-from signoff.quick_dataclass import dataclass
 
 F = TypeVar("F")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
 from signoff.outside.outside_call import OutsideCall, ReadsArguments
 from signoff.outside.outside_gate import CallPermission
-from signoff.quick_dataclass import dataclass
 
 
 class HookMoment(StrEnum):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.core.call import Call
 from signoff.gate.likeness import directory_name
 from signoff.links import followed
 from signoff.policy.layers import Layers
-from signoff.quick_dataclass import dataclass
 
 ReadsArguments = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Reads something out of the arguments of a call."""

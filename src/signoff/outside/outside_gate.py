@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -50,7 +51,6 @@ from signoff.outside.outside_call import OutsideCall, shape_of
 from signoff.policy.index import NOT_MATCHED
 from signoff.policy.layers import Layers
 from signoff.ports import Transaction
-from signoff.quick_dataclass import dataclass
 
 TIMEOUT = "timeout"
 

@@ -6,9 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from signoff.lazy_pattern import lazy_pattern
-
-_FILE = lazy_pattern(r"^\s*\*\*\* (?:Add File|Update File|Delete File|Move to): *(.+?) *$", re.MULTILINE)
+_FILE = re.compile(r"^\s*\*\*\* (?:Add File|Update File|Delete File|Move to): *(.+?) *$", re.MULTILINE)
 BEGIN = "*** Begin Patch"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from os import urandom
 from typing import Any
@@ -17,7 +18,6 @@ from signoff.errors import ServerFailed
 from signoff.outside.aap_client import LONGEST_POLL, AapClient
 from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import TIMEOUT, CallPermission, OutsideGate
-from signoff.quick_dataclass import dataclass
 
 SERVER = "the server"
 AWAY = 30.0

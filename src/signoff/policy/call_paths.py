@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import unquote
 
 from signoff.core.call import Call
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.glob import is_visible
 from signoff.policy.places import normal
 
@@ -26,10 +25,10 @@ _LAST_WORDS = frozenset({
     "dirname", "directory", "directories", "folder", "folders", "cwd", "root",
 })  # fmt: skip
 _BEFORE_NAME = frozenset({"file", "path", "dir", "directory", "folder"})
-_WORD = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 COMMAND = "command"
 """The argument that holds a shell command."""
-_SCHEME = lazy_pattern(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 @lru_cache(maxsize=2048)

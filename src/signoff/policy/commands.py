@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from signoff.policy.call_paths import Facts
@@ -18,7 +18,6 @@ from signoff.policy.shell.patterns import READ_ONLY, CommandPattern
 from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand
 from signoff.policy.shell.unknown_programs import may_start
 from signoff.policy.shell.working_directories import Directory, is_cd
-from signoff.quick_dataclass import dataclass
 
 ARGUMENT = "command"
 LONGEST_PATH = 4096

@@ -6,24 +6,24 @@ deep nesting are seen, and refused, before they do anything.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, cast
 
 import yaml
 
 from signoff.errors import Place, PolicyError
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.document import DEEPEST, Document, KeyStep, Node, key_text
 from signoff.policy.phrases import shown
 from signoff.policy.scalar import Ambiguous, plain_scalar
-from signoff.quick_dataclass import dataclass
 
 LARGEST_TEXT = 5_000_000
 MOST_NODES = 200_000
 
 _library: Any = yaml  # its stubs leave `parse` untyped
 _loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_NOT_YAML = lazy_pattern("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PLAIN_TAGS = frozenset({None, "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 from signoff.errors import Place, PolicyError
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.phrases import as_json
-from signoff.quick_dataclass import dataclass
 
 KeyStep: TypeAlias = "str | int"
 KeyTrail: TypeAlias = "tuple[KeyStep, ...]"
 
 DEEPEST = 64
 
-_SIMPLE_KEY = lazy_pattern(r"[A-Za-z0-9_-]+")
+_SIMPLE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ turn: what comes to it is named by no rule above, and what is in doubt is not na
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,6 @@ from signoff.policy.places import normal
 from signoff.policy.requirement import together
 from signoff.policy.rule import Rule
 from signoff.policy.strictest import strictest
-from signoff.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from signoff.policy.explain import Explanation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from signoff.core.call import Call
@@ -11,7 +12,6 @@ from signoff.errors import Place
 from signoff.policy.call_paths import Facts
 from signoff.policy.match_result import MatchResult, Truth
 from signoff.policy.rule import Rule
-from signoff.quick_dataclass import dataclass
 
 
 class Ruled(Protocol):

@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.match_result import Truth
-from signoff.quick_dataclass import dataclass
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that change lines, direction or nothing visible at all; half surrogates too."""
@@ -207,7 +205,7 @@ def any_glob(globs: Iterable[Glob], text: str) -> Truth:
     return answer
 
 
-_TOKEN = lazy_pattern(
+_TOKEN = re.compile(
     r"(?P<directories>(?:^|(?<=/))\*\*+/) | (?P<run>\*\*+) | (?P<star>\*) | (?P<one>\?)"
     r"| \[(?P<negated>[!^]?)(?P<set>\]?[^\]]*)\] | (?P<open>\[) | (?P<plain>[^*?\[]+)",
     re.VERBOSE,

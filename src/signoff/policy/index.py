@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from signoff.core.verdict import Effect, Verdict
 from signoff.policy.call_paths import Facts
@@ -11,7 +11,6 @@ from signoff.policy.glob import any_glob
 from signoff.policy.match import Condition, Links, Match, all_hold, links_of
 from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
 from signoff.policy.rule import Rule
-from signoff.quick_dataclass import dataclass
 
 MOST_SHELVES = 1024
 LONGEST_NAME = 256

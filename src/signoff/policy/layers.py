@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from signoff.core.call import Call
@@ -14,7 +14,6 @@ from signoff.policy.explain import Explanation, explain
 from signoff.policy.index import NOT_NAMED
 from signoff.policy.lint import Problem
 from signoff.policy.strictest import strictest
-from signoff.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

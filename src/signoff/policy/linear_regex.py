@@ -10,12 +10,10 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from typing import Any
-
-from signoff.quick_dataclass import dataclass
 
 _parser: Any = import_module("re._parser")  # what `re` itself reads patterns with; it has no public name
 MOST_REPEATS = 1_000

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from signoff.core.verdict import Effect, OnTimeout
 from signoff.errors import Place, PolicyError
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.glob import Glob
 from signoff.policy.match import Condition, LabelCondition, Match, ValueCondition
 from signoff.policy.match_result import Truth
 from signoff.policy.operators import Matches, Operator, Over
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.rule import Rule
-from signoff.quick_dataclass import dataclass
 
-_ADDRESS = lazy_pattern(r"@[\w*-]+(\.[\w*-]+)+")
+_ADDRESS = re.compile(r"@[\w*-]+(\.[\w*-]+)+")
 
 
 @dataclass(frozen=True, slots=True)

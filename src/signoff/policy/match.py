@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal, Protocol
 
@@ -14,7 +14,6 @@ from signoff.policy.keypath import ABSENT, KeyPath
 from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
 from signoff.policy.operators import Exists, Operator, kind_of
 from signoff.policy.phrases import listed, shown
-from signoff.quick_dataclass import dataclass
 
 CHAIN = " > "
 

@@ -6,19 +6,18 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from signoff.core.call import Veiled
 from signoff.core.canonical import canonical
 from signoff.errors import CannotCanonicalise
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.glob import Glob, any_glob
 from signoff.policy.linear_regex import LinearRegex
 from signoff.policy.match_result import Truth
 from signoff.policy.phrases import as_json, listed, shown
-from signoff.quick_dataclass import dataclass
 
 Answer: TypeAlias = "bool | str"
 
@@ -34,7 +33,7 @@ LISTS = ("all", "any", "none")
 OPERATORS = ("equals", "in", "matches", "regex", *_COMPARE, "exists", *LISTS)
 COMPARISONS = frozenset(_COMPARE)
 
-_STEPS_UP = lazy_pattern(r"(?:^|[/\\])\.\.(?:$|[/\\])")
+_STEPS_UP = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])")
 
 
 class Operator(Protocol):

@@ -6,7 +6,7 @@ or denies must not be talked out of it: any text of the call that matches in any
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from posixpath import normpath
 
 from signoff.policy.call_paths import Facts, PathText
@@ -14,7 +14,6 @@ from signoff.policy.glob import BadGlob, Glob, any_glob, is_visible
 from signoff.policy.match import Links
 from signoff.policy.match_result import YES, MatchResult, Truth
 from signoff.policy.phrases import listed, shown
-from signoff.quick_dataclass import dataclass
 
 _FREE = ("/", "**")
 """How patterns start that do not depend on the policy's root."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, cast
 
 from signoff.errors import Place, PolicyError
 from signoff.policy.document import Document, KeyStep, KeyTrail
 from signoff.policy.operators import kind_of
 from signoff.policy.phrases import did_you_mean, shown
-from signoff.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

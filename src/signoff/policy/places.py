@@ -6,16 +6,15 @@ import re
 import unicodedata
 from posixpath import normpath
 
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.glob import is_visible
 
 MOST_BYTES = 4096
 MOST_NAME_BYTES = 255
 
-_DEVICES = lazy_pattern(r"(?:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[1-9])(?:[.:].*)?")
-_DRIVE = lazy_pattern(r"[A-Za-z]:")
-_STREAM = lazy_pattern(r":[^:]*:?\$")
-_EXPANDS = lazy_pattern(r"\$[\w{(\[$!@*#?'\"-]|%[A-Za-z_][\w()]*%|`")
+_DEVICES = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[1-9])(?:[.:].*)?")
+_DRIVE = re.compile(r"[A-Za-z]:")
+_STREAM = re.compile(r":[^:]*:?\$")
+_EXPANDS = re.compile(r"\$[\w{(\[$!@*#?'\"-]|%[A-Za-z_][\w()]*%|`")
 _KERNEL = frozenset({"proc", "dev", "sys"})
 KERNEL = "it leads to what the kernel keeps there, not to files"
 
@@ -83,7 +82,7 @@ def folded(name: str) -> str:
     return _SHORT_GIT.sub(".git", _STREAM.split(text)[0].rstrip(". "))
 
 
-_SHORT_GIT = lazy_pattern(r"^git~\d+$")
+_SHORT_GIT = re.compile(r"^git~\d+$")
 """What Windows calls `.git` for programs that know short names only."""
 
 

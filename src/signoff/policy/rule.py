@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from signoff.core.canonical import digest
 from signoff.core.verdict import ANYONE, Effect, Requirement, Verdict
@@ -11,7 +11,6 @@ from signoff.errors import Place
 from signoff.policy.call_paths import Facts
 from signoff.policy.match import Match, links_of
 from signoff.policy.match_result import YES, MatchResult, any_holds
-from signoff.quick_dataclass import dataclass
 
 _DIGITS = 12
 """Of a digest that tells the rules of a file apart."""

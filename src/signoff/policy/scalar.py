@@ -10,16 +10,14 @@ import math
 import re
 from typing import TypeAlias
 
-from signoff.lazy_pattern import lazy_pattern
-
 Scalar: TypeAlias = "bool | int | float | str | None"
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _YES_NO = {"yes": "true", "on": "true", "no": "false", "off": "false"}
-_INT = lazy_pattern(r"[-+]?(?:0|[1-9][0-9]*)")
-_FLOAT = lazy_pattern(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?")
-_ODD_NUMBER = lazy_pattern(
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?")
+_ODD_NUMBER = re.compile(
     r"""[-+]?(?: 0[0-9_]+ | 0[xX][0-9a-fA-F_]+ | 0[oO][0-7_]+ | 0[bB][01_]+   # 0755, 0x1f, 0o17, 0b11
       | [0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?                            # 1:30
       | [0-9]+(?:_[0-9]+)+(?:\.[0-9_]*)?                                       # 1_000

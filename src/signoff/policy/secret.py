@@ -14,13 +14,12 @@ from functools import lru_cache
 from itertools import islice, product
 from typing import Any, NamedTuple
 
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.table_files import table_text
 
 _HOMES = frozenset({"home", "users", "root"})
-_HOME = lazy_pattern(r"~[^/]*|/home/[^/]+|/users/[^/]+|/root")
-_ROOT_HOME = lazy_pattern(r"/root(?:/[^/]+|/\.[^/]+/.*)?")
-_PROCESS = lazy_pattern(r"/proc/(?:self|thread-self|\d+|x+)(?:/task/[^/]+)?/(.+)")
+_HOME = re.compile(r"~[^/]*|/home/[^/]+|/users/[^/]+|/root")
+_ROOT_HOME = re.compile(r"/root(?:/[^/]+|/\.[^/]+/.*)?")
+_PROCESS = re.compile(r"/proc/(?:self|thread-self|\d+|x+)(?:/task/[^/]+)?/(.+)")
 _PROCESS_SHOWN = frozenset({
     "cmdline", "comm", "stat", "statm", "status", "limits", "cgroup", "mounts", "mountinfo", "mountstats", "io",
     "sched", "schedstat", "oom_score", "oom_adj", "oom_score_adj", "uid_map", "gid_map", "loginuid", "sessionid",
@@ -237,8 +236,8 @@ def _is_spoken(name: str, places: _Places) -> bool:
     return words[-2] in places.words or words[0] in places.first_words
 
 
-_BETWEEN = lazy_pattern(r"[-_. ]")
-_COPY = lazy_pattern(r"(?:\.(?:gz|z|bz2|xz|zst|lz4|lzma|bak|backup|old|orig|save|swp|tmp|copy)|~){1,4}$")
+_BETWEEN = re.compile(r"[-_. ]")
+_COPY = re.compile(r"(?:\.(?:gz|z|bz2|xz|zst|lz4|lzma|bak|backup|old|orig|save|swp|tmp|copy)|~){1,4}$")
 
 
 def _by_place(parts: list[str], absolute: bool) -> str:

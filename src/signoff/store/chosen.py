@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from signoff.ports import Store
-from signoff.quick_dataclass import dataclass
 from signoff.store.open import open_store
 from signoff.store.place import Home, give_id
 from signoff.store.store_urls import is_file, masked, sqlite_path

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
 from signoff.errors import StoreError, WrongUse
-from signoff.lazy_pattern import lazy_pattern
-from signoff.quick_dataclass import dataclass
 
 ID_FILE = Path(".signoff") / "project"
 """In a project: its id. Agents do not write there unasked."""
@@ -26,7 +26,7 @@ LABEL = "project.json"
 STORE = "signoff.db"
 PROJECT_FILE = "signoff.yaml"
 
-_ID = lazy_pattern(r"[0-9a-f]{32}")
+_ID = re.compile(r"[0-9a-f]{32}")
 _IN_USE = (STORE, "grants.json")
 _LONGEST = 10_000
 """Bytes that are read of an id or a label; there are never as many."""

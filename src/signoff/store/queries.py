@@ -8,14 +8,12 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
-from signoff.lazy_pattern import lazy_pattern
-
 Dialect = Literal["sqlite", "postgres"]
 
 _HERE = Path(__file__).parent
-_NAME = lazy_pattern(r"^-- name: (\w+)$", re.MULTILINE)
-_VALUE = lazy_pattern(re.escape("?"))
-_NOTE = lazy_pattern(r"^--.*$", re.MULTILINE)
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_VALUE = re.compile(re.escape("?"))
+_NOTE = re.compile(r"^--.*$", re.MULTILINE)
 
 
 class Queries(dict[str, str]):

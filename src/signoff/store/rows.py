@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -33,7 +34,6 @@ from signoff.core.request_filter import RequestFilter, plain_case
 from signoff.core.run import PLAIN_SETUP, RunState, SavedRun, Segment
 from signoff.core.subject import Occasion, Subject, SubjectKind
 from signoff.core.vote import Vote
-from signoff.lazy_pattern import lazy_pattern
 
 Row = Sequence[Any]
 T = TypeVar("T")
@@ -44,7 +44,7 @@ _NEVER = -(2**62)
 """Stands for no time at all in a column that is sorted by."""
 _ODD = "\x01json:"
 """Begins a text that a database would not take as it is."""
-_DIGEST = lazy_pattern("[0-9a-f]{64}")
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 def micros(moment: datetime | None) -> int | None:

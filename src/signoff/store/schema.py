@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from signoff.errors import SchemaError
-from signoff.lazy_pattern import lazy_pattern
-from signoff.quick_dataclass import dataclass
 from signoff.store.queries import Dialect, told
 
 DIRECTORY = Path(__file__).parent / "migrations"
-_NOTE = lazy_pattern(r"^\s*--.*$", re.MULTILINE)
+_NOTE = re.compile(r"^\s*--.*$", re.MULTILINE)
 
 TABLE = (
     "create table if not exists {s}schema_version "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -18,7 +19,6 @@ from typing import TYPE_CHECKING, Any, cast
 from signoff.core.canonical import canonical
 from signoff.core.record import Checkpoint
 from signoff.errors import Place, StoreError, WrongFile, WrongUse
-from signoff.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 _KEY_FILE = "record.key"
 _PUBLIC_FILE = "record.pub"
 _FIELDS = ("seq", "hash", "at", "key", "signature")
-_PLAIN_NAME = lazy_pattern(r"[0-9a-z-]{1,64}")
-_HEX_KEY = lazy_pattern(r"[0-9a-f]{64}")
-_HEX_SIGNATURE = lazy_pattern(r"[0-9a-f]{128}")
+_PLAIN_NAME = re.compile(r"[0-9a-z-]{1,64}")
+_HEX_KEY = re.compile(r"[0-9a-f]{64}")
+_HEX_SIGNATURE = re.compile(r"[0-9a-f]{128}")
 
 
 def keys_directory() -> Path | None:

@@ -6,13 +6,13 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from signoff.errors import StoreError
 from signoff.ports import Transaction
-from signoff.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import asyncio

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +17,6 @@ from signoff.outside.hook_hosts import HOSTS
 from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import OutsideGate
 from signoff.outside.strict_json import MOST_BYTES, read_object
-from signoff.quick_dataclass import dataclass
 from signoff.store.durable import DurableStore
 from signoff.wiring.outside_desk import OutsideDesk
 

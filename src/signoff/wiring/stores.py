@@ -6,14 +6,13 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from signoff.config import Settings
 from signoff.errors import Halted, SchemaError, SignoffError, StoreError, WrongUse
 from signoff.ports import Store
-from signoff.quick_dataclass import dataclass
 from signoff.store.chosen import ChosenStore, named_store
 from signoff.store.place import Home, home_of, labels, state_root, unlabelled
 from signoff.wiring.project import roles_of, settings_for

@@ -5,19 +5,19 @@ Other than those of a shell, their wildcards match a leading dot.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.secret import may_match_secret, secret_place
 
 _MOST_CHOICES = 64
 _MOST_BRACES = 8
-_BRACES = lazy_pattern(r"\{([^{}]*)\}")
-_FIRST = lazy_pattern(r"\[[^]]?[^]]*\]|\?|\*+")
-_SAYS_NOTHING = lazy_pattern(r"[*?./]*|\**\.[A-Za-z0-9]+")
-_BETWEEN = lazy_pattern(r"[|()^$,/:]")
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_FIRST = re.compile(r"\[[^]]?[^]]*\]|\?|\*+")
+_SAYS_NOTHING = re.compile(r"[*?./]*|\**\.[A-Za-z0-9]+")
+_BETWEEN = re.compile(r"[|()^$,/:]")
 
 
 class Filter(NamedTuple):

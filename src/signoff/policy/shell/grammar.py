@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.shell.literal import HOLE, Arg, Certainty, read_word, unescape_here
 from signoff.policy.shell.wrappers import changes_programs, is_number
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
 _CHUNK = 128  # characters that the parser is given at a time
-_NOT_ASCII = lazy_pattern(r"[^\x00-\x7f]")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 HOLES = frozenset("simple_expansion expansion command_substitution process_substitution arithmetic_expansion".split())
 REDIRECTS = frozenset(("file_redirect", "heredoc_redirect", "herestring_redirect"))
 _HERE_PARTS = frozenset(
@@ -28,29 +27,29 @@ _ODD = (
     (re.compile(r"[\x85\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]"), "holds an odd blank"),
     (re.compile(r"\$\{[\s|]"), "holds a substitution that not every shell knows"),
 )
-_GLUED = lazy_pattern(r"(?<![ \t\n])\\\n(?![ \t\n])|\n[ \t]*+\\\n")
+_GLUED = re.compile(r"(?<![ \t\n])\\\n(?![ \t\n])|\n[ \t]*+\\\n")
 _TIGHT = frozenset(
     "program command list pipeline redirected_statement file_redirect subshell compound_statement do_group "
     "command_substitution process_substitution negated_command if_statement while_statement for_statement "
     "case_statement case_item else_clause elif_clause function_definition herestring_redirect "
     "declaration_command unset_command variable_assignments".split()
 )
-_BLANK_OR_BACKSLASH = lazy_pattern(r"[\s\\]")
+_BLANK_OR_BACKSLASH = re.compile(r"[\s\\]")
 _BLANKS = re.compile(r"(?:[ \t\n]|\\\n)*\Z")
 _BLANKS_IN_LINE = re.compile(r"(?:[ \t]|\\\n)*\Z")
-_BLANK_AT_EDGE = lazy_pattern(r"(?:\A|[\s;|&()<>`])\\[ \t]|\\[ \t](?:[\s;|&()<>`]|\Z)")
-_GLUED_DESCRIPTOR = lazy_pattern(r"[^\s;|&<>()\d]\d++[<>]")
-_AFTER_HERE = lazy_pattern(r"(?<!<)<<(?!<)-?[ \t]*+[^\s;|&<>()]++[ \t]*+[^\s]")
+_BLANK_AT_EDGE = re.compile(r"(?:\A|[\s;|&()<>`])\\[ \t]|\\[ \t](?:[\s;|&()<>`]|\Z)")
+_GLUED_DESCRIPTOR = re.compile(r"[^\s;|&<>()\d]\d++[<>]")
+_AFTER_HERE = re.compile(r"(?<!<)<<(?!<)-?[ \t]*+[^\s;|&<>()]++[ \t]*+[^\s]")
 _ARITHMETIC = {"arithmetic_expansion": "", "command_substitution": "$((", "compound_statement": "((", "subshell": "(("}
-_EXPANSION = lazy_pattern(
+_EXPANSION = re.compile(
     r"\$\{(?P<mark>[!#]?)(?P<name>\w+|[@*#?$!-])?(?:\[(?P<index>[^\]]*)\])?(?P<rest>.*)\Z", re.DOTALL
 )
-_INDEX = lazy_pattern(r"\d+\Z|[@*]\Z")
-_INDEX_IN_ARRAY = lazy_pattern(r"[\s(]\[(?!\d+\]\+?=)")
-_EXPANDS = lazy_pattern(r"\$[({\[]|`")
+_INDEX = re.compile(r"\d+\Z|[@*]\Z")
+_INDEX_IN_ARRAY = re.compile(r"[\s(]\[(?!\d+\]\+?=)")
+_EXPANDS = re.compile(r"\$[({\[]|`")
 _COMPARES = frozenset("-eq -ne -lt -le -gt -ge".split())
-_NUMBER = lazy_pattern(r"""\(*+(["']?)[-+]?(?:\d++|\$[#?$]|\$\{#\w++(?:\[[@*]\])?\})\1\)*\Z""")
-_VARIABLE = lazy_pattern(r"[A-Za-z_]\w*+\Z")
+_NUMBER = re.compile(r"""\(*+(["']?)[-+]?(?:\d++|\$[#?$]|\$\{#\w++(?:\[[@*]\])?\})\1\)*\Z""")
+_VARIABLE = re.compile(r"[A-Za-z_]\w*+\Z")
 
 
 def pitfalls(text: str) -> Iterator[str]:

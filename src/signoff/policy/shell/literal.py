@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from signoff.lazy_pattern import lazy_pattern
-
 HOLE = "${_}"
 """Stands in a text for an expansion, so that the text can be parsed again and the hole is an expansion there too."""
 
-_PLAIN = lazy_pattern(r"[A-Za-z0-9_./=:,+@%^-]*\Z")
-_EXPANDS = lazy_pattern(r"[A-Za-z0-9_@*#?$!({\[\\-]")
+_PLAIN = re.compile(r"[A-Za-z0-9_./=:,+@%^-]*\Z")
+_EXPANDS = re.compile(r"[A-Za-z0-9_@*#?$!({\[\\-]")
 _META = frozenset("|&;()<> \t\n")
-_ESCAPE = lazy_pattern(
+_ESCAPE = re.compile(
     r"""[^\\]+|\\(?:(?P<plain>[abeEfnrtv\\'"?])|(?P<oct>[0-7]{1,3})|x(?P<hex>[0-9A-Fa-f]{1,2})"""
     r"""|u(?P<u4>[0-9A-Fa-f]{1,4})|U(?P<u8>[0-9A-Fa-f]{1,8}))""",
     re.DOTALL,

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias, cast
 
 from signoff.core.visible import is_clean
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.shell.line import CommandLine, Join, Pipeline, Redirect, Simple, Word
 
 LONGEST = 16_384
@@ -33,7 +32,7 @@ class Refused(NamedTuple):
 # them are no word.
 _WORD_ENDS = r"(?![^ \t\n;|&])"
 _PLAIN, _SINGLE, _DOUBLE, _STARRED, _OPERATOR, _NOTHING, _REDIRECT = range(1, 8)
-_TOKEN = lazy_pattern(
+_TOKEN = re.compile(
     rf"""[ \t]*+(?:
       ([\w./,:=@%+^-]++){_WORD_ENDS}
     | '([^']*+)'{_WORD_ENDS}
@@ -48,7 +47,7 @@ _TOKEN = lazy_pattern(
 )
 
 _P_PLAIN, _P_SINGLE, _P_DOUBLE, _P_ESCAPED, _P_PATTERN, _P_TILDE, _P_BRACE, _P_DOLLAR = range(1, 9)
-_PIECE = lazy_pattern(
+_PIECE = re.compile(
     rf"""
       ([\w./,:=@%+^\#!-]++)
     | '([^']*+)'
@@ -61,19 +60,19 @@ _PIECE = lazy_pattern(
     """,
     re.ASCII | re.VERBOSE,
 )
-_KEPT_BACKSLASH = lazy_pattern(r'\\([$`"\\])')
-_SAFE_IN_DOUBLE = lazy_pattern(r"""(?:[^"\\$`]|\\[^\n]|\$(?=[] \t\n"'\\/.,:;%^+=~|&<>)}]))*""")
+_KEPT_BACKSLASH = re.compile(r'\\([$`"\\])')
+_SAFE_IN_DOUBLE = re.compile(r"""(?:[^"\\$`]|\\[^\n]|\$(?=[] \t\n"'\\/.,:;%^+=~|&<>)}]))*""")
 
 _IN_PATTERN = re.compile(r"[][*?\\]")
 _IN_BRACKETS = re.compile(r"[][*?\\!^:.=-]")
-_MANY_STARS = lazy_pattern(r"(\\.)|\*\*+", re.DOTALL)
+_MANY_STARS = re.compile(r"(\\.)|\*\*+", re.DOTALL)
 # Brackets that every implementation reads alike: closed, without another bracket, a slash or a character of several
 # bytes inside.
-_CLEAR_PATTERN = lazy_pattern(
+_CLEAR_PATTERN = re.compile(
     r"(?:\\.|[^\\\[]|\[(?:[!^]|(?![!^]))(?:\\.|[\0-.0-Z\]-\x7f])(?:\\.|[\0-.0-Z^-\x7f])*\])*",
     re.DOTALL,
 )
-_CLOSED = lazy_pattern(r"(?:\\.|[^\\\[])*\[(?:\\.|[^\\])(?:\\.|[^\\\]])*\]", re.DOTALL)
+_CLOSED = re.compile(r"(?:\\.|[^\\\[])*\[(?:\\.|[^\\])(?:\\.|[^\\\]])*\]", re.DOTALL)
 
 _KEYWORDS = frozenset(
     "if then else elif fi do done case esac while until for in select function time coproc [[ ]] { } !".split()
@@ -81,7 +80,7 @@ _KEYWORDS = frozenset(
 # bash reads the words after these as assignments: no pattern is looked up, and brackets may hold blanks.
 _DECLARES = frozenset("alias declare eval export let local readonly typeset".split())
 _RESERVED = _KEYWORDS | _DECLARES
-_ASSIGNS = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*(?:\+?=|\[)")
+_ASSIGNS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\+?=|\[)")
 
 _TO_NOWHERE = {">": 1, ">>": 1, "1>": 1, "1>>": 1, "2>": 2, "2>>": 2}
 _BOTH = frozenset({"&>", "&>>", ">&"})
@@ -99,8 +98,8 @@ _COMMON = {
 _NETWORK = ("/dev/tcp/", "/dev/udp/")
 _JOINS = {";": Join.ALWAYS, "\n": Join.ALWAYS, "&&": Join.AND, "||": Join.OR}
 
-_BLANKS = lazy_pattern(r"[ \t\n]+")
-_CONTROL = lazy_pattern(r"[\x00-\x08\x0b-\x1f\x7f]")
+_BLANKS = re.compile(r"[ \t\n]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _BETWEEN_WORDS = frozenset(" \t\n;|&<>")
 # A word in half the time: every call of a shell comes through here.
 _MakeWord: TypeAlias = Callable[[type[Word], tuple[str, str, bool, int, int]], Word]

@@ -9,14 +9,13 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.table_files import table_text
 
 _ALL = frozenset({"*"})
-_ELSEWHERE = lazy_pattern(r"(?:-[^=]*=)?(?:(?!file:)[A-Za-z][A-Za-z0-9+.-]*://|[^/=:]+:(?!//))", re.IGNORECASE)
+_ELSEWHERE = re.compile(r"(?:-[^=]*=)?(?:(?!file:)[A-Za-z][A-Za-z0-9+.-]*://|[^/=:]+:(?!//))", re.IGNORECASE)
 """An address, or a path on another machine: `https://…`, `host:path`."""
 
-_ADDRESS = lazy_pattern(r"(?<![\w+.-])(?!file:)[A-Za-z][\w+.-]*://", re.IGNORECASE)
+_ADDRESS = re.compile(r"(?<![\w+.-])(?!file:)[A-Za-z][\w+.-]*://", re.IGNORECASE)
 _NOT = frozenset({"false", "0", "no", "off", "null"})
 """What may stand behind an option and take it back: `--offline false`."""
 

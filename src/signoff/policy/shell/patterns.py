@@ -10,12 +10,11 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import NamedTuple
 
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.glob import Glob
 from signoff.policy.match_result import YES, MatchResult, Truth
 from signoff.policy.places import normal
@@ -25,17 +24,16 @@ from signoff.policy.shell.simple_command import PATH, Concern, judge_words
 from signoff.policy.shell.syntax_tree import parse_tree
 from signoff.policy.shell.table import program
 from signoff.policy.table_files import table_text
-from signoff.quick_dataclass import dataclass
 
 READ_ONLY = "read-only"
 """Stands in the place of a pattern for every command that is known to only read."""
 
 
 _ANY = "program"
-_UP = lazy_pattern(r"(?:\A|[/=:])\.\.(?:/|\Z)")
-_WILDCARD = lazy_pattern(r"\*+|\?|\[[^]]*\]")
-_VERB = lazy_pattern(r"[a-z][a-z0-9:-]*")
-_PLAIN_OPTION = lazy_pattern(r"-[A-Za-z]|--[a-z][a-z-]*")
+_UP = re.compile(r"(?:\A|[/=:])\.\.(?:/|\Z)")
+_WILDCARD = re.compile(r"\*+|\?|\[[^]]*\]")
+_VERB = re.compile(r"[a-z][a-z0-9:-]*")
+_PLAIN_OPTION = re.compile(r"-[A-Za-z]|--[a-z][a-z-]*")
 _NO = MatchResult.no("")
 
 

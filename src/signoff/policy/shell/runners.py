@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.shell.languages.sed import sed_trouble
 from signoff.policy.shell.literal import HOLE, UNKNOWN, Arg, Certainty
 from signoff.policy.shell.table import program
@@ -18,7 +17,7 @@ _INPUTS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 _GIT_VALUES = frozenset(
     "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --exec-path --attr-source".split()
 )
-_GIT_COMMAND_KEYS = lazy_pattern(
+_GIT_COMMAND_KEYS = re.compile(
     r"(?i)alias\.|include|protocol|.*(pager|editor|sshcommand|fsmonitor|hook|template|external|textconv|command|program|helper|driver"
     r"|cmd|proxy|askpass|filter|clean|smudge|process|tool|vcs|uploadpack|receivepack|insteadof)"
 )
@@ -40,16 +39,16 @@ _GIT_INNER = frozenset(
     """.split()
 )
 """Commands that only git itself uses, or nobody."""
-_GIT_HELPER = lazy_pattern(r"(?:\A|=)(?:ext|fd)::(.*)", re.DOTALL)
+_GIT_HELPER = re.compile(r"(?:\A|=)(?:ext|fd)::(.*)", re.DOTALL)
 _GIT_DOUBTS = {
     "filter-repo": "runs code of another language", "hook": "runs a hook", "shell": "runs commands",
     "remote-ext": "runs a command",
     "for-each-repo": "runs commands in many places", "difftool": "runs a tool of the settings",
     "mergetool": "runs a tool of the settings",
 }  # fmt: skip
-_FD_EXEC = lazy_pattern(r"(--exec(?:-batch)?(?==|\Z)|-[HIusgaiLpF0lq1]*[xX])=?(.*)\Z", re.DOTALL)
+_FD_EXEC = re.compile(r"(--exec(?:-batch)?(?==|\Z)|-[HIusgaiLpF0lq1]*[xX])=?(.*)\Z", re.DOTALL)
 _TAR_VALUES = "fbICFTXVgKLNH"
-_SED_COMMAND = lazy_pattern(r"(?m)(?:^|[;{])[^\n;{a-zA-Z]*e[ \t]*+(\S.*)")
+_SED_COMMAND = re.compile(r"(?m)(?:^|[;{])[^\n;{a-zA-Z]*e[ \t]*+(\S.*)")
 
 
 class Inner(NamedTuple):

@@ -12,7 +12,6 @@ from posixpath import join
 from types import MappingProxyType
 from typing import NamedTuple
 
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.places import normal
 from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
 from signoff.policy.shell.filters import Filter, names_secret, regex_names_secret
@@ -36,10 +35,10 @@ _FILTERS = frozenset({"glob", "skip", "skip_directory", "pattern"})
 _SCRIPTS = {"awk": check_awk, "sed": partial(check_sed, separate=True), "jq": check_jq}
 
 
-_NUMBER = lazy_pattern(r"-?(?:0|[1-9][0-9]{0,8})", re.ASCII)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,8})", re.ASCII)
 """What every program reads as the same whole number. Some take anything else for the next operand: ag, for one, takes
 `-A 08` for the pattern, and then what follows for a file."""
-_MAGIC = lazy_pattern(r":(?:\([^)]*\)|[!^/]*):?")
+_MAGIC = re.compile(r":(?:\([^)]*\)|[!^/]*):?")
 """What git takes before a path: `:(icase)`, `:!`, `:/`."""
 
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.shell.grammar import (
     ends_as_shown,
     find_atoms,
@@ -39,11 +38,11 @@ DEEPEST = 16
 
 _MOST_OPERATORS = 2_048  # the parser takes quadratic time on unfinished pipes and braces: 64 kB of `a|` take 40 s
 _MOST_REASONS = 40
-_OPERATOR = lazy_pattern(r"[|&;<>(){}\[\]$`]")
-_WORD_END = lazy_pattern(r"[\s;|&<>()`]|\\\n|\Z")
-_NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*(?:\[|\+?=)")
-_RUNS_IN_HERE = lazy_pattern(r"(?<!\\)(?:`|\$\[)")
-_DESCRIPTOR = lazy_pattern(r"\d+-?\Z|-\Z")
+_OPERATOR = re.compile(r"[|&;<>(){}\[\]$`]")
+_WORD_END = re.compile(r"[\s;|&<>()`]|\\\n|\Z")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[|\+?=)")
+_RUNS_IN_HERE = re.compile(r"(?<!\\)(?:`|\$\[)")
+_DESCRIPTOR = re.compile(r"\d+-?\Z|-\Z")
 
 _LOOSE_WORDS = frozenset(("word", "concatenation", "string", "raw_string", "command_name"))
 _INSIDE = {

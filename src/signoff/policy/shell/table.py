@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.table_files import table_names, table_text
-from signoff.quick_dataclass import dataclass
 
 EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits", "unknown")
 """What a command may do beyond known reading, from the program's or the option's entry."""
@@ -27,7 +26,7 @@ _PLAIN_KINDS = frozenset({
 })  # fmt: skip
 _STYLES = frozenset({"gnu", "posix", "single", "none"})
 _LANGUAGES = frozenset({"find", "ps"})
-_HEADER = lazy_pattern(r'^\[(?:"([^"\n]+)"|([^]\[."\n]+))\]\s*$', re.MULTILINE)
+_HEADER = re.compile(r'^\[(?:"([^"\n]+)"|([^]\[."\n]+))\]\s*$', re.MULTILINE)
 
 
 class BadTable(ValueError):

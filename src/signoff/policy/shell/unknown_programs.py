@@ -6,16 +6,16 @@ run is among the commands of the tree.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.shell.syntax_tree import parse_tree
 from signoff.policy.shell.table import program
 from signoff.policy.shell.wrappers import is_modelled
 
 Words = tuple[str | None, ...]
 
-_INSIDE = lazy_pattern(r"[=:({\[\"'`|&;!,]")
+_INSIDE = re.compile(r"[=:({\[\"'`|&;!,]")
 """What may stand before a command in a text of the program's own: `commands=rm x`, `start:execute(rm x)`."""
 MOST_WORDS = 64
 """How many words are taken for the start of a command; a line with more is taken to be one that lists things."""

@@ -10,13 +10,12 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
-from signoff.lazy_pattern import lazy_pattern
 from signoff.policy.shell.literal import HOLE, UNKNOWN, Arg, Certainty
 from signoff.policy.shell.runners import SPECIAL, Args, Inner, Out, joined, old_tar, option_scripts, placed, run_code
 from signoff.policy.table_files import table_text
 
-_ASSIGNMENT = lazy_pattern(r"([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\+?=", re.DOTALL)
-_CHANGES_PROGRAMS = lazy_pattern(
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\+?=", re.DOTALL)
+_CHANGES_PROGRAMS = re.compile(
     r"""(?: PATH | CDPATH | IFS | ENV | BASH_\w+ | SHELL | SHELLOPTS | BASHOPTS | PS[0-4] | PROMPT_COMMAND | EXECIGNORE
       | HOME | ZDOTDIR | GLOBIGNORE | FIGNORE | POSIXLY_CORRECT | TERMINFO | INPUTRC | HOST(?:FILE|ALIASES)
       | (?:LD|DYLD|GIT|GCONV|PYTHON|PERL5?|RUBY|NODE|JAVA|LUA|PHP|SSH|GPG|MAN|LESS|NPM|MAKE|TAR|RIPGREP)_?\w*
@@ -26,18 +25,18 @@ _CHANGES_PROGRAMS = lazy_pattern(
       | \w+_ARGS\w* )\Z""",
     re.VERBOSE,
 )
-_SSH_SETTING = lazy_pattern(r"(?i)(?:-\w*?o)?\s*(\w+Command)\s*[=\s]\s*(.+)", re.DOTALL)
+_SSH_SETTING = re.compile(r"(?i)(?:-\w*?o)?\s*(\w+Command)\s*[=\s]\s*(.+)", re.DOTALL)
 _RESERVED = frozenset("{ } ! if then elif else fi do done while until for select case esac function [[ ]] ((".split())
 _DECLARES = frozenset("export readonly unset local declare typeset integer float".split())
 _SETTERS = {"read": "dinNptu", "mapfile": "dnOsuCc", "readarray": "dnOsuCc", "getopts": ""}
 _SUBSCRIPT_BUILTINS = frozenset(("test", "[", "printf", "let", "wait", *_DECLARES, *_SETTERS))
-_SUBSCRIPT = lazy_pattern(r"[A-Za-z_]\w*+\[(?!(?:\d++|[@*])\])")
-_VARIABLE = lazy_pattern(r"[A-Za-z_]\w*+(?:\[\d++\])?\Z")
-_NUMBERS = lazy_pattern(
+_SUBSCRIPT = re.compile(r"[A-Za-z_]\w*+\[(?!(?:\d++|[@*])\])")
+_VARIABLE = re.compile(r"[A-Za-z_]\w*+(?:\[\d++\])?\Z")
+_NUMBERS = re.compile(
     r"(?:[\s+*/%<>=!&|^~?:,;()\[\]-]|0[xX][0-9a-fA-F]++(?!\w)|\d++(?![\w#])|\$[#?$]|\$\{#\w++\}|\$(?=\(\(|\[))*\Z"
 )
 _TEXTS = ("doubt", "optional", "starts")
-_LOADER = lazy_pattern(r"ld[\w-]*+\.so[\d.]*+\Z|ld-\d[\d.]*+\.so\Z")
+_LOADER = re.compile(r"ld[\w-]*+\.so[\d.]*+\Z|ld-\d[\d.]*+\.so\Z")
 
 
 class Handed(NamedTuple):
