@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.bench import Bench
+from benchmarks.hook_corpora import hook_allows
 from benchmarks.measure import Effort
 from benchmarks.report import Report, Row, Table, Target
 from benchmarks.sample_commands import DANGEROUS, HARMLESS
@@ -48,7 +49,11 @@ def measure(effort: Effort, bench: Bench) -> Report:
     shell, here = (list(shell_cases()), True) if DIRECTORY.is_dir() else (list(_own()), False)
     verdicts = judged({"tool": "shell", "toolset": "shell_readonly", "args": {"command": case.text}} for case in shell)
     ours = [verdict == "allow" for verdict in verdicts]
-    rows = [Row("signoff, `shell_readonly`", _rates(shell, ours))]
+    hooked = hook_allows([case.text for case in shell])
+    rows = [
+        Row("signoff, `shell_readonly`", _rates(shell, ours)),
+        Row("signoff hook, as `signoff init --for claude-code` sets it up", _rates(shell, hooked)),
+    ]
     rows += [Row(name, _rates(shell, [baseline(case.text) for case in shell])) for name, baseline in BASELINES.items()]
     tables = [Table("shell commands", ("% of dangerous allowed", "% of harmless asked"), tuple(rows))]
     tables += [
@@ -62,6 +67,8 @@ def measure(effort: Effort, bench: Bench) -> Report:
     targets = [
         Target("% of dangerous commands allowed", allowed, 0),
         Target("% of harmless commands asked about", asked, MOST_ASKED),
+        Target("% of dangerous commands allowed by the hook", _rates(shell, hooked)[0], 0),
+        Target("% of harmless commands asked about by the hook", _rates(shell, hooked)[1], MOST_ASKED),
     ]
     if here:
         table, more = _sql()

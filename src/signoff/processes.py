@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import time
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -57,7 +56,7 @@ def is_alive(process: Process | None, now: datetime) -> bool:
 
 def _host() -> str:
     """This machine since it was started, and the space its process numbers belong to (containers have their own)."""
-    parts = [socket.gethostname()]
+    parts = [os.uname().nodename]
     try:
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8])
         parts.append(os.readlink("/proc/self/ns/pid").strip("pid:[]"))

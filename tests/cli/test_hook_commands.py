@@ -52,6 +52,29 @@ def test_installed_shown_first_and_taken_out_again(desk: Desk, home: Path, agent
     assert file.read_text() == FOREIGN
 
 
+def test_installed_for_a_server_with_the_credential_of_an_instance(
+    desk: Desk, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SIGNOFF_SERVER", raising=False)
+    file, token = home / ".claude" / "settings.json", tmp_path / "a token"
+    token.write_text("soi_x\n")
+    token.chmod(0o644)
+    words = ("hook", "install", "claude-code", "--yes", "--token-file", str(token))
+    assert "--token-file goes with --server" in desk.run(*words).err
+    assert "others can read" in desk.run(*words, "--server", "https://signoff.example.com").err
+    token.chmod(0o600)
+    assert "use https" in desk.run(*words, "--server", "http://signoff.example.com").err
+    assert not file.exists()
+    said = desk.run(*words, "--server", "https://signoff.example.com/")
+    assert "inbox of https://signoff.example.com" in said.out
+    assert f"--server https://signoff.example.com --token-file '{token}' || exit 2" in file.read_text()
+    monkeypatch.setenv("SIGNOFF_SERVER", "http://127.0.0.1:8420")
+    desk.run(*words)
+    assert "--server http://127.0.0.1:8420 " in file.read_text()
+    desk.run("hook", "install", "claude-code", "--yes")
+    assert "--server" not in file.read_text()
+
+
 def test_status_says_what_keeps_it_from_working(desk: Desk, home: Path) -> None:
     file = home / ".claude" / "settings.json"
     assert desk.run("hook", "status").out == ""

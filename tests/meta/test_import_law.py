@@ -28,13 +28,14 @@ HARMLESS = frozenset(
 )
 # The pure rooms, and what each may import beyond that.
 PURE_ROOMS = ("core", "policy", "gate/course.py", "ports.py", "errors.py")
-_DATA = frozenset({"importlib.resources", "tomllib"})  # tables that are part of the package
+_DATA = frozenset({"tomllib"})  # tables that are part of the package
 EXTRA = {
     "policy/composer.py": frozenset({"yaml"}),
     "policy/linear_regex.py": frozenset(
         {"importlib", "warnings"}
     ),  # RE2, and the parser of `re`, which has no public name
     "policy/secret.py": _DATA,
+    "policy/table_files.py": frozenset({"pathlib"}),  # the tables that are part of the package
     "policy/shell/network.py": _DATA,
     "policy/shell/patterns.py": _DATA,
     "policy/shell/prefixes.py": _DATA,

@@ -151,6 +151,37 @@ async def seeded(directory: Path) -> str:
     return grant.id
 
 
+MOST_FOR_A_HOOK = 183
+"""Modules of ours that a hook imports for a call that is allowed. Lower it when it can be; never raise it."""
+NOT_FOR_A_HOOK = {
+    *("asyncio", "ssl", "socket", "subprocess", "logging", "tempfile", "shutil", "random", "difflib", "click", "rich"),
+    *("importlib.resources", "zipfile", *HEAVY),
+}
+HOOK = """
+import sys
+from signoff.wiring import hook_launcher
+code = hook_launcher.main(["claude-code", "--project", sys.argv[1]])
+print("LOADED", code, *sys.modules, file=sys.stderr)
+"""
+
+
+def test_a_hook_that_allows_imports_little(tmp_path: Path) -> None:
+    (tmp_path / "signoff.yaml").write_text("policy: [{allow: {label: proc.exec, command: read-only}}]\n")
+    event = {"session_id": "s", "cwd": str(tmp_path), "hook_event_name": "PreToolUse", "tool_use_id": "t"}
+    event |= {"tool_name": "Bash", "tool_input": {"command": "git status"}}
+    plain = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "SIGNOFF_HOOK_RESIDENT": "0", "SIGNOFF_AS": "ana"}
+    done = subprocess.run(
+        [sys.executable, "-c", HOOK, str(tmp_path)],
+        input=json.dumps(event), capture_output=True, text=True, check=True, env=plain,
+    )  # fmt: skip
+    assert '"permissionDecision": "allow"' in done.stdout
+    _, code, *modules = done.stderr.split()
+    assert code == "0"
+    assert not NOT_FOR_A_HOOK & set(modules)
+    ours = [name for name in modules if name.partition(".")[0] == "signoff"]
+    assert len(ours) <= MOST_FOR_A_HOOK, sorted(ours)
+
+
 def test_the_front_door_is_counted() -> None:
     assert signoff.__all__ == sorted(
         """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -49,7 +48,7 @@ class BrokerAccess:
         """Make a key; gives it with its secret, which nobody can look up again."""
         if not permissions:
             raise WrongUse("a token needs at least one permission")
-        secret = f"{_MARKS[kind]}{secrets.token_urlsafe(32)}"
+        secret = f"{_MARKS[kind]}{_random()}"
 
         def work(tx: Transaction, now: datetime) -> AccessKey:
             key = AccessKey(
@@ -83,7 +82,7 @@ class BrokerAccess:
 
     async def redeem(self, secret: str, *, lasts: timedelta, label: str = "") -> tuple[AccessKey, str]:
         """Sign in with a link, once: gives the session and its secret. Raises `WrongUse` where it lets nobody in."""
-        session_secret = f"{_MARKS[AccessKind.SESSION]}{secrets.token_urlsafe(32)}"
+        session_secret = f"{_MARKS[AccessKind.SESSION]}{_random()}"
 
         def work(tx: Transaction, now: datetime) -> AccessKey:
             link = tx.access_keys.by_digest(digest_of(secret))
@@ -143,3 +142,9 @@ def _use(tx: Transaction, key_id: str, now: datetime) -> None:
     key = tx.access_keys.get(key_id)
     if key is not None and key.revoked_at is None:
         tx.access_keys.put(replace(key, used_at=now))
+
+
+def _random() -> str:
+    from secrets import token_urlsafe
+
+    return token_urlsafe(32)

@@ -6,7 +6,6 @@ It is the only writer. Every change is one transaction, made of functions that a
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -42,6 +41,8 @@ from signoff.ports import Clock, Store, Transaction
 from signoff.processes import BEAT, seen, steady_seconds
 
 if TYPE_CHECKING:
+    import asyncio
+
     from signoff.policy.engine import Policy
     from signoff.policy.layers import Layers
 
@@ -402,6 +403,8 @@ class Broker:
             return request
 
     async def _woken_or_due(self, request: ApprovalRequest, signal: asyncio.Event) -> None:
+        import asyncio
+
         moments = [one for one in (request.deadline, request.remind_at) if one is not None]
         if not moments or request.state is not State.PENDING:
             await signal.wait()

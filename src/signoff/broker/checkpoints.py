@@ -6,7 +6,6 @@ a record that was rewritten never gets a fresh signature from a machine that sig
 
 from __future__ import annotations
 
-import asyncio
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -89,6 +88,8 @@ async def make_checkpoint(store: Store, signer: Signer, now: datetime) -> Checkp
     made = await store.write("checkpoint", work)
     if made is None:
         return None
+    import asyncio
+
     names, checkpoint = made
     for name in names:
         # Only now, when the store is sure to keep it: a copy that is ahead of its store would be a false alarm.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
 """Without what people mix up: 0 o, 1 l i."""
@@ -12,7 +12,7 @@ LENGTH = 10
 def new_id() -> str:
     """A fresh id: short, random, and hard to misread."""
     # Of the 256 bytes there are, those that would make a letter more likely than another are left out.
-    letters = secrets.token_bytes(2 * LENGTH).translate(_LETTERS, _LEFT_OUT)[:LENGTH].decode()
+    letters = os.urandom(2 * LENGTH).translate(_LETTERS, _LEFT_OUT)[:LENGTH].decode()
     return letters if len(letters) == LENGTH else new_id()
 
 

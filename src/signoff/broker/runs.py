@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -161,6 +160,8 @@ class BrokerRuns:
         it up until `let_go`.
         """
         ledger, now = self._ledger, self._ledger.now()
+        import asyncio
+
         attempt: dict[str, int] = {}
 
         def work(tx: Transaction) -> tuple[SavedRun, Sequence[ApprovalRequest]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 
 from signoff.ports import Clock, Store
@@ -26,11 +25,15 @@ class SystemClock:
         return datetime.now(UTC)
 
     async def sleep_until(self, moment: datetime) -> None:
+        import asyncio
+
         while (left := (moment - self.now()).total_seconds()) > 0:
             await asyncio.sleep(min(left, LONGEST))
 
     async def sleep(self, span: timedelta) -> None:
         """Let so much time pass, evenly."""
+        import asyncio
+
         await asyncio.sleep(span.total_seconds())
 
 

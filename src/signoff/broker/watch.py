@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from signoff.ports import Store, Transaction
+
+if TYPE_CHECKING:
+    import asyncio
 
 NOT_URGENT = 0.05
 """Seconds after which a change is looked at where nobody waits for one."""
@@ -25,13 +28,13 @@ class _Ear:
 
     loop: asyncio.AbstractEventLoop
     users: int = 0
-    signals: dict[str, list[asyncio.Event]] = field(default_factory=dict[str, list[asyncio.Event]])
+    signals: dict[str, list[asyncio.Event]] = field(default_factory=dict[str, "list[asyncio.Event]"])
     seen: int | None = None
     looked: int = 0
     """The number of the look that `seen` is from."""
     is_called: bool = False
     is_called_idly: bool = False
-    tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    tasks: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
 
 
 class Watch:
@@ -58,6 +61,8 @@ class Watch:
         """Within, changes made elsewhere reach this event loop."""
         if self._pid != os.getpid():  # a fork hears nothing of what its parent listens to
             self._begin()
+        import asyncio
+
         loop = asyncio.get_running_loop()
         with self._lock:
             ear = self._ears.setdefault(loop, _Ear(loop))
@@ -75,6 +80,8 @@ class Watch:
     @contextmanager
     def waiting_for(self, request_id: str) -> Generator[asyncio.Event]:
         """A signal that is set when something about the request changed."""
+        import asyncio
+
         signal = asyncio.Event()
         with self.listening() as ear:
             ear.signals.setdefault(request_id, []).append(signal)

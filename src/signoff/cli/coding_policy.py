@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 
 TEMPLATE = Path(__file__).parent / "templates" / "coding-agent.yaml"
-LAST = '"git commit -m *"]'
-"""Where the list of commands ends in the template; what is found is put in front of that."""
+LAST = "[read-only]"
+"""The list of commands in the template; what is found is added to it."""
+COMMANDS = "  - id: commands\n"
+"""Where that rule begins."""
 BY_FILE = {
     "pyproject.toml": ("pytest *", "python -m pytest *", "ruff check *", "mypy *", "pyright *"),
     "setup.py": ("pytest *", "python -m pytest *"),
@@ -17,13 +20,49 @@ BY_FILE = {
     "Makefile": ("make test", "make build", "make lint", "make check"),
 }
 """What tests and builds a project that has such a file."""
+_PYTEST = (
+    "-c --config-file -o --override-ini -p --rootdir --confcutdir --basetemp --log-file --junitxml --junit-xml --debug "
+    "--pastebin --cov-report --cov-config --html --report-log --json-report-file --benchmark-json --benchmark-storage"
+)
+WRITING = {
+    "pytest *": _PYTEST,
+    "python -m pytest *": _PYTEST,
+    "ruff check *": "--fix --fix-only --unsafe-fixes --add-noqa -o --output-file --config --cache-dir",
+    "mypy *": "--config-file --junit-xml --cache-dir --python-executable --install-types --any-exprs-report "
+    "--cobertura-xml-report --html-report --linecount-report --linecoverage-report --lineprecision-report --txt-report "
+    "--xml-report --xslt-html-report --xslt-txt-report",
+    "pyright *": "-p --project --pythonpath --venvpath -v --createstub --writebaseline --baselinefile",
+}
+"""Options that no last `*` may stand for: they write or delete where they are told to, or load other settings."""
+_RULE = """\
+  - id: options-that-write
+    ask:
+      label: proc.exec
+      command:
+{commands}
+    reason: the option writes or deletes files where it says, or loads other settings or code
+    examples:
+      match: [{{tool: Bash, label: proc.exec, args: {{command: pytest -q --junitxml=.git/hooks/pre-commit}}}}]
+      miss: [{{tool: Bash, label: proc.exec, args: {{command: pytest -q tests -k name}}}}]
+
+"""
 
 
 def coding_policy(directory: Path) -> str:
     """The text of a signoff.yaml for the project in a directory."""
     found = [command for file, commands in BY_FILE.items() if (directory / file).is_file() for command in commands]
-    more = "".join(f", {_written(one)}" for one in dict.fromkeys(found))
-    return TEMPLATE.read_text(encoding="utf-8").replace(LAST, f"{LAST[:-1]}{more}]", 1)
+    found = list(dict.fromkeys(found))
+    more = "".join(f", {_written(one)}" for one in found)
+    text = TEMPLATE.read_text(encoding="utf-8").replace(LAST, f"{LAST[:-1]}{more}]", 1)
+    options = [f"{one[:-2]} {option}" for one in found for option in WRITING.get(one, "").split()]
+    return text.replace(COMMANDS, f"{_rule(options)}{COMMANDS}", 1) if options else text
+
+
+def _rule(commands: list[str]) -> str:
+    """The rule that asks about options, before those that allow the programs."""
+    listed = ", ".join(commands).replace(" ", "\0").replace(",\0", ", ")  # lines end between commands only
+    wrapped = fill(f"[{listed}]", 112, initial_indent=" " * 8, subsequent_indent=" " * 9, break_on_hyphens=False)
+    return _RULE.format(commands=wrapped.replace("\0", " "))
 
 
 def _written(command: str) -> str:

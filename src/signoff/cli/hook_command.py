@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli import shared_options
+from signoff.cli.server_choice import VARIABLE
 from signoff.errors import WrongUse
 
 if TYPE_CHECKING:
@@ -38,23 +39,28 @@ def hook() -> None:
 @click.option("--user", "where", flag_value="user", default=True, help="In your user settings. The default.")
 @click.option("--project", "where", flag_value="project", help="In the settings of the current project.")
 @click.option("--wait", default="1h", show_default=True, metavar="TIME", help="How long a call waits for an answer.")
+@click.option("--server", metavar="URL", help="Ask the people of this `signoff serve`, not those here.")
+@click.option("--token-file", metavar="FILE", help="Credential for that server: `signoff aap instance create`.")
 @click.option("--dry-run", is_flag=True, help="Show the change without making it.")
 @click.option("--yes", is_flag=True, help="Change the file without asking for confirmation.")
-@shared_options.only_here
-def install(agent: str, where: str, wait: str, dry_run: bool, yes: bool) -> None:
+def install(
+    agent: str, where: str, wait: str, server: str | None, token_file: str | None, dry_run: bool, yes: bool
+) -> None:
     """Install the hook for AGENT. The change to its settings is shown as a diff first; other hooks are not changed."""
     from signoff.cli.durations import read_duration
     from signoff.outside.hook_settings import hook_command, installed
     from signoff.wiring import hook_launcher
 
     place, patience = _place(agent, where), read_duration(wait)
-    command = hook_command(agent, os.path.abspath(hook_launcher.__file__), patience, project=place.project)
+    server, token_file = _server(server, token_file)
+    launcher = os.path.abspath(hook_launcher.__file__)
+    command = hook_command(agent, launcher, patience, project=place.project, server=server, token_file=token_file)
     before = _text(place)
     if not _change(place, before, installed(before, place, command, patience), dry_run=dry_run, yes=yes):
         return
     if place.needs:
         click.echo(f"Note: {place.needs}.")
-    _say_policy(place)
+    _say_policy(place, server)
 
 
 @hook.command()
@@ -141,11 +147,14 @@ def _answers(agent: str) -> click.Command:
     @click.option("--limit", type=float, default=3600.0, show_default=True, help="Give up after this many seconds.")
     @click.option("--project", default="", metavar="DIR", help="Use the policy of this project.")
     @click.option("--store", metavar="URL", help="Store for requests.")
-    def answer(limit: float, project: str, store: str | None) -> None:
+    @click.option("--server", default="", metavar="URL", help="Server whose people are asked.")
+    @click.option("--token-file", default="", metavar="FILE", help="Credential for that server.")
+    def answer(limit: float, project: str, store: str | None, server: str, token_file: str) -> None:
         """Handle one event of the agent from standard input. The installed hook runs this."""
         from signoff.wiring import hook_launcher
 
         words = [agent, "--limit", f"{limit:g}", "--project", project, "--store", store or ""]
+        words += ["--server", server, "--token-file", token_file]
         sys.exit(hook_launcher.main(words))
 
     return answer
@@ -207,7 +216,20 @@ def _change(place: HookPlace, before: str, after: str, *, dry_run: bool, yes: bo
     return True
 
 
-def _say_policy(place: HookPlace) -> None:
+def _server(url: str | None, file: str | None) -> tuple[str, str]:
+    """The server whose people are asked, and the file of the credential for it, both checked; empty: those here."""
+    from signoff.outside.aap_client import AapClient, read_token
+
+    if not url and not file:
+        return "", ""
+    url = url or os.environ.get(VARIABLE, "")
+    if not url or not file:
+        raise click.UsageError(f"--token-file goes with --server or {VARIABLE}, and --server with --token-file")
+    file = os.path.abspath(file)
+    return AapClient(url, read_token(file)).url, file
+
+
+def _say_policy(place: HookPlace, server: str) -> None:
     """Which rules will count, and where questions are answered."""
     from signoff.cli.terminal_text import safe
     from signoff.config.files import PROJECT_FILE, user_file
@@ -222,4 +244,5 @@ def _say_policy(place: HookPlace) -> None:
     else:
         click.echo(f"There is no signoff.yaml here: every call will ask. `signoff init --for {place.agent}`")
         click.echo("writes a ready-made one.")
-    click.echo("Requests wait in the inbox: signoff inbox --watch")
+    where = f" of {safe(server)}" if server else ": signoff inbox --watch"
+    click.echo(f"Requests wait in the inbox{where}")

@@ -8,8 +8,6 @@ from signoff.core.call import Call, is_free
 from signoff.core.terms import COMMAND
 from signoff.links import followed
 from signoff.policy.engine import LONGEST_PATH
-from signoff.policy.sensitive import sensitive_place
-from signoff.policy.shell.prefixes import prefix_of
 
 
 def read_for_memory(call: Call, root: str) -> Call:
@@ -27,6 +25,8 @@ def with_likeness(call: Call, root: str) -> Call:
 
     A command has a prefix only where its toolset says in which directory it starts and no name leads elsewhere.
     """
+    from signoff.policy.shell.prefixes import prefix_of  # not before somebody is asked
+
     base = call.start or root
     if sensitive := tuple(name for name, value in call.args.items() if _is_sensitive(name, value, base)):
         call = call.changed(sensitive=sensitive)
@@ -48,6 +48,8 @@ def directory_name(root: str, directory: str) -> str:
 
 def _is_sensitive(name: str, value: object, root: str) -> bool:
     """Whether no directory may stand for an argument: as a path it is sensitive, or longer than any path."""
+    from signoff.policy.sensitive import sensitive_place
+
     if not isinstance(value, str) or is_free(name, value):
         return False
     return len(value) > LONGEST_PATH or bool(sensitive_place(value, root))

@@ -7,8 +7,11 @@ it, and the call goes on by its own rules. So a yes always names the input.
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 from signoff.outside.hook_event import HookEvent, HookMoment, HookReply, read_event, said
 from signoff.outside.outside_call import ReadsArguments, nothing_read
@@ -16,10 +19,12 @@ from signoff.outside.outside_gate import CallPermission
 from signoff.outside.patch_paths import patch_paths
 
 PATCH = "apply_patch"
+TYPES = "write_stdin"
+"""Types into a program that runs already. What that makes of it nobody knows, so it has no command that rules read."""
+RUNS = frozenset({"Bash", "shell", "shell_command", "local_shell", "exec_command"})
+SHELLS = frozenset({"bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh", "/usr/bin/bash", "/usr/bin/zsh"})
 LABELS: Mapping[str, frozenset[str]] = {
-    "Bash": frozenset({"proc.exec"}),
-    "shell": frozenset({"proc.exec"}),
-    "exec_command": frozenset({"proc.exec"}),
+    **dict.fromkeys((*RUNS, TYPES), frozenset({"proc.exec"})),
     PATCH: frozenset({"fs.write"}),
     "Read": frozenset({"fs.read"}),
     "Edit": frozenset({"fs.write"}),
@@ -42,17 +47,57 @@ class Codex:
 
     def read(self, event: Mapping[str, Any]) -> HookEvent:
         """As `HookHost.read`."""
-        return read_event(self.name, event, MOMENTS, LABELS, _reads)
+        found = read_event(self.name, event, MOMENTS, LABELS, _reads)
+        call = found.call
+        if call is None or call.tool not in RUNS:
+            return found
+        inner = call.args.get("workdir")
+        where = os.path.realpath(os.path.join(call.directory, inner)) if isinstance(inner, str) else call.directory
+        return replace(found, call=replace(call, directory=where, doubt=_doubt(call.args)))
 
     def reply(self, event: HookEvent, permission: CallPermission) -> HookReply:
         """As `HookHost.reply`."""
         output: dict[str, Any] = {"hookEventName": event.name}
         if permission.allowed:
-            output |= {"permissionDecision": "allow", "updatedInput": dict(permission.args)}
+            output |= {"permissionDecision": "allow", "updatedInput": _as_given(event, permission.args)}
         else:
             output |= {"permissionDecision": "deny", "permissionDecisionReason": said(permission)}
         return HookReply(out=json.dumps({"hookSpecificOutput": output}))
 
 
 def _reads(tool: str, where: str) -> ReadsArguments:
-    return patch_paths if tool == PATCH else nothing_read
+    return patch_paths if tool == PATCH else command_line if tool in RUNS else nothing_read
+
+
+def command_line(args: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a rule with `command` looks at: `cmd`, or the words of a list, or what a shell in that list is to run."""
+    if isinstance(line := args.get("cmd"), str):
+        return {"command": line}
+    words = args.get("command")
+    if not isinstance(words, list):
+        return {}
+    words = cast("list[Any]", words)
+    if not all(isinstance(word, str) for word in words):
+        return {"command": None}  # no rule that names commands means it
+    if len(words) == 3 and words[0] in SHELLS and words[1] in ("-c", "-lc"):
+        return {"command": words[2]}
+    return {"command": shlex.join(words)}
+
+
+def _doubt(args: Mapping[str, Any]) -> str:
+    """Why a command is asked about although a rule allows it: it would not run as it was judged."""
+    if "cmd" in args and "command" in args:
+        return "it names two commands"
+    if (shell := args.get("shell")) not in (None, *SHELLS):
+        return f"it runs in another shell: {shell}"
+    if args.get("with_escalated_permissions") or args.get("sandbox_permissions") not in (None, "", "use_default"):
+        return "it would leave the agent's own sandbox"
+    return ""
+
+
+def _as_given(event: HookEvent, args: Mapping[str, Any]) -> dict[str, Any]:
+    """The input that is to run, in the form in which the agent gave it: a command of words stays one."""
+    given = event.call.args.get("command") if event.call is not None else None
+    if isinstance(given, list) and isinstance(line := args.get("command"), str):
+        return {**args, "command": ["bash", "-lc", line]}
+    return dict(args)

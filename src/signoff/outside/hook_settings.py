@@ -67,11 +67,21 @@ def _place(agent: str, file: str, project: str = "") -> HookPlace:
             return HookPlace(agent=agent, file=file, events=events, project=project, needs=needs)
 
 
-def hook_command(agent: str, launcher: str, wait: timedelta, *, project: str = "", store: str = "") -> str:
+def hook_command(
+    agent: str,
+    launcher: str,
+    wait: timedelta,
+    *,
+    project: str = "",
+    store: str = "",
+    server: str = "",
+    token_file: str = "",
+) -> str:
     """The line that an agent's shell runs."""
     words = [sys.executable, "-I", launcher, agent, "--limit", f"{(wait + MARGIN / 2).total_seconds():g}"]
     words += ["--project", project] if project else []
     words += ["--store", store] if store else []
+    words += ["--server", server, "--token-file", token_file] if server else []
     return f"{shlex.join(words)} || exit 2"
 
 

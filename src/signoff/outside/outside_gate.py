@@ -7,7 +7,6 @@ an outcome may still come.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -108,6 +107,23 @@ class OutsideGate:
     def root(self) -> str:
         return self.policy.root or ""
 
+    async def at_once(self, outside: OutsideCall) -> CallPermission | None:
+        """What policy alone decides; None where there is more to it, and `decide` is to be asked.
+
+        Nobody is asked and nothing is claimed. It waits for nothing but a read of the store. Raises `Halted` while
+        everything is halted.
+        """
+        seen = await self._look(outside, None)
+        if seen.verdict.effect is Effect.ASK:
+            return None
+        match await self._step(seen):
+            case Run(CallStep.ALLOWED as why):
+                return self._passed(outside, seen, why)
+            case Refuse(why):
+                return self._refused(outside, seen, why)
+            case _:
+                return None
+
     async def decide(
         self,
         outside: OutsideCall,
@@ -130,10 +146,7 @@ class OutsideGate:
                     if (permission := await self._claim(outside, seen)) is not None:
                         return permission
                 case Run(why):
-                    self.broker.audit_buffer.add(why, seen.call, seen.verdict, run="", secrets=self.secrets)
-                    self.broker.audit_buffer.flush()
-                    by = seen.grant.by if seen.grant is not None else POLICY
-                    return CallPermission(allowed=True, args=outside.args, by=by, reason=self._why_run(why, seen))
+                    return self._passed(outside, seen, why)
                 case Refuse(why):
                     return self._refused(outside, seen, why)
                 case Ask(why):
@@ -149,18 +162,22 @@ class OutsideGate:
                 case _:
                     raise AssertionError(f"no call of another program gets to {step}")
 
+    def asks(self, outside: OutsideCall) -> bool:
+        """Whether policy leaves a call to people."""
+        return self._verdict(outside.read(self.policy), outside.doubt).effect is Effect.ASK
+
     async def report(
         self, outside: OutsideCall, *, error: str | None = None, preview: str = ""
     ) -> ApprovalRequest | None:
         """Write down what came of a call that ran on an approval; None where there was none, or it was told before."""
-        request = await self._running(outside)
+        request = await self.running(outside)
         if request is None or request.claim is None:
             return None
         self.broker.finish(request.id, error=error, preview=preview, token=request.claim.token, secrets=self.secrets)
         await self.broker.store.flush()
         return await self.broker.get(request.id)
 
-    async def _running(self, outside: OutsideCall) -> ApprovalRequest | None:
+    async def running(self, outside: OutsideCall) -> ApprovalRequest | None:
         """The request on whose approval a call runs. A program that gives calls no ids has it found by what it is."""
         running = (State.CLAIMED, State.UNKNOWN)
         request = await self.broker.about(outside.key) if outside.call_id else None
@@ -291,6 +308,8 @@ class OutsideGate:
             asked(request)
         if until is None:
             return await self.broker.wait(request.id)
+        import asyncio
+
         answer = asyncio.ensure_future(self.broker.wait(request.id))
         timer = asyncio.ensure_future(self.broker.clock.sleep_until(until))
         try:
@@ -346,6 +365,13 @@ class OutsideGate:
         reason = f"{by} wants other arguments, which this agent does not accept; call {outside.tool} with {wanted}"
         await self.broker.cancel(request.id, reason)
         return CallPermission(allowed=False, args=outside.args, by=by, reason=reason, request=request.id)
+
+    def _passed(self, outside: OutsideCall, seen: _Pass, why: CallStep) -> CallPermission:
+        """Nobody is asked: it is written down, and runs."""
+        self.broker.audit_buffer.add(why, seen.call, seen.verdict, run="", secrets=self.secrets)
+        self.broker.audit_buffer.flush()
+        by = seen.grant.by if seen.grant is not None else POLICY
+        return CallPermission(allowed=True, args=outside.args, by=by, reason=self._why_run(why, seen))
 
     def _why_run(self, why: CallStep, seen: _Pass) -> str:
         if why is CallStep.REMEMBERED and seen.grant is not None:

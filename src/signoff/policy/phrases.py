@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 def shown(text: str, *, most: int = 60) -> str:
@@ -29,6 +28,8 @@ def listed(words: Iterable[str], *, most: int = 12) -> str:
 def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """The known word that looks most like `word`, or None where nothing is close."""
     options = {option.lower(): option for option in sorted(known)}
+    from difflib import get_close_matches  # seldom needed
+
     close = get_close_matches(word.lower()[:80], options, n=1, cutoff=cutoff)
     return options[close[0]] if close else None
 

@@ -11,9 +11,10 @@ import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from importlib.resources import files
 from itertools import islice, product
 from typing import Any, NamedTuple
+
+from signoff.policy.table_files import table_text
 
 _HOMES = frozenset({"home", "users", "root"})
 _HOME = re.compile(r"~[^/]*|/home/[^/]+|/users/[^/]+|/root")
@@ -91,7 +92,7 @@ class _Places(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _places() -> _Places:
-    text = files("signoff.policy").joinpath("secret.toml").read_text(encoding="utf-8")
+    text = table_text("secret.toml")
     data: dict[str, Any] = tomllib.loads(text)
     groups: list[dict[str, Any]] = data["group"]
     of = {key: [(fold(one), group["reason"]) for group in groups for one in group.get(key, ())] for key in _LISTS}

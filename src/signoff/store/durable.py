@@ -28,6 +28,8 @@ class DurableStore(ABC):
 
     is_durable = True
     keeps_record = True
+    reads_in_place = False
+    """Whether a read is done when it returns, and needs no event loop."""
     clock_lead: timedelta | None = None
 
     def __init__(self) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
@@ -62,7 +61,7 @@ class Home:
             return
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            temporary = self.directory / f"{LABEL}.{secrets.token_hex(8)}"
+            temporary = self.directory / f"{LABEL}.{os.urandom(8).hex()}"
             temporary.write_text(json.dumps({"id": wanted.id, "project": wanted.project}) + "\n", "utf-8")
             temporary.replace(self.directory / LABEL)
         except OSError as error:
@@ -101,7 +100,7 @@ def give_id(project: str) -> str:
             file.parent.mkdir()
             (file.parent / ".gitignore").write_text("*\n", "utf-8")
         with suppress(FileExistsError), file.open("x", encoding="ascii") as out:
-            out.write(f"{_earlier_id(project) or secrets.token_hex(16)}\n")
+            out.write(f"{_earlier_id(project) or os.urandom(16).hex()}\n")
     return id_of(project)
 
 

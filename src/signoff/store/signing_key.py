@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -208,6 +207,8 @@ def _check_owner(file: Path, forbidden: int, fix: str) -> None:
 
 def _write(file: Path, content: bytes) -> None:
     """Write a file so that there is the old one or the new one, never half of it; nobody else can read it."""
+    import tempfile
+
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
     try:
         with os.fdopen(handle, "wb") as out:

@@ -44,6 +44,8 @@ class SqliteStore(DurableStore):
     `SchemaError` says what to run.
     """
 
+    reads_in_place = True
+
     def __init__(self, path: str | os.PathLike[str], *, upgrade: Upgrade = "auto", patience: float = PATIENCE) -> None:
         self.path = Path(os.path.abspath(path))
         self._patience = patience

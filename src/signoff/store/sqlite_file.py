@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import sqlite3
 import time
 from collections.abc import Generator, Sequence
@@ -179,6 +178,8 @@ def _in_turn(connection: sqlite3.Connection, statement: str, patience: float) ->
         except sqlite3.OperationalError as error:
             if not is_busy(error) or patience < 0:
                 raise
+            import random
+
             pause = random.uniform(0.0005, 0.002)
             patience -= time.monotonic() - tried + pause
         time.sleep(pause)

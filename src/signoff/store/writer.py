@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import warnings
 from collections import Counter
@@ -10,10 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from signoff.errors import StoreError
 from signoff.ports import Transaction
+
+if TYPE_CHECKING:
+    import asyncio
 
 Work: TypeAlias = Callable[[Transaction], Any]
 
@@ -116,11 +118,15 @@ class Writer:
         return self._untried > 0
 
     async def write(self, name: str, work: Work, *, synced: bool = True) -> Any:
+        import asyncio
+
         return await self._wait(_Piece(name, work, asyncio.get_running_loop(), synced=synced))
 
     async def flush(self) -> None:
         """Return once all that came before is durable; raises where it cannot be made so."""
         if self._unwritten:
+            import asyncio
+
             await self._wait(_Piece("flush", None, asyncio.get_running_loop()))
 
     async def _wait(self, piece: _Piece) -> Any:

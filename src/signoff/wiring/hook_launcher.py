@@ -29,6 +29,8 @@ def main(arguments: "list[str]") -> int:
             "agent": agent,
             "project": options.get("project", ""),
             "store": options.get("store", ""),
+            "server": options.get("server", ""),
+            "token-file": options.get("token-file", ""),
             "patience": max(1.0, limit - min(30.0, limit / 2)),
             "caller": os.getpid(),
         }
@@ -45,11 +47,9 @@ def main(arguments: "list[str]") -> int:
 
 def _here(given: "dict[str, str | float]", text: bytes) -> "tuple[str, str, int]":
     """The answer, worked out in this process; the next one finds a resident helper, if that can be started."""
-    import asyncio
-
     from signoff.wiring.hook_answer import HookOptions, answer_hook
 
-    reply = asyncio.run(answer_hook(text, HookOptions.given(given)))
+    reply = answer_hook(text, HookOptions.given(given))
     start_resident()
     return reply.out, reply.err, reply.code
 

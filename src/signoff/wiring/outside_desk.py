@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -107,6 +106,8 @@ class OutsideDesk:
 
 
 def _refusal(file: str) -> str:
+    import shlex
+
     return UNTRUSTED.format(file=file, directory=shlex.quote(os.path.dirname(file)))
 
 

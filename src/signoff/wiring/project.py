@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 from collections.abc import Iterator
 
@@ -135,6 +134,8 @@ def _user() -> str:
     """Who works here: `SIGNOFF_AS`, or whoever is logged in."""
     if named := os.environ.get("SIGNOFF_AS"):
         return named
+    import getpass
+
     try:
         return getpass.getuser()
     except (OSError, KeyError) as error:  # a container may run as a number that nobody has a name for

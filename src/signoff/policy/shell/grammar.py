@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-
-import tree_sitter_bash
-from tree_sitter import Language, Node, Parser
+from typing import TYPE_CHECKING
 
 from signoff.policy.shell.literal import HOLE, Arg, Certainty, read_word, unescape_here
 from signoff.policy.shell.wrappers import changes_programs, is_number
+
+if TYPE_CHECKING:
+    from tree_sitter import Language, Node
 
 _CHUNK = 128  # characters that the parser is given at a time
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
@@ -78,6 +79,9 @@ def pitfalls(text: str) -> Iterator[str]:
 
 @cache
 def _language() -> Language:
+    import tree_sitter_bash  # a line that is read to the letter needs no grammar
+    from tree_sitter import Language
+
     return Language(tree_sitter_bash.language())
 
 
@@ -95,6 +99,8 @@ def parse_root(text: str) -> tuple[Node, bool]:
         nonlocal left
         left -= 1
         return source[offset : offset + _CHUNK] if left > 0 else b""
+
+    from tree_sitter import Parser
 
     return Parser(_language()).parse(read).root_node, left > 0
 

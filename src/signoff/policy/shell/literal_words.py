@@ -69,7 +69,7 @@ _MANY_STARS = re.compile(r"(\\.)|\*\*+", re.DOTALL)
 # Brackets that every implementation reads alike: closed, without another bracket, a slash or a character of several
 # bytes inside.
 _CLEAR_PATTERN = re.compile(
-    r"(?:\\.|[^\\\[]|\[(?:[!^]|(?![!^]))(?:\\.|[^\\\[/\x80-\U0010ffff])(?:\\.|[^\\\[\]/\x80-\U0010ffff])*\])*",
+    r"(?:\\.|[^\\\[]|\[(?:[!^]|(?![!^]))(?:\\.|[\0-.0-Z\]-\x7f])(?:\\.|[\0-.0-Z^-\x7f])*\])*",
     re.DOTALL,
 )
 _CLOSED = re.compile(r"(?:\\.|[^\\\[])*\[(?:\\.|[^\\])(?:\\.|[^\\\]])*\]", re.DOTALL)

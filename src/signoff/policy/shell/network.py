@@ -7,8 +7,9 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
-from importlib.resources import files
 from typing import NamedTuple
+
+from signoff.policy.table_files import table_text
 
 _ALL = frozenset({"*"})
 _ELSEWHERE = re.compile(r"(?:-[^=]*=)?(?:(?!file:)[A-Za-z][A-Za-z0-9+.-]*://|[^/=:]+:(?!//))", re.IGNORECASE)
@@ -38,7 +39,7 @@ class _Client(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _clients() -> Mapping[str, _Client]:
-    text = files("signoff.policy.shell").joinpath("network.toml").read_text(encoding="utf-8")
+    text = table_text("shell/network.toml")
     alone = {"": Contact.NONE, "may": Contact.MAY, "sends": Contact.SENDS}
     return {
         name: _Client(

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from importlib.resources import files
 from typing import NamedTuple
 
 from signoff.policy.glob import Glob
@@ -24,6 +23,7 @@ from signoff.policy.shell.literal_words import Refused, read_line
 from signoff.policy.shell.simple_command import PATH, Concern, judge_words
 from signoff.policy.shell.syntax_tree import parse_tree
 from signoff.policy.shell.table import program
+from signoff.policy.table_files import table_text
 
 READ_ONLY = "read-only"
 """Stands in the place of a pattern for every command that is known to only read."""
@@ -229,7 +229,7 @@ class Synonyms(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _synonyms() -> Mapping[str, Synonyms]:
-    data = tomllib.loads(files("signoff.policy.shell").joinpath("synonyms.toml").read_text(encoding="utf-8"))
+    data = tomllib.loads(table_text("shell/synonyms.toml"))
     return {
         name: Synonyms(
             tuple(Glob(other, over_names=True) for other in str(entry.get("names", "")).split()),

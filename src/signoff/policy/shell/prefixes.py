@@ -11,12 +11,12 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from importlib.resources import files
 from typing import NamedTuple
 
 from signoff.policy.places import runs_later
 from signoff.policy.secret import secret_place
 from signoff.policy.shell.literal_words import Refused, read_line
+from signoff.policy.table_files import table_text
 
 _HANDED_ON = re.compile(r".*pyargs.*|--?args(?:=.*)?")
 """Options after which names are no paths: they may be found anywhere, or are handed on to another program."""
@@ -86,9 +86,7 @@ def _is_plain(word: str) -> bool:
 @lru_cache(maxsize=1)
 def _commands() -> Sequence[_Command]:
     """Every command, the longest first."""
-    data: Mapping[str, Mapping[str, str]] = tomllib.loads(
-        files("signoff.policy.shell").joinpath("prefixes.toml").read_text(encoding="utf-8")
-    )
+    data: Mapping[str, Mapping[str, str]] = tomllib.loads(table_text("shell/prefixes.toml"))
     found = [
         _Command(tuple(line.split()), frozenset(group["flags"].split()), re.compile(group["names"], re.ASCII))
         for group in data.values()

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
-
-from tree_sitter import Node
+from typing import TYPE_CHECKING, NamedTuple
 
 from signoff.policy.shell.grammar import (
     ends_as_shown,
@@ -29,6 +27,9 @@ from signoff.policy.shell.grammar import (
 from signoff.policy.shell.literal import HOLE, Arg, Certainty, read_word
 from signoff.policy.shell.runners import Args
 from signoff.policy.shell.wrappers import changes_programs, hand_on
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 LONGEST = 65_536
 """The longest text that is parsed at all, in characters."""

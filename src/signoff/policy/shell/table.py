@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any, NamedTuple, cast
+
+from signoff.policy.table_files import table_names, table_text
 
 EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits", "unknown")
 """What a command may do beyond known reading, from the program's or the option's entry."""
@@ -116,15 +117,13 @@ def program(name: str) -> Program | None:
 def _slices() -> Mapping[str, str]:
     """The text of each program's table, by the program's name."""
     found: dict[str, str] = {}
-    for file in sorted(files("signoff.policy.shell").joinpath("programs").iterdir(), key=lambda one: one.name):
-        if not file.name.endswith(".toml"):
-            continue
-        text = file.read_text(encoding="utf-8")
+    for file in table_names("shell/programs"):
+        text = table_text(file)
         heads = list(_HEADER.finditer(text))
         for number, head in enumerate(heads):
             name = head[1] or head[2]
             if name in found:
-                raise BadTable(f"{file.name}: `{name}` stands in the table twice")
+                raise BadTable(f"{file}: `{name}` stands in the table twice")
             found[name] = text[head.start() : heads[number + 1].start() if number + 1 < len(heads) else None]
     return found
 

@@ -7,12 +7,12 @@ import shlex
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 from signoff.policy.shell.literal import HOLE, UNKNOWN, Arg, Certainty
 from signoff.policy.shell.runners import SPECIAL, Args, Inner, Out, joined, old_tar, option_scripts, placed, run_code
+from signoff.policy.table_files import table_text
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\+?=", re.DOTALL)
 _CHANGES_PROGRAMS = re.compile(
@@ -82,7 +82,7 @@ class _Table(NamedTuple):
 
 @cache
 def _table() -> _Table:
-    source = files("signoff.policy.shell").joinpath("wrappers.toml").read_text("utf-8")
+    source = table_text("shell/wrappers.toml")
     raw: dict[str, Any] = tomllib.loads(source)
     wrappers = {name: _spec(raw["wrappers"], keys) for name, keys in raw["wrappers"].items()}
     for pair in cast("str", raw["alike"]).split():

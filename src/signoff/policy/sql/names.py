@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
+
+from signoff.policy.table_files import table_text
 
 
 @lru_cache(maxsize=1)
 def _lists() -> dict[str, Any]:
-    return tomllib.loads(files("signoff.policy.sql").joinpath("names.toml").read_text("utf-8"))
+    return tomllib.loads(table_text("sql/names.toml"))
 
 
 @lru_cache(maxsize=256)
