@@ -342,7 +342,7 @@ def test_the_kind_of_an_address_is_no_secret() -> None:
 
 @pytest.mark.parametrize("url", ["hunter2", "hunter2:x", "mysql://ana@hunter2/db", "sqlite:hunter2/", "memory:hunter2"])
 def test_a_store_that_is_none_is_refused_without_its_value(url: str) -> None:
-    with pytest.raises(WrongUse, match="names no|not name a store") as refused:
+    with pytest.raises(WrongUse, match=r"names no|not name a store") as refused:
         open_store(url)
     assert "hunter2" not in str(refused.value)
 
