@@ -49,19 +49,20 @@ def law() -> list[list[str]]:
 def holds(room: str) -> str:
     """What a room says that it holds: the first sentence of its docstring."""
     said = (import_module(f"signoff.{room}").__doc__ or "").partition("\n\n")[0]
-    return re.split(r"(?<=[.:])\s", " ".join(said.split()))[0].rstrip(".:")
+    return re.split(r"(?<=[.:])\s", " ".join(said.split()))[0].rstrip(".:").replace("`", "")
 
 
 def layers() -> str:
     """The rooms as boxes, one row a layer: whoever is above may import what is below."""
-    width, height, gap = 860, 52, 12
+    width, gap = 860, 12
     parts: list[str] = []
     y = gap
     for row in law():
         each = (width - gap * (len(row) + 1)) / len(row)
-        for at, room in enumerate(row):
+        texts = [_lines(holds(room), each - 20) for room in row]
+        height = 28 + 13 * max(map(len, texts))
+        for at, (room, said) in enumerate(zip(row, texts, strict=True)):
             x = gap + at * (each + gap)
-            said = _lines(holds(room), each - 20)
             parts.append(f'<g><rect x="{x:.0f}" y="{y}" width="{each:.0f}" height="{height}" rx="6"/>')
             parts.append(f'<text class="name" x="{x + 10:.0f}" y="{y + 18}">{room}</text>')
             parts += (
@@ -73,15 +74,15 @@ def layers() -> str:
     return _svg(width, y, parts, "The layers of signoff: imports go down only")
 
 
-def _lines(text: str, room: float, most: int = 2) -> list[str]:
-    """A text in lines, as many as there may be; the last one says that there is more."""
+def _lines(text: str, room: float) -> list[str]:
+    """A text in lines that fit."""
     longest, lines = int(room / 5.9), [""]
     for word in text.split():
         if len(lines[-1]) + len(word) < longest:
             lines[-1] = f"{lines[-1]} {word}".strip()
         else:
             lines.append(word)
-    return lines if len(lines) <= most else [*lines[: most - 1], f"{lines[most - 1]} …"]
+    return lines
 
 
 # --- the life of a request ---
@@ -151,7 +152,7 @@ def life() -> str:
             text = ", ".join(stays)
             parts += (
                 f'<text class="small" text-anchor="middle" x="{x}" y="{y + _TALL + 15 + 14 * at}">{line}</text>'
-                for at, line in enumerate(_lines(f"stays: {text}", 2.2 * _HALF, 4))
+                for at, line in enumerate(_lines(f"stays: {text}", 2.2 * _HALF))
             )
     return _svg(950, 480, parts, "The life of a request")
 
