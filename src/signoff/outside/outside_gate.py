@@ -164,7 +164,7 @@ class OutsideGate:
 
     def asks(self, outside: OutsideCall) -> bool:
         """Whether policy leaves a call to people."""
-        return self._verdict(outside.read(self.policy), outside.doubt).effect is Effect.ASK
+        return self._verdict(outside.read(self.policy), outside).effect is Effect.ASK
 
     async def report(
         self, outside: OutsideCall, *, error: str | None = None, preview: str = ""
