@@ -8,6 +8,7 @@ import re
 import secrets
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
@@ -66,7 +67,21 @@ class Server:
             process.wait()
 
 
+def _make_durable(url: str) -> None:
+    """The server of the tests syncs nothing; here that is what is measured."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        for setting in ("fsync", "full_page_writes"):
+            connection.execute(f"alter system set {setting} = on".encode())
+        connection.execute("select pg_reload_conf()")
+        until = time.monotonic() + 10
+        while connection.execute("show fsync").fetchone() != ("on",):
+            assert time.monotonic() < until, "the server does not read its settings anew"
+
+
 if __name__ == "__main__":
     with postgres.server(sys.argv[1]) as url:
+        _make_durable(url)
         print(url, flush=True)
         sys.stdin.read()

@@ -173,7 +173,10 @@ def view_of(request: ApprovalRequest, viewer: str = "", *, with_card: bool = Tru
 
     Without its card it takes a third of the time.
     """
-    card, problem = card_of(request, viewer) if with_card else (None, why_unseen(request))
+    if with_card:
+        card, problem = card_of(request, viewer)
+    else:
+        card, problem = None, "" if request.state is State.APPROVED else why_unseen(request)
     status = status_of(request)
     return RequestView(
         id=request.id,
@@ -184,7 +187,7 @@ def view_of(request: ApprovalRequest, viewer: str = "", *, with_card: bool = Tru
         run=visible(request.run),
         args=dict(redact(request.effective_args, secrets=request.secrets).args) if not problem else None,
         args_digest=args_digest_of(request),
-        long=not problem and has_long_card(request),
+        long=request.state is State.PENDING and not problem and has_long_card(request),
         read=False,
         card=_plain(card) if card is not None else None,
         args_schema=dict(request.schema) if request.schema is not None else None,
