@@ -88,9 +88,7 @@ def _measured(name: str, effort: Effort, bench: Bench) -> Report:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench", description="Measure what signoff costs, and what others do.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(BENCHMARKS)}; by default all")
-    parser.add_argument(
-        "--rounds", type=int, metavar="N", help=f"samples of every variant, by default {Effort().rounds}"
-    )
+    parser.add_argument("--rounds", type=int, metavar="N", help=f"samples of each variant (default: {Effort().rounds})")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to a file")
     parser.add_argument("--markdown", action="store_true", help="print the results as Markdown")
     parser.add_argument("--readme", action="store_true", help="put the results into benchmarks/README.md")
