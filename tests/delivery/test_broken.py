@@ -117,6 +117,19 @@ async def test_a_channel_that_does_not_come_to_an_end_is_left_behind(another: Op
     await post_for(another(), Board("hangs"), board).round()
 
 
+async def test_a_channel_that_has_just_started_is_stopped_too(broker: Broker) -> None:
+    class Starts(Board):
+        async def start(self, inbox: Inbox) -> None:
+            await super().start(inbox)
+            running.cancel()  # before anybody hears that it has started
+
+    board = Starts()
+    running = asyncio.ensure_future(post_for(broker, board).run())
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert (board.started, board.stopped) == (1, 1)
+
+
 async def test_channels_are_given_back_though_nobody_waits_for_the_end(another: Opens) -> None:
     one, hangs = another(), Hangs()
     running = asyncio.ensure_future(post_for(one, hangs).run())

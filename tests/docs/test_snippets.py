@@ -23,6 +23,7 @@ FENCE = re.compile(r"^```(?P<language>\w*)(?P<info>[^\n]*)\n(?P<body>.*?)^```$",
 ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 
 AUDIOOP = "ignore:'audioop' is deprecated:DeprecationWarning"
+NO_LOOP = "ignore:There is no current event loop:DeprecationWarning"  # PydanticAI's run_sync, from Python 3.12 on
 """discord.py imports it where Python still has it."""
 
 
@@ -56,7 +57,7 @@ def test_examples_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
             (tmp_path / title).write_text(block.body, "utf-8")
         if name := block.attributes.get("output"):
             done = start.run(
-                [sys.executable, "-W", "error", "-W", AUDIOOP, name],
+                [sys.executable, "-W", "error", "-W", AUDIOOP, "-W", NO_LOOP, name],
                 cwd=tmp_path,
                 capture_output=True,
                 text=True,

@@ -129,7 +129,8 @@ class Reconciler:
         try:
             if tasks:
                 await asyncio.wait(tasks)
-            used = [active for active in self._channels.values() if active.is_open or active.down is not None]
+            # One that was tried may have started, although nobody has heard of it any more.
+            used = [active for active in self._channels.values() if active.was_tried or active.down is not None]
             for active in self._channels.values():
                 active.is_open = active.was_tried = False
             await asyncio.gather(*(self._attempts.close(active) for active in used))
