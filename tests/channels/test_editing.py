@@ -231,7 +231,7 @@ def test_what_is_written_reads_back(args: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('// x\n{"a": 1,}', "line 2, column 9: "),
+        ('// x\n{"a": 1,}', "line 2, column "),  # which one depends on Python
         ("", "line 1, column 1: "),
         ("[1]", "one object"),
         ('{"a": 1, "a": 2}', "“a” is there twice"),

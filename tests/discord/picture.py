@@ -8,6 +8,7 @@ Widths of letters are estimated, and the text is then told to keep to them.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -309,7 +310,7 @@ def _pieces(word: str, kind: str, size: int, room: float) -> Iterator[str]:
 def _width(text: str, size: int, *, mono: bool = False, bold: bool = False) -> float:
     if mono:
         return len(text) * size * 0.6
-    units = sum(0.31 if c in _NARROW else 0.9 if c in _WIDE else 0.68 if c.isupper() else 0.58 for c in text)
+    units = math.fsum(0.31 if c in _NARROW else 0.9 if c in _WIDE else 0.68 if c.isupper() else 0.58 for c in text)
     return units * size * (1.08 if bold else 1)
 
 
