@@ -17,6 +17,7 @@ import gc
 import importlib
 import io
 import json
+import linecache
 import os
 import pkgutil
 import signal
@@ -241,6 +242,8 @@ def _main(what: str, arguments: list[str]) -> tuple[str, Callable[[], object]]:
     if what == "-c":
         sys.argv = ["-c", *rest]
         code = compile(name, "<string>", "exec")
+        if sys.version_info >= (3, 13):  # whose tracebacks quote it
+            linecache.cache["<string>"] = (len(name), None, name.splitlines(keepends=True), "<string>")
         return "", lambda: exec(code, vars(module))
     sys.argv = [name, *rest]
     file = Path(name).absolute()
