@@ -170,6 +170,15 @@ def test_p6_of_two_packages_that_offer_one_name_only_the_allowed_one_counts(
         both.build("shop")
 
 
+def test_a_package_that_is_installed_later_is_found_too(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.package("shops", TOOLSET)
+    offers(project, monkeypatch, "corner_shop = shops:Shop", package="first")
+    catalog = project.catalog("plugins: {allow: [shops]}")
+    assert "corner_shop" in catalog.names() and "later_shop" not in catalog.names()
+    offers(project, monkeypatch, "later_shop = shops:Shop", package="second")
+    assert "later_shop" in project.catalog("plugins: {allow: [shops]}").names()
+
+
 def offers(project: Project, monkeypatch: pytest.MonkeyPatch, *lines: str, package: str = "corner") -> None:
     """An installed package, as far as its metadata goes, that offers toolsets."""
     info = project.directory / f"{package}-1.2.dist-info"

@@ -58,6 +58,16 @@ def refused(tool: Any, *args: Any, **options: Any) -> str:
 # reading
 
 
+def test_what_is_changed_in_the_tools_of_one_is_not_in_those_of_another(root: Path) -> None:
+    one, other = filesystem(root), filesystem(root)
+    told = other.tools["read_file"].function_schema
+    one.tools["read_file"].function_schema.json_schema["properties"].clear()
+    one.tools["read_file"].function_schema.return_schema["changed"] = True
+    assert "path" in told.json_schema["properties"] and "changed" not in told.return_schema
+    assert "path" in filesystem(root).tools["read_file"].function_schema.json_schema["properties"]
+    assert told.function == other.read_file, "each calls its own"
+
+
 def test_listing(files: FilesToolset) -> None:
     lines = files.list_files().split("\n")
     assert lines == [

@@ -101,7 +101,7 @@ def offered() -> Mapping[str, Sequence[EntryPoint]]:
     To read what every package offers takes tens of milliseconds: it is done again when a directory that Python
     imports from has changed.
     """
-    return _offered_by(tuple((place, _changed_at(place)) for place in sys.path))
+    return _offered_by(tuple((os.path.abspath(place), _changed_at(place)) for place in sys.path))
 
 
 def _changed_at(place: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from types import MethodType
 from typing import Any
@@ -24,13 +25,11 @@ _schemas: dict[Any, Any] = {}
 
 def _tool(method: MethodType) -> Tool[Any]:
     kept = _schemas.get(method.__func__)
-    if kept is not None:
-        return Tool(method, function_schema=replace(kept, function=method))
-    tool = Tool[Any](method)
-    _schemas[method.__func__] = replace(
-        tool.function_schema, function=method.__func__
-    )  # no toolset is kept alive by it
-    return tool
+    if kept is None:  # with the function alone, so that no toolset is kept alive by it
+        kept = _schemas[method.__func__] = replace(Tool[Any](method).function_schema, function=method.__func__)
+    # Its own copies: whoever prepares the tools of one run may change them, and those of no other.
+    told = {"json_schema": deepcopy(kept.json_schema), "return_schema": deepcopy(kept.return_schema)}
+    return Tool(method, function_schema=replace(kept, function=method, **told))
 
 
 class AttachedToolset(FunctionToolset[Any]):
