@@ -114,7 +114,9 @@ def read_token(file: str) -> str:
             found = os.fstat(stream.fileno())
             token = stream.read(10_000).strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise WrongUse(f"{visible(file)} cannot be read as a credential: {visible(str(error))}") from error
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "it is no text"
+        told = f"the credential cannot be read from {visible(file)}: {why}"
+        raise WrongUse(f"{told}\n  put what `signoff aap instance create NAME` prints into that file") from error
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise WrongUse(f"others can read {visible(file)}: chmod 600 {visible(file)}")
     if not (token.isascii() and token.isprintable()) or " " in token:
