@@ -16,7 +16,7 @@ from signoff import Signoff
 from signoff.core.grant import Grant
 from signoff.gate.resume import resume_run
 from signoff.ports import Store, Transaction
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 
 UNIQUE = ("id", "run", "conversation", "call_key", "memory_key")
 _SPREAD = 2_654_435_761

@@ -25,7 +25,7 @@ from signoff.core import canonical, codec
 from signoff.core.request import ApprovalRequest
 from signoff.gate.capability import Signoff
 from signoff.store import rows
-from signoff.store.durable import _close_all
+from signoff.store.durable_store import _close_all
 from signoff.store.sqlite import SqliteStore
 from signoff.store.writer import Writer
 

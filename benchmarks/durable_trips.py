@@ -26,7 +26,7 @@ from signoff import Actor, ApprovalDecision, Signoff
 from signoff.gate.resume import resume_run
 from signoff.ports import Store
 from signoff.store import rows
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 
 Trip = Callable[[], Awaitable[None]]
 ANA = Actor(name="ana", via="api")

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks import durable_trips
 from benchmarks.script import Tally
-from signoff.store.durable import _close_all
+from signoff.store.durable_store import _close_all
 
 BLOCKS = 10
 WAYS = ("suspended", "in place")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from signoff.store import durable
+from signoff.store import durable_store
 
 
 @contextmanager
 def closed_in_the_end() -> Generator[None]:
     """Close what was opened within: two threads look after each store that is left open, until the tests end."""
-    before = set(durable._stores)
+    before = set(durable_store._stores)
     yield
-    for store in set(durable._stores) - before:
+    for store in set(durable_store._stores) - before:
         if store.is_of_this_process:
             store.close()

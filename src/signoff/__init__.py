@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from signoff.policy.engine import Policy as Policy
     from signoff.ports import Approver as Approver
     from signoff.store.grant_stores import ApprovalMemory as ApprovalMemory
-    from signoff.store.open import open_store as open_store
+    from signoff.store.store_factory import open_store as open_store
     from signoff.wiring.answered_runs import ResumedRun as ResumedRun
     from signoff.wiring.answered_runs import resume_answered as resume_answered
     from signoff.wiring.discord import DiscordApprovals as DiscordApprovals

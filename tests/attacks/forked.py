@@ -16,7 +16,7 @@ from tests.attacks.kept import ANA, YES, Silent, gated, soon, turns
 from signoff import Signoff
 from signoff.broker import Broker
 from signoff.errors import Halted
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 
 
 class Worker:

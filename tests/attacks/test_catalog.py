@@ -20,7 +20,7 @@ from tests.toolsets.projects import Project, project
 from signoff import ApprovalMemory, Signoff
 from signoff.errors import SignoffError, WrongFile, WrongUse
 from signoff.policy.engine import Policy
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 from signoff.testing import ScriptedApprover, ScriptedModel
 from signoff.toolsets import Registration, approval_tool, filesystem_rw, shell_readonly, with_approval
 from signoff.toolsets.variable_mask import HIDDEN, hide

@@ -18,7 +18,7 @@ from signoff import Signoff, resume
 from signoff.core.request import State
 from signoff.core.run import SavedRun
 from signoff.errors import Halted, RunOver, RunTaken
-from signoff.gate.saving import executing
+from signoff.gate.run_saver import executing
 from signoff.testing import FakeClock, ScriptedModel
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from signoff import ApprovalDecision, Signoff
 from signoff.core.offer import wider_terms
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
-from signoff.core.safe import spelled_out
+from signoff.core.safe_text import spelled_out
 from signoff.core.terms import Terms
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import ScriptedModel

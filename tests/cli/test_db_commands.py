@@ -11,7 +11,7 @@ from tests.cli.desk import Desk, asks
 from tests.cli.wording import Wording
 
 from signoff.broker import Broker
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 from signoff.store.store_urls import masked
 
 OF_0_1 = Path(__file__).parent.parent / "store/stores/0.1.sqlite.sql"

@@ -32,7 +32,7 @@ from signoff.core.record import (
     timestamp,
     vouched,
 )
-from signoff.core.visible import is_clean
+from signoff.core.visible_text import is_clean
 from signoff.errors import CannotCanonicalise, RecordBroken, WrongFile
 
 CHAIN = chain(40)

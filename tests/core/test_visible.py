@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.profiles import NIGHTLY
 from tests.tables import table
 
-from signoff.core.visible import is_clean, suspicious, visible
+from signoff.core.visible_text import is_clean, suspicious, visible
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "approval_flow.jsonl"
 

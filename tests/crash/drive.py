@@ -18,7 +18,7 @@ from signoff.broker import Broker
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 
 MOST_ROUNDS = 12
 """Of answering and resuming; by then a run has to be over."""

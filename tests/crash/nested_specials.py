@@ -19,7 +19,7 @@ from tests.crash.trips import PAY, SAYS, Case, calls, effects_of
 from signoff.core.request import State
 from signoff.errors import ScriptEnded
 from signoff.gate.gated_agents import call_agent
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 from signoff.testing import ScriptedModel
 
 

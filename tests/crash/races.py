@@ -26,7 +26,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Budget, Scope, Terms
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import SignoffError
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 from signoff.testing import FakeClock
 
 MANY = 8

@@ -24,7 +24,7 @@ from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.errors import RunTaken
 from signoff.ports import Transaction
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 from signoff.testing import FakeClock
 
 

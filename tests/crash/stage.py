@@ -26,9 +26,9 @@ from signoff.core.run import SavedRun
 from signoff.gate.gated_agents import call_agent
 from signoff.gate.gated_calls import idempotency_key
 from signoff.gate.resume import resume_run
-from signoff.gate.saving import executing
+from signoff.gate.run_saver import executing
 from signoff.ports import Store
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 
 
 class Stage:

@@ -21,7 +21,7 @@ from signoff.core.canonical import canonical
 from signoff.core.grant import Grant, grant_text
 from signoff.core.redact import redact, restore
 from signoff.core.request import ApprovalRequest
-from signoff.core.safe import safe_grant_text
+from signoff.core.safe_text import safe_grant_text
 from signoff.core.terms import Scope
 from signoff.core.verdict import Requirement
 from signoff.errors import CannotCanonicalise, EditRefused

@@ -24,7 +24,7 @@ from signoff.core.card import card_for
 from signoff.core.notice import Asked, RunResult, Together
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
-from signoff.core.visible import is_clean, visible
+from signoff.core.visible_text import is_clean, visible
 from signoff.errors import CannotCanonicalise
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "approval_flow.jsonl"

@@ -23,7 +23,7 @@ from signoff.channels.discord.message_text import (
 )
 from signoff.channels.discord.parts import MessagePart, lay_out
 from signoff.channels.discord.sheet import size
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 
 seen = long_texts.map(lambda text: visible(text, lines=True))
 """Texts as a card has them."""

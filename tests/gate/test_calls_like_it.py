@@ -17,7 +17,7 @@ from signoff import ApprovalDecision, Signoff
 from signoff.core.offer import offers, wider_terms
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
-from signoff.core.safe import spelled_out
+from signoff.core.safe_text import spelled_out
 from signoff.core.terms import Terms
 from signoff.errors import RequestError
 from signoff.store.sqlite import SqliteStore

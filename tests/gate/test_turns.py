@@ -17,7 +17,7 @@ from tests.ready import ready
 from signoff import Signoff
 from signoff.broker.conversations import was_said
 from signoff.core.run import RunSetup, RunState, SavedRun
-from signoff.gate.saving import Histories, conversation_of, executing
+from signoff.gate.run_saver import Histories, conversation_of, executing
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import ScriptedModel
 

@@ -12,8 +12,8 @@ from signoff.broker.audit import verify_store
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState, SavedRun
 from signoff.ports import Store, Transaction
-from signoff.store.open import open_store
 from signoff.store.signing_key import Keys, is_signed
+from signoff.store.store_factory import open_store
 
 OUTCOME = {
     "approve": State.SUCCEEDED,

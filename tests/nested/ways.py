@@ -18,7 +18,7 @@ from signoff import ApprovalDecision, resume
 from signoff.broker import Broker
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 from signoff.testing import FakeClock
 
 ANA = Actor(name="ana", via="test")

@@ -53,7 +53,7 @@ from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 from signoff.ports import Store
 from signoff.store.memory_store import MemoryStore
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 from signoff.testing.manual_clock import FakeClock
 from signoff.testing.office import soon
 from signoff.wiring.mcp_proxy import McpProxy, ProxyOptions

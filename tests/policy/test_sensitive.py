@@ -15,7 +15,7 @@ from signoff.core.verdict import Effect
 from signoff.policy.engine import Policy
 from signoff.policy.places import runs_later
 from signoff.policy.secret import secret_place
-from signoff.policy.sensitive import sensitive_place
+from signoff.policy.sensitive_files import sensitive_place
 
 RUN = """
     a.sh deploy.bash x.ps1 x.bat x.cmd bin/x bin/x.py scripts/a.py script/a hooks/x hooks/useX.ts workers/queue.py

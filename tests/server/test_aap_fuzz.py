@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.server.aap_desk import RULES, AapDesk, Agent
 
 from signoff.core.card import card_for
-from signoff.core.visible import is_clean
+from signoff.core.visible_text import is_clean
 from signoff.testing import FakeClock
 
 HOSTILE = [

@@ -20,7 +20,7 @@ from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
 from signoff.core.request import State
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 
 T = TypeVar("T")
 

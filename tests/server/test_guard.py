@@ -16,7 +16,7 @@ from tests.server.doors import HERE, LOCAL_HOST, PUBLIC, Doors, cookies_of, fiel
 from signoff.config import ServerEntry
 from signoff.server.guard import POLICY
 from signoff.server.key_identity import KeyIdentity
-from signoff.server.listening import UVICORN
+from signoff.server.listen_address import UVICORN
 
 PROXY = "10.0.0.2"
 BEHIND = ServerEntry(url=PUBLIC, trusted_proxy=(ip_network("10.0.0.0/24"),))

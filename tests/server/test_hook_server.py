@@ -19,7 +19,7 @@ from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
 from signoff.core.request import State
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 from signoff.wiring import hook_launcher
 
 ID, SECRET = "6c1f0a50-1a52-4a26-9f0b-6f2f0d0c7c11", "soi_for-tests"

@@ -25,7 +25,7 @@ from tests.profiles import NIGHTLY
 from tests.server.api_desk import ApiDesk
 from tests.server.hostile_store import HOSTILE, fill
 
-from signoff.core.visible import is_clean
+from signoff.core.visible_text import is_clean
 from signoff.server.app import ENDPOINTS
 from signoff.server.openapi import document
 

@@ -9,7 +9,7 @@ import pytest
 
 from signoff.config import ServerEntry
 from signoff.errors import WrongUse
-from signoff.server.listening import check_listening
+from signoff.server.listen_address import check_listening
 
 URL = "https://signoff.example.com"
 PROXY = (ip_network("10.0.0.2"),)

@@ -11,9 +11,9 @@ from tests import start
 
 from signoff.errors import MissingExtra, StoreError, WrongUse
 from signoff.store.memory_store import MemoryStore
-from signoff.store.open import open_store
 from signoff.store.postgres import PostgresStore
 from signoff.store.sqlite import SqliteStore
+from signoff.store.store_factory import open_store
 from signoff.store.store_urls import masked
 
 
@@ -117,7 +117,7 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_file_loads_no_driver_of_a_server(tmp_path: Path) -> None:
     script = (
         "import sys\n"
-        "from signoff.store.open import open_store\n"
+        "from signoff.store.store_factory import open_store\n"
         "open_store('sqlite:x.db', root=sys.argv[1]).close()\n"
         "print([name for name in ('psycopg', 'psycopg_pool', 'pydantic', 'pydantic_ai') if name in sys.modules])\n"
     )

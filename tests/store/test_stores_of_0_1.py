@@ -39,7 +39,7 @@ from signoff.errors import SchemaError
 from signoff.ports import Inbox, Store, Transaction
 from signoff.processes import this_process
 from signoff.store import schema
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 from signoff.store.upkeep import check, upgrade
 
 STORES = Path(__file__).parent / "stores"

@@ -18,9 +18,9 @@ from tests.contracts.samples import draft, request
 
 from signoff.errors import SchemaError, StoreError, WrongUse
 from signoff.store import schema, sqlite_file
-from signoff.store.open import open_store
 from signoff.store.postgres import PostgresStore
 from signoff.store.sqlite import SqliteStore
+from signoff.store.store_factory import open_store
 from signoff.store.upkeep import backup, check, upgrade
 
 NEXT = """

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from signoff.toolsets.builtin.files.beneath import Outside, Root
+from signoff.toolsets.builtin.files.root_directory import Outside, Root
 from signoff.toolsets.builtin.files.spot import NotPlain
 from signoff.toolsets.builtin.files.system_calls import has_open_beneath, rename_new
 

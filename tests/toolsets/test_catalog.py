@@ -24,7 +24,7 @@ from signoff.testing import ScriptedApprover, ScriptedModel
 from signoff.toolsets.builtin.files.file_toolset import FilesToolset
 from signoff.toolsets.catalog import BuiltToolset, Catalog, known_tools
 from signoff.toolsets.context import Context
-from signoff.toolsets.together import name_of, together
+from signoff.toolsets.distinct_toolsets import name_of, together
 
 __all__ = ["project"]
 

@@ -14,7 +14,7 @@ import pytest
 from tests import start
 from tests.profiles import NIGHTLY
 
-from signoff.toolsets.builtin.files.beneath import How, Root
+from signoff.toolsets.builtin.files.root_directory import How, Root
 
 READS = 20_000 if NIGHTLY else 5_000
 MOST_READS = 1_000_000

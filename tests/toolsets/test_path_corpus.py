@@ -12,8 +12,8 @@ import pytest
 from pydantic_ai.exceptions import ToolFailed
 
 from signoff.policy.places import path_trouble, runs_later
-from signoff.toolsets.builtin.files.beneath import How, Root
 from signoff.toolsets.builtin.files.file_toolset import FilesToolset
+from signoff.toolsets.builtin.files.root_directory import How, Root
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "path_escapes.jsonl"
 ROWS: list[dict[str, Any]] = (

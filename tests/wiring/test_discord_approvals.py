@@ -27,7 +27,7 @@ from signoff.delivery.delivery_status import place_of, running_channels
 from signoff.errors import MissingExtra, WrongUse
 from signoff.ports import Transaction
 from signoff.store.memory_store import MemoryStore
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 from signoff.wiring.channel_wiring import channel_for
 from signoff.wiring.resumable_runs import ResumableRuns
 

@@ -19,7 +19,7 @@ from signoff.core.offer import offers
 from signoff.core.people import Actor
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.safe import grant_line
+from signoff.core.safe_text import grant_line
 from signoff.core.terms import Scope, Terms
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery import Reconciler, Route

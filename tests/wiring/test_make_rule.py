@@ -29,7 +29,7 @@ from signoff.core.verdict import ANYONE, Effect, Requirement, Verdict
 from signoff.errors import WrongFile, WrongUse
 from signoff.links import followed
 from signoff.policy.layers import compose
-from signoff.policy.sensitive import sensitive_place
+from signoff.policy.sensitive_files import sensitive_place
 from signoff.policy.shell.literal_words import Refused, read_line
 from signoff.store.memory_store import MemoryStore
 from signoff.wiring.make_rule import RuleOffer, RuleOffers, rule_offers, write_rule

@@ -14,7 +14,7 @@ import pytest
 from tests import start
 from tests.discord.service import Message, Service
 
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 
 PATIENCE = 60.0
 COMMANDS = "/applications/{}/guilds/{}/commands"

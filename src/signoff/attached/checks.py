@@ -22,7 +22,7 @@ from signoff.attached.toolset_methods import (
 from signoff.core.call import Call
 from signoff.core.verdict import Effect, Verdict
 from signoff.links import followed
-from signoff.policy.strictest import strictest
+from signoff.policy.strictest_verdict import strictest
 from signoff.ports import judging
 from signoff.toolset_wrappers import Step
 

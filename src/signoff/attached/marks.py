@@ -18,7 +18,7 @@ from signoff.attached.attached_policies import ATTRIBUTES, LAYERS, ToolsetLayer,
 from signoff.attached.checks import Check, checks_of, described, said
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import WrongUse
-from signoff.policy.strictest import strictest
+from signoff.policy.strictest_verdict import strictest
 from signoff.ports import Passed, passed
 from signoff.toolset_wrappers import Step, parts_of, way_down
 

@@ -13,7 +13,7 @@ from signoff.core.canonical import canonical
 from signoff.core.quorum import who
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import ANYONE, Effect
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise, EditRefused
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers

@@ -17,9 +17,9 @@ from signoff.core.record import EventDraft
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import SavedRun
-from signoff.core.safe import safe_grant_text, safe_text
+from signoff.core.safe_text import safe_grant_text, safe_text
 from signoff.core.verdict import Verdict
-from signoff.core.visible import CLOSE, OPEN, visible
+from signoff.core.visible_text import CLOSE, OPEN, visible
 
 LONGEST_READ = 100_000
 """Of a text that is looked through for secrets; the rest of it is not kept."""

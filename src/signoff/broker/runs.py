@@ -21,7 +21,7 @@ from signoff.core.moment import moment_text
 from signoff.core.record import EventDraft
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import FORMAT, RunState, SavedRun, Segment
-from signoff.core.visible import quoted
+from signoff.core.visible_text import quoted
 from signoff.errors import RunError, RunOver, RunTaken, SignoffError, Stale, StoreUnavailable, UnknownRun
 from signoff.ports import Transaction
 from signoff.processes import is_alive

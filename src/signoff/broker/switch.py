@@ -8,7 +8,7 @@ from datetime import datetime
 from signoff.broker.ledger import Ledger
 from signoff.broker.watch import HALTED, Watch
 from signoff.core.moment import Zone, in_utc, moment_text
-from signoff.core.visible import quoted
+from signoff.core.visible_text import quoted
 from signoff.errors import Halted
 from signoff.ports import Transaction
 

@@ -15,7 +15,7 @@ from signoff.core.event_text import account_of
 from signoff.core.moment import Zone
 from signoff.core.record import Entry
 from signoff.core.run import Segment
-from signoff.core.safe import safe_text
+from signoff.core.safe_text import safe_text
 
 if TYPE_CHECKING:
     from signoff.broker.broker import Broker

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # some are above this package: they are public here, as users
     from signoff.core.notice import Asked as Asked
     from signoff.core.notice import Notice as Notice
     from signoff.core.notice import RunResult as RunResult
-    from signoff.core.visible import is_clean as is_clean
+    from signoff.core.visible_text import is_clean as is_clean
     from signoff.delivery import Reconciler as Reconciler
     from signoff.delivery import Route as Route
     from signoff.gate.ag_ui_votes import take_interrupts as take_interrupts

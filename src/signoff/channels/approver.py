@@ -31,8 +31,8 @@ from signoff.core.quorum import why_excluded, why_not_entitled
 from signoff.core.redact import Redactor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import settled_text
-from signoff.core.safe import safe_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import safe_text
+from signoff.core.visible_text import visible
 from signoff.errors import (
     AlreadySettled,
     ChannelFailed,

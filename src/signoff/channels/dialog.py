@@ -33,8 +33,8 @@ from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.offer import how_long, wider_terms
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
-from signoff.core.safe import spelled_out
-from signoff.core.visible import visible
+from signoff.core.safe_text import spelled_out
+from signoff.core.visible_text import visible
 from signoff.errors import SignoffError
 
 _PROMPT = "your answer"

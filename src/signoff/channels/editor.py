@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 
 _MARKER = re.compile(r"⟦(?:U\+([0-9A-F]{4,6})|(space)|(DEL))(?:×(\d+))?⟧")
 

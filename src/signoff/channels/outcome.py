@@ -7,8 +7,8 @@ from datetime import datetime
 from signoff.core.notice import RunResult
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import settled_text, status_of
-from signoff.core.safe import kept_text, redacted_text, safe_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import kept_text, redacted_text, safe_text
+from signoff.core.visible_text import visible
 
 
 def outcome_text(request: ApprovalRequest, *, answered: bool = False) -> str:

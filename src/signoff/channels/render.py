@@ -18,7 +18,7 @@ from rich.text import Text
 
 from signoff.core.card import IRREVERSIBLE, Card, CardArg, rule_text
 from signoff.core.preview import Preview, marked_lines
-from signoff.core.visible import CLOSE, OPEN
+from signoff.core.visible_text import CLOSE, OPEN
 
 _WIDEST_NAME = 18
 _NARROWEST = 24

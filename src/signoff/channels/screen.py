@@ -14,7 +14,7 @@ from rich.text import Text
 from signoff.channels.answer_keys import Key
 from signoff.channels.keyboard import Keyboard
 from signoff.channels.render import TerminalLook, clipped, folded
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 
 _NARROWEST = 20
 _PIECE = 1_000

@@ -17,20 +17,20 @@ from typing import IO, Literal
 from rich.console import Console
 
 from signoff.channels.answer_keys import CTRL_C_LEAVES
+from signoff.channels.card_batch import CardBatch
 from signoff.channels.dialog import Dialog
 from signoff.channels.headless import NO_TERMINAL, HeadlessApprover
 from signoff.channels.keyboard import Interrupted, Keyboard, LeftOpen, NoLine, Withdrawn
 from signoff.channels.rule_drafts import DraftRules
 from signoff.channels.screen import Screen, terminal_console
-from signoff.channels.several import Several
 from signoff.channels.turns import Outcome, Turns
 from signoff.core.card import Card, card_for, safe_summary, session_text
 from signoff.core.decision import ApprovalDecision, Ending, Keeps, Remember
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
-from signoff.core.safe import redacted_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import redacted_text
+from signoff.core.visible_text import visible
 from signoff.errors import NobodyHere, SignoffError
 
 __all__ = ["LEFT", "NobodyHere", "TerminalApprover"]
@@ -215,7 +215,7 @@ class TerminalApprover:
 
         try:
             if len(dialogs) != 1:
-                return Several(dialogs, screen, self.actor, stopped=self._stopped, say=say).run()
+                return CardBatch(dialogs, screen, self.actor, stopped=self._stopped, say=say).run()
             decision = dialogs[0].run()
             assert decision is not None
         except (NoLine, KeyboardInterrupt) as stop:

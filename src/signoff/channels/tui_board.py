@@ -41,8 +41,8 @@ from signoff.channels.tui_requests import WaitingRequest, WaitingRequests, named
 from signoff.core.card import APPROVING, Card, Choice
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
-from signoff.core.safe import redacted_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import redacted_text
+from signoff.core.visible_text import visible
 from signoff.errors import SignoffError
 
 GRACE = timedelta(milliseconds=400)

@@ -139,7 +139,7 @@ def revoke(ids: tuple[str, ...], name: str | None, store: str | None, policy: st
 
 async def _revoke(broker: Broker, known: Sequence[_Held], given: str, by: str) -> bool:
     from signoff.cli.terminal_text import local
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     found = [one for one, _ in known if given and one.id.startswith(given)]
     if len(found) != 1:
@@ -168,7 +168,7 @@ def _refusal(held: _Held, at: datetime) -> str:
 def _facts(held: _Held, at: datetime) -> str:
     """What it is, on one line."""
     from signoff.cli.terminal_text import local
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     one, key = held
     expires = key.expires_at if key is not None else None
@@ -178,7 +178,7 @@ def _facts(held: _Held, at: datetime) -> str:
 
 def _lines(held: _Held, at: datetime) -> Iterator[str]:
     from signoff.cli.terminal_text import local
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     one, key = held
     yield f"{click.style(one.id, fg='cyan')}  {click.style(_facts(held, at), dim=bool(_refusal(held, at)))}"

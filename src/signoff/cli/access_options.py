@@ -26,7 +26,7 @@ def holder_named(name: str, settings: Settings) -> str:
     """The person a key is for, as the file spells them; where it names nobody, only whoever works here."""
     from signoff.cli.known_people import named
     from signoff.core.people import person_key
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
     from signoff.wiring import whoami
 
     if settings.people:
@@ -44,7 +44,7 @@ def holder_named(name: str, settings: Settings) -> str:
 def check_admin(by: Actor, settings: Settings, *, holder: str) -> None:
     """Raise `WrongUse` where somebody else than an admin acts for another, and the file names admins."""
     from signoff.core.people import person_key
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     admins = [one.name for one in settings.people.values() if one.admin]
     if admins and person_key(holder) != by.key and by.key not in map(person_key, admins):
@@ -57,7 +57,7 @@ def check_admin(by: Actor, settings: Settings, *, holder: str) -> None:
 def server_address(url: str | None, settings: Settings) -> str:
     """Where the server is: as it was said, else as the file says, else on this machine."""
     from signoff.config.server_entry import origin_of
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     if not url:
         return settings.server.url or HERE

@@ -13,7 +13,7 @@ from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
     from signoff.cli.approval_desk import ApprovalDesk, GivenAnswer, PreparedAnswer, TypedAnswer
-    from signoff.cli.remember import RememberOptions
+    from signoff.cli.remember_option import RememberOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -139,7 +139,7 @@ def _wish(
         if scope or until or uses or budget:
             raise click.UsageError("--for, --until, --uses and --budget need --remember: add --remember exact")
         return None
-    from signoff.cli.remember import RememberOptions
+    from signoff.cli.remember_option import RememberOptions
 
     return RememberOptions(which=remember, scope=scope or "project", until=until, uses=uses, budget=budget)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from signoff.core.comment import CommentKind
 
 if TYPE_CHECKING:
-    from signoff.cli.remember import RememberOptions
+    from signoff.cli.remember_option import RememberOptions
     from signoff.cli.request_report import Sheet
 
 VIA = "command"

@@ -68,7 +68,7 @@ def _assign(request_id: str, to: str | None, name: str | None, store: str | None
 def _told(done: HandedOverRequest) -> str:
     from signoff.cli.terminal_text import safe
     from signoff.core.people import person_key
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     sheet, before = done.sheet, done.before
     has_it: str = sheet["assigned"] or ""

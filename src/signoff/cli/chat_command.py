@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli.terminal_text import clip
-from signoff.core.safe import safe_text
+from signoff.core.safe_text import safe_text
 from signoff.errors import WrongUse
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ _DEEPEST = 5
 
 def config_lines(schema: Schema) -> Iterator[str]:
     """What `signoff toolsets show` says about config. The schema hides what must not be shown."""
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     if not schema.get("properties"):
         any_keys = schema.get("additionalProperties", True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, cast
 
-from signoff.config.tighten import unheard_problem
+from signoff.config.stricter_layers import unheard_problem
 from signoff.core.credential import secret_name
 from signoff.core.verdict import Effect, OnTimeout
 from signoff.policy.match import CHAIN, ToolsetCondition, WorkerCondition

@@ -77,7 +77,7 @@ def _looked_into(url: str, root: str, name: str, file: str) -> StoreFacts:
     from contextlib import closing
 
     from signoff.store import schema
-    from signoff.store.open import open_store
+    from signoff.store.store_factory import open_store
 
     with closing(open_store(url, root=root, upgrade="refuse")) as store:
         grants, findings, events = asyncio.run(_read(store))
@@ -154,7 +154,7 @@ def grant_findings(
     grants: Sequence[Grant], tools: Collection[KnownTool], at: datetime, *, all_known: bool
 ) -> Iterator[Finding]:
     """Remembered answers that no longer speak, or no longer can."""
-    from signoff.core.safe import grant_line
+    from signoff.core.safe_text import grant_line
 
     for grant in grants:
         if why := why_asleep(grant, tools, at, all_known=all_known):

@@ -85,7 +85,7 @@ def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, poli
 async def _revoke(desk: ApprovalDesk, given: str) -> bool:
     from signoff.cli.request_report import moment_of
     from signoff.cli.terminal_text import by_wall_clock, local, safe
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
     from signoff.errors import RequestError
 
     try:
@@ -137,7 +137,7 @@ def _data(grant: GrantSheet) -> dict[str, Any]:
 def _lines(grant: GrantSheet) -> Iterator[str]:
     from signoff.cli.request_report import moment_of
     from signoff.cli.terminal_text import by_wall_clock, local, safe
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     asleep, at = by_wall_clock(grant["asleep"] or ""), moment_of(grant["at"])
     says = by_wall_clock(grant["text"])
@@ -152,7 +152,7 @@ def _lines(grant: GrantSheet) -> Iterator[str]:
 def _facts(grant: GrantSheet) -> Iterator[tuple[str, str]]:
     from signoff.cli.request_report import moment_of
     from signoff.cli.terminal_text import by_wall_clock, local, safe
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     asleep, at = by_wall_clock(grant["asleep"] or ""), moment_of(grant["at"])
     yield "grant", safe(grant["id"])
@@ -172,7 +172,7 @@ def _facts(grant: GrantSheet) -> Iterator[tuple[str, str]]:
 
 def _usage(grant: GrantSheet) -> list[str]:
     from signoff.cli.terminal_text import count
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     most, budget = grant["max_uses"], grant["budget"]
     if not grant["told"]["is_counted"]:

@@ -10,7 +10,7 @@ from signoff.cli import shared_options
 
 if TYPE_CHECKING:
     from signoff.cli.approval_desk import ApprovalDesk
-    from signoff.store.chosen import ChosenStore
+    from signoff.store.chosen_store import ChosenStore
 
 
 @click.command()
@@ -43,7 +43,7 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
 def _meant(command: str, store: str | None, policy: str | None) -> ChosenStore:
     """The store. Whoever uses the switch must hit what runs, not a store that nobody uses."""
     from signoff.errors import WrongUse
-    from signoff.store.chosen import named_store
+    from signoff.store.chosen_store import named_store
     from signoff.wiring import chosen_store, settings_for
 
     settings = settings_for(policy)

@@ -68,7 +68,7 @@ def _runs(tx: Transaction) -> Found:
 
 
 def _grants(tx: Transaction) -> Found:
-    from signoff.core.safe import grant_line
+    from signoff.core.safe_text import grant_line
 
     return [(grant.id, grant_line(grant)) for grant in tx.grants.all()]
 

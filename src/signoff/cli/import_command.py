@@ -91,7 +91,7 @@ def _lines(
 ) -> Iterator[str]:
     from signoff.config.llm_do.convert import all_notes
     from signoff.config.llm_do.notes import NoteKind
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     yield f"{'Wrote' if written else 'Would write'} into {visible(target)}:"
     origin = {f"workers/{draft.name}.md": draft.source.file for draft in result.drafts}
@@ -126,7 +126,7 @@ def _lines(
 
 
 def _told(note: Note) -> Iterator[str]:
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
     from signoff.errors import Place
 
     place = Place(note.place.file, note.place.line, note.place.column)
@@ -138,7 +138,7 @@ def _told(note: Note) -> Iterator[str]:
 def _diff(planned: list[ImportedFile]) -> Iterator[str]:
     from difflib import unified_diff
 
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     for one in planned:
         before = (one.before or "").splitlines()

@@ -12,7 +12,7 @@ from signoff.cli import shared_options
 if TYPE_CHECKING:
     from signoff.config import Settings
     from signoff.reports.inbox_report import Page, View
-    from signoff.store.chosen import ChosenStore
+    from signoff.store.chosen_store import ChosenStore
 
 
 @click.command()
@@ -84,7 +84,7 @@ def _chosen(
 ) -> tuple[View, ChosenStore]:
     """What is looked at, and where. No file is read, nor what reads it loaded, without need."""
     from signoff.reports.inbox_report import View
-    from signoff.store.chosen import named_store
+    from signoff.store.chosen_store import named_store
 
     if policy is None and not mine and (named := named_store(store)):
         return View(limit), named

@@ -10,7 +10,7 @@ import click
 
 from signoff.cli.terminal_text import clip, count, fold, pad, safe
 from signoff.core.moment import ago, ahead
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.reports.inbox_report import OUTCOMES, Page, halted_text
 
 if TYPE_CHECKING:

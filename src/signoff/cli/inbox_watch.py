@@ -15,7 +15,7 @@ import click
 from signoff.cli.inbox_page import lines
 from signoff.cli.terminal_text import as_json as json_line
 from signoff.cli.terminal_text import clip, now
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import StoreError
 from signoff.reports.inbox_report import Page, as_data
 

@@ -349,7 +349,7 @@ def _needs(catalog: Catalog, name: str) -> str:
 
 def _schema(catalog: Catalog, name: str) -> dict[str, Any]:
     from signoff.toolsets.config_schema import config_schema
-    from signoff.toolsets.native import native_schema
+    from signoff.toolsets.native_tools import native_schema
 
     if catalog.entry(name).use == "native":
         return native_schema(catalog.entry(name).config.get("kind"))

@@ -11,8 +11,8 @@ import click
 
 from signoff.cli.doctor_findings import DELEGATION, Finding, Severity
 from signoff.cli.terminal_text import count, fold, pad, safe
-from signoff.core.safe import grant_line, redacted_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import grant_line, redacted_text
+from signoff.core.visible_text import visible
 
 if TYPE_CHECKING:
     from signoff.cli.inspection import Inspection, Loosening, ToolsetDetails, ToolsetFacts

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff.channels.editor import BrokenArgs, read_args
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
 
 LARGEST = 16_000_000

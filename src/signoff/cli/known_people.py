@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from signoff.config import Settings
 from signoff.core.people import person_key
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
 from signoff.policy.phrases import did_you_mean
 

@@ -22,7 +22,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.inbox_row import has_approved
 from signoff.core.people import Actor, Delegation, person_key
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.safe import spelled_out
+from signoff.core.safe_text import spelled_out
 from signoff.errors import AlreadySettled, EditRefused, RequestError, UnknownRequest
 from signoff.reports.grant_report import grant_data, grant_report, grants_report
 from signoff.reports.request_sheet import comment_data, request_sheet, sheet_of

@@ -171,7 +171,7 @@ def _warned(
 ) -> None:
     """Ours are for whoever types, and look like it; others tell a programmer where they come from."""
     if issubclass(category, RuntimeWarning):
-        from signoff.core.visible import visible
+        from signoff.core.visible_text import visible
 
         click.echo(f"signoff: {visible(str(message))}", err=True)
     else:
@@ -198,7 +198,7 @@ def told(error: SignoffError) -> str:
     from datetime import datetime
 
     from signoff.core.moment import error_text
-    from signoff.core.safe import kept_text
+    from signoff.core.safe_text import kept_text
 
     text = error_text(error, datetime.astimezone)
     has_lines = code_of(error) == WRONG_USE or isinstance(error, LimitReached)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from signoff.cli.safe_output import STEERS
 from signoff.cli.terminal_text import cells
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 
 BAR, PLAIN_BAR = "┃ ", ": "
 """What every row begins with, and on a terminal that cannot show the first."""

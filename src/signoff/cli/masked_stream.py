@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from signoff.core.redact import Redactor
-from signoff.core.visible import CLOSE, OPEN
+from signoff.core.visible_text import CLOSE, OPEN
 
 _CONTEXT = 400
 """Characters before a word that may tell that it is a secret: `password:`, the name of a header."""

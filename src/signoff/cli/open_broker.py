@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
     from signoff.ports import Store
-    from signoff.store.chosen import ChosenStore
+    from signoff.store.chosen_store import ChosenStore
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ def looked_in(chosen: ChosenStore) -> str:
 
 def store_at(chosen: ChosenStore, *, make: bool) -> Store:
     """A store. One that was named in the command has to be there: an empty one would pass for the answer."""
-    from signoff.store.chosen import OPTION
+    from signoff.store.chosen_store import OPTION
 
     if chosen.named_by == OPTION:
         check_there(chosen)
@@ -75,7 +75,7 @@ def store_at(chosen: ChosenStore, *, make: bool) -> Store:
 def check_there(chosen: ChosenStore) -> None:
     """Raise `WrongUse` where nobody has made the store yet."""
     from signoff.errors import WrongUse
-    from signoff.store.chosen import OPTION
+    from signoff.store.chosen_store import OPTION
 
     if chosen.is_missing:
         told = f"there is no store at {chosen.file}; signoff run creates one with the first request"

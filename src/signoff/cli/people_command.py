@@ -45,7 +45,7 @@ def people(ctx: click.Context, as_json: bool, store: str | None, policy: str | N
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     from signoff.cli.request_report import moment_of
     from signoff.cli.terminal_text import local, pad
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     if not found["people"]:
         yield found["nobody"]
@@ -92,7 +92,7 @@ def link(
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import iso, local, now, when
     from signoff.core.access import AccessKey, AccessKind, link_url
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     at = now()
     lasts = when(expires, at, option="--expires") - at
@@ -137,7 +137,7 @@ def delegate(
     """
     from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import local, now, when
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     if end is (until is not None):
         raise click.UsageError("Give one of --until (when it ends) and --end (end it now).")

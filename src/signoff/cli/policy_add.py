@@ -114,7 +114,7 @@ def _chosen(found: RuleOffers, which: str | None) -> RuleOffer:
 
 
 def _safe(found: RuleOffers, text: str) -> str:
-    from signoff.core.safe import safe_text
+    from signoff.core.safe_text import safe_text
 
     return safe_text(text, secrets=found.request.secrets)
 

@@ -151,7 +151,7 @@ def _written(policy: Policy, values: Sequence[Any]) -> tuple[tuple[Rule, Any], .
 
 def _lines(layers: Iterable[ShownPolicy], settings: Settings) -> Iterator[str]:
     from signoff.cli.terminal_text import pad
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     shown = list(layers)
     width = max((len(visible(rule.id)) for layer in shown for rule, _ in layer.rules), default=0)

@@ -25,8 +25,8 @@ from signoff.core.event import CallEvent, CallStep, RunMessage
 from signoff.core.moment import ago
 from signoff.core.redact import redact, redact_text
 from signoff.core.request import ApprovalRequest
-from signoff.core.safe import redacted_text, safe_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import redacted_text, safe_text
+from signoff.core.visible_text import visible
 
 if TYPE_CHECKING:
     from signoff.core.grant import Grant

@@ -18,7 +18,7 @@ from signoff.cli.request_report import late_text, outcome_step
 from signoff.cli.server_client import ApprovalServer, named
 from signoff.cli.terminal_text import iso, now, safe
 from signoff.core.comment import CommentKind
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import AlreadySettled, EditRefused, RequestError, SignoffError, UnknownRequest, UnknownRun, WrongUse
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class RemoteDesk:
         wish = answer.wish
         if wish is None:
             return ""
-        from signoff.cli.remember import budget
+        from signoff.cli.remember_option import budget
         from signoff.cli.terminal_text import when
 
         limit = budget(wish.budget) if wish.budget is not None else None

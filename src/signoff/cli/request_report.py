@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.cli.terminal_text import local, now, safe, short_local
 from signoff.core.moment import ago, moment_text
-from signoff.core.visible import quoted, visible
+from signoff.core.visible_text import quoted, visible
 from signoff.reports.inbox_report import OUTCOMES
 from signoff.reports.request_sheet import TOLD
 

@@ -74,7 +74,7 @@ def resume(
     from signoff.cli.open_broker import check_there, telling_where
     from signoff.cli.run_screen import Going
     from signoff.cli.terminal_text import count, safe
-    from signoff.store.chosen import OPTION
+    from signoff.store.chosen_store import OPTION
     from signoff.wiring import Caller, RunOptions, chosen_store, settings_for
 
     if (run is None) is not (everything or watch):

@@ -16,7 +16,7 @@ from signoff.cli.progress import ProgressPrinter, spent_json
 from signoff.cli.safe_output import apart, for_terminal
 from signoff.core.loosening import NOT_LOOSENED, Loosened
 from signoff.core.redact import redact_text
-from signoff.core.safe import safe_text
+from signoff.core.safe_text import safe_text
 
 if TYPE_CHECKING:
     from signoff.core.request import ApprovalRequest

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, redirect_stdout
 from typing import TextIO
 
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 
 # What moves the cursor, colours, answers back, turns the reading direction around or is never seen. Joiners and
 # variation selectors are left alone: emoji and several scripts are written with them.

@@ -108,7 +108,7 @@ def serve(
 
 def _absolute(store: str | None) -> str | None:
     """The store that was named here, by a name that is good elsewhere."""
-    from signoff.store.chosen import VARIABLE
+    from signoff.store.chosen_store import VARIABLE
     from signoff.store.store_urls import is_file, sqlite_path
 
     named = store or os.environ.get(VARIABLE)
@@ -164,8 +164,8 @@ def serve_projects(
     from signoff.cli.safe_output import apart
     from signoff.cli.serve_program import stay
     from signoff.cli.service_log import LinePrinter, libraries_told
+    from signoff.server.listen_address import check_listening
     from signoff.server.listener import bound
-    from signoff.server.listening import check_listening
     from signoff.store.signing_key import Keys
 
     entry = projects.first.settings.server

@@ -16,8 +16,8 @@ import click
 
 from signoff.cli.server_choice import OPTION, server_meant, server_options
 from signoff.config.server_entry import is_local_name, is_loopback
-from signoff.core.safe import kept_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import kept_text
+from signoff.core.visible_text import visible
 from signoff.errors import EditRefused, RequestError, ServerFailed, SignoffError, UnknownRequest, WrongUse
 from signoff.reports.request_sheet import FORMAT, TOLD
 

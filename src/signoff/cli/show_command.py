@@ -71,8 +71,8 @@ def _print_argument(sheet: Sheet, name: str) -> None:
     """One argument as it would run, but for its secrets; at a terminal, what hides or steers is spelled out."""
     import json
 
-    from signoff.core.safe import redacted_text
-    from signoff.core.visible import visible
+    from signoff.core.safe_text import redacted_text
+    from signoff.core.visible_text import visible
     from signoff.policy.phrases import did_you_mean
 
     if sheet["args"] is None:

@@ -76,7 +76,7 @@ class StoreSummary:
         from contextlib import closing
 
         from signoff.errors import SignoffError
-        from signoff.store.open import open_store
+        from signoff.store.store_factory import open_store
 
         def look(tx: Transaction) -> StoreSummary:
             from signoff.broker.watch import HALTED

@@ -8,8 +8,8 @@ import unicodedata
 from datetime import UTC, datetime, time, timedelta
 
 from signoff.core.moment import iso, moment_text
-from signoff.core.safe import printable as safe
-from signoff.core.visible import visible
+from signoff.core.safe_text import printable as safe
+from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
 
 __all__ = [

@@ -148,7 +148,7 @@ def revoke(ids: tuple[str, ...], name: str | None, store: str | None, policy: st
 
 async def _revoke(broker: Broker, known: Sequence[AccessKey], given: str, by: str) -> bool:
     from signoff.cli.terminal_text import local, now
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     found = [one for one in known if given and one.id.startswith(given)]
     if len(found) != 1:
@@ -166,7 +166,7 @@ async def _revoke(broker: Broker, known: Sequence[AccessKey], given: str, by: st
 
 def _person(name: str, wanted: frozenset[Permission], settings: Settings) -> str:
     from signoff.cli.access_options import holder_named
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
     from signoff.errors import WrongUse
 
     holder = holder_named(name, settings)
@@ -180,7 +180,7 @@ def _person(name: str, wanted: frozenset[Permission], settings: Settings) -> str
 
 def _program(name: str, settings: Settings) -> str:
     from signoff.core.people import person_key
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
     from signoff.errors import WrongUse
 
     if not name.strip():
@@ -193,7 +193,7 @@ def _program(name: str, settings: Settings) -> str:
 def _facts(key: AccessKey, at: datetime) -> str:
     """What it is, on one line."""
     from signoff.cli.terminal_text import local
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     what = "program" if key.is_program else str(key.kind)
     until = f"until {local(key.expires_at)}" if key.expires_at is not None else "for ever"
@@ -203,7 +203,7 @@ def _facts(key: AccessKey, at: datetime) -> str:
 
 def _lines(key: AccessKey, at: datetime) -> Iterator[str]:
     from signoff.cli.terminal_text import local
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
     from signoff.reports.request_sheet import masked
 
     over = bool(key.refusal(at))

@@ -73,7 +73,7 @@ def _lines(settings: Settings, found: Mapping[str, WorkerFile], broken: Mapping[
     from signoff.cli.main import told
     from signoff.cli.terminal_text import pad
     from signoff.config import workers_directory
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     yield from _foreign(settings, {*found, *broken})
     if not found and not broken:
@@ -95,8 +95,8 @@ def _foreign(settings: Settings, known: set[str]) -> Iterator[str]:
     """Worker files of llm-do that lie here and that nothing was made of yet."""
     from signoff.config import workers_directory
     from signoff.config.files import from_here
-    from signoff.config.foreign import foreign_files
-    from signoff.core.visible import visible
+    from signoff.config.llm_do_words import foreign_files
+    from signoff.core.visible_text import visible
 
     files = [*foreign_files(settings.directory, known), *foreign_files(workers_directory(settings), known)]
     if files:
@@ -118,7 +118,7 @@ def _facts(worker: WorkerFile, settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _whole(worker: WorkerFile, settings: Settings) -> Iterator[str]:
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     yield click.style(worker.name, bold=True) + (f": {visible(worker.description)}" if worker.description else "")
     for what, said in (*_facts(worker, settings), *_more(worker)):
@@ -173,7 +173,7 @@ def _listed(words: tuple[str, ...], between: str = ", ") -> str:
 
 
 def _visible(text: str) -> str:
-    from signoff.core.visible import visible
+    from signoff.core.visible_text import visible
 
     return visible(text)
 

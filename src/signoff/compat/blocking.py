@@ -20,7 +20,7 @@ from signoff.core.canonical import digest
 from signoff.core.verdict import Effect
 from signoff.errors import ApprovalError as Refused
 from signoff.errors import CannotCanonicalise
-from signoff.policy.strictest import strictest
+from signoff.policy.strictest_verdict import strictest
 from signoff.toolset_wrappers import Step
 
 ApprovalConfig: TypeAlias = Mapping[str, Mapping[str, Any]]

@@ -14,9 +14,9 @@ from signoff.config.agent_entries import AGENTS, AgentEntry
 from signoff.config.channel_entries import CHANNELS, ChannelEntry, discord_id
 from signoff.config.entries import ToolsetEntry
 from signoff.config.files import own_text, text_of, user_file
-from signoff.config.foreign import foreign_hint
+from signoff.config.llm_do_words import foreign_hint
 from signoff.config.server_entry import SERVER, ServerEntry
-from signoff.config.tighten import tightening, unheard_problem
+from signoff.config.stricter_layers import tightening, unheard_problem
 from signoff.config.toolset_entries import TOOLSETS, known_tools, read_toolsets
 from signoff.config.variables import filled
 from signoff.policy.composer import read_document

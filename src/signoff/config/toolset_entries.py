@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from signoff.config.entries import ToolsetEntry
-from signoff.config.foreign import foreign_hint
+from signoff.config.llm_do_words import foreign_hint
 from signoff.config.merge import NAME, check_name, lineage, merged
 from signoff.config.variables import has_variables
 from signoff.policy.format import Format, MappingFormat, matching, read_elsewhere, text

@@ -10,7 +10,7 @@ from typing import Any
 
 from signoff.config.entries import EVERY_WORKER, Limits, WorkerFile
 from signoff.config.files import PROJECT_FILE, own_text
-from signoff.config.foreign import foreign_files, import_hint
+from signoff.config.llm_do_words import foreign_files, import_hint
 from signoff.config.merge import NAME, lineage, merged
 from signoff.config.settings import Settings
 from signoff.config.worker_keys import (

@@ -10,9 +10,9 @@ from datetime import timedelta
 from typing import Any
 
 from signoff.config.entries import EVERY_WORKER, Limits
-from signoff.config.foreign import foreign_hint
+from signoff.config.llm_do_words import foreign_hint
 from signoff.config.merge import NAME
-from signoff.config.tighten import refuse_loosening
+from signoff.config.stricter_layers import refuse_loosening
 from signoff.errors import PolicyError
 from signoff.policy.engine import Policy
 from signoff.policy.format import (

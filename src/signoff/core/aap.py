@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from signoff.core.values import Changeable
-from signoff.core.visible import is_clean
+from signoff.core.visible_text import is_clean
 
 VALID_FOR = timedelta(hours=1)
 """How long an approval may be consumed. It is judged again when it is, so this is only for agents that never come."""

@@ -24,7 +24,7 @@ from signoff.core.request import CARD, LONG, ApprovalRequest
 from signoff.core.request_context import MOST_ANSWERS, NO_TALLY, PastCall, Tally, shortened
 from signoff.core.request_status import without_answer
 from signoff.core.summary import summary_of
-from signoff.core.visible import CLOSE, OPEN, quoted, suspicious, visible
+from signoff.core.visible_text import CLOSE, OPEN, quoted, suspicious, visible
 
 LONG_TEXT = 600
 LONG_LINES = 12

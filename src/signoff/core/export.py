@@ -18,7 +18,7 @@ from signoff.core.canonical import canonical
 from signoff.core.event_text import account_of
 from signoff.core.json_text import writer
 from signoff.core.record import Checkpoint, Entry, IsSigned, Verified, Walk
-from signoff.core.safe import kept_text
+from signoff.core.safe_text import kept_text
 from signoff.errors import CannotCanonicalise, Place, RecordBroken, WrongFile
 
 FORMAT = "signoff record"

@@ -33,7 +33,7 @@ from signoff.core.quorum import approvals, entitled_as
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import SILENCE, settled_at, settled_text
 from signoff.core.verdict import OnTimeout, Requirement
-from signoff.core.visible import quoted
+from signoff.core.visible_text import quoted
 from signoff.core.vote import Vote
 from signoff.errors import AlreadySettled, AlreadySpent, NotEntitled, RequestError
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from signoff.core.people import NOBODY, Actor, ActorKind, Parties, person_key
 from signoff.core.terms import is_plain
 from signoff.core.verdict import Requirement
-from signoff.core.visible import quoted
+from signoff.core.visible_text import quoted
 from signoff.core.vote import Vote
 
 

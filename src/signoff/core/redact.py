@@ -15,7 +15,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from signoff.core.credential import Credential, credentials_in, secret_name, target_name
-from signoff.core.visible import CLOSE, OPEN
+from signoff.core.visible_text import CLOSE, OPEN
 from signoff.errors import CannotCanonicalise, EditRefused
 
 _DEEPEST = 100

@@ -16,7 +16,7 @@ from signoff.core.people import Actor, ActorKind
 from signoff.core.quorum import role_text
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import OnTimeout
-from signoff.core.visible import quoted
+from signoff.core.visible_text import quoted
 
 SILENCE = Actor(name="nobody in time", kind=ActorKind.MODE)
 """By whom a rule's answer is that counts because nobody gave one."""

@@ -14,7 +14,7 @@ from signoff.core.delivery import NOWHERE
 from signoff.core.offer import may_be_remembered
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import settled_at, settled_text
-from signoff.core.safe import safe_text, spelled_out
+from signoff.core.safe_text import safe_text, spelled_out
 from signoff.core.subject import Subject
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery.delivery_status import place_of, show_again
@@ -87,7 +87,7 @@ class StoreInbox:
         return await self.broker.store.read(lambda tx: [with_comments(tx, one) for one in tx.queue.open()])
 
     async def unknown(self) -> Sequence[ApprovalRequest]:
-        from signoff.broker.unknown import unknown_requests
+        from signoff.broker.unknown_outcomes import unknown_requests
 
         return await self.broker.store.read(unknown_requests)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from signoff.broker.unknown import unknown_requests
+from signoff.broker.unknown_outcomes import unknown_requests
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.lease import Down
 from signoff.core.lifecycle import OPEN

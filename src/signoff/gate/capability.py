@@ -33,7 +33,7 @@ from signoff.core.grant import Grant
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
-from signoff.core.safe import safe_text
+from signoff.core.safe_text import safe_text
 from signoff.core.verdict import Requirement
 from signoff.errors import AlreadySettled, PolicyError, WrongUse
 from signoff.gate.answers import GateAnswers
@@ -44,7 +44,7 @@ from signoff.gate.gated_calls import running_call
 from signoff.gate.gated_run import GatedRun
 from signoff.gate.nesting import is_left_over
 from signoff.gate.options import Rules, Who, as_wait, check_names, check_options, open_given, read_rules, rooted, signer
-from signoff.gate.saving import Histories
+from signoff.gate.run_saver import Histories
 from signoff.gate.tools import KIND, CallReader
 from signoff.gate.tracing import report_refused
 from signoff.policy.engine import Policy

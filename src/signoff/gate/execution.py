@@ -25,7 +25,7 @@ from signoff.gate.memo import memo_of, output_of
 from signoff.gate.nesting import CallPaused, EnclosingCall, Level, lost_question
 from signoff.gate.pause import results_of, waited_for
 from signoff.gate.questions import REQUEST
-from signoff.gate.saving import RunSaver, conversation_of, given_run
+from signoff.gate.run_saver import RunSaver, conversation_of, given_run
 from signoff.gate.tracing import report_refused
 
 LONGEST_PROMPT = 1_000

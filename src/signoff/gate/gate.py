@@ -25,14 +25,14 @@ from signoff.core.mode import ApprovalMode
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.gate.answers import GateAnswers
 from signoff.gate.options import Who, name_of
-from signoff.gate.saving import Histories
+from signoff.gate.run_saver import Histories
 from signoff.gate.tools import KIND, CallReader, Origin
 from signoff.policy.engine import Policy
 from signoff.policy.index import NOT_MATCHED
 from signoff.policy.layers import Layers
 from signoff.policy.policy_text import layers_of
 from signoff.policy.requirement import together
-from signoff.policy.strictest import strictest
+from signoff.policy.strictest_verdict import strictest
 from signoff.ports import ApproverLike, judging
 
 Judge = Callable[[Call, RunContext[Any]], object]

@@ -43,6 +43,7 @@ from signoff.errors import (
     WrongUse,
 )
 from signoff.gate.arguments import as_json, validated, with_notice
+from signoff.gate.call_judge import UNJUDGED, CallJudge
 from signoff.gate.course import (
     CLOSINGS,
     Ask,
@@ -70,12 +71,11 @@ from signoff.gate.gated_calls import GatedCall, enter, leave, named_approver, ne
 from signoff.gate.memo import DoesNotFit
 from signoff.gate.nesting import CallPaused, Level, entry_of, is_left_over, lost_question, pause_in, ungated
 from signoff.gate.questions import REQUEST, Question, Questions, question_about
-from signoff.gate.reading import UNJUDGED, CallJudge
 from signoff.gate.record_facts import ON_RECORD, agreed_to, changed_since, recalled_by, why_void
 from signoff.gate.refusal_words import POLICY, SIGNOFF, TOOL, decided_by, decided_why
-from signoff.gate.saving import SavedResult, is_of, replayed, saved_result
+from signoff.gate.run_saver import SavedResult, is_of, replayed, saved_result
 from signoff.gate.tracing import Reporter
-from signoff.policy.strictest import strictest
+from signoff.policy.strictest_verdict import strictest
 from signoff.processes import steady_seconds
 
 _RAN = (State.SUCCEEDED, State.FAILED)

@@ -35,7 +35,7 @@ from signoff.gate.tools import CallReader
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 from signoff.policy.requirement import together
-from signoff.policy.strictest import strictest
+from signoff.policy.strictest_verdict import strictest
 from signoff.store.grant_stores import ApprovalMemory
 
 _STILL_SPEAKS = (State.PENDING, State.APPROVED, State.DENIED)

@@ -48,7 +48,7 @@ def directory_name(root: str, directory: str) -> str:
 
 def _is_sensitive(name: str, value: object, root: str) -> bool:
     """Whether no directory may stand for an argument: as a path it is sensitive, or longer than any path."""
-    from signoff.policy.sensitive import sensitive_place
+    from signoff.policy.sensitive_files import sensitive_place
 
     if not isinstance(value, str) or is_free(name, value):
         return False

@@ -29,7 +29,7 @@ from signoff.core.request_context import RequestContext
 from signoff.core.run import EnteredCall, RunState, SavedRun
 from signoff.errors import WrongUse
 from signoff.gate.gate import Gate
-from signoff.gate.saving import RunSaver
+from signoff.gate.run_saver import RunSaver
 from signoff.ports import Clock
 
 PATIENCE = timedelta(minutes=1)

@@ -209,7 +209,7 @@ def open_given(store: Store | str | None) -> Store:
     if store is None:
         return MemoryStore()
     if isinstance(store, str):
-        from signoff.store.open import open_store
+        from signoff.store.store_factory import open_store
 
         return open_store(store)
     return store

@@ -19,7 +19,7 @@ from signoff.gate.capability import Signoff
 from signoff.gate.gated_agents import signoff_of
 from signoff.gate.nesting import entry_id
 from signoff.gate.pause import results_of, waited_for
-from signoff.gate.saving import conversation_of, executing
+from signoff.gate.run_saver import conversation_of, executing
 
 DepsT = TypeVar("DepsT")
 OutT = TypeVar("OutT")

@@ -11,7 +11,7 @@ from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
 from signoff.config.server_entry import is_local_name, is_loopback
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import ServerFailed, WrongUse
 from signoff.outside.strict_json import read_object
 

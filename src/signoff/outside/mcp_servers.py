@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from signoff.core.visible import quoted, visible
+from signoff.core.visible_text import quoted, visible
 from signoff.errors import WrongUse
 from signoff.outside.strict_json import read_object
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 from unicodedata import normalize
 
 from signoff.core.call import Veiled
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.policy.url import read_url
 
 LONGEST = 16_384

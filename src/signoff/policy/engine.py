@@ -23,7 +23,7 @@ from signoff.policy.match_result import MatchResult, Truth
 from signoff.policy.places import normal
 from signoff.policy.requirement import together
 from signoff.policy.rule import Rule
-from signoff.policy.strictest import strictest
+from signoff.policy.strictest_verdict import strictest
 
 if TYPE_CHECKING:
     from signoff.policy.explain import Explanation

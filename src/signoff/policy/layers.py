@@ -13,7 +13,7 @@ from signoff.policy.engine import Policy
 from signoff.policy.explain import Explanation, explain
 from signoff.policy.index import NOT_NAMED
 from signoff.policy.lint import Problem
-from signoff.policy.strictest import strictest
+from signoff.policy.strictest_verdict import strictest
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from signoff.policy.paths import is_inside
 from signoff.policy.phrases import listed, shown
 from signoff.policy.places import runs_later
 from signoff.policy.secret import secret_place
-from signoff.policy.sensitive import sensitive_place
+from signoff.policy.sensitive_files import sensitive_place
 
 KINDS = ("secret", "hidden", "code", "sensitive")
 

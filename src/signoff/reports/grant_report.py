@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from signoff.core.moment import iso
-from signoff.core.safe import grant_line, safe_text
+from signoff.core.safe_text import grant_line, safe_text
 from signoff.reports.request_sheet import TOLD
 
 if TYPE_CHECKING:

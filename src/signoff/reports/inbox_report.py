@@ -13,8 +13,8 @@ from signoff.core.moment import Zone, in_utc, iso
 from signoff.core.people import Actor, person_key
 from signoff.core.quorum import entitled_as, why_not_entitled
 from signoff.core.request import State
-from signoff.core.safe import printable
-from signoff.core.visible import visible
+from signoff.core.safe_text import printable
+from signoff.core.visible_text import visible
 
 if TYPE_CHECKING:
     from signoff.core.delivery import Delivery
@@ -86,7 +86,7 @@ def page_of(tx: Transaction, at: datetime, limit: int, me: Me | None, roles: Map
 
 def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
     """The items with what their runs are for, as runs of one worker ask the same again, and what was loosened."""
-    from signoff.core.safe import safe_text
+    from signoff.core.safe_text import safe_text
 
     known: dict[str, tuple[str, tuple[str, ...]]] = {}
     for name in {item.run for item in items if item.run}:

@@ -20,8 +20,8 @@ from signoff.core.quorum import who, why_not_entitled
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import settled_at, settled_text, status_of
-from signoff.core.safe import masked_pattern, printable, safe_text, visible_around
-from signoff.core.visible import visible
+from signoff.core.safe_text import masked_pattern, printable, safe_text, visible_around
+from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise
 from signoff.reports.inbox_report import OUTCOMES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from signoff.core.moment import in_utc, iso
-from signoff.core.safe import safe_text
+from signoff.core.safe_text import safe_text
 from signoff.reports.request_sheet import TOLD
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from signoff.broker.aap_requests import NOT_JUDGED, REVOKED, AapAnswer
 from signoff.broker.access_keys import INSTANCE_MARK
 from signoff.core.aap import AapDecision, AapInstance, AapRequest, AapStage, AapStatus
 from signoff.core.access import AccessKey, AccessKind, Permission, digest_of
-from signoff.core.safe import safe_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import safe_text
+from signoff.core.visible_text import visible
 from signoff.errors import Halted, StoreError, UnknownRequest, WrongFile, WrongUse
 from signoff.outside.client_gate import ClientCall, ClientQuestion, SecondLook
 from signoff.server.aap_wire import (

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from signoff.core.aap import LONGEST_NAME, AapInstance, AapRequest, name_problem
 from signoff.core.access import AccessKey
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.outside.strict_json import read_object
 
 LONGEST_TOOL = 200

@@ -13,8 +13,8 @@ from pydantic import Field
 
 from signoff.core.access import AccessKey, AccessKind, Permission
 from signoff.core.people import ActorKind, person_key
-from signoff.core.safe import safe_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import safe_text
+from signoff.core.visible_text import visible
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.server.identity import Identity
 from signoff.server.problem import ProblemRaised

@@ -9,8 +9,8 @@ from pydantic import Field
 from signoff.core.access import Permission
 from signoff.core.comment import LONGEST, Comment, CommentKind, unanswered
 from signoff.core.request import ApprovalRequest
-from signoff.core.safe import safe_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import safe_text
+from signoff.core.visible_text import visible
 from signoff.errors import RequestError
 from signoff.server.api_requests import found
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from signoff.core.access import Permission
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import StoreError
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit, not_signed_in
 from signoff.server.event_stream import CROWDED, LiveEvent, LiveEvents, Told, frame, named_frame

@@ -10,9 +10,9 @@ from signoff.broker import Broker
 from signoff.core.access import Permission
 from signoff.core.grant import Grant
 from signoff.core.people import ActorKind, person_key
-from signoff.core.safe import grant_line, kept_text, safe_text
+from signoff.core.safe_text import grant_line, kept_text, safe_text
 from signoff.core.terms import Scope
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import UnknownRequest
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.server.problem import ProblemRaised

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from signoff.core.access import Permission
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 
 

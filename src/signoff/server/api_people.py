@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field
 
 from signoff.core.access import Permission
 from signoff.core.people import ActorKind, Delegation, person_key
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.server.api_requests import LONGEST_NAME
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.server.identity import Identity

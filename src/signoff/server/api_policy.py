@@ -13,9 +13,9 @@ from signoff.core.access import Permission
 from signoff.core.call import LABELS, Call
 from signoff.core.people import ActorKind
 from signoff.core.quorum import who
-from signoff.core.safe import safe_text
+from signoff.core.safe_text import safe_text
 from signoff.core.verdict import Effect
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
 from signoff.policy.explain import Explanation
 from signoff.policy.phrases import did_you_mean, shown

@@ -10,8 +10,8 @@ from signoff.broker.audit import verify_store
 from signoff.core.access import Permission
 from signoff.core.event_text import account_of
 from signoff.core.record import Entry, vouched
-from signoff.core.safe import safe_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import safe_text
+from signoff.core.visible_text import visible
 from signoff.errors import RecordBroken
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.store.signing_key import Keys, is_signed

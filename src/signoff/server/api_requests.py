@@ -10,7 +10,7 @@ from signoff.core.access import Permission
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.request_filter import ListPlace, ListState, RequestFilter
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.server.list_cursor import LONGEST_CURSOR, cursor_of, place_of_cursor

@@ -14,8 +14,8 @@ from signoff.core.access import Permission
 from signoff.core.moment import in_utc
 from signoff.core.people import ActorKind
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.safe import kept_text, safe_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import kept_text, safe_text
+from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.server.identity import Identity

@@ -17,9 +17,9 @@ from signoff.core.inbox_row import agreed, has_approved
 from signoff.core.offer import Offer, offer_called, offers
 from signoff.core.people import Actor, ActorKind, person_key
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.safe import safe_text, spelled_out
+from signoff.core.safe_text import safe_text, spelled_out
 from signoff.core.terms import Budget, Scope, Terms
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import RequestError, SignoffError
 from signoff.server.api_requests import found, seen
 from signoff.server.endpoint import PASSING, ApiModel, Endpoint, Nothing, Visit

@@ -20,9 +20,9 @@ from signoff.core.people import person_key
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_context import MOST_ANSWERS
-from signoff.core.safe import kept_text, safe_text
+from signoff.core.safe_text import kept_text, safe_text
 from signoff.core.verdict import OnTimeout
-from signoff.core.visible import is_clean, visible
+from signoff.core.visible_text import is_clean, visible
 from signoff.errors import UnknownRun
 from signoff.server.edit_form import MASK, FormField, form_fields
 from signoff.server.request_models import RequestView, card_of, view_of

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from signoff.core.visible import CLOSE, OPEN, is_clean, visible
+from signoff.core.visible_text import CLOSE, OPEN, is_clean, visible
 
 DEEPEST = 4
 """Objects inside objects; below, JSON is edited."""

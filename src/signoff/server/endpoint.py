@@ -25,7 +25,7 @@ from starlette.responses import JSONResponse, Response
 
 from signoff.core.access import Permission
 from signoff.core.people import Actor, ActorKind
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import SignoffError, StoreError
 from signoff.ports import KeptReply, Transaction
 from signoff.server.identity import Identity

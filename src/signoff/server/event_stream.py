@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from signoff.core.event_text import title_of
 from signoff.core.record import Entry
-from signoff.core.safe import kept_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import kept_text
+from signoff.core.visible_text import visible
 from signoff.errors import StoreError
 from signoff.ports import Store, Transaction
 

@@ -17,7 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from signoff.config.server_entry import Network, is_local_name, is_loopback
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.server.endpoint import problem_response
 from signoff.server.problem import ProblemRaised
 

@@ -14,8 +14,8 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.request_filter import ListPlace, ListState, RequestFilter
 from signoff.core.request_status import status_of
 from signoff.core.run import RunState
-from signoff.core.safe import kept_text, safe_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import kept_text, safe_text
+from signoff.core.visible_text import visible
 from signoff.ports import Transaction
 from signoff.server.request_outcome import RequestOutcome, outcome_of
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from signoff.config import OidcEntry, Person
 from signoff.config.server_entry import EMAIL
 from signoff.config.settings import email_key
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import MissingExtra
 from signoff.server.seal import Seal
 

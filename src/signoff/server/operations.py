@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from signoff.core.redact import redact_text
 from signoff.core.request import State
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import SignoffError
 from signoff.server.meters import MEDIA_TYPE
 from signoff.server.state import ServerState

@@ -21,8 +21,8 @@ from starlette.routing import BaseRoute, Route
 
 from signoff.core.access import Permission
 from signoff.core.moment import moment_text, span
-from signoff.core.safe import safe_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import safe_text
+from signoff.core.visible_text import visible
 from signoff.errors import SignoffError, UnknownRequest
 from signoff.server.api_access import own_keys
 from signoff.server.card_page import CardPage, card_page

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from signoff.core.people import Actor
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.server.event_stream import LiveEvents, PresenceEvent
 
 LASTS = 30.0

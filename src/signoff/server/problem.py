@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
-from signoff.core.safe import safe_text
+from signoff.core.safe_text import safe_text
 from signoff.errors import (
     AlreadySettled,
     AlreadySpent,

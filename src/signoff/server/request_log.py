@@ -11,7 +11,7 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.server.meters import Meters
 
 HEADER = "x-request-id"

@@ -15,8 +15,8 @@ from signoff.core.quorum import approvers
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import status_of
-from signoff.core.safe import kept_text, safe_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import kept_text, safe_text
+from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise
 from signoff.server.endpoint import ApiModel
 

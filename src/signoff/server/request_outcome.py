@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import status_of
-from signoff.core.safe import kept_text, safe_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import kept_text, safe_text
+from signoff.core.visible_text import visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,8 +22,8 @@ from starlette.routing import BaseRoute, Route
 
 from signoff.config.server_entry import SESSION
 from signoff.core.access import AccessKey, AccessKind
-from signoff.core.safe import safe_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import safe_text
+from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
 from signoff.server import languages
 from signoff.server.endpoint import CSRF_HEADER

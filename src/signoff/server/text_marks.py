@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from signoff.core.card import CardArg
 from signoff.core.preview import marked_lines
-from signoff.core.visible import CLOSE, OPEN
+from signoff.core.visible_text import CLOSE, OPEN
 
 LONGEST_COLOURED = 2_000
 """Characters of a line: longer ones are shown without colours of their syntax."""

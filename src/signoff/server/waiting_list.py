@@ -13,8 +13,8 @@ from signoff.core.lifecycle import OPEN
 from signoff.core.quorum import approvers
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_context import shortened
-from signoff.core.safe import kept_text, safe_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import kept_text, safe_text
+from signoff.core.visible_text import visible
 from signoff.ports import Transaction
 
 PART = 100

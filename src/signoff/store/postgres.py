@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from signoff.errors import MissingExtra, StoreError, StoreUnavailable
 from signoff.ports import Transaction
 from signoff.store import postgres_schema
-from signoff.store.durable import DurableStore
+from signoff.store.durable_store import DurableStore
 from signoff.store.postgres_line import PostgresConnection, psycopg, query
 from signoff.store.postgres_link import Address, PostgresSnapshot, Writing, is_lost, make_ready_to_write, store_error
 from signoff.store.queries import Queries

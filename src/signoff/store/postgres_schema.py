@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from zlib import crc32
 
 from signoff.store import schema
-from signoff.store.carry import carry, refuse_while_used
+from signoff.store.data_migration import carry, refuse_while_used
 from signoff.store.postgres_line import PostgresConnection, query
 from signoff.store.postgres_link import Address, Writing
 from signoff.store.queries import Queries, told

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from signoff.errors import StoreError, StoreUnavailable
 from signoff.ports import Transaction
-from signoff.store.durable import DurableStore
+from signoff.store.durable_store import DurableStore
 from signoff.store.sql import SqlChain, SqlTransaction
 from signoff.store.sqlite_file import (
     PATIENCE,

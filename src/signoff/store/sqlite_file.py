@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from signoff.errors import SchemaError, StoreError, StoreUnavailable
 from signoff.store import schema
-from signoff.store.carry import carry, refuse_while_used
+from signoff.store.data_migration import carry, refuse_while_used
 from signoff.store.queries import Queries
 from signoff.store.rows import Row
 from signoff.store.schema import Migration

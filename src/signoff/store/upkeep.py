@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from signoff.errors import StoreError, WrongUse
 from signoff.store import schema, sqlite_file
-from signoff.store.open import EXAMPLES
+from signoff.store.store_factory import EXAMPLES
 from signoff.store.store_urls import sqlite_path
 
 if TYPE_CHECKING:

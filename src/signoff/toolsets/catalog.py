@@ -15,7 +15,7 @@ from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, PrefixedTools
 from signoff.attached.attached_policies import check_attributes, layer_for
 from signoff.attached.marks import mark, other_entry, unmarked_class
 from signoff.config import Settings, ToolsetEntry, worker_names
-from signoff.config.foreign import FOREIGN_TOOLSETS, foreign_hint
+from signoff.config.llm_do_words import FOREIGN_TOOLSETS, foreign_hint
 from signoff.config.variables import filled_config
 from signoff.errors import SignoffError, WrongFile, WrongUse
 from signoff.policy.document import document_of
@@ -46,7 +46,7 @@ from signoff.toolsets.config_check import ToolsetValues, shape_of
 from signoff.toolsets.context import Context, ToolsetContext
 from signoff.toolsets.factory import Made, create, instance_in
 from signoff.toolsets.mcp import McpServer, mcp_server
-from signoff.toolsets.native import native_tool
+from signoff.toolsets.native_tools import native_tool
 
 MCP, NATIVE = "mcp", "native"
 INNER = "inner_class"

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_h
 
 from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
-from signoff.config.foreign import foreign_hint
+from signoff.config.llm_do_words import foreign_hint
 from signoff.errors import Place, SignoffError, WrongFile, WrongUse
 from signoff.policy.document import KeyTrail, key_text
 from signoff.policy.phrases import did_you_mean, shown

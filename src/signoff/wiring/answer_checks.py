@@ -16,9 +16,9 @@ from signoff.broker.edits import fitting, judge_edit, refuse_veiled
 from signoff.core.canonical import canonical
 from signoff.core.redact import redact, restore
 from signoff.core.request import ApprovalRequest
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise, EditRefused, SignoffError
-from signoff.wiring.began import setup_now
+from signoff.wiring.run_location import setup_now
 
 if TYPE_CHECKING:
     from signoff.broker import Broker

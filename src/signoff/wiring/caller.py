@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from signoff.config.files import PROJECT_FILE, from_here, text_of
-from signoff.config.tighten import refuse_loosening
+from signoff.config.stricter_layers import refuse_loosening
 from signoff.core.run import RunSetup
 from signoff.policy.composer import read_document
 from signoff.policy.engine import Policy

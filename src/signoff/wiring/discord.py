@@ -15,7 +15,7 @@ from signoff.channels.headless import ELSEWHERE
 from signoff.config import ChannelEntry, Settings
 from signoff.config.channel_entries import NOTIFIED, TIMEOUTS, is_discord_id
 from signoff.core.people import Actor, person_key
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import did_you_mean, listed, shown

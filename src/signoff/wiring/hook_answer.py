@@ -17,7 +17,7 @@ from signoff.outside.hook_hosts import HOSTS
 from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import OutsideGate
 from signoff.outside.strict_json import MOST_BYTES, read_object
-from signoff.store.durable import DurableStore
+from signoff.store.durable_store import DurableStore
 from signoff.wiring.outside_desk import OutsideDesk
 
 if TYPE_CHECKING:

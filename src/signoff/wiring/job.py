@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from signoff.config import Settings
-from signoff.config.foreign import SUFFIXES as FOREIGN
-from signoff.config.foreign import import_hint
+from signoff.config.llm_do_words import SUFFIXES as FOREIGN
+from signoff.config.llm_do_words import import_hint
 from signoff.core.address import spoken_name
 from signoff.core.event import CallEvent, RunMessage
 from signoff.core.mode import ApprovalMode
 from signoff.errors import StoreError, WrongUse
 from signoff.policy.engine import Policy
-from signoff.wiring.began import in_project, setup_now
 from signoff.wiring.caller import Caller
 from signoff.wiring.project import POLICY_FILE, lock_of, other_policy, requester_of, roles_of, settings_for
 from signoff.wiring.resumable_runs import SERVED
+from signoff.wiring.run_location import in_project, setup_now
 from signoff.wiring.stores import store_elsewhere, store_for
 
 if TYPE_CHECKING:

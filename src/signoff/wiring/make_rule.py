@@ -26,7 +26,7 @@ from signoff.core.grant import Grant
 from signoff.core.people import Actor
 from signoff.core.quorum import who
 from signoff.core.request import ApprovalRequest
-from signoff.core.safe import safe_text
+from signoff.core.safe_text import safe_text
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import PolicyError, StoreError, WrongUse
 from signoff.links import followed

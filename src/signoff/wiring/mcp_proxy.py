@@ -21,9 +21,9 @@ from signoff.broker import Broker, new_id
 from signoff.core.canonical import digest
 from signoff.core.event import CallStep
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.safe import safe_text
+from signoff.core.safe_text import safe_text
 from signoff.core.tool_definition import ToolDefinition, ToolPin
-from signoff.core.visible import quoted, visible
+from signoff.core.visible_text import quoted, visible
 from signoff.errors import CannotCanonicalise, SignoffError, WrongUse
 from signoff.gate.refusal_words import POLICY
 from signoff.outside.hook_event import said

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from signoff.core.safe import safe_text
+from signoff.core.safe_text import safe_text
 from signoff.errors import MissingExtra
 from signoff.outside.mcp_servers import UpstreamServer
 from signoff.toolsets.variable_mask import hide

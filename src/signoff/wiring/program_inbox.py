@@ -13,8 +13,8 @@ from signoff.core.redact import redact, restore
 from signoff.core.request import ApprovalRequest, State
 from signoff.delivery.channel_inbox import StoreInbox
 from signoff.errors import WrongUse
-from signoff.store.open import open_store
 from signoff.store.signing_key import Keys
+from signoff.store.store_factory import open_store
 from signoff.wiring.answer_checks import checked_answer, refuse_unseen
 from signoff.wiring.project import roles_of
 

@@ -12,7 +12,7 @@ from signoff.broker.watch import HALTED
 from signoff.core.run import RunState, SavedRun
 from signoff.errors import SignoffError
 from signoff.ports import Transaction
-from signoff.wiring.began import setup_now
+from signoff.wiring.run_location import setup_now
 
 MOST_EVENTS = 500
 """Events since the last look beyond which it is quicker to look at all runs."""

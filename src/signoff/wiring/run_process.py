@@ -9,8 +9,8 @@ import sys
 from contextlib import suppress
 
 from signoff.core.redact import redact_text
-from signoff.core.visible import visible
-from signoff.store.chosen import VARIABLE
+from signoff.core.visible_text import visible
+from signoff.store.chosen_store import VARIABLE
 
 WAITING = 3
 """The exit code of a command whose run waits for people."""

@@ -9,7 +9,7 @@ from typing import Any
 from signoff.core.redact import redact_text
 from signoff.core.run import RunState, SavedRun
 from signoff.core.subject import Subject, SubjectKind
-from signoff.core.visible import OPEN
+from signoff.core.visible_text import OPEN
 from signoff.errors import SignoffError
 from signoff.ports import Transaction
 

@@ -10,11 +10,11 @@ from signoff.config import Person, ServerEntry, Settings
 from signoff.core.run import SavedRun
 from signoff.errors import NotEntitled, WrongUse
 from signoff.policy.phrases import shown
-from signoff.store.chosen import ChosenStore
+from signoff.store.chosen_store import ChosenStore
 from signoff.store.place import id_of
-from signoff.wiring.began import setup_now
 from signoff.wiring.project import settings_for
 from signoff.wiring.project_people import OnFile
+from signoff.wiring.run_location import setup_now
 from signoff.wiring.stores import chosen_store
 
 

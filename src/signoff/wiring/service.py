@@ -16,7 +16,7 @@ from signoff.core.event import RunMessage
 from signoff.core.redact import redact_text
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.delivery.channel_inbox import StoreInbox
 from signoff.errors import StoreError
 from signoff.processes import BEAT

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from signoff.config import Settings
 from signoff.errors import Halted, SchemaError, SignoffError, StoreError, WrongUse
 from signoff.ports import Store
-from signoff.store.chosen import ChosenStore, named_store
+from signoff.store.chosen_store import ChosenStore, named_store
 from signoff.store.place import Home, home_of, labels, state_root, unlabelled
 from signoff.wiring.project import roles_of, settings_for
 
@@ -109,7 +109,7 @@ def _halted(home: Home) -> str:
 
     from signoff.broker.switch import said_by
     from signoff.broker.watch import HALTED
-    from signoff.store.open import open_store
+    from signoff.store.store_factory import open_store
 
     def look() -> str | None:
         with suppress(SchemaError), closing(open_store(f"sqlite:{home.store}", upgrade="refuse")) as store:

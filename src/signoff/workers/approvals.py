@@ -22,7 +22,7 @@ from signoff.gate.refusal_words import POLICY, SIGNOFF
 from signoff.gate.single_call import call_tool, recall
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import shown
-from signoff.policy.strictest import strictest
+from signoff.policy.strictest_verdict import strictest
 from signoff.ports import judging
 from signoff.workers.bounds import Bounds
 from signoff.workers.limits import account_of

@@ -21,7 +21,7 @@ from signoff.policy.glob import Glob, any_glob
 from signoff.policy.match import CHAIN, Match, WorkerCondition
 from signoff.policy.match_result import Truth
 from signoff.policy.rule import Rule
-from signoff.policy.strictest import strictest
+from signoff.policy.strictest_verdict import strictest
 from signoff.toolset_wrappers import parts_of
 from signoff.toolsets.builtin.files.file_toolset import FilesToolset
 from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset

@@ -19,7 +19,7 @@ from signoff.policy.document import KeyStep
 from signoff.policy.phrases import did_you_mean, nearest, shown
 from signoff.policy.placed_value import ConfigValue
 from signoff.toolsets.catalog import BuiltToolset, check_names
-from signoff.toolsets.together import together
+from signoff.toolsets.distinct_toolsets import together
 from signoff.workers.limits import WorkerDeps
 from signoff.workers.schemas import check_schema, output_type
 from signoff.workers.worker_prompt import Instructions, read_instructions

@@ -24,7 +24,7 @@ from signoff.gate.gated_agents import call_agent
 from signoff.gate.gated_calls import running_call
 from signoff.gate.single_call import call_tool
 from signoff.policy.phrases import did_you_mean, shown
-from signoff.policy.strictest import strictest
+from signoff.policy.strictest_verdict import strictest
 from signoff.workers.bounds import Bounds, bounds_of, reading_verdict
 from signoff.workers.create import LONGEST_FILE, NAME, NewWorker, draft, powers, write
 from signoff.workers.limits import Delegating, WorkerDeps, account_of, check_price

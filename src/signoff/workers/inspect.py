@@ -36,12 +36,12 @@ from signoff.policy.phrases import shown
 from signoff.policy.reach import UNSURE, Reach, ToolView, Unsure, reach_of
 from signoff.policy.rule import Rule
 from signoff.policy.shell.command_facts import LABEL_OF
-from signoff.policy.strictest import strictest
+from signoff.policy.strictest_verdict import strictest
 from signoff.toolsets.builtin.files.file_toolset import FilesToolset
 from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
 from signoff.toolsets.builtin.sql.sql_toolset import SqlToolset
+from signoff.toolsets.distinct_toolsets import name_of
 from signoff.toolsets.own_policy import AttachedToolset
-from signoff.toolsets.together import name_of
 from signoff.workers.delegate import CALL, CREATE, TOOLSET, DelegationToolset
 from signoff.workers.listing import is_server, listing_of
 

@@ -26,7 +26,7 @@ from signoff.policy.layers import Layers
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.ports import ApproverLike, Clock, Store
 from signoff.store.memory_store import MemoryStore
-from signoff.store.open import open_store
+from signoff.store.store_factory import open_store
 from signoff.toolsets.catalog import BuiltToolset, Catalog
 from signoff.toolsets.context import Context
 from signoff.workers.approvals import ToolsetApprovals

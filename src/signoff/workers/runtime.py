@@ -21,7 +21,7 @@ from signoff.gate.capability import Signoff
 from signoff.gate.gated_agents import signoff_of
 from signoff.gate.gated_calls import asking
 from signoff.gate.resume import following, resume_run
-from signoff.gate.saving import conversation_of, executing
+from signoff.gate.run_saver import conversation_of, executing
 from signoff.ports import ApproverLike
 from signoff.workers.stream_events import Listener, listening
 from signoff.workers.worker_prompt import Prompt, attached

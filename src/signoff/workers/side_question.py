@@ -25,7 +25,7 @@ from pydantic_ai.usage import UsageLimits
 from signoff.core.request_context import shortened
 from signoff.core.run import SavedRun
 from signoff.errors import RequestError, SignoffError
-from signoff.gate.saving import conversation_of
+from signoff.gate.run_saver import conversation_of
 from signoff.workers.runtime import Runner
 
 LONGEST_ANSWER = 1_500

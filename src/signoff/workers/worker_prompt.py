@@ -20,7 +20,7 @@ from signoff.errors import WrongFile, WrongUse
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.placed_value import ConfigValue
 from signoff.policy.secret import secret_place
-from signoff.toolsets.builtin.files.beneath import Root
+from signoff.toolsets.builtin.files.root_directory import Root
 from signoff.workers.limits import WorkerDeps
 from signoff.workers.origin import writer_of
 from signoff.workers.schemas import problems_in

@@ -17,7 +17,7 @@ from signoff.core.card import without_answer
 from signoff.core.notice import Asked, Reminder
 from signoff.core.request import State
 from signoff.core.subject import Occasion
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.ports import Inbox
 
 MOST = 50

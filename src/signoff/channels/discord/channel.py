@@ -38,7 +38,7 @@ from signoff.core.lifecycle import OPEN
 from signoff.core.notice import Asked, Notice, Reminder, RunResult, Together
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.ports import Begin, Inbox
 

@@ -14,7 +14,7 @@ from signoff.channels.editor import BrokenArgs, read_args
 from signoff.core.call import Veiled
 from signoff.core.card import Choice, card_for
 from signoff.core.request import ApprovalRequest
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise, EditRefused
 
 REASON, ARGS = "reason", "args"

@@ -12,7 +12,7 @@ from signoff.channels.discord.request_file import whole
 from signoff.channels.discord.sheet import DESCRIPTION, MessageSheet
 from signoff.channels.discord.status_parts import AMBER, FACES, GREY, in_a_word
 from signoff.core.request import ApprovalRequest
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
 
 _MOST = 15

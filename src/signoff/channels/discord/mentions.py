@@ -22,8 +22,8 @@ from signoff.channels.discord.threads import OPEN_FOR, place
 from signoff.channels.discord.users import Users
 from signoff.core.address import addressed, spoken_name
 from signoff.core.redact import Redactor
-from signoff.core.safe import visible_around
-from signoff.core.visible import visible
+from signoff.core.safe_text import visible_around
+from signoff.core.visible_text import visible
 from signoff.errors import SignoffError
 from signoff.ports import Begin, Heard
 

@@ -11,7 +11,7 @@ import re
 from datetime import datetime
 
 from signoff.channels.discord.sheet import size
-from signoff.core.visible import CLOSE, OPEN
+from signoff.core.visible_text import CLOSE, OPEN
 
 PLAIN = "text"
 """The language of a block that has none: without one, a first line of a single word would be taken for it."""

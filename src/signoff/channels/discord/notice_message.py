@@ -22,7 +22,7 @@ from signoff.core.notice import Asked, Notice, Together
 from signoff.core.offer import may_be_remembered
 from signoff.core.preview import Preview
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise
 
 FOR_ANSWERS = 1_000

@@ -22,7 +22,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
 from signoff.core.quorum import approvals
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import EditRefused, SignoffError
 from signoff.ports import Inbox
 

@@ -13,7 +13,7 @@ from signoff.core.lifecycle import settled_text
 from signoff.core.people import Actor
 from signoff.core.redact import redact_text
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.safe import redacted_text, safe_text
+from signoff.core.safe_text import redacted_text, safe_text
 from signoff.errors import AlreadySettled, SignoffError, StoreError, WrongFile
 
 _log = logging.getLogger("signoff.discord")

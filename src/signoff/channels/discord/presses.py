@@ -30,7 +30,7 @@ from signoff.core.lifecycle import OPEN
 from signoff.core.notice import trail_of
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import SignoffError, StoreError, UnknownRequest
 from signoff.ports import Inbox
 

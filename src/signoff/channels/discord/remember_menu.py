@@ -20,7 +20,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.offer import Offer, offers
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Fits, Scope, Terms
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 
 _VALUE = re.compile(r"(?P<offer>[0-9]{1,3})-(?P<scope>[a-z]{3,8})(?:-(?P<until>[0-9]{9,11}))?")
 _WHERE = {

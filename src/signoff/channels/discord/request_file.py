@@ -9,7 +9,7 @@ from signoff.channels.discord.sheet import AttachedFile
 from signoff.channels.discord.status_parts import other_args
 from signoff.core.card import IRREVERSIBLE, Card, card_for
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise, WrongUse
 
 LARGEST = 8_000_000

@@ -9,8 +9,8 @@ from signoff.channels.discord.message_text import block, cut_block, first, short
 from signoff.channels.discord.sheet import CONTENT, AttachedFile, MessageSheet, size
 from signoff.core.notice import RunResult
 from signoff.core.run import RunState
-from signoff.core.safe import redacted_text
-from signoff.core.visible import visible
+from signoff.core.safe_text import redacted_text
+from signoff.core.visible_text import visible
 
 FILE = "answer.md"
 _HEADS = {

@@ -26,7 +26,7 @@ from signoff.channels.discord.sheet import MessageSheet
 from signoff.channels.discord.threads import link_to, place, read_place
 from signoff.channels.discord.users import Users
 from signoff.core.people import Actor
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import ChannelFailed, SignoffError
 from signoff.ports import Inbox
 

@@ -14,8 +14,8 @@ from signoff.core.preview import Preview, unified_diff
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import RequestStatus, status_of
-from signoff.core.safe import kept_text, safe_text, visible_around
-from signoff.core.visible import visible
+from signoff.core.safe_text import kept_text, safe_text, visible_around
+from signoff.core.visible_text import visible
 from signoff.core.vote import Vote
 
 AMBER, GREEN, RED, GREY, BLUE = 0xF0B232, 0x248046, 0xDA373C, 0x80848E, 0x5865F2

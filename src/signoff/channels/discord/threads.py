@@ -24,7 +24,7 @@ from signoff.channels.discord.problems import (
 )
 from signoff.channels.discord.sheet import MessageSheet, size
 from signoff.core.subject import Subject, SubjectKind
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import ChannelFailed
 
 _log = logging.getLogger("signoff.discord")

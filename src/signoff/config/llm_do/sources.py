@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from signoff.config.files import PROJECT_FILE, check_regular, from_here, text_of
-from signoff.config.foreign import SUFFIXES
+from signoff.config.llm_do_words import SUFFIXES
 from signoff.config.merge import NAME
 from signoff.errors import Place, PolicyError, WrongFile, WrongUse
 from signoff.policy.composer import read_document

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias, cast
 
-from signoff.core.visible import is_clean
+from signoff.core.visible_text import is_clean
 from signoff.policy.shell.line import CommandLine, Join, Pipeline, Redirect, Simple, Word
 
 LONGEST = 16_384

@@ -11,9 +11,9 @@ from pydantic_ai.exceptions import ToolFailed
 from signoff.policy.glob import BadGlob
 from signoff.policy.linear_regex import BadRegex, LinearRegex
 from signoff.policy.phrases import shown
-from signoff.toolsets.builtin.files.beneath import Outside
 from signoff.toolsets.builtin.files.diffs import EditTrouble
 from signoff.toolsets.builtin.files.judge import OUTSIDE
+from signoff.toolsets.builtin.files.root_directory import Outside
 from signoff.toolsets.builtin.files.spot import NotPlain
 
 LONGEST_PATTERN = 500

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from signoff.core.visible import visible
-from signoff.toolsets.builtin.files.beneath import Root
+from signoff.core.visible_text import visible
 from signoff.toolsets.builtin.files.diffs import EditTrouble, change, edited, encoded
 from signoff.toolsets.builtin.files.judge import Judged
+from signoff.toolsets.builtin.files.root_directory import Root
 
 _VERBS = {
     "list_files": "List",

@@ -25,11 +25,11 @@ from signoff.policy.builtin import READ_TOOLS as READS
 from signoff.policy.builtin import WRITE_TOOLS as WRITES
 from signoff.policy.builtin import builtin_policy
 from signoff.policy.phrases import shown
-from signoff.toolsets.builtin.files.beneath import Root
 from signoff.toolsets.builtin.files.diffs import edited, encoded, is_binary
 from signoff.toolsets.builtin.files.file_messages import line_test, some_lines, telling
 from signoff.toolsets.builtin.files.file_preview import describe
 from signoff.toolsets.builtin.files.judge import Judge, Judged
+from signoff.toolsets.builtin.files.root_directory import Root
 from signoff.toolsets.builtin.files.search import FileSearch, listed_names, matching_lines, name_filter
 from signoff.toolsets.builtin.files.spot import Opened, Spot
 from signoff.toolsets.own_policy import AttachedToolset

@@ -8,7 +8,7 @@ from posixpath import normpath
 from signoff.policy.phrases import shown
 from signoff.policy.places import KERNEL, is_kernel_place, path_trouble, runs_later
 from signoff.policy.secret import secret_place
-from signoff.toolsets.builtin.files.beneath import Outside, Root
+from signoff.toolsets.builtin.files.root_directory import Outside, Root
 from signoff.toolsets.builtin.named_programs import changed_by
 
 OUTSIDE = "it leads outside the root directory"

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.policy.glob import Glob
 from signoff.policy.match_result import Truth
-from signoff.toolsets.builtin.files.beneath import Root
 from signoff.toolsets.builtin.files.diffs import is_binary
+from signoff.toolsets.builtin.files.root_directory import Root
 from signoff.toolsets.builtin.files.spot import DirectoryEntry
 
 MOST_ENTRIES = 100_000

@@ -12,13 +12,13 @@ from signoff.channels.screen import Screen
 from signoff.core.card import Choice
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 
 Stop = Callable[[NoLine], ApprovalDecision]
 """What it means that no answer was typed."""
 
 
-class Several:
+class CardBatch:
     """Goes through cards in any order until each has its decision."""
 
     def __init__(

@@ -12,7 +12,7 @@ from signoff.core.grant import Grant
 from signoff.core.offer import Offer, offer_called, offers
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Budget, Scope, Terms
-from signoff.core.visible import visible
+from signoff.core.visible_text import visible
 from signoff.errors import RequestError, WrongUse
 
 _BUDGET = re.compile(r"(?P<arg>\S+)[\s=]+(?P<limit>[0-9]{1,15}(?:\.[0-9]{1,9})?)\s*(?P<daily>/\s*day|a day|per day)?")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from signoff.ports import Store
-from signoff.store.open import open_store
 from signoff.store.place import Home, give_id
+from signoff.store.store_factory import open_store
 from signoff.store.store_urls import is_file, masked, sqlite_path
 
 OPTION, VARIABLE = "--store", "SIGNOFF_STORE"

@@ -12,7 +12,7 @@ from signoff.core.moment import Zone, in_utc
 from signoff.core.redact import Redactor, redact
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import ArgCondition, Scope
-from signoff.core.visible import CLOSE, OPEN, visible
+from signoff.core.visible_text import CLOSE, OPEN, visible
 
 
 def safe_text(text: str, *, secrets: Iterable[str] = (), lines: bool = False) -> str:
