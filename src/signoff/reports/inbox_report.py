@@ -270,7 +270,7 @@ class View:
         """The inbox as it stands, after whatever time has done to it."""
         page = await store.read(lambda tx: page_of(tx, datetime.now(UTC), self.limit, self.me, self.roles))
         if page.due:
-            from signoff.broker import Broker# takes as long to load as all the rest: only when there is work for it
+            from signoff.broker import Broker  # takes as long to load as all the rest: only when there is work for it
 
             if await Broker(store).sweep():
                 page = await store.read(lambda tx: page_of(tx, datetime.now(UTC), self.limit, self.me, self.roles))
