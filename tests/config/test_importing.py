@@ -11,13 +11,16 @@ import pytest
 
 from signoff.config import load_settings
 from signoff.config.import_path import importable
+from signoff.errors import WrongUse
 from signoff.toolsets.catalog import Catalog
+from signoff.workers.load import load_agent
 
 
 @pytest.fixture
 def here(tmp_path: Path) -> Iterator[Path]:
-    modules = set(sys.modules)
+    modules, finders = set(sys.modules), list(sys.meta_path)
     yield tmp_path
+    sys.meta_path[:] = finders
     for name in set(sys.modules) - modules:
         if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
             del sys.modules[name]
@@ -60,3 +63,40 @@ def test_what_an_agent_writes_into_the_project_is_not_imported_later(here: Path)
     (here / "an_optional_package.py").write_text("raise SystemExit('an agent wrote this')\n")
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("an_optional_package")
+
+
+AGENT = """
+from pydantic_ai import Agent
+from pydantic_ai.models.test import TestModel
+
+agent = Agent(TestModel(), name="shop")
+"""
+
+
+def test_an_agents_directory_is_not_left_on_the_path(here: Path) -> None:
+    """Else a file that the agent writes would stand in for a module of Python, or for a package that is not there."""
+    (here / "corner_shop.py").write_text(AGENT)
+    (here / "corner_prices.py").write_text("MILK = 2\n")
+    (here / "corner_parts").mkdir()
+    (here / "corner_parts" / "shelf.py").write_text("")
+    (here / "corner_notes").mkdir()
+    before = list(sys.path)
+    assert load_agent("corner_shop:agent", str(here)).name == "shop"
+    assert sys.path == before
+    assert importlib.import_module("corner_prices").MILK == 2, "its functions may import its other modules later"
+    importlib.import_module("corner_parts.shelf")
+    (here / "an_optional_package.py").write_text("raise SystemExit('an agent wrote this')\n")
+    (here / "corner_notes" / "__init__.py").write_text("raise SystemExit('an agent wrote this')\n")
+    (here / "wave.py").write_text("raise SystemExit('an agent wrote this')\n")
+    assert load_agent("corner_shop:agent", str(here)).name == "shop", "a second look makes none of them known"
+    for name in ("an_optional_package", "corner_notes"):
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module(name)
+    sys.modules.pop("wave", None)
+    assert not str(importlib.import_module("wave").__file__).startswith(str(here))
+
+
+def test_a_module_that_an_installed_one_hides_is_named(here: Path) -> None:
+    (here / "wave.py").write_text(AGENT)
+    with pytest.raises(WrongUse, match=r"Python finds that name in .*wave.py, which is installed"):
+        load_agent("wave:agent", str(here))

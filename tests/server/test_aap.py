@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -278,6 +279,17 @@ async def test_an_approval_does_not_outlive_the_policy_it_was_given_under(desk: 
     assert said == "the policy now refuses it: no more looking"
     assert (await agent.ask(LOOK))["status"] == "denied"
     assert (await desk.broker.get(request.id)).state is State.CANCELLED
+
+
+async def test_a_policy_of_the_same_size_and_time_is_read_again(desk: AapDesk, agent: Agent) -> None:
+    """Whoever writes the file in place can set its time back, not the time of its change."""
+    before = desk.file.stat()
+    assert (await agent.ask(LOOK))["status"] == "approved"
+    desk.file.write_text(RULES.replace("  - allow: look\n", "  - deny: look \n"))
+    os.utime(desk.file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = desk.file.stat()
+    assert (after.st_size, after.st_mtime_ns, after.st_ino) == (before.st_size, before.st_mtime_ns, before.st_ino)
+    assert (await agent.ask(LOOK))["status"] == "denied"
 
 
 async def test_nothing_is_judged_while_the_policy_cannot_be_read(desk: AapDesk, agent: Agent) -> None:

@@ -23,6 +23,7 @@ from signoff.core.grant import Grant, call_of, grant_from
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Scope
 from signoff.errors import CannotCanonicalise, GrantsError, Place, WrongUse
+from signoff.file_stamp import file_stamp
 from signoff.store.place import home_of
 
 VERSION = 1
@@ -57,7 +58,7 @@ class ApprovalMemory:
         self._file = Path(cast("str | os.PathLike[str]", file)) if file is not None else None
         self._session: dict[_Key, Grant] = {}
         self._always: dict[_Key, Grant] = {}
-        self._read_at: tuple[int, int, int] | None = None
+        self._read_at: tuple[object, ...] = ()
         self._lock = threading.Lock()
 
     @property
@@ -125,13 +126,13 @@ class ApprovalMemory:
             return (*self._session.values(), *self._always.values())
 
     def _refresh(self, file: Path) -> None:
-        if _stamp(file) != self._read_at:
+        if file_stamp(file) != self._read_at:
             self._read(file)
 
     def _read(self, file: Path) -> None:
-        stamp = _stamp(file)
+        stamp = file_stamp(file)
         self._always = {}
-        if stamp is not None:
+        if file.exists():
             for grant in _parse(file):
                 self._always[_key(grant)] = grant
         self._read_at = stamp
@@ -149,15 +150,7 @@ class ApprovalMemory:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
-        self._read_at = _stamp(file)
-
-
-def _stamp(file: Path) -> tuple[int, int, int] | None:
-    try:
-        status = file.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+        self._read_at = file_stamp(file)
 
 
 @contextmanager

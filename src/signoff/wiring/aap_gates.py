@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import TYPE_CHECKING
 
 from signoff.config.files import find_project, user_file
+from signoff.file_stamp import file_stamp
 from signoff.policy.layers import Layers
 from signoff.wiring.project import settings_for
 
@@ -47,15 +47,4 @@ class ProjectGates:
         return self._settings
 
     def _now(self) -> tuple[object, ...]:
-        return tuple(_stamp(file) for file in (find_project(self._directory), user_file()))
-
-
-def _stamp(file: str | None) -> tuple[object, ...]:
-    """What tells one state of a file from another."""
-    if file is None:
-        return ()
-    try:
-        found = os.stat(file)
-    except OSError:
-        return (file,)
-    return file, found.st_mtime_ns, found.st_size, found.st_ino
+        return tuple(file_stamp(file) for file in (find_project(self._directory), user_file()))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from signoff.errors import WrongUse
+from signoff.file_stamp import file_stamp
 from signoff.outside.agent_process import agent_process
 from signoff.outside.outside_gate import OutsideGate
 from signoff.policy.layers import Layers
@@ -83,11 +84,11 @@ class OutsideDesk:
         from signoff.config.settings import no_settings
 
         file = find_project(directory)
-        stamps = (*map(_stamp, (file, user_file())), chosen or file is None or is_trusted(file))
+        stamps = (*map(file_stamp, (file, user_file())), chosen or file is None or is_trusted(file))
         known = self._settings.get(directory)
         if known is None or known[0] != stamps:
             made = settings_for(None, directory=directory) if stamps[-1] else no_settings(os.path.dirname(file or ""))
-            if not chosen and stamps[:-1] != tuple(map(_stamp, (file, user_file()))):
+            if not chosen and stamps[:-1] != tuple(map(file_stamp, (file, user_file()))):
                 raise WrongUse(f"{file} was changed while it was read: it no longer matches what was trusted")
             known = self._settings[directory] = (stamps, made)
         return known[1], "" if stamps[-1] else str(file)
@@ -120,14 +121,3 @@ def _entry(settings: Settings, toolset: str) -> ToolsetEntry | None:
 def _own_rules(settings: Settings, toolset: str) -> tuple[Policy, ...]:
     entry = _entry(settings, toolset)
     return (entry.policy,) if entry is not None and entry.policy is not None else ()
-
-
-def _stamp(file: str | None) -> tuple[object, ...]:
-    """What tells one state of a file from another."""
-    if file is None:
-        return ()
-    try:
-        found = os.stat(file)
-    except OSError:
-        return (file,)
-    return file, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_uid

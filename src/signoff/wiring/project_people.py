@@ -16,6 +16,7 @@ from signoff.config import Person, Settings, load_people
 from signoff.config.files import from_here
 from signoff.core.people import Actor
 from signoff.errors import NotEntitled, SignoffError
+from signoff.file_stamp import file_stamp
 
 
 class OnFile:
@@ -24,7 +25,7 @@ class OnFile:
     def __init__(self, settings: Settings) -> None:
         self._people: Mapping[str, Person] = settings.people
         self._file = os.path.abspath(settings.file) if settings.file else ""
-        self._seen = _stamp(self._file)
+        self._seen = file_stamp(self._file)
         self._wrong = False
         self._lock = Lock()
         if self._file:
@@ -33,7 +34,7 @@ class OnFile:
     def people(self) -> Mapping[str, Person]:
         """Those that were on file when it could be read last. A file that is wrong is warned about, once."""
         with self._lock:
-            if self._file and (stamp := _stamp(self._file)) != self._seen:
+            if self._file and (stamp := file_stamp(self._file)) != self._seen:
                 self._seen = stamp
                 self._read()
             return self._people
@@ -82,12 +83,3 @@ def by_account(people: Mapping[str, Person], via: str) -> dict[str, Actor]:
         for person in people.values()
         if person.discord
     }
-
-
-def _stamp(file: str) -> tuple[int, ...]:
-    """Another one whenever the file is written or replaced."""
-    try:
-        found = os.stat(file)
-    except OSError:
-        return ()
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

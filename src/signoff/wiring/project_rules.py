@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from signoff.config import load_settings
 from signoff.config.files import from_here
+from signoff.file_stamp import file_stamp
 from signoff.links import followed
 from signoff.policy.layers import Layers
 from signoff.wiring.make_rule import drafts_of
@@ -56,11 +57,5 @@ class ProjectRules:
             self._stamp = stamp
         return self._settings
 
-    def _now(self) -> tuple[int, ...]:
-        if not self._file:
-            return ()
-        try:
-            found = os.stat(self._file)
-        except OSError:
-            return ()
-        return found.st_mtime_ns, found.st_size, found.st_ino
+    def _now(self) -> tuple[object, ...]:
+        return file_stamp(self._file or None)

@@ -6,10 +6,12 @@ import os
 import sys
 from difflib import get_close_matches
 from importlib import import_module
+from types import ModuleType
 from typing import Any, cast
 
 from pydantic_ai import Agent
 
+from signoff.config.import_path import importable, keep_importable
 from signoff.errors import WrongUse
 from signoff.gate.gated_agents import signoff_of
 
@@ -23,11 +25,13 @@ def load_agent(path: str, directory: str = "") -> Agent[Any, Any]:
     if not module_name or not attribute:
         raise WrongUse(f"{path!r} does not say where an agent is: write package.module:agent")
     here = directory or os.getcwd()
-    if module_name not in sys.modules and here not in sys.path:
-        sys.path.insert(0, here)
-    found = getattr(_module(module_name, path), attribute, None)
+    with importable(here):
+        module = _module(module_name, path)
+    keep_importable(here)
+    found = getattr(module, attribute, None)
     if found is None:
-        raise WrongUse(f"{path!r}: {module_name} has no {attribute!r}.{_others(module_name, attribute)}")
+        hint = _hidden_by_package(module, here) or _others(module_name, attribute)
+        raise WrongUse(f"{path!r}: {module_name} has no {attribute!r}.{hint}")
     if not isinstance(found, Agent):
         raise WrongUse(f"{path!r} is a {type(found).__name__}, not a pydantic_ai.Agent")
     return found  # pyright: ignore[reportUnknownVariableType]
@@ -43,7 +47,7 @@ def why_no_plain_agent(found: object) -> tuple[str, str] | None:
     return None
 
 
-def _module(name: str, path: str) -> Any:
+def _module(name: str, path: str) -> ModuleType:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
@@ -55,6 +59,15 @@ def _module(name: str, path: str) -> Any:
         raise WrongUse(f"{path!r}: {name} needs a module that is not installed: {error.name!r}") from error
     except Exception as error:
         raise WrongUse(f"{path!r}: importing {name} failed with {type(error).__name__}: {error}") from error
+
+
+def _hidden_by_package(module: ModuleType, here: str) -> str:
+    """What to say if an installed module has the name of one in this directory."""
+    name, at = module.__name__.partition(".")[0], os.path.realpath(module.__file__ or "")
+    own = os.path.join(os.path.realpath(here), name)
+    if not (os.path.exists(f"{own}.py") or os.path.isdir(own)) or at.startswith((f"{own}.", own + os.sep)):
+        return ""
+    return f" Python finds that name in {at}, which is installed. Give your own {name!r} another name."
 
 
 def _others(module_name: str, attribute: str) -> str:
