@@ -129,7 +129,8 @@ def test_of_several_questions_one_has_to_be_named(desk: Desk) -> None:
     ids = [desk.run("ask-back", one, text, "--json").data["comment"] for text in ("Why?", "For whom?")]
     said = desk.run("reply", one, "because")
     assert said.code == 1
-    assert f"several questions about request {one} wait for an answer: {', '.join(ids)}" in said.err
+    assert f"several questions about request {one} wait for an answer: {', '.join(ids)}; name one (--to)" in said.err
+    assert f"signoff reply {one} TEXT --to QUESTION answers a question" in desk.run("show", one).out
     assert desk.run("reply", one, "for Ben", "--to", ids[1][:10]).code == 0
     assert desk.run("show", one, "--json").data["unanswered"] == [ids[0]]
     assert desk.run("reply", one, "because").code == 0, "only one is left"
@@ -230,3 +231,11 @@ def test_a_model_that_fails_is_told_of(desk: Desk, waiting: tuple[str, str]) -> 
     said = desk.run("ask-back", one, "Why?", "--agent")
     assert said.code in (1, 2)
     assert "Traceback" not in said.err and said.err
+
+
+def test_a_model_that_calls_a_tool_instead_of_answering_is_told_of(desk: Desk, waiting: tuple[str, str]) -> None:
+    _, one = waiting
+    (desk.directory / "script.yaml").write_text(SCRIPT.splitlines()[0] + "\n" + SCRIPT.splitlines()[0] + "\n")
+    said = desk.run("ask-back", one, "Why?", "--agent")
+    assert said.code == 1
+    assert "the agent's model called a tool instead of answering; ask again, or ask a person" in said.err

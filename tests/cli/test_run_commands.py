@@ -52,6 +52,16 @@ def test_runs_and_what_they_wait_for(desk: Desk, wording: Wording) -> None:
     assert limited.out == wording()
 
 
+def test_a_run_whose_process_died_while_it_waits_says_so_before_and_after_the_answer(
+    desk: Desk, wording: Wording
+) -> None:
+    dead = died(desk, "rundied234")
+    [asked] = desk.open(asks(run=dead))
+    assert desk.run("runs").out == wording(request=asked)
+    desk.decide(asked)
+    assert desk.run("runs").out == wording()
+
+
 def test_a_call_whose_outcome_is_unknown_is_not_to_be_approved(desk: Desk) -> None:
     lost = desk.start_and_die(asks(run=desk.begin("runlost234")))
     step = f"signoff outcome {lost} happened, did-not or stop-run"

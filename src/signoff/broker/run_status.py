@@ -28,6 +28,11 @@ class RunStatus:
     """Whether a process executes it."""
 
     @property
+    def died(self) -> bool:
+        """Whether the process that executed it ended or stopped responding before it could give the run up."""
+        return self.run.state is RunState.GOING and bool(self.run.holder) and not self.alive
+
+    @property
     def word(self) -> str:
         """`running`, `waiting`, `ready`, `died`, `done`, `failed`, `cancelled`."""
         if self.run.state is not RunState.GOING:
@@ -35,7 +40,7 @@ class RunStatus:
         if self.alive:
             return "waiting" if self.waiting else "running"
         if self.answered or not self.waiting:
-            return "ready" if not self.run.holder else "died"
+            return "died" if self.died else "ready"
         return "waiting"
 
 

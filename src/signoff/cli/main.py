@@ -138,7 +138,7 @@ def program() -> None:
     Start with:
       signoff demo
       signoff init
-      signoff run notetaker "Note the milk"
+      signoff run notetaker "Note the milk" --model script:hello.yaml
       signoff inbox
     """
 

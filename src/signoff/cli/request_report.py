@@ -180,7 +180,9 @@ def choices(sheet: Sheet) -> Iterator[str]:
     name = safe(sheet["id"])
     if sheet["state"] == "pending":
         yield f"signoff approve {name}, or signoff deny {name} --note WHY"
-        if sheet["unanswered"]:
+        if len(sheet["unanswered"]) > 1:
+            yield f"signoff reply {name} TEXT --to QUESTION answers a question"
+        elif sheet["unanswered"]:
             yield f"signoff reply {name} TEXT answers the question"
     elif sheet["state"] == "unknown":
         for word, meaning in OUTCOMES.items():

@@ -85,7 +85,7 @@ def run(
 
     \b
     Example:
-      signoff run notetaker "Note the milk"
+      signoff run notetaker "Note the milk" --model script:hello.yaml
       signoff run notetaker --chat
       signoff run notetaker --chat --continue
       signoff run triage --input-json '{"issue": 7}' --deny 'shell*' --suspend

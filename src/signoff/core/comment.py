@@ -68,6 +68,6 @@ def question_called(request_id: str, asked: Sequence[str], waiting: Sequence[str
         return prefix if prefix in found else found[0]
     if found:
         what = f"begin with {prefix!r}" if prefix else "wait for an answer"
-        raise RequestError(f"several questions about request {request_id} {what}: {', '.join(found)}")
+        raise RequestError(f"several questions about request {request_id} {what}: {', '.join(found)}; name one (--to)")
     what = f"question {prefix!r}" if prefix else "question that waits for an answer"
     raise RequestError(f"request {request_id} has no {what}")

@@ -50,6 +50,7 @@ def run_data(status: RunStatus) -> dict[str, Any]:
             "task": safe_text(" ".join(run.prompt.split())),
             "for": safe_text(run.requester),
             "alive": status.alive,
+            "died": status.died,
         },
     }
 

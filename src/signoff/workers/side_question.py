@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from pydantic_ai import Agent
-from pydantic_ai.exceptions import AgentRunError
+from pydantic_ai.exceptions import AgentRunError, UsageLimitExceeded
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -64,6 +64,10 @@ async def side_answer(runner: Runner, run: SavedRun, question: str) -> str:
         raise RequestError(f"the agent did not answer within {PATIENCE.seconds} seconds") from error
     except SignoffError:
         raise
+    except UsageLimitExceeded as error:  # one request is allowed: a second one would be the result of a tool
+        raise RequestError(
+            "the agent's model called a tool instead of answering; ask again, or ask a person"
+        ) from error
     except AgentRunError as error:
         raise RequestError(f"the agent could not answer: {error}") from error
     text = shortened(result.output, LONGEST_ANSWER)
