@@ -173,7 +173,7 @@ def texts(one: Format[T], what: str) -> Format[tuple[T, ...]]:
 
 
 def names(what: str, *, some: bool = False) -> Format[list[ConfigValue]]:
-    """A name or a list of names without duplicates. The list may be empty unless there must be `some`."""
+    """A name or a list of names without duplicates. The list may be empty; with `some`, the schema refuses that."""
     least = {"minItems": 1} if some else {}
     items = {"type": "array", **least, "uniqueItems": True, "items": text()}
     return Format(lambda spot: read_names(spot, what), {"anyOf": [text(), items]}, "someNames" if some else "names")
