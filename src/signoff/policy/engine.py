@@ -158,7 +158,7 @@ class Policy:
         return warnings_of(self.rules)
 
     def unknown_tools(self, known: Iterable[str]) -> tuple[Problem, ...]:
-        """Return the tool names and patterns that match none of the known tools, and so are probably misspelt."""
+        """Return the tool names and patterns that match no known tool: probably misspelt, and then without effect."""
         from signoff.policy.lint import unknown_tools  # used by checks only
 
         return unknown_tools(self.rules, known)

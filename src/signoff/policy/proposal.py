@@ -245,7 +245,7 @@ def _key(name: str) -> str:
 
 
 def _simple(call: Call) -> tuple[str, ...]:
-    """Return the words of the one plain command that the call runs, or () if its program is not known."""
+    """Return the words of the one plain command that the call runs. () if there is none or its program is unknown."""
     from signoff.policy.shell.command_facts import read_shell  # few calls are commands
     from signoff.policy.shell.table import program
 
