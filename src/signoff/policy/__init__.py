@@ -1,1 +1,4 @@
-"""Rules about calls: parsed strictly, matched on values, answered with reasons. Pure, as core is."""
+"""Rules about calls: parse rules strictly, match them on the values of a call, return a verdict with reasons.
+
+Pure, like `core`.
+"""

@@ -1,7 +1,7 @@
-"""Who a message goes to: mail addresses out of texts and lists, as the mail system will read them.
+"""Parse recipients: email addresses in texts and lists, as a mail system reads them.
 
-An address is taken only in forms that every reader reads alike: `ana@acme.com`, `Ana Berg <ana@acme.com>`,
-`"Berg, Ana" <ana@acme.com>`, several with commas or semicolons between. What two readers may read differently is in
+Addresses are accepted only in forms that every parser reads alike: `ana@acme.com`, `Ana Berg <ana@acme.com>`,
+`"Berg, Ana" <ana@acme.com>`, several separated by commas or semicolons. What two parsers may read differently is in
 doubt.
 """
 
@@ -18,7 +18,7 @@ from signoff.policy.url import read_url
 
 LONGEST = 16_384
 _LOCAL = r"(?!-)[A-Za-z0-9#&'+=_~-]+(?:\.[A-Za-z0-9#&'+=_~-]+)*"
-"""Without `%` and `!`, by which some systems pass mail on to another domain, and no `-` in front, as options have."""
+"""Without `%` and `!`, with which some systems forward mail to another domain, and without a leading `-`: an option."""
 _DOMAIN = r"[^\s@,;:<>()\[\]\"\\/|%]+"
 _ONE = re.compile(
     rf"""\s* (?: (?! [^<]*=\? ) (?: "[^"@\\\r\n]*"\s* | [^"@,;:<>()\[\]\\\r\n]* ) <(?P<inside>{_LOCAL}@{_DOMAIN})>
@@ -28,17 +28,17 @@ _ONE = re.compile(
 _ANY = re.compile(r"[^\s@,;:<>()\[\]\"'\\|]+@[^\s@,;:<>()\[\]\"'\\|/%?&]+")
 _PLAIN_DOMAIN = re.compile(r"[\w.\u3002\uff0e\uff61-]+")
 _AT = re.compile(r"@|%40|&\#0*64;|&\#x0*40;|&commat;|=\?", re.IGNORECASE)
-"""What an `@` may be written as, or hidden in: some readers decode before they read."""
+"""Encodings of `@`, and what may hide one: some readers decode before they parse."""
 _KEYS = ("email", "address", "mail", "addr", "email_address", "emailAddress", "value")
-"""Where the address stands in a recipient that is a mapping."""
+"""The keys for the address in a recipient that is a mapping."""
 
 
 class Mailbox(NamedTuple):
-    """One recipient. Compared without regard to case: no mail system that matters tells `Ana@` from `ana@`."""
+    """One recipient. Compared without case: no mail system that matters distinguishes `Ana@` from `ana@`."""
 
     local: str
     domain: str
-    """In lower case, in its ASCII form, without a last dot."""
+    """Lower case, ASCII, without a trailing dot."""
 
     @property
     def text(self) -> str:
@@ -53,7 +53,7 @@ class Recipients(NamedTuple):
 
 
 def read_recipients(value: object) -> Recipients:
-    """Everybody in a text, a list, or a mapping with an address in it. Never raises."""
+    """Return every recipient in a text, a list, or a mapping with an address in it. Never raises."""
     found: list[Mailbox] = []
     doubts: list[str] = []
     for text in _texts(value, doubts):
@@ -64,13 +64,13 @@ def read_recipients(value: object) -> Recipients:
 
 
 def is_recipients(value: object) -> bool:
-    """Whether a text, or each text in a list, is nothing but addresses, in no doubt."""
+    """Whether a text, or each text in a list, holds only addresses, without doubt."""
     taken = read_recipients(value)
     return bool(taken.found) and not taken.doubt
 
 
 def may_name_somebody(value: object) -> bool:
-    """Whether a value holds an `@` anywhere, also one that is written in another way."""
+    """Whether a value contains an `@` anywhere, in plain or encoded form."""
     return any(map(_names_somebody, _texts(value, [])))
 
 
@@ -79,7 +79,7 @@ def _names_somebody(text: str) -> bool:
 
 
 def read_domain(written: str) -> str:
-    """A domain as the network sees it; empty where it is none."""
+    """Return a domain as the network sees it; "" if it is not one."""
     if _PLAIN_DOMAIN.fullmatch(written) is None:
         return ""
     host = read_url(f"https://{written.removesuffix('.')}/")
@@ -96,10 +96,10 @@ def _texts(value: object, doubts: list[str]) -> Iterator[str]:
         if entries.keys().isdisjoint(_KEYS):
             doubts.append("is a mapping without a key for the address")
         for key, entry in entries.items():
-            yield from filter(_names_somebody, (str(key),))  # some services take `{address: name}`
+            yield from filter(_names_somebody, (str(key),))  # some services accept `{address: name}`
             if key in _KEYS:
                 yield from _texts(entry, doubts)
-            else:  # a name, or what else the service may send to
+            else:  # a name, or something else that the service may send to
                 yield from filter(_names_somebody, _texts(entry, []))
     elif isinstance(value, (list, tuple)):
         for item in cast("Sequence[object]", value):

@@ -1,4 +1,4 @@
-"""Conditions on amounts of money: exact numbers, and the currency beside them."""
+"""Conditions on amounts of money: exact decimal numbers and their currency."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from signoff.policy.match_result import YES, MatchResult
 from signoff.policy.operators import SIGNS, kind_of
 
 _SYMBOLS = {"€": "EUR", "£": "GBP"}
-"""Only signs that mean one currency: `$` and `¥` are several."""
+"""Only signs that mean one currency: `$` and `¥` each mean several."""
 LONGEST = 64
 _MOST = 10**30
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}\.[0-9]{3}")
-"""A thousand in one country, one in another."""
+"""`1.000` is a thousand in one country and one in another."""
 _AMOUNT = re.compile(
     r"(?P<before>[A-Za-z]{3}|[€£])?\s*(?P<number>[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,30})(?:\.[0-9]{1,18})?)"
     r"\s*(?P<after>[A-Za-z]{3}|[€£])?"
@@ -26,11 +26,11 @@ _AMOUNT = re.compile(
 
 
 KEY = KeyPath("amount", ("amount",))
-"""Where the amount stands, unless a rule says otherwise."""
+"""The default key of the amount."""
 
 
 class Amount(NamedTuple):
-    """A number, and its currency where that is said."""
+    """A number, and its currency if that is given."""
 
     number: Decimal
     currency: str = ""
@@ -38,13 +38,13 @@ class Amount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AmountCondition:
-    """The amount in an argument is within bounds, in a certain currency."""
+    """The amount in an argument is within bounds, in a given currency."""
 
     bounds: tuple[tuple[str, Decimal], ...]
     currency: str = ""
     key: KeyPath = KEY
     every: bool = False
-    """For rules that allow: a negative amount is in doubt unless a lower bound is given."""
+    """Set in allow rules: a negative amount is in doubt unless a lower bound is given."""
     text: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -73,7 +73,7 @@ class AmountCondition:
 
 
 def read_amount(value: object) -> Amount | str:
-    """The amount in a value, or why nobody can tell: `1,000.50`, `EUR 12`, `12.00 €`, 12.5."""
+    """Return the amount in a value, or why it is unclear: `1,000.50`, `EUR 12`, `12.00 €`, 12.5."""
     if isinstance(value, (bool, Veiled)):
         return "is not an amount"
     if isinstance(value, int):
@@ -96,7 +96,7 @@ def read_amount(value: object) -> Amount | str:
 
 
 def _currency(value: Any) -> str:
-    """The currency's code; empty where none is given, `?` where it is no code."""
+    """Return the currency code; "" if none is given, `?` if it is not a code."""
     if value is ABSENT or value is None:
         return ""
     if not isinstance(value, str):

@@ -1,7 +1,7 @@
-"""The policies of the built-in toolsets, written as a file would write them.
+"""The policies of the built-in toolsets, written as in a file.
 
-They stand below the user's own rules. What they do not speak about is asked about, unless a rule of the user's answers:
-so a project may allow `npm test` in a shell, but never what a built-in policy denies.
+They are layers below the user's own rules. A call that they do not match asks, unless a rule of the user decides: a
+project may allow `npm test` in a shell, but never what a built-in policy denies.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ RULES: Mapping[str, Sequence[Mapping[str, Any]]] = {
         {"deny": {"tool": "query", "sql": {"does": "writes"}}, "reason": "`query` only reads; changes go to `execute`"},
     ),
 }
-"""By the name of the toolset."""
+"""Rules by the name of the toolset."""
 
 
 @lru_cache(maxsize=64)
 def builtin_policy(name: str, root: str | None = None, dialect: str = "") -> Policy | None:
-    """The policy of a built-in toolset; None where there is no toolset of that name.
+    """Return the policy of a built-in toolset, or None if there is no toolset of that name.
 
-    `root` is the directory the toolset works in; `dialect` the database that SQL is written for.
+    `root` is the directory that the toolset works in; `dialect` is the SQL dialect of the database.
     """
     if name not in RULES:
         return None

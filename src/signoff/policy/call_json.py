@@ -1,4 +1,4 @@
-"""A call written down as JSON: `{"tool": …, "args": {…}}`, with `toolset`, `worker`, `label` or `labels` if known."""
+"""Parse a call from JSON: `{"tool": …, "args": {…}}`, with `toolset`, `worker`, `label` or `labels` if known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KEYS = frozenset({"tool", "toolset", "worker", "args", "label", "labels"})
 
 
 class BadRecord(ValueError):
-    """A record that is no call; the message says why, `fix` what to write."""
+    """JSON that is not a call; the message says why, `fix` what to write."""
 
     def __init__(self, what: str, fix: str = "") -> None:
         self.what = what
@@ -22,7 +22,7 @@ class BadRecord(ValueError):
 
 
 def read_call(text: bytes) -> Call:
-    """The call in one JSON text. Raises `BadRecord`."""
+    """Parse a call from a JSON text. Raises `BadRecord`."""
     try:
         record: Any = json.loads(text.decode())
     except (ValueError, RecursionError) as error:
@@ -54,7 +54,7 @@ def read_call(text: bytes) -> Call:
 
 
 def _texts(fields: dict[str, Any], key: str) -> tuple[str, ...]:
-    """One text or a list of them."""
+    """Return a text or a list of texts as a tuple."""
     value = fields.get(key)
     if value is None:
         return ()

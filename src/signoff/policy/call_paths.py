@@ -1,4 +1,4 @@
-"""The texts in a call that are, or may be, paths: gathered once per call, and only if a rule looks at paths."""
+"""Find the texts in a call that are, or may be, paths: once per call, and only if a rule looks at paths."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 @lru_cache(maxsize=2048)
 def is_path_key(key: str) -> bool:
-    """Whether an argument of this name holds a path: `path`, `filePath`, `target_dir`, `src`, `file2` …"""
+    """Whether an argument of this name is a path: `path`, `filePath`, `target_dir`, `src`, `file2` …"""
     words = [word.lower() for word in _WORD.findall(key)]
     if not words:
         return False
@@ -43,23 +43,23 @@ def is_path_key(key: str) -> bool:
 
 
 class PathText(NamedTuple):
-    """A text from the arguments, and what it may mean as a path."""
+    """A text from the arguments, and the paths that it may stand for."""
 
     argument: str
     """The top-level argument it was found in."""
     forms: tuple[str, ...]
-    """Absolute and normalised: as written first, then other readings, then where links lead."""
+    """Absolute and normalised: first as written, then other readings, then with symlinks resolved."""
     doubt: str = ""
-    """Why the forms may not be where the tool will go: the tool might expand something."""
+    """Why the tool may use another path than the forms: the tool might expand something."""
     floating: bool = False
-    """Whether it is relative and nobody said to what."""
+    """Whether it is relative and the directory that it starts from is not known."""
 
 
 def path_texts(args: Mapping[str, Any], *, named_only: bool) -> Iterator[tuple[str, str | None, bool]]:
-    """Texts in the arguments as (argument, text, whether a path key names it).
+    """Yield texts in the arguments as (argument, text, whether a path key names it).
 
-    Everything under a path key is taken for a path, keys of mappings included. A number there may be a file
-    descriptor: it comes as None. With `named_only` the texts under other keys are left out.
+    Everything under a path key counts as a path, including the keys of mappings. A number there may be a file
+    descriptor: it is yielded as None. With `named_only`, texts under other keys are left out.
     """
     for argument, value in args.items():
         named = is_path_key(argument)
@@ -87,7 +87,7 @@ def _below(value: Any, named: bool) -> Iterator[tuple[str | None, bool]]:
 
 
 class Facts:
-    """A call, and what is found out about it once somebody asks: its paths, its shell command, its SQL."""
+    """A call, with facts that are computed on demand: its paths, its shell command, its SQL."""
 
     __slots__ = ("_any", "_haystack", "_named", "_start", "call", "close", "remark", "root")
 
@@ -100,19 +100,19 @@ class Facts:
         self._any: list[PathText] | None = None
         self._haystack: str | None = None
         self.close = False
-        """Whether the remark is all that kept a rule from allowing the call."""
+        """Whether the remark is the only thing that kept a rule from allowing the call."""
         self.remark = ""
-        """What stood in the way of a rule that allows, or what a rule that refuses found: for the verdict's reason."""
+        """What kept a rule from allowing, or what an ask or deny rule found: part of the verdict's reason."""
 
     def note(self, remark: str, *, close: bool = False) -> None:
-        """Leave a remark. The first one counts, but one of a rule that came `close` counts more."""
+        """Set the remark. The first one wins, but a rule that came `close` to allowing takes precedence."""
         if not self.remark or (close and not self.close):
             self.remark, self.close = remark, close
 
     def below_start(self, directory: str) -> str | None:
-        """A directory that a command goes to, links followed, seen from where commands start; None where it is outside.
+        """Return a directory that a command changes into, symlinks resolved, relative to where commands start.
 
-        Empty is the start itself. Where nobody knows the start, only that is inside.
+        None if it is outside; "" is the start itself. If the start is not known, only the start itself is inside.
         """
         if self.call.roams and self.root is not None:
             return self._below_root(directory)
@@ -125,7 +125,7 @@ class Facts:
         return path[len(self._start) :] if f"{path}/".startswith(self._start) else None
 
     def _below_root(self, directory: str) -> str | None:
-        """The same, seen from the policy's directory."""
+        """Like `below_start`, but relative to the root of the policy."""
         leads = self.call.resolved.get(directory) if directory else None
         if leads is None and directory.startswith("~"):
             return None
@@ -134,20 +134,20 @@ class Facts:
         return path[len(root) :] if f"{path}/".startswith(root) else None
 
     def shell(self, command: str) -> ShellFacts:
-        """What a command line does."""
-        from signoff.policy.shell.command_facts import read_shell  # costs a moment, and few policies speak of commands
+        """Return what a command line does."""
+        from signoff.policy.shell.command_facts import read_shell  # slow to import, and few policies need it
 
         return read_shell(command, self.call.resolved)
 
     def sql(self, text: str, dialect: str) -> SqlFacts:
-        """What SQL does."""
-        from signoff.policy.sql import read_sql  # brings its parser, which takes a tenth of a second to import
+        """Return what SQL does."""
+        from signoff.policy.sql import read_sql  # imports the SQL parser, which takes 0.1 s
 
         return read_sql(text, dialect)
 
     @property
     def haystack(self) -> str:
-        """Every form of every text, one to a line; empty where any of them is in doubt."""
+        """Every form of every text, one per line; "" if any of them is in doubt."""
         if self._haystack is None:
             plain = self.root is not None and not any(path.doubt for path in self.any_paths)
             self._haystack = "\n".join(form for path in self.any_paths for form in path.forms) if plain else ""
@@ -155,7 +155,7 @@ class Facts:
 
     @property
     def named_paths(self) -> list[PathText]:
-        """What stands under path keys, each in every form that must be right before a call may run."""
+        """The values under path keys, each in every form that must match before a call may run."""
         if self._named is None:
             texts = path_texts(self.call.args, named_only=True)
             self._named = [self._strict(argument, text) for argument, text, _ in texts]
@@ -163,7 +163,7 @@ class Facts:
 
     @property
     def any_paths(self) -> list[PathText]:
-        """Every text, under any key, in every form that somebody might take for a path."""
+        """Every text under any key, in every form that could be understood as a path."""
         if self._any is None:
             texts = path_texts(self.call.args, named_only=False)
             self._any = [self._wide(argument, text, named) for argument, text, named in texts if text is not None]
@@ -172,7 +172,7 @@ class Facts:
 
     @property
     def commanded(self) -> tuple[str, ...]:
-        """The files that a shell command reads, where the call is one; none where nobody can see through it."""
+        """The files that a shell command in the call reads; none if it has no command or one that cannot be parsed."""
         command = self.call.args.get(COMMAND)
         return self.shell(command).paths if isinstance(command, str) else ()
 
@@ -210,7 +210,7 @@ class Facts:
         return PathText(argument, forms, _expansion(text), self.root is None and self._floats(text))
 
     def _forms(self, text: str) -> tuple[str, ...]:
-        """Where the text leads, from every directory that it may start from."""
+        """Return the absolute paths of the text, one for each directory that it may start from."""
         also = self.call.also
         if not also or self.call.start or text.startswith("/"):
             return (self.lexical(text),)
@@ -220,7 +220,7 @@ class Facts:
         return self.root is None and not self.call.start and not text.startswith("/")
 
     def lexical(self, text: str) -> str:
-        """The text as an absolute, normalised path, without a look at the file system."""
+        """Return the text as an absolute, normalised path, without looking at the file system."""
         path = text if text.startswith("/") else self._start + text
         if "/." in path or "//" in path or path.endswith("/"):
             return normal(path)
@@ -228,7 +228,7 @@ class Facts:
 
 
 def _expansion(text: str) -> str:
-    """What a tool might expand in a path, so that nobody can say where it leads."""
+    """Return what a tool might expand in a path, so that its target is not known; "" if nothing."""
     if text.startswith("~"):
         return "starts with `~`, which a tool may expand"
     if "$" in text:

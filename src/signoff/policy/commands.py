@@ -1,4 +1,4 @@
-"""Conditions on shell commands: known to only read, like a pattern, or with a certain effect."""
+"""Conditions on shell commands: known to be read-only, matching a pattern, or with a certain effect."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ LONGEST_PATH = 4096
 class CommandCondition:
     """What the shell command in an argument does.
 
-    With `every`, for rules that allow: the strict reading accepts the line, and each simple command of it only reads
-    (where `read_only` is wanted) or is like a pattern, word for word. Otherwise one command anywhere in it, also inside
-    substitutions and behind wrappers, is enough, and what nobody can see through is in doubt.
+    With `every`, in allow rules: the strict parser accepts the line, and each simple command in it is read-only (if
+    `read_only` is wanted) or matches a pattern, word for word. Otherwise one command anywhere in the line, including
+    substitutions and commands behind wrappers, is enough, and what cannot be parsed is in doubt.
     """
 
     patterns: tuple[CommandPattern, ...] = ()
@@ -54,12 +54,12 @@ class CommandCondition:
 
     @property
     def stands_for(self) -> str:
-        """The argument that a plain text in a rule's examples is."""
+        """The argument whose value a plain text in a rule's examples is."""
         return self.argument
 
     @property
     def broad(self) -> tuple[tuple[str, str], ...]:
-        """Patterns that allow more than they seem to, each with why; for `policy check`."""
+        """Patterns that allow more than they seem to, each with the reason; for `policy check`."""
         return tuple((one.text, why) for one in self.patterns if (why := one.breadth))
 
     def find(self, facts: Facts) -> MatchResult:
@@ -76,7 +76,7 @@ class CommandCondition:
         allowed = False
         for simple, judged, directories in zip(shell.line.commands, shell.judged, shell.directories, strict=True):
             if isinstance(judged, ReadOnlyCommand) and is_cd(simple):
-                continue  # it does nothing but to lead those that follow elsewhere, where they are judged
+                continue  # only changes the directory for the commands after it, which are judged there
             if not (self.read_only and isinstance(judged, ReadOnlyCommand)):
                 fitting = self._fitting(simple, judged)
                 unfit = (
@@ -90,9 +90,9 @@ class CommandCondition:
         return YES if allowed or self.read_only else MatchResult.no("no pattern covers `cd`")
 
     def _fitting(self, simple: Simple, judged: ReadOnlyCommand | Concern) -> list[CommandPattern]:
-        """The patterns that a command is like, wherever it runs."""
+        """Return the patterns that a command matches, wherever it runs."""
         if isinstance(judged, Concern) and judged.command.endswith(" <"):
-            return []  # what it reads from is secret, whatever the words are like
+            return []  # it reads from a secret file, whatever its words
         concern = judged if isinstance(judged, Concern) else None
         return [pattern for pattern in self.patterns if pattern.covers(simple, concern) is Truth.YES]
 
@@ -124,13 +124,13 @@ class CommandCondition:
         return doubt or self._doubt(shell) or self.no
 
     def _doubt(self, shell: ShellFacts) -> MatchResult | None:
-        """Whether nobody can tell if it has one of the effects."""
+        """Return doubt if it is not known whether the command has one of the effects, otherwise None."""
         if self.does and "unknown" in shell.effects:
             return MatchResult.unknown(shell.opaque or shell.why)
         return MatchResult.unknown(shell.may_send) if "sends" in self.does and shell.may_send else None
 
     def _may_start(self, argv: Sequence[str | None]) -> str:
-        """Why a program that signoff does not know may start what the patterns name: a word of it does."""
+        """Return why an unknown program may run a command that a pattern names: its words contain one. Or ""."""
         for inner in may_start(argv):
             if any(pattern.finds(inner) is YES for pattern in self.patterns):
                 return f"{shown(str(argv[0]))} may run {shown(str(inner[0]))}: signoff does not know it well enough"
@@ -138,7 +138,7 @@ class CommandCondition:
 
 
 def _moved(simple: Simple, fitting: Sequence[CommandPattern], directories: Iterable[Directory], facts: Facts) -> str:
-    """Why a rule that allows the command does not allow it in the directory that it may run in; empty where it does."""
+    """Return why an allow rule for the command does not apply in the directory that it may run in; "" if it does."""
     name = shown(simple.words[0].text)
     for directory in directories:
         if directory is None:
@@ -162,13 +162,13 @@ def _moved(simple: Simple, fitting: Sequence[CommandPattern], directories: Itera
 
 
 def found_in(pattern: CommandPattern) -> bool:
-    """Whether a rule that asks or denies finds the command that the pattern was written for."""
+    """Whether an ask or deny rule finds the command that the pattern was written for."""
     shell = read_shell(pattern.sample)
     return bool(shell.opaque) or any(pattern.finds(argv).truth is not Truth.NO for argv in shell.commands)
 
 
 def _names_secret(shell: ShellFacts) -> str:
-    """The secret place that a command reads, or that one of its words is; empty where there is none."""
+    """Return the secret place that a command reads, or that one of its words is; "" if there is none."""
     if shell.read_only:
         return ""
     for one in shell.judged:

@@ -1,7 +1,7 @@
-"""YAML text as a `Document`.
+"""Parse YAML text into a `Document`.
 
-Built from the parser's events and not from its own values, so that duplicate keys, tags, aliases that multiply and
-deep nesting are seen, and refused, before they do anything.
+Built from the parser's events, not from its values, so that duplicate keys, tags, alias bombs and deep nesting are
+seen and refused before they have any effect.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from signoff.policy.scalar import Ambiguous, plain_scalar
 LARGEST_TEXT = 5_000_000
 MOST_NODES = 200_000
 
-_library: Any = yaml  # its stubs leave `parse` untyped
+_library: Any = yaml  # its type stubs leave `parse` untyped
 _loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PLAIN_TAGS = frozenset({None, "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
 
 
 def read_document(text: str, *, file: str) -> Document:
-    """Read one YAML document. Raises `PolicyError` with the place of whatever is not plain JSON-like YAML."""
+    """Parse one YAML document. Raises `PolicyError` with the place of anything that is not plain, JSON-like YAML."""
     if len(text) > LARGEST_TEXT:
         raise PolicyError(f"the file is larger than {LARGEST_TEXT // 1_000_000} MB", place=Place(file))
     if odd := _NOT_YAML.search(text):
@@ -57,7 +57,7 @@ class _Open:
 
 
 class _Builder:
-    """Turns parser events into nodes, with a stack of its own: no input can exhaust Python's."""
+    """Turns parser events into nodes with its own stack, so that no input causes a recursion error."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -119,7 +119,7 @@ class _Builder:
     def close(self, event: Any) -> None:
         done = self.stack.pop()
         node = done.node
-        if node.style == "flow":  # what is written in lines ends with its last value, not where the parser notices
+        if node.style == "flow":  # block style ends with its last value, not where the parser notices
             node.end = _end(event)
         if done.mapping is not None:
             node.children = done.mapping
@@ -130,7 +130,7 @@ class _Builder:
         self.place(None, node, done.anchor)
 
     def place(self, event: Any, node: Node, anchor: str | None) -> None:
-        """Put a finished value where it belongs: into the mapping or list being read, or at the top."""
+        """Put a finished value into the mapping or list that is being read, or make it the root."""
         if anchor:
             self.anchors[anchor] = node
         if not self.stack:

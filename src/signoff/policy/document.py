@@ -1,4 +1,4 @@
-"""A file's content as JSON values, with the line and column of every key."""
+"""The content of a file as JSON values, with the line and column of every key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIMPLE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(slots=True)
 class Node:
-    """One value in the file and where it stands. Line and column count from 1; 0 means unknown."""
+    """One value in the file and its position. Line and column count from 1; 0 means unknown."""
 
     line: int = 0
     column: int = 0
@@ -28,11 +28,11 @@ class Node:
     children: Mapping[str, Node] | Sequence[Node] | None = None
     keys: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, "tuple[int, int]"])
     size: int = 1
-    """How many values it holds, with aliases written out."""
+    """How many values it holds, with YAML aliases expanded."""
     end: tuple[int, int] = (0, 0)
-    """Line and column just behind the last character of it; comments and blank lines that follow do not count."""
+    """Line and column just after its last character, without the comments and blank lines that follow."""
     style: str = ""
-    """How it is written: `block`, `flow`, `alias`, or nothing for a scalar."""
+    """How it is written: `block`, `flow`, `alias`, or "" for a scalar."""
 
     def child(self, step: KeyStep) -> Node | None:
         if isinstance(self.children, Mapping):
@@ -44,19 +44,19 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file's content as JSON values; `place_of` says where in the file a key path stands."""
+    """The content of a file as JSON values; `place_of` returns the position of a key path."""
 
     value: Any
     file: str
     root: Node = field(default_factory=Node, repr=False, compare=False)
 
     def place_of(self, trail: KeyTrail) -> Place:
-        """Where the value at the end of the key path stands, or the nearest value above it."""
+        """Return the position of the value at a key path, or of the nearest value above it."""
         node = self._nearest(trail)
         return Place(self.file, node.line, node.column, key_text(trail))
 
     def place_of_key(self, trail: KeyTrail) -> Place:
-        """Where the last key of the path stands; a list item has no key, so its value counts."""
+        """Return the position of the last key of the path. A list item has no key, so its value's position is used."""
         above = self._nearest(trail[:-1])
         spot = above.keys.get(cast("str", trail[-1])) if trail else None
         return Place(self.file, *spot, key_text(trail)) if spot else self.place_of(trail)
@@ -72,7 +72,7 @@ class Document:
 
 
 def key_text(trail: KeyTrail) -> str:
-    """A key path for people: `policy[2].ask.args.amount`."""
+    """Return a key path as shown to people: `policy[2].ask.args.amount`."""
     text = ""
     for step in trail:
         if isinstance(step, int):
@@ -85,7 +85,7 @@ def key_text(trail: KeyTrail) -> str:
 
 
 def document_of(value: object, *, file: str) -> Document:
-    """Wrap values made in Python, copied into plain JSON types; raises `PolicyError` where one is no JSON value."""
+    """Wrap Python values, copied into plain JSON types. Raises `PolicyError` if one is not a JSON value."""
     return Document(_plain(value, (), file), file)
 
 

@@ -1,9 +1,12 @@
-"""A policy: ordered rules, and the one way they decide about a call.
+"""A policy: an ordered list of rules, and how it decides about a call.
 
-Deny wins wherever it stands. Otherwise the first rule that matches answers, and where none does the policy abstains.
-What cannot be evaluated never helps a call: in a deny rule it asks at least, in an ask rule it counts as a match, in
-an allow rule it does not. A rule that raises asks, whatever it says. `otherwise: deny` is a rule that denies in its
-turn: what comes to it is named by no rule above, and what is in doubt is not named.
+- A deny rule that matches wins, wherever it is in the list. Otherwise the first rule that matches decides. If no rule
+  matches, the policy abstains.
+- Doubt (a condition that cannot be evaluated) never helps a call. In a deny rule, doubt asks at least. In an ask rule,
+  it counts as a match. In an allow rule, it counts as no match.
+- A rule that raises an exception asks, whatever its effect.
+- `otherwise: deny` denies in list order: it denies calls that no rule above it names. A call that a rule above matches
+  only in doubt is not named.
 """
 
 from __future__ import annotations
@@ -39,13 +42,13 @@ class Policy:
     rules: tuple[Rule, ...]
     file: str = ""
     name: str = ""
-    """Tells layers apart: ids made for rules without one start with it."""
+    """Tells layers apart. Generated ids of rules start with it."""
     root: str | None = None
     """The absolute directory that relative paths start from."""
     revision: str = ""
-    """Digest of what the rules say: changes with their content and order, not with comments or layout."""
+    """Digest of the rules. It changes with their content and order, not with comments or layout."""
     written: object = field(default=None, repr=False, compare=False)
-    """The rules as they were written, as JSON values; None where they were not read from any."""
+    """The rules as written, as JSON values. None if they were not parsed from anything written."""
     _index: Index = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -59,14 +62,14 @@ class Policy:
     def from_rules(
         cls, rules: Iterable[Mapping[str, Any]], *, file: str = "<rules>", name: str = "", root: str | None = None
     ) -> Policy:
-        """A policy from rules as mappings, written as in a file. Raises `PolicyError` as reading a file does."""
-        from signoff.policy.parse import parse_rules  # who only judges needs no parser
+        """Create a policy from rules as mappings, written as in a file. Raises `PolicyError` if they are invalid."""
+        from signoff.policy.parse import parse_rules  # deciding needs no parser
 
         parsed = parse_rules(list(rules), file=file, name=name, root=root)
         return cls(root=root, name=name, **parsed._asdict())
 
     def judge(self, call: Call) -> Verdict:
-        """What this policy alone says about a call; where no rule matches, ask."""
+        """Return the verdict of this policy alone. If no rule matches, it asks."""
         if call.claimed:
             return self._with_claims(call) or self.silence(call)
         shelf = self._index.shelf(call.tool)
@@ -76,7 +79,7 @@ class Policy:
         return _remarked(_weigh(shelf, facts) or shelf.silence, facts)
 
     def judge_layer(self, call: Call) -> Verdict | None:
-        """As `judge`, but None where no rule matches: as one layer of several, it abstains."""
+        """Like `judge`, but return None if no rule matches: one layer of several then abstains."""
         if call.claimed:
             return self._with_claims(call)
         shelf = self._index.shelf(call.tool)
@@ -87,7 +90,7 @@ class Policy:
         return _remarked(verdict, facts) if verdict is not None else None
 
     def _with_claims(self, call: Call) -> Verdict | None:
-        """Whoever offers the tool claims labels for it: judged with them and without, and the stricter answer holds."""
+        """Judge the call with and without the labels that the tool's provider claims; the stricter verdict wins."""
         plain = self.judge_layer(call.changed(claimed=frozenset()))
         marked = self.judge_layer(call.changed(claimed=frozenset(), labels=call.labels | call.claimed))
         found = strictest(one for one in (plain, marked) if one is not None)
@@ -95,30 +98,30 @@ class Policy:
         return None if lenient else found
 
     def silence(self, call: Call) -> Verdict:
-        """What to say about a call no rule matches."""
+        """Return the verdict for a call that no rule matches."""
         return self._index.shelf(call.tool).silence
 
     def nearly(self, call: Call) -> str:
-        """What alone kept a rule from allowing a call that it is about; empty where no rule came so close."""
+        """Return the single thing that kept a rule from allowing the call, or "" if no rule came that close."""
         shelf = self._index.shelf(call.tool)
         facts = Facts(call, self.root)
         return facts.remark if not shelf.certain and _weigh(shelf, facts) is None and facts.close else ""
 
     def explain(self, call: Call) -> Explanation:
-        """The verdict with its rule and place, and what every other rule found."""
-        from signoff.policy.explain import explain  # only people and tests need it
+        """Return the verdict with the deciding rule and its place, and the result of every other rule."""
+        from signoff.policy.explain import explain  # used by people and tests only
 
         return explain((self,), call, self.judge(call))
 
     @cached_property
     def wants_paths(self) -> bool:
-        """Whether any rule looks at paths, so that following links beforehand changes what it sees."""
+        """Whether any rule looks at paths, so that resolving symlinks beforehand changes what it sees."""
         return any(rule.looks_at_paths for rule in self.rules)
 
     def paths_of(self, call: Call) -> tuple[str, ...]:
-        """The texts in a call that rules about its tool may take for paths, as written: the keys of `Call.resolved`.
+        """Return the texts, as written, that rules about the tool may treat as paths: the keys of `Call.resolved`.
 
-        Empty where no rule about the tool looks at paths.
+        Empty if no rule about the tool looks at paths.
         """
         links = self._index.shelf(call.tool).links
         if not links:
@@ -130,7 +133,7 @@ class Policy:
         return tuple(dict.fromkeys((*found, *self.commanded_paths_of(call))))
 
     def commanded_paths_of(self, call: Call) -> tuple[str, ...]:
-        """Those of `paths_of` that a command in the call goes to or reads."""
+        """Return those of `paths_of` that a command in the call changes into (`cd`) or reads."""
         links = self._index.shelf(call.tool).links
         found: list[str] = []
         if Links.ANY in links:
@@ -143,26 +146,26 @@ class Policy:
 
     @cached_property
     def tool_names(self) -> frozenset[str]:
-        """The tools that rules name in full."""
+        """The tools that rules name in full, without wildcards."""
         globs = (glob for rule in self.rules for match in rule.matches for glob in match.tools)
         return frozenset(glob.literal for glob in globs if glob.literal is not None)
 
     @cached_property
     def warnings(self) -> tuple[Problem, ...]:
-        """What is allowed to stand but probably not meant: rules that never decide, silence that allows …"""
-        from signoff.policy.lint import warnings_of  # only checks need it
+        """Lint warnings: valid but probably not meant, such as rules that never decide or timeouts that allow."""
+        from signoff.policy.lint import warnings_of  # used by checks only
 
         return warnings_of(self.rules)
 
     def unknown_tools(self, known: Iterable[str]) -> tuple[Problem, ...]:
-        """The tool names and patterns that fit none of the known tools: probably misspelt, and then without effect."""
-        from signoff.policy.lint import unknown_tools  # only checks need it
+        """Return the tool names and patterns that match no known tool: probably misspelt, and then without effect."""
+        from signoff.policy.lint import unknown_tools  # used by checks only
 
         return unknown_tools(self.rules, known)
 
 
 def _remarked(verdict: Verdict, facts: Facts) -> Verdict:
-    """The verdict, with what the parsed call showed: which command, and which word of it."""
+    """Add to the reason what parsing the call showed: which command, and which word of it."""
     if not facts.remark or verdict.effect is Effect.ALLOW or verdict.reason.endswith(facts.remark):
         return verdict
     return replace(verdict, reason=f"{verdict.reason}: {facts.remark}")
@@ -186,7 +189,7 @@ def _weigh(shelf: Shelf, facts: Facts) -> Verdict | None:
 def _first_match(
     candidates: Iterable[Candidate], facts: Facts, doubts: list[tuple[Rule, MatchResult]]
 ) -> Verdict | None:
-    """The first verdict, which denies only by an `otherwise`; on the way there, notes what stands in its way."""
+    """Return the first verdict (a deny only from an `otherwise`), and collect doubts on the way there."""
     for candidate in candidates:
         answer = candidate.find(facts)
         if isinstance(answer, Verdict):
@@ -197,7 +200,7 @@ def _first_match(
 
 
 def _in_doubt(first: Verdict | None, doubts: list[tuple[Rule, MatchResult]], call: Call) -> Verdict:
-    """Ask, on the terms of every rule that asks or might have; deny where an `otherwise` was come to."""
+    """Ask, with the requirements of every rule that asks or might ask. Deny if an `otherwise` was reached."""
     unread = [f"the argument {argument} cannot be read" for argument in call.unreadable]
     errors = (*(f"{rule.id}: {finding.why}" for rule, finding in doubts), *unread)
     asking = [rule for rule, _ in doubts if rule.effect is Effect.ASK]

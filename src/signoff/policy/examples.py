@@ -1,4 +1,4 @@
-"""Examples on a rule: calls it must match and calls it must miss, held against it when the file is read."""
+"""Examples on a rule: calls it must match and calls it must miss, checked when the file is read."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _SOME_ROOT = "/any/root"
 
 
 def check_examples(spot: ConfigValue, rule: Rule, root: str | None, above: Sequence[Rule] = ()) -> None:
-    """Raise `PolicyError` at the first example that does not hold. `above`: the rules that an `otherwise` follows."""
+    """Raise `PolicyError` at the first example that fails. `above`: the rules above, for an `otherwise`."""
     found = EXAMPLES.read(spot)
     for key, wanted in (("match", Truth.YES), ("miss", Truth.NO)):
         for example in found.get(key, ()):
@@ -78,9 +78,9 @@ def _call(spot: ConfigValue, rule: Rule, above: Sequence[Rule]) -> Call:
 
 
 def _text_call(spot: ConfigValue, rule: Rule, above: Sequence[Rule]) -> Call:
-    """A plain text stands for a path, a command, SQL or a URL; whatever else the rule asks for is taken as given.
+    """Make a call from a plain text: a path, a command, SQL or a URL. The rule's other conditions are taken as met.
 
-    For an `otherwise` it stands for what the nearest rule above it that is about such a thing takes it for.
+    For an `otherwise`, the nearest rule above with such a condition says what the text is.
     """
     matches = [match for one in (rule, *reversed(above)) for match in one.matches]
     match, argument = next(((one, name) for one in matches if (name := _argument(one))), (None, ""))
@@ -112,7 +112,7 @@ def _text_call(spot: ConfigValue, rule: Rule, above: Sequence[Rule]) -> Call:
 
 
 def _argument(match: Match) -> str:
-    """The argument that a plain text stands for."""
+    """Return the argument that a plain text is the value of, or ""."""
     return next((name for one in match.conditions if (name := getattr(one, "stands_for", ""))), "")
 
 

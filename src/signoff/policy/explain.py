@@ -1,4 +1,4 @@
-"""Why a policy said what it said: the deciding rule, its place, and what every other rule found."""
+"""Explain a verdict: the deciding rule, its place, and the result of every other rule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from signoff.policy.rule import Rule
 
 
 class Ruled(Protocol):
-    """What is explained: rules, and where paths in them start from."""
+    """What can be explained: rules, and the directory that relative paths in them start from."""
 
     @property
     def rules(self) -> Sequence[Rule]: ...
@@ -26,13 +26,13 @@ class Ruled(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Considered:
-    """One rule, and what it found out about the call."""
+    """One rule, and its result for the call."""
 
     rule: Rule
     finding: MatchResult
     decided: bool
     names_tool: bool
-    """Whether the call's tool is one of those the rule is about."""
+    """Whether the rule is about the call's tool."""
 
     @property
     def truth(self) -> Truth:
@@ -40,13 +40,13 @@ class Considered:
 
     @property
     def why(self) -> str:
-        """Why the rule does not match, or cannot be evaluated; empty where it matches."""
+        """Why the rule does not match or cannot be evaluated; "" if it matches."""
         return self.finding.why
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A verdict taken apart."""
+    """A verdict with the results of all rules."""
 
     verdict: Verdict
     considered: tuple[Considered, ...]
@@ -57,22 +57,22 @@ class Explanation:
 
     @property
     def rule(self) -> Rule | None:
-        """The rule that decided; the first, where several asked; None where none matched."""
+        """The rule that decided; the first one if several asked; None if no rule matched."""
         return next((one.rule for one in self.considered if one.decided), None)
 
     @property
     def place(self) -> Place | None:
-        """Where the deciding rule stands."""
+        """Where the deciding rule is written."""
         return self.rule.place if self.rule else None
 
     @property
     def sentence(self) -> str:
-        """What is decided and why, in one sentence."""
+        """The decision and its reason, in one sentence."""
         by = f" ({', '.join(self.verdict.rules)})" if self.verdict.rules else ""
         return f"{self.verdict.effect}: {self.verdict.reason}{by}"
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """Return the explanation as JSON values."""
         return {
             "verdict": str(self.verdict.effect),
             "rules": list(self.verdict.rules),
@@ -95,7 +95,7 @@ class Explanation:
 
 
 def explain(policies: Sequence[Ruled], call: Call, verdict: Verdict) -> Explanation:
-    """Take a verdict of these policies apart by asking every rule, also those the decision did not need."""
+    """Explain a verdict of these policies by evaluating every rule, including those that the decision did not need."""
     return Explanation(
         verdict,
         tuple(
@@ -113,7 +113,7 @@ def explain(policies: Sequence[Ruled], call: Call, verdict: Verdict) -> Explanat
 
 
 def _found(rules: Sequence[Rule], at: int, facts: Facts, verdict: Verdict) -> MatchResult:
-    """What a rule found; one that asks above the `otherwise` that decided, why it does not name the call."""
+    """Return a rule's result. For an ask rule above the `otherwise` that decided: why it does not name the call."""
     rule, below = rules[at], rules[at + 1 :]
     if rule.naming and any(one.otherwise and one.id in verdict.rules for one in below):
         return rule.find_name(facts)

@@ -1,6 +1,6 @@
-"""How values are written in files, each described once: a format reads a value, and says as JSON Schema what it takes.
+"""Formats of values in files: each reads a value and describes itself as JSON Schema.
 
-The readers of files are tables of these. `config/json_schemas.py` makes the JSON Schemas from the same tables.
+The readers of files are tables of formats. `config/json_schemas.py` makes the JSON Schemas from the same tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class Format(Generic[T]):
-    """How one value is written. `read` raises `PolicyError` with the place of what is wrong."""
+    """How one value is written. `read` raises `PolicyError` with the place of the error."""
 
     __slots__ = ("name", "read", "schema")
 
@@ -35,31 +35,31 @@ class Format(Generic[T]):
 
     def __init__(self, read: Callable[..., T], schema: Schema, name: str = "") -> None:
         self.read = read
-        """Given a value with its place, and behind it whatever else the reader has to be told."""
+        """Takes a value with its place, and any further arguments that the reader needs."""
         self.schema = schema
-        """As JSON Schema; a format in it stands for its own schema, and under `$ref` for a reference to it."""
+        """The JSON Schema. A format inside it stands for its own schema, and under `$ref` for a reference to it."""
         self.name = name
-        """What the schema calls it, where several places refer to it."""
+        """Its name in the schema, if several places refer to it."""
 
     def about(self, description: str) -> Format[T]:
-        """The same under a key, with what an editor shows about that key."""
+        """Return the same format with a description, which editors show for the key."""
         return Format(self.read, {"description": description, **({"$ref": self} if self.name else self.schema)})
 
     def by(self, read: Callable[..., U]) -> Format[U]:
-        """The same, read by another function."""
+        """Return the same format, read by another function."""
         return Format(read, self.schema, self.name)
 
     def into(self, make: Callable[[T], U]) -> Format[U]:
-        """The same, with something made of what was read."""
+        """Return the same format, with `make` applied to what was read."""
         return Format(lambda spot: make(self.read(spot)), self.schema, self.name)
 
 
 class MappingFormat(Format[dict[str, Any]]):
     """A mapping with these keys and no others.
 
-    `short`: the key that a value stands for which is no mapping. `required`: keys that must be there, each with what is
-    wrong without it and the fix. `needs`: keys of which one must be there. `advice`: what is said about an unknown key.
-    `schema`: what else holds between keys, where the reader says so in words of its own.
+    `short`: the key that a value which is not a mapping stands for. `required`: keys that must be present, each with
+    the error and the fix if it is missing. `needs`: at least one of these keys must be present. `advice`: returns the
+    hint about an unknown key. `schema`: further constraints between keys, which the reader checks itself.
     """
 
     __slots__ = ("_advice", "_needs", "_required", "_short", "_what", "keys")
@@ -93,7 +93,7 @@ class MappingFormat(Format[dict[str, Any]]):
         super().__init__(self._read, {**said, "anyOf": [keys[short], shape]} if short else {**said, **shape}, name)
 
     def entries(self, spot: ConfigValue) -> dict[str, ConfigValue]:
-        """The keys that are there, each with its place. Keys that are not known are refused."""
+        """Return the keys that are present, each with its place. Unknown keys are refused."""
         if self._short and not isinstance(spot.value, dict):
             return {self._short: spot}
         entries = spot.entries(what=self._what)
@@ -108,7 +108,7 @@ class MappingFormat(Format[dict[str, Any]]):
         return entries
 
     def values(self, entries: Mapping[str, ConfigValue]) -> dict[str, Any]:
-        """What stands under those of the entries that are keys of this mapping."""
+        """Read the entries whose keys belong to this mapping."""
         return {key: self.keys[key].read(spot) for key, spot in entries.items() if key in self.keys}
 
     def _read(self, spot: ConfigValue) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def line(what: str = "a text") -> Format[str]:
 
 
 def matching(pattern: str, what: str, wrong: str, fix: str, name: str = "") -> Format[str]:
-    """A text like the whole of a regular expression; in `wrong`, `{}` is the text."""
+    """A text that a regular expression matches in full; in `wrong`, `{}` is the text."""
 
     def read(spot: ConfigValue) -> str:
         found = spot.text(what)
@@ -138,7 +138,7 @@ def matching(pattern: str, what: str, wrong: str, fix: str, name: str = "") -> F
 
 
 def made(make: Callable[[str], T], what: str, wrong: str) -> Format[T]:
-    """A text that something is made of. `make` raises a `ValueError` that says why where it cannot be."""
+    """A text that is converted by `make`, which raises a `ValueError` with the reason if it cannot be."""
 
     def read(spot: ConfigValue) -> T:
         found = spot.text(what)
@@ -173,14 +173,14 @@ def texts(one: Format[T], what: str) -> Format[tuple[T, ...]]:
 
 
 def names(what: str, *, some: bool = False) -> Format[list[ConfigValue]]:
-    """A name or a list of names, each once; an empty list is none, and refused where there must be `some`."""
+    """A name or a list of names without duplicates. The list may be empty; with `some`, the schema refuses that."""
     least = {"minItems": 1} if some else {}
     items = {"type": "array", **least, "uniqueItems": True, "items": text()}
     return Format(lambda spot: read_names(spot, what), {"anyOf": [text(), items]}, "someNames" if some else "names")
 
 
 def read_names(spot: ConfigValue, what: str) -> list[ConfigValue]:
-    """A name or a list of names, each once; an empty list is none."""
+    """Read a name or a list of names without duplicates. The list may be empty."""
     if spot.value == []:
         return []
     found: dict[str, ConfigValue] = {}
@@ -193,11 +193,11 @@ def read_names(spot: ConfigValue, what: str) -> list[ConfigValue]:
 
 
 def read_elsewhere(spot: ConfigValue) -> None:
-    """For what is read by a caller who knows more about it, such as the rules of a toolset."""
+    """Do nothing: the caller, who knows more, reads the value, such as the rules of a toolset."""
 
 
 def read_whole(spot: ConfigValue, least: int = 0) -> int:
-    """A whole number from `least` up."""
+    """Read an integer that is at least `least`."""
     if isinstance(spot.value, bool) or not isinstance(spot.value, int):
         raise spot.wrong(f"this should be a whole number, not {kind_of(spot.value)}")
     if spot.value < least:
@@ -206,7 +206,7 @@ def read_whole(spot: ConfigValue, least: int = 0) -> int:
 
 
 def read_duration(spot: ConfigValue) -> timedelta:
-    """`30s`, `15m`, `2h`, `1d`, or a whole number of seconds."""
+    """Read a duration: `30s`, `15m`, `2h`, `1d`, or a whole number of seconds."""
     value = spot.value
     fix = "write `30s`, `15m`, `2h`, `1d` or a whole number of seconds"
     if isinstance(value, int) and not isinstance(value, bool):

@@ -1,12 +1,12 @@
-"""Globs over names, values and paths: case-sensitive, whole text, matched in time linear in the text.
+"""Glob patterns over names, values and paths: case-sensitive, full match, in time linear in the text.
 
-Over values and paths `*` is any run of characters without `/`, `**` any run, `**/` any number of whole directories
-(also none), `?` one character but `/`, `[a-z]` and `[!a-z]` one of a set. Over names, which have no directories, `*` is
-any run. A wildcard never covers a control character: a text that would need it is neither matched nor unmatched, but
-unknown.
+Over values and paths, `*` matches any characters except `/`, `**` any characters, `**/` any number of whole directories
+(also none), `?` one character except `/`, `[a-z]` and `[!a-z]` one character of a set. Names have no directories: there
+`*` matches any characters. A wildcard never matches a control character. For a text that would need that, the result
+is unknown.
 
-A pattern is cut at `**` into parts and each part at `*` into chunks of fixed length. Taking the earliest place for
-each in turn never loses a match, so nothing is ever tried twice, however hostile the text.
+A pattern is split at `**` into parts, and each part at `*` into chunks of fixed length. Taking the earliest position
+for each in turn never loses a match, so there is no backtracking, whatever the text.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from enum import Enum
 from signoff.policy.match_result import Truth
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that change lines, direction or nothing visible at all; half surrogates too."""
+"""Control characters: line breaks, text direction (bidi), invisible characters, and lone surrogates."""
 
 
 def is_visible(text: str) -> bool:
-    """Whether a text is free of control characters."""
+    """Whether a text has no control characters."""
     return text.isprintable() or CONTROL.search(text) is None
 
 
 class BadGlob(ValueError):
-    """A pattern that cannot be read; the message says why and what to write."""
+    """An invalid pattern; the message says why and what to write."""
 
 
 class Leap(Enum):
-    """What stands before a part of a pattern."""
+    """What comes before a part of a pattern."""
 
     START = "nothing"
     RUN = "any run of characters"
@@ -41,7 +41,7 @@ class Leap(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A stretch of fixed length: plain text, or an expression where it holds `?` or a set."""
+    """A piece of fixed length: plain text, or a regular expression if it has `?` or a set."""
 
     text: str
     length: int
@@ -53,7 +53,7 @@ class Chunk:
         return self.expression.match(text, start) is not None
 
     def first(self, text: str, start: int, latest: int) -> int:
-        """The first place from `start` up to `latest` where it stands, or -1."""
+        """Return the first position from `start` to `latest` where it matches, or -1."""
         if self.expression is None:
             return text.find(self.text, start, latest + self.length)
         found = self.expression.search(text, start, latest + self.length)
@@ -62,7 +62,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class GlobPart:
-    """Chunks with runs that stay within a directory between them."""
+    """Chunks separated by `*`, which matches within one directory."""
 
     leap: Leap
     chunks: tuple[Chunk, ...]
@@ -70,11 +70,11 @@ class GlobPart:
 
     @property
     def bare_leap(self) -> Leap | None:
-        """Its leap, where all that follows is plain text."""
+        """Its leap, if only plain text follows; otherwise None."""
         return self.leap if len(self.chunks) == 1 and self.chunks[0].expression is None else None
 
     def earliest_end(self, text: str, start: int) -> int:
-        """Where the part ends at the earliest if its leap begins at `start`, or -1."""
+        """Return the earliest end of the part if its leap begins at `start`, or -1."""
         if self.leap is Leap.START:
             return self._run(text, start)
         while True:
@@ -91,7 +91,7 @@ class GlobPart:
             start = slash + 1
 
     def ends(self, text: str, start: int) -> bool:
-        """Whether the part, its leap beginning at `start`, can end where the text ends."""
+        """Whether the part, with its leap beginning at `start`, can end where the text ends."""
         if self.leap is Leap.START:
             return self._closes(text, start)
         if len(self.chunks) == 1 and self.leap is Leap.RUN:
@@ -128,13 +128,13 @@ class GlobPart:
         return position <= begin and text.find("/", position, begin) < 0 and last.stands_at(text, begin)
 
     def _after(self, chunk: Chunk, text: str, position: int) -> int:
-        """The earliest end of `chunk` if a run within one directory leads up to it, or -1."""
+        """Return the earliest end of `chunk` after any characters within one directory, or -1."""
         slash = text.find("/", position)
         found = chunk.first(text, position, len(text) if slash < 0 else slash)
         return -1 if found < 0 else found + chunk.length
 
     def _last_directory(self, text: str) -> int:
-        """Where the directory begins in which the part must start, as it crosses a known number of directories."""
+        """Return where the directory begins in which the part must start: it crosses a known number of directories."""
         slash = len(text)
         for _ in range(self.slashes + 1):
             slash = text.rfind("/", 0, slash)
@@ -145,20 +145,20 @@ class GlobPart:
 
 @dataclass(frozen=True, slots=True)
 class Glob:
-    """A compiled pattern. Two globs are equal when they were written alike."""
+    """A compiled pattern. Two globs are equal if they are written the same."""
 
     pattern: str
     over_names: bool = False
     parts: tuple[GlobPart, ...] = field(init=False, repr=False, compare=False)
     literal: str | None = field(init=False, repr=False, compare=False)
-    """The only text it matches, where the pattern has no wildcard."""
+    """The only text that it matches, if the pattern has no wildcard; otherwise None."""
     head: str = field(init=False, repr=False, compare=False)
     tail: str = field(init=False, repr=False, compare=False)
-    """What every match starts and ends with: most texts are told apart by these alone."""
+    """Prefix and suffix of every match. Most texts are rejected by these alone."""
     needle: str = field(init=False, repr=False, compare=False)
-    """The longest plain text that every match holds somewhere; empty where there is none."""
+    """The longest plain text that every match contains; "" if there is none."""
     only_ends: bool = field(init=False, repr=False, compare=False)
-    """Whether head and tail are all there is, with one run of anything between them."""
+    """Whether the pattern is only head and tail, with any characters between them."""
 
     def __post_init__(self) -> None:
         parts = tuple(_parts(self.pattern, self.over_names))
@@ -173,7 +173,7 @@ class Glob:
         object.__setattr__(self, "only_ends", [part.bare_leap for part in parts] == [Leap.START, Leap.RUN])
 
     def find(self, text: str) -> Truth:
-        """Whether the whole of `text` is matched; unknown where a wildcard would cover a control character."""
+        """Return whether all of `text` matches; unknown if a wildcard would match a control character."""
         if self.literal is not None:
             return Truth.YES if text == self.literal else Truth.NO
         if self.needle not in text:
@@ -194,7 +194,7 @@ class Glob:
 
 
 def any_glob(globs: Iterable[Glob], text: str) -> Truth:
-    """Whether one of several globs matches; unknown where none does and one might."""
+    """Return whether one of several globs matches; unknown if none does and one might."""
     answer = Truth.NO
     for glob in globs:
         truth = glob.find(text)
@@ -214,7 +214,7 @@ _TOKEN = re.compile(
 
 @dataclass(slots=True)
 class _Draft:
-    """A chunk being read."""
+    """A chunk that is being read."""
 
     text: str = ""
     source: str = ""

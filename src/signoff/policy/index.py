@@ -1,4 +1,4 @@
-"""Rules by tool: which of a thousand rules could speak about this one, found once per tool and kept."""
+"""An index of rules by tool: find once per tool which of a thousand rules can apply, and cache that."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOT_MATCHED = Verdict(effect=Effect.ASK, reason="no rule matches this call")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A condition whose answer is known already: what was found out about the tool's name."""
+    """A condition with a known result: what matching the tool's name gave."""
 
     finding: MatchResult
     text: str = "the tool's name"
@@ -32,7 +32,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One alternative of a rule once its tool is settled, and the verdict it leads to."""
+    """One alternative of a rule for a given tool, and its verdict."""
 
     conditions: tuple[Condition, ...]
     verdict: Verdict
@@ -40,19 +40,19 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A rule that could speak about a tool, with only those alternatives that could."""
+    """A rule that can apply to a tool, with only those of its alternatives that can."""
 
     rule: Rule
     alternatives: tuple[Alternative, ...]
 
     @property
     def certain(self) -> Verdict | None:
-        """Its verdict, where it needs no look at the call."""
+        """The verdict, if it does not depend on the call; otherwise None."""
         first = self.alternatives[0]
         return None if first.conditions else first.verdict
 
     def find(self, facts: Facts) -> Verdict | MatchResult:
-        """The verdict where it matches, otherwise why it does not."""
+        """Return the verdict if the rule matches, otherwise why it does not."""
         doubts: list[MatchResult] = []
         for alternative in self.alternatives:
             finding = all_hold(alternative.conditions, facts)
@@ -64,7 +64,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Whitelist:
-    """An `otherwise`, and the rules above it, read for what they name."""
+    """An `otherwise` and the rules above it, read for what they name: an allowlist."""
 
     otherwise: Candidate
     naming: tuple[Candidate, ...]
@@ -72,12 +72,12 @@ class Whitelist:
 
 @dataclass(frozen=True, slots=True)
 class Listed(Candidate):
-    """A rule that asks, above an `otherwise`: what it asks about has to be named as a whole, by it or another one."""
+    """An ask rule above an `otherwise`: this rule or another must name the whole call it asks about."""
 
     whitelists: tuple[Whitelist, ...]
 
     def find(self, facts: Facts) -> Verdict | MatchResult:
-        """The verdict where it matches, that of the `otherwise` where it means only a part of the call."""
+        """Return the verdict if the rule matches, or that of the `otherwise` if only a part of the call is named."""
         answer = Candidate.find(self, facts)
         if not isinstance(answer, Verdict):
             return answer
@@ -94,23 +94,26 @@ class Listed(Candidate):
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Everything the policy could say about one tool."""
+    """Everything that the policy can say about one tool."""
 
     denies: tuple[Candidate, ...]
     others: tuple[Candidate, ...]
-    """Rules that ask or allow, and those that deny in their turn (`otherwise`), in order."""
+    """Rules that ask or allow, and `otherwise` rules, in list order."""
     certain: bool
-    """Whether the answer is the same for every call of the tool."""
+    """Whether every call of the tool gets the same verdict."""
     answer: Verdict | None
-    """That answer; None where no rule speaks about the tool."""
+    """That verdict. None if no rule applies to the tool."""
     silence: Verdict
-    """What to say where no rule matches."""
+    """The verdict if no rule matches."""
     links: frozenset[Links]
-    """Which texts rules want to be followed through links."""
+    """Which texts need their symlinks resolved for the rules."""
 
 
 class Index:
-    """Finds the shelf of a tool: exact names by lookup, patterns by trying each once per tool."""
+    """Finds the shelf of a tool: exact names by lookup, patterns by trying each once per tool.
+
+    Caches up to `MOST_SHELVES` shelves, for names of up to `LONGEST_NAME` characters.
+    """
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         self._rules = rules
@@ -127,7 +130,7 @@ class Index:
                         self._exact.setdefault(name, []).append((at, number))
 
     def shelf(self, tool: str) -> Shelf:
-        """Every rule that could speak about the tool."""
+        """Return every rule that can apply to the tool."""
         found = self._shelves.get(tool)
         if found is None:
             found = self._build(tool)
@@ -158,7 +161,7 @@ class Index:
 
 
 def _listed(found: dict[int, Candidate], meant: dict[int, Candidate]) -> list[Candidate]:
-    """The candidates, those that ask held to what is named above the `otherwise` rules below them."""
+    """Return the candidates. Ask rules are limited to what is named above the `otherwise` rules below them."""
     whitelists: dict[int, Whitelist] = {}
     for at, candidate in found.items():
         if candidate.rule.otherwise:

@@ -1,4 +1,4 @@
-"""Where in a call's arguments or a run's deps a condition looks: `amount`, `user.name`, `items.0.price`, `/a.b`."""
+"""Key paths into a call's arguments or a run's deps: `amount`, `user.name`, `items.0.price`, `/a.b`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 
 class Absent:
-    """The type of `ABSENT`: nothing is there. Not the same as null."""
+    """The type of `ABSENT`: there is no value. Not the same as null."""
 
     def __repr__(self) -> str:
         return "ABSENT"
@@ -18,19 +18,19 @@ ABSENT: Final = Absent()
 
 
 class BadKey(ValueError):
-    """A key that cannot be looked up; the message says why and what to write."""
+    """An invalid key; the message says why and what to write."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPath:
-    """Steps into nested mappings and lists, and the text they were written as."""
+    """Steps into nested mappings and lists, and the text as written."""
 
     text: str
     steps: tuple[str, ...]
 
     @classmethod
     def read(cls, text: str) -> KeyPath:
-        """`a.b.0` steps at dots; a text that starts with `/` is a JSON pointer, for keys that hold dots."""
+        """Parse a key path: `a.b.0` is split at dots; a leading `/` makes it a JSON pointer, for keys with dots."""
         if text.startswith("/"):
             return cls(text, tuple(step.replace("~1", "/").replace("~0", "~") for step in text[1:].split("/")))
         steps = tuple(text.split("."))
@@ -41,12 +41,12 @@ class KeyPath:
         return cls(text, steps)
 
     def below(self, text: str) -> KeyPath:
-        """A key written in a mapping under this one."""
+        """Return the path of a key in a mapping under this one."""
         inner = KeyPath.read(text)
         return KeyPath(f"{self.text}.{text.removeprefix('/')}" if self.text else text, (*self.steps, *inner.steps))
 
     def in_args(self, value: Any) -> Any:
-        """The value at this place in JSON values, or `ABSENT`."""
+        """Return the value at this path in JSON values, or `ABSENT`."""
         for step in self.steps:
             value = _in_json(value, step)
             if value is ABSENT:
@@ -54,9 +54,9 @@ class KeyPath:
         return value
 
     def in_deps(self, value: Any) -> Any:
-        """The value at this place in any Python object, through mapping keys and public attributes, or `ABSENT`.
+        """Return the value at this path in a Python object, by mapping keys and public attributes, or `ABSENT`.
 
-        Raises whatever an attribute raises.
+        Exceptions that an attribute raises propagate.
         """
         for step in self.steps:
             if isinstance(value, (Mapping, list, tuple, str, int, float)) or value is None:
@@ -87,7 +87,7 @@ def _attribute(value: Any, step: str) -> Any:
     try:
         return getattr(value, step)
     except AttributeError:
-        # A property that is there but fails inside must not pass for an attribute that is not there.
+        # A property that exists but raises AttributeError must not count as an attribute that does not exist.
         if any(step in vars(kind) for kind in type(value).__mro__):
             raise
         return ABSENT

@@ -1,4 +1,4 @@
-"""Several policies over one call: organisation, project, toolset, worker, caller. The strictest answer holds."""
+"""Several policies for one call: organisation, project, toolset, worker, caller. The strictest verdict wins."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from signoff.policy.strictest_verdict import strictest
 
 @dataclass(frozen=True)
 class Layers:
-    """Policies from the outermost to the innermost, judged as one. An inner layer may tighten, never loosen."""
+    """Policies from the outermost to the innermost, judged as one. An inner layer can tighten, never loosen."""
 
     policies: tuple[Policy, ...] = field(default=())
 
     def judge(self, call: Call) -> Verdict:
-        """The strictest answer of the layers that have one; where all abstain, ask."""
+        """Return the strictest verdict of the layers that have one. If all abstain, it asks."""
         return compose(self.policies, call)
 
     def judge_layer(self, call: Call) -> Verdict | None:
-        """As `judge`, but None where all abstain."""
+        """Like `judge`, but return None if all layers abstain."""
         return strictest(verdict for policy in self.policies if (verdict := policy.judge_layer(call)) is not None)
 
     def is_otherwise(self, verdict: Verdict) -> bool:
-        """Whether an `otherwise` of any layer gave this verdict: no rule surely names the call."""
+        """Return whether an `otherwise` of any layer gave this verdict: no rule names the call without doubt."""
         return any(rule.otherwise and rule.id in verdict.rules for policy in self.policies for rule in policy.rules)
 
     def silence(self, call: Call) -> Verdict:
-        """What to say about a call no rule of any layer matches."""
+        """Return the verdict for a call that no rule of any layer matches."""
         return next((said for one in self.policies if (said := one.silence(call)) is not NOT_NAMED), NOT_NAMED)
 
     def nearly(self, call: Call) -> str:
-        """What alone kept a rule of some layer from allowing a call that it is about; empty where none did."""
+        """Return the single thing that kept a rule of some layer from allowing the call, or ""."""
         return next((why for policy in self.policies if (why := policy.nearly(call))), "")
 
     def below(self, *policies: Policy) -> Layers:
-        """These layers with more of them inside."""
+        """Return these layers with more layers inside."""
         return Layers((*self.policies, *policies))
 
     def explain(self, call: Call) -> Explanation:
-        """The verdict with its rule and place, and what every rule of every layer found."""
+        """Return the verdict with the deciding rule and its place, and the result of every rule of every layer."""
         return explain(self.policies, call, self.judge(call))
 
     @cached_property
@@ -61,11 +61,11 @@ class Layers:
         return any(policy.wants_paths for policy in self.policies)
 
     def paths_of(self, call: Call) -> tuple[str, ...]:
-        """The texts any layer may take for paths, as written: the keys of `Call.resolved`."""
+        """Return the texts that any layer may treat as paths, as written: the keys of `Call.resolved`."""
         return tuple(dict.fromkeys(text for policy in self.policies for text in policy.paths_of(call)))
 
     def commanded_paths_of(self, call: Call) -> tuple[str, ...]:
-        """Those of `paths_of` that a command in the call goes to or reads."""
+        """Return those of `paths_of` that a command in the call changes into (`cd`) or reads."""
         return tuple(dict.fromkeys(text for policy in self.policies for text in policy.commanded_paths_of(call)))
 
     @property
@@ -75,12 +75,12 @@ class Layers:
 
     @property
     def root(self) -> str | None:
-        """The directory that relative paths start from, by the first layer that says so."""
+        """The directory that relative paths start from: of the first layer that has one."""
         return next((policy.root for policy in self.policies if policy.root is not None), None)
 
     @cached_property
     def tool_names(self) -> frozenset[str]:
-        """The tools that rules of any layer name in full."""
+        """The tools that rules of any layer name in full, without wildcards."""
         return frozenset[str]().union(*(policy.tool_names for policy in self.policies))
 
     @property
@@ -88,12 +88,12 @@ class Layers:
         return tuple(problem for policy in self.policies for problem in policy.warnings)
 
     def unknown_tools(self, known: Iterable[str]) -> tuple[Problem, ...]:
-        """As `Policy.unknown_tools`, over all layers."""
+        """Like `Policy.unknown_tools`, for all layers."""
         names = frozenset(known)
         return tuple(problem for policy in self.policies for problem in policy.unknown_tools(names))
 
 
 def compose(layers: Sequence[Policy], call: Call) -> Verdict:
-    """The strictest answer across policies; where all abstain, ask."""
+    """Return the strictest verdict of several policies. If all abstain, it asks."""
     found = strictest(verdict for policy in layers if (verdict := policy.judge_layer(call)) is not None)
     return found or next((said for policy in layers if (said := policy.judge(call)) != NOT_NAMED), NOT_NAMED)

@@ -1,8 +1,9 @@
-"""Regular expressions in linear time: what a model writes, as a pattern or as a text, must not keep us busy.
+"""Regular expressions in linear time (RE2), so that no pattern or text from a model causes catastrophic backtracking.
 
-A pattern means what it means to Python's `re`: it is read by Python's own parser, written down for RE2, and matched by
-that, which goes through a text once. What needs backtracking is refused: lookahead and lookbehind, references to
-groups, possessive repeats. RE2 knows word boundaries (`\\b`) in ASCII texts only; in others nobody can tell.
+A pattern has the meaning that it has in Python's `re`: Python's own parser reads it, it is translated for RE2, and RE2
+matches in one pass over the text. Constructs that need backtracking are refused: lookahead and lookbehind,
+backreferences, possessive repeats. RE2 supports word boundaries (`\\b`) in ASCII texts only; in others the result is
+unknown.
 """
 
 from __future__ import annotations
@@ -15,30 +16,30 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-_parser: Any = import_module("re._parser")  # what `re` itself reads patterns with; it has no public name
+_parser: Any = import_module("re._parser")  # the parser of `re`; it has no public name
 MOST_REPEATS = 1_000
-"""What RE2 counts up to."""
+"""The limit of RE2."""
 
 
 class BadRegex(ValueError):
-    """A pattern that cannot be used; the message says why."""
+    """An unusable pattern; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinearRegex:
-    """A regular expression. Two are equal when they are written alike. Raises `BadRegex`."""
+    """A regular expression. Two are equal if they are written the same. Raises `BadRegex`."""
 
     pattern: str
     _exact: Any = field(init=False, repr=False, compare=False)
     _loose: Any = field(init=False, repr=False, compare=False)
-    """Without word boundaries, where it has some: matches all that `_exact` does, and more."""
+    """The expression without its word boundaries, if any: matches everything that `_exact` does, and more."""
     _ends: bool = field(init=False, repr=False, compare=False)
-    """Whether it has a `$`, which Python also finds before a last line break."""
+    """Whether it has a `$`, which in Python also matches before a final line break."""
 
     def __post_init__(self) -> None:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("error")  # of sets that Python will read in another way some day
+                warnings.simplefilter("error")  # about sets that a later Python will read differently
                 tree = _parser.parse(self.pattern)
             writer = _Re2Writer()
             exact = writer.write(tree, tree.state.flags)
@@ -52,17 +53,17 @@ class LinearRegex:
         object.__setattr__(self, "_ends", writer.has_end)
 
     def fullmatch(self, text: str) -> bool | None:
-        """Whether it matches the whole of a text; None where that cannot be told."""
+        """Return whether it matches the whole text; None if unknown."""
         if _is_broken(text):
             return None
-        # Of nothing at all, Pythons differ about `\B`.
+        # Python versions disagree about `\B` in the empty string.
         doubts_words = self._loose is not self._exact and not (text and text.isascii())
         if (self._loose if doubts_words else self._exact).fullmatch(text):
             return None if doubts_words else True
         return None if self._ends and text.endswith("\n") else False
 
     def search(self, line: str) -> bool:
-        """Whether it matches anything in a line. In a line beyond ASCII, word boundaries are everywhere."""
+        """Return whether it matches anywhere in a line. In a non-ASCII line, word boundaries match everywhere."""
         if _is_broken(line):
             line = line.encode("utf-8", "replace").decode()
         return (self._exact if line.isascii() else self._loose).search(line) is not None
@@ -81,7 +82,7 @@ def _compiled(written: str) -> Any:
 
 
 def _is_broken(text: str) -> bool:
-    """Whether a text holds half of a surrogate pair, so that it is no Unicode."""
+    """Whether a text has a lone surrogate, so that it is not valid Unicode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -91,10 +92,10 @@ def _is_broken(text: str) -> bool:
 
 @dataclass(slots=True)
 class _Re2Writer:
-    """Writes what Python has read as RE2 would have it."""
+    """Translates what Python's parser returned into RE2 syntax."""
 
     bounded: bool = True
-    """Whether word boundaries are kept."""
+    """Whether to keep word boundaries."""
     has_boundary: bool = False
     has_end: bool = False
 
@@ -182,7 +183,7 @@ def _times(low: int, high: Any) -> str:
 
 
 def _set(items: Sequence[tuple[Any, Any]], flags: int) -> str:
-    """`[…]`, or a class such as `\\w` by itself."""
+    """Translate `[…]`, or a class such as `\\w` by itself."""
     kinds: list[tuple[str, Any]] = [
         (str(kind), str(value) if str(kind) == "CATEGORY" else value) for kind, value in items
     ]
@@ -197,18 +198,18 @@ def _set(items: Sequence[tuple[Any, Any]], flags: int) -> str:
         within += _LETTER_I
     if not apart:
         return f"[{'^' if negated else ''}{within}]"
-    if negated:  # what is in several sets at once, which RE2 has no word for
+    if negated:  # an intersection of sets, which RE2 cannot express
         return f"(?-i:[{_ranges(''.join(_as_python(kind, value) for kind, value in kinds), flags)}])"
     others = [f"[^{_item('CATEGORY', value.replace('_NOT_', '_'), ascii_only)}]" for value in apart]
     return f"(?:{'|'.join([*([f'[{within}]'] if within else []), *others])})"
 
 
 _LETTER_I = r"iI\x{130}\x{131}"
-"""Where case does not matter these four are one letter to Python, and two to RE2."""
+"""With IGNORECASE these four are one letter to Python, and two to RE2."""
 
 
 def _is_letter_i(low: int, high: int, flags: int) -> bool:
-    """Whether one of them is between two characters, and case does not matter."""
+    """Whether one of these letters is in the range and IGNORECASE is set without ASCII."""
     all_of_unicode = flags & re.IGNORECASE and not flags & re.ASCII
     return bool(all_of_unicode) and any(low <= code <= high for code in (0x49, 0x69, 0x130, 0x131))
 
@@ -232,7 +233,7 @@ _CLASSES = {
         r"\t-\r\x1c-\x20\x85\xa0\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}",
     ),
 }
-"""Inside of brackets: with the flag for ASCII, and as Python means them otherwise."""
+"""Inside brackets: with the ASCII flag, and with Python's Unicode meaning."""
 
 
 def _as_python(kind: str, value: Any) -> str:
@@ -257,7 +258,7 @@ _LETTERS = {
 
 
 def _ranges(excluded: str, flags: int) -> str:
-    """All characters but those of a set that Python reads, as ranges."""
+    """Return all characters except those of a set that Python reads, as ranges."""
     stretches = re.compile(f"[^{excluded}]+", flags & (re.ASCII | re.IGNORECASE)).findall(_every_character())
     found = [f"{_char(ord(one[0]))}-{_char(ord(one[-1]))}" for one in stretches]
     if not found:

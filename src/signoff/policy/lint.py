@@ -1,4 +1,4 @@
-"""What a policy may say but probably does not mean."""
+"""Lint a policy: find what is valid but probably not meant."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _ADDRESS = re.compile(r"@[\w*-]+(\.[\w*-]+)+")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something about a rule a person should look at."""
+    """A lint warning: something about a rule that a person should check."""
 
     what: str
     place: Place
     rule: str
     fix: str = ""
     kind: str = ""
-    """What kind of thing it is, for whoever weighs it: `dead`, `shadowed` (it asks, and what allows comes first) …"""
+    """The kind of problem: `dead`, `shadowed` (an ask rule below an allow rule that covers it) …"""
 
     def __str__(self) -> str:
         return f"{self.place}: {self.what}" + (f"; {self.fix}" if self.fix else "")
 
     def as_error(self) -> PolicyError:
-        """The same as an exception, where it is not to be tolerated."""
+        """Return the problem as an exception, for callers that do not tolerate it."""
         return PolicyError(self.what, place=self.place, fix=self.fix)
 
 
 def unknown_tools(rules: Iterable[Rule], known: Iterable[str]) -> tuple[Problem, ...]:
-    """The names and patterns in `tool` that fit none of the known tools."""
+    """Return the names and patterns in `tool` that match none of the known tools."""
     names = frozenset(known)
     found: list[Problem] = []
     for rule in rules:
@@ -54,7 +54,7 @@ def unknown_tools(rules: Iterable[Rule], known: Iterable[str]) -> tuple[Problem,
 
 
 def warnings_of(rules: tuple[Rule, ...]) -> tuple[Problem, ...]:
-    """Rules that never decide, rules that allow everything, silence that allows."""
+    """Return warnings about rules that never decide, rules that allow everything, and timeouts that allow."""
     found = (*_lenient(rules), *_dead(rules), *_empty(rules))
     return tuple(sorted(found, key=lambda problem: problem.place.line))
 
@@ -79,7 +79,7 @@ def _lenient(rules: Iterable[Rule]) -> Iterator[Problem]:
 
 
 def _addressed(rule: Rule) -> Iterator[tuple[str, str]]:
-    """Patterns that are held against a whole text and look like a mail address, each with the argument's name."""
+    """Yield patterns that look like an email address but match a whole text, each with the argument's name."""
     for match in rule.matches:
         for condition in match.conditions:
             if isinstance(condition, ValueCondition):
@@ -97,14 +97,14 @@ def _globs(operator: Operator) -> Iterator[Glob]:
 
 
 def _broad(rule: Rule) -> Iterator[tuple[str, str]]:
-    """Command patterns that allow more than they seem to, each with why."""
+    """Yield command patterns that allow more than they seem to, each with the reason."""
     for match in rule.matches:
         for condition in match.conditions:
             yield from getattr(condition, "broad", ())
 
 
 def _dead(rules: tuple[Rule, ...]) -> Iterator[Problem]:
-    """Rules whose every alternative is covered by one rule that comes first: an earlier one, or any that denies."""
+    """Find rules whose every alternative is covered by a rule that takes precedence: an earlier one, or any deny."""
     denies = _Seen()
     for rule in rules:
         if rule.effect is Effect.DENY and not rule.otherwise:
@@ -121,7 +121,7 @@ def _dead(rules: tuple[Rule, ...]) -> Iterator[Problem]:
 
 
 def _empty(rules: tuple[Rule, ...]) -> Iterator[Problem]:
-    """An `otherwise` about every call with nothing above it that names any."""
+    """Find an `otherwise` about every call with no rule above it that names any."""
     for at, rule in enumerate(rules):
         if rule.otherwise and Match() in rule.matches and all(one.effect is Effect.DENY for one in rules[:at]):
             what = f"{rule.id} denies every call: no rule above it names any"
@@ -141,7 +141,7 @@ def _advice(rule: Rule, cover: Rule) -> str:
 
 
 class _Seen:
-    """Rules by the tools they name, so that a thousand rules are compared in no time."""
+    """Rules by the tools they name, so that comparing a thousand rules is fast."""
 
     def __init__(self) -> None:
         self._named: dict[str, list[tuple[Match, Rule]]] = {}
@@ -156,7 +156,7 @@ class _Seen:
                 self._wide.append((match, rule))
 
     def cover_of(self, rule: Rule) -> Rule | None:
-        """A rule that matches whatever this one matches."""
+        """Return a rule that matches everything that this one matches, or None."""
         covers = [self._cover(match) for match in rule.matches]
         return covers[0] if all(covers) else None
 
@@ -166,14 +166,14 @@ class _Seen:
 
 
 def _covers(wide: Match, narrow: Match) -> bool:
-    """Whether every call the narrow match takes is taken by the wide one."""
+    """Whether the wide match matches every call that the narrow match does."""
     if not all(any(_follows(condition, one) for one in narrow.conditions) for condition in wide.conditions):
         return False
     return not wide.tools or (bool(narrow.tools) and all(_has(wide.tools, glob) for glob in narrow.tools))
 
 
 def _follows(wide: Condition, narrow: Condition) -> bool:
-    """Whether the wide condition holds wherever the narrow one does."""
+    """Whether the wide condition holds wherever the narrow one holds."""
     if isinstance(wide, LabelCondition) and isinstance(narrow, LabelCondition):
         return narrow.labels <= wide.labels and (narrow.every or not wide.every)
     return wide == narrow

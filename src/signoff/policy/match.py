@@ -1,4 +1,4 @@
-"""What a rule matches: a tool, and conditions that must all hold. Facts in, a finding out; nothing is decided here."""
+"""What a rule matches: tools, and conditions that must all hold. Takes facts, returns a result, decides nothing."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ CHAIN = " > "
 
 
 class Links(Enum):
-    """Which texts of a call are followed through links before a condition looks at it."""
+    """Which texts of a call have their symlinks resolved before a condition looks at them."""
 
     NAMED = "named"
-    """Those under keys that name a path."""
+    """Texts under keys that name a path."""
     ANY = "any"
     """Every text that may be a path."""
     COMMAND = "command"
@@ -30,14 +30,14 @@ class Links(Enum):
 
 
 class Condition(Protocol):
-    """One thing about a call. Conditions are values: equal when they ask the same.
+    """One requirement of a rule on a call. Conditions compare equal if they check the same.
 
-    One that looks at paths says so by an attribute `links`, a `Links`.
+    A condition that looks at paths has an attribute `links`, a `Links`.
     """
 
     @property
     def text(self) -> str:
-        """What it asks, to follow the name of a tool: `with amount > 100`."""
+        """What it checks, in words that follow a tool's name: `with amount > 100`."""
         ...
 
     def find(self, facts: Facts) -> MatchResult: ...
@@ -45,7 +45,7 @@ class Condition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolsetCondition:
-    """The call goes to a toolset with such a name."""
+    """The call goes to a toolset with a matching name."""
 
     names: tuple[Glob, ...]
     no: MatchResult = field(init=False, repr=False, compare=False)
@@ -66,12 +66,12 @@ class ToolsetCondition:
 
 @dataclass(frozen=True, slots=True)
 class WorkerCondition:
-    """A worker of the chain has such a name, or the whole chain `a > b` reads so where the pattern holds ` > `."""
+    """A worker in the chain has a matching name; a pattern with ` > ` matches the whole chain, `a > b`."""
 
     names: tuple[Glob, ...]
     innermost: bool = False
-    """For rules that allow: what a worker may do, those it calls may not do for that. What it must not do, or has to
-    ask about, they must not do for it either."""
+    """Set in allow rules: what a worker may do, the workers it calls may not do for it. A deny or ask rule on a worker
+    also holds for the workers it calls."""
     single: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
     chains: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
     no: MatchResult = field(init=False, repr=False, compare=False)
@@ -106,11 +106,11 @@ class WorkerCondition:
 
 @dataclass(frozen=True, slots=True)
 class LabelCondition:
-    """The call carries one of these capability labels; with `every`, these and no others."""
+    """The call has one of these capability labels; with `every`, it has no others."""
 
     labels: frozenset[str]
     every: bool = False
-    """For rules that allow: a call that reads and writes is not allowed because it reads."""
+    """Set in allow rules: a call that reads and writes is not allowed because it reads."""
     text: str = field(init=False)
     no: MatchResult = field(init=False, repr=False, compare=False)
 
@@ -129,7 +129,7 @@ class LabelCondition:
 
 @dataclass(frozen=True, slots=True)
 class ValueCondition:
-    """A value in the arguments or the deps answers one operator."""
+    """A value in the arguments or the deps satisfies one operator."""
 
     source: Literal["args", "deps"]
     key: KeyPath
@@ -164,7 +164,7 @@ class ValueCondition:
 
 @dataclass(frozen=True, slots=True)
 class OthersCondition:
-    """The call has no arguments besides these."""
+    """The call has no arguments other than these."""
 
     names: frozenset[str]
     text: str = field(init=False, compare=False)
@@ -179,14 +179,14 @@ class OthersCondition:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One alternative of a rule. No tools and no conditions: every call."""
+    """One alternative of a rule. Without tools and conditions it matches every call."""
 
     tools: tuple[Glob, ...] = ()
     conditions: tuple[Condition, ...] = ()
 
     @property
     def text(self) -> str:
-        """What it matches, for a sentence: "`pay` where `amount` is > 100"."""
+        """What it matches, as part of a sentence: "`pay` where `amount` is > 100"."""
         words = listed(glob.pattern for glob in self.tools) or ("calls" if self.conditions else "every call")
         for condition in self.conditions:
             again = " where " in words and condition.text.startswith("where ")
@@ -194,11 +194,11 @@ class Match:
         return words
 
     def find_tool(self, tool: str) -> MatchResult:
-        """Whether the tool is one of those it names."""
+        """Return whether the tool's name matches."""
         return name_finding(self.tools, tool, "tool") if self.tools else YES
 
     def find(self, facts: Facts) -> MatchResult:
-        """Whether the whole of it holds for a call."""
+        """Return whether the tool and all conditions match a call."""
         tool = self.find_tool(facts.call.tool)
         if tool.truth is Truth.NO:
             return tool
@@ -207,7 +207,7 @@ class Match:
 
 
 def text_argument(facts: Facts, name: str, what: str) -> str | MatchResult:
-    """The text in an argument that a condition wants to parse, or why there is none."""
+    """Return the text of an argument that a condition wants to parse, or the reason why there is none."""
     value = facts.call.args.get(name)
     if value is None:
         return MatchResult.no(f"the call has no {shown(name)}")
@@ -218,12 +218,12 @@ def text_argument(facts: Facts, name: str, what: str) -> str | MatchResult:
 
 
 def links_of(conditions: Iterable[Condition]) -> frozenset[Links]:
-    """All that is to be followed before these conditions look at a call."""
+    """Return which texts need their symlinks resolved before these conditions look at a call."""
     return frozenset(links for one in conditions if isinstance(links := getattr(one, "links", None), Links))
 
 
 def name_finding(globs: tuple[Glob, ...], name: str, what: str) -> MatchResult:
-    """Whether a name is like one of several globs."""
+    """Return whether a name matches one of several globs."""
     match any_glob(globs, name):
         case Truth.YES:
             return YES
@@ -234,7 +234,7 @@ def name_finding(globs: tuple[Glob, ...], name: str, what: str) -> MatchResult:
 
 
 def all_hold(conditions: Iterable[Condition], facts: Facts) -> MatchResult:
-    """Yes if all do; no as soon as one does not, whatever the others are; otherwise what is unknown."""
+    """Return yes if all hold, no as soon as one does not, otherwise the doubt. An exception in a condition is doubt."""
     doubt: MatchResult | None = None
     for condition in conditions:
         try:

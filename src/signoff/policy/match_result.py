@@ -1,4 +1,4 @@
-"""The answer to "does this condition hold?": yes, no, or that nobody can tell."""
+"""The result of checking a condition: yes, no, or unknown (doubt)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Truth(Enum):
-    """Three values. `UNKNOWN` is never taken for either of the others."""
+    """Three-valued logic. `UNKNOWN` is never treated as either of the others."""
 
     YES = "yes"
     NO = "no"
@@ -17,12 +17,12 @@ class Truth(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MatchResult:
-    """What a condition found out about a call, and why it is not a plain yes."""
+    """What a condition found out about a call, and why if it is not a plain yes."""
 
     truth: Truth
     why: str = ""
     raised: bool = False
-    """An exception was raised on the way. Then not even an allow rule is passed over in silence."""
+    """Whether the condition raised an exception. Then even an allow rule is not skipped silently: it asks."""
 
     @classmethod
     def no(cls, why: str) -> MatchResult:
@@ -34,16 +34,16 @@ class MatchResult:
 
     @classmethod
     def of_error(cls, doing: str, error: Exception) -> MatchResult:
-        """The finding where a condition raised instead of answering."""
+        """Return the result for a condition that raised an exception."""
         return cls(Truth.UNKNOWN, f"{doing} failed with {in_one_line(error)}", raised=True)
 
 
 YES = MatchResult(Truth.YES)
-"""The only finding that says yes; conditions return this very object."""
+"""The only result that says yes. Conditions return this object, so it can be compared with `is`."""
 
 
 def any_holds(findings: Iterable[MatchResult]) -> MatchResult:
-    """Yes if one is; otherwise what is unknown; otherwise the first no."""
+    """Return yes if one is yes; otherwise the doubt; otherwise the first no."""
     answer: MatchResult | None = None
     for finding in findings:
         if finding is YES:
@@ -54,7 +54,7 @@ def any_holds(findings: Iterable[MatchResult]) -> MatchResult:
 
 
 def in_one_line(error: Exception) -> str:
-    """The type and message of an error, short, even where the message itself cannot be made."""
+    """Return the type and message of an error, shortened to one line, even if `str(error)` raises."""
     try:
         message = " ".join(str(error).split())
     except Exception as second:

@@ -1,6 +1,6 @@
-"""What a condition asks of one value: equal, one of, like a glob, matched by a regex, compared, given.
+"""Operators on one value: `equals`, `in`, `matches` (glob), `regex`, comparisons, `exists`, and over lists.
 
-`test` answers True, False, or a text: why nobody can tell.
+`test` returns True, False, or a text that says why the answer is unknown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
 }
 SIGNS: Mapping[str, Callable[[Any, Any], bool]] = {**_COMPARE, "equals": operator.eq}
-"""How amounts and counts are compared."""
+"""Comparisons for amounts and counts."""
 LISTS = ("all", "any", "none")
 OPERATORS = ("equals", "in", "matches", "regex", *_COMPARE, "exists", *LISTS)
 COMPARISONS = frozenset(_COMPARE)
@@ -37,11 +37,11 @@ _STEPS_UP = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])")
 
 
 class Operator(Protocol):
-    """One question about a value."""
+    """One check of a value."""
 
     @property
     def text(self) -> str:
-        """What is asked, to follow `is` or `is not`: `"ana"`, `> 100`, `like src/**`."""
+        """What is checked, in words that follow `is` or `is not`: `"ana"`, `> 100`, `like src/**`."""
         ...
 
     def test(self, value: Any) -> Answer: ...
@@ -49,16 +49,16 @@ class Operator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Equals:
-    """Equal as JSON to one of several values: `1` is `1.0`, but `true` is not `1` and `"1"` is not `1`."""
+    """Equal as JSON to one of several values: `1` equals `1.0`, but `true` is not `1` and `"1"` is not `1`."""
 
     texts: frozenset[str]
     others: frozenset[str]
-    """The canonical texts of the values that are no texts themselves."""
+    """The canonical JSON of the values that are not texts."""
     text: str
 
     @classmethod
     def to(cls, *values: Any) -> Equals:
-        """Raises `CannotCanonicalise` where a value has no JSON form."""
+        """Create it from values. Raises `CannotCanonicalise` if a value has no JSON form."""
         words = "one of " if len(values) > 1 else ""
         return cls(
             frozenset(value for value in values if isinstance(value, str) and canonical(value)),
@@ -79,13 +79,13 @@ class Equals:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Like one of several globs."""
+    """Matches one of several globs."""
 
     globs: tuple[Glob, ...]
     wary: bool
-    """Whether a wildcard must not cover `..`: where a match makes a call run."""
+    """Whether a wildcard must not match `..` (path traversal). Set in allow rules."""
     any_case: bool = False
-    """Whether case does not matter; the globs are in lower case then."""
+    """Whether to ignore case. The globs are then in lower case."""
     text: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -108,7 +108,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """The whole text is matched by a regular expression."""
+    """A regular expression matches the whole text."""
 
     expression: LinearRegex
     text: str = field(init=False)
@@ -127,7 +127,7 @@ class Regex:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """A number below or above another."""
+    """A number is below or above another."""
 
     sign: str
     bound: float
@@ -146,7 +146,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """The key is there, even if its value is null; or is not."""
+    """The key is present, even if its value is null; or it is absent."""
 
     wanted: bool
 
@@ -160,11 +160,11 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """What holds of all, of any or of none of the values in a list. Of an empty list, only `none` holds."""
+    """All, any or none of the values in a list satisfy operators. For an empty list, only `none` holds."""
 
     how: Literal["all", "any", "none"]
     operators: tuple[Operator, ...]
-    """What has to hold together of one value."""
+    """Must all hold for the same value."""
     text: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -176,7 +176,7 @@ class Over:
             return f"is {kind_of(value)}, not a list, so `{self.how}` cannot be checked"
         items = cast("Sequence[object]", value)
         answers = [self._of_one(item) for item in items]
-        settles = self.how != "all"  # one yes settles `any` and `none`, one no settles `all`
+        settles = self.how != "all"  # one yes decides `any` and `none`, one no decides `all`
         if any(answer is settles for answer in answers):
             return self.how == "any"
         if doubts := [answer for answer in answers if isinstance(answer, str)]:
@@ -193,7 +193,7 @@ class Over:
 
 
 def kind_of(value: object) -> str:
-    """What a value is, in words."""
+    """Return what type a value has, in words."""
     match value:
         case None:
             return "null"

@@ -1,4 +1,4 @@
-"""Rules from values: strict, so that nothing in a file is ever ignored."""
+"""Parse rules from values. Strict: nothing in a file is ever ignored."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ RULE = MappingFormat(
 
 
 class ParsedRules(NamedTuple):
-    """What a policy is made of."""
+    """The fields of a policy that parsing produces."""
 
     rules: tuple[Rule, ...]
     file: str
@@ -91,7 +91,7 @@ class ParsedRules(NamedTuple):
 
 
 def parse_rules(value: object, *, file: str = "<rules>", name: str = "", root: str | None = None) -> ParsedRules:
-    """Rules from a list of them, from a mapping or a `Document` with `policy`, or from YAML text.
+    """Parse rules from a list, from a mapping or a `Document` with `policy`, or from YAML text.
 
     `root` is the absolute directory that relative paths start from. Raises `PolicyError` with the place and the fix.
     """
@@ -108,17 +108,17 @@ def parse_rules(value: object, *, file: str = "<rules>", name: str = "", root: s
 
 
 def policy_in(top: ConfigValue, entries: Mapping[str, ConfigValue]) -> ConfigValue:
-    """The rules of a file; an error that shows what they look like, where there are none."""
+    """Return the rules of a file. Raises `PolicyError` with an example if there are none."""
     if "policy" not in entries:
         raise top.wrong("there is no `policy` here", EXAMPLE)
     return entries["policy"]
 
 
 def read_rules(spot: ConfigValue, *, name: str = "", root: str | None = None) -> ParsedRules:
-    """The rules in a list that stands anywhere in a file."""
+    """Parse a list of rules anywhere in a file."""
     rules: list[Rule] = []
     ids: dict[str, int] = {}
-    items = spot.items("a list of rules") if spot.value != [] else []  # no rules: everything is asked about
+    items = spot.items("a list of rules") if spot.value != [] else []  # without rules, every call asks
     for number, item in enumerate(items, start=1):
         if _is_otherwise(item):
             rules = [with_naming(one, items[at]) for at, one in enumerate(rules)]
@@ -165,7 +165,7 @@ def _rule(spot: ConfigValue, number: int, name: str, root: str | None, above: Se
 def _otherwise(
     spot: ConfigValue, entries: dict[str, ConfigValue], own_id: str, root: str | None, above: Sequence[Rule]
 ) -> Rule:
-    """`otherwise: deny`, for every call or those of a tool or a toolset."""
+    """Parse `otherwise: deny`, for every call or for those of a tool or a toolset."""
     for key, child in entries.items():
         if key not in OTHERWISE_KEYS:
             fix = "write `tool` or `toolset` beside it, or nothing; the rules above it say what else may be called"
@@ -193,14 +193,14 @@ def _is_otherwise(spot: ConfigValue) -> bool:
 
 
 def with_naming(rule: Rule, spot: ConfigValue) -> Rule:
-    """A rule as it stands above an `otherwise`: one that asks, with what it names. `spot` is where it is written."""
+    """Add to an ask rule above an `otherwise` what it names; return other rules unchanged. `spot`: its place."""
     if rule.effect is not Effect.ASK or rule.naming:
         return rule
     return replace(rule, naming=read_naming(spot.child(str(Effect.ASK)), rule.matches))
 
 
 def _effect(spot: ConfigValue, entries: dict[str, ConfigValue]) -> Effect | None:
-    """What a rule says; None where that is `otherwise`."""
+    """Return the effect of a rule; None for `otherwise`."""
     named = [key for key in entries if key in _SAYS]
     if len(named) == 1:
         return Effect(named[0]) if named[0] != OTHERWISE else None

@@ -1,6 +1,6 @@
-"""Conditions on what a call does, from a file: `path`, `command`, `sql`, `url`, `amount` and `recipients`.
+"""Parse conditions on what a call does: `path`, `command`, `sql`, `url`, `amount` and `recipients`.
 
-What few policies need is imported when a condition is read.
+Modules that few policies need are imported when a condition is parsed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _read_path(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
         raise spot.wrong("this is empty, so it asks for nothing", "write `matches` or `inside`")
     found = _PATH.values(entries)
     if not {"matches", "inside"} >= found.keys():
-        from signoff.policy.place_conditions import KINDS, PlaceCondition  # it brings the list of secret places
+        from signoff.policy.place_conditions import KINDS, PlaceCondition  # imports the list of secret places
 
         for kind in KINDS:
             if kind in found:
@@ -296,4 +296,4 @@ FACTS: Mapping[str, Format[Any]] = {
     "command": _COMMAND.by(_read_command),
     "sql": _SQL.by(_read_sql),
 }
-"""The conditions by their keys. Each is read with the value and whether a match makes calls run, and has to be sure."""
+"""The conditions by key. Each reader takes the value and `wary`: as in an allow rule, which must be sure."""

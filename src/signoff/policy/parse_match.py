@@ -1,4 +1,4 @@
-"""What a rule matches, from a file: a name, a label, or a mapping of conditions."""
+"""Parse what a rule matches: a name, a label, or a mapping of conditions."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from signoff.policy.placed_value import ConfigValue
 
 
 def read_matches(spot: ConfigValue, wary: bool) -> tuple[Match, ...]:
-    """The alternatives under `allow`, `ask` or `deny`. `wary` where a match makes calls run, and has to be sure."""
+    """Parse the alternatives under `allow`, `ask` or `deny`. `wary`: as in an allow rule, which must be sure."""
     return tuple(_match(item, wary) for item in spot.one_or_more("a list of tools, labels or mappings"))
 
 
 def read_naming(spot: ConfigValue, matches: tuple[Match, ...]) -> tuple[Match, ...]:
-    """The alternatives under `ask` as a rule that allows would mean them: each has to be sure, and mean the whole call.
+    """Parse the alternatives under `ask` as in an allow rule: each must cover the whole call, without doubt.
 
-    One that only rules that ask can have (what a command `does`, a secret place) stays as it is.
+    An alternative that an allow rule cannot have (what a command `does`, a secret place) stays as it is.
     """
     items = spot.one_or_more("a list of tools, labels or mappings")
     return tuple(_sure(item, match) for item, match in zip(items, matches, strict=True))
@@ -45,7 +45,7 @@ def _matches_all(globs: tuple[Glob, ...]) -> bool:
 
 
 def read_scope(entries: Mapping[str, ConfigValue]) -> Match:
-    """The calls that an `otherwise` is about."""
+    """Parse which calls an `otherwise` is about."""
     found = SCOPE.values(entries)
     tools = found.get("tool", ())
     conditions = (ToolsetCondition(found["toolset"]),) if "toolset" in found else ()
@@ -124,7 +124,7 @@ SCOPE = MappingFormat(
         "toolset": NAME_GLOBS.about("With otherwise: the toolsets it applies to; a pattern, or a list."),
     }
 )
-"""What may stand beside `otherwise`."""
+"""The keys that may stand beside `otherwise`."""
 _VALUES = Format(read_values, {"type": "object", "minProperties": 1})
 CONDITIONS: Mapping[str, Format[Any]] = {
     "toolset": NAME_GLOBS.by(_toolset).about("The toolset's name; a pattern, or a list."),
@@ -136,7 +136,7 @@ CONDITIONS: Mapping[str, Format[Any]] = {
     "deps": _VALUES.by(partial(read_values, source="deps")).about("The deps of the run, written like args."),
     **FACTS,
 }
-"""What a rule may want of a call besides its tool."""
+"""The conditions that a rule may put on a call besides its tool."""
 MATCH = MappingFormat(
     {"tool": NAME_GLOBS.about("The tool's name; a pattern, or a list."), **CONDITIONS},
     description="Conditions, which all must hold. {} matches every call.",
@@ -150,4 +150,4 @@ MATCHES = Format(
     },
     "matches",
 )
-"""What stands under `allow`, `ask` or `deny`."""
+"""The value of `allow`, `ask` or `deny`."""

@@ -1,4 +1,4 @@
-"""Who must agree, from the keys of an `ask` rule."""
+"""Parse the requirement of an `ask` rule: role, quorum, timeout, escalation, reminder."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ REQUIREMENT = MappingFormat(
         ),
     }
 )
-"""What an `ask` rule takes besides what every rule does."""
+"""The keys that only an `ask` rule has."""
 
 
 def read_requirement(entries: Mapping[str, ConfigValue]) -> Requirement:
-    """The requirement that a rule's keys describe."""
+    """Return the requirement that a rule's keys describe."""
     found = REQUIREMENT.values(entries)
     on_timeout = OnTimeout.DENY
     if "on_timeout" in found:

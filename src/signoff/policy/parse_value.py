@@ -1,4 +1,4 @@
-"""`args` and `deps` conditions from a file: keys, operators and what they are held against."""
+"""Parse `args` and `deps` conditions: keys, operators and the values they are compared with."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from signoff.policy.placed_value import ConfigValue
 Source = Literal["args", "deps"]
 
 ANY_CASE = "ignore_case"
-"""Beside `matches`: whether case matters."""
+"""Key beside `matches`: whether to ignore case."""
 OTHERS = "*"
-"""In `args`, in the place of a name: every argument that is not named there."""
+"""In `args`, in place of a name: every argument that is not named there."""
 GLOBS = texts(made(Glob, "a pattern", "bad pattern"), "a list of patterns")
 NAME_GLOBS = texts(made(partial(Glob, over_names=True), "a pattern", "bad pattern"), "a list of patterns")
-"""Patterns over names, in which `*` stands for everything."""
+"""Patterns over names, in which `*` matches everything."""
 _ANY_CASE_GLOBS = texts(made(lambda written: Glob(written.lower()), "a pattern", "bad pattern"), "a list of patterns")
-"""Patterns that are held against lower case."""
+"""Patterns that are compared with lower-cased text."""
 _SYNONYMS = {
     "=": "equals", "==": "equals", "===": "equals", "eq": "equals", "is": "equals", "one_of": "in", "any_of": "in",
     "glob": "matches", "like": "matches", "pattern": "regex", "re": "regex", "present": "exists", "defined": "exists",
@@ -50,7 +50,7 @@ _OTHER_TOOLS = frozenset({"contains", "startswith", "starts_with", "endswith", "
 
 
 def read_values(spot: ConfigValue, wary: bool, source: Source) -> Iterator[ValueCondition | OthersCondition]:
-    """The conditions in an `args` or `deps` mapping. `wary` where a match makes calls run."""
+    """Parse the conditions in an `args` or `deps` mapping. `wary`: as in an allow rule, which must be sure."""
     entries = spot.entries(what="a mapping of argument names to what they must be")
     if not entries:
         raise spot.wrong("this is empty, so it asks for nothing", "name an argument, or leave the key out")
@@ -94,7 +94,7 @@ def _operators(spot: ConfigValue, entries: dict[str, ConfigValue], wary: bool) -
 
 
 def _over(how: Literal["all", "any", "none"]) -> Callable[[ConfigValue, bool], Operator]:
-    """Operators that hold of the values in a list; a plain value stands for `equals`."""
+    """Return a reader for operators over the values in a list. A plain value means `equals`."""
 
     def read(spot: ConfigValue, wary: bool) -> Operator:
         if not isinstance(spot.value, dict):
@@ -118,7 +118,7 @@ def _key(spot: ConfigValue, above: KeyPath, written: str, source: Source) -> Key
 
 
 def _check_not_an_operator(name: str, spot: ConfigValue, *, mixed: bool) -> None:
-    """Refuse a nested key that is, or was surely meant as, an operator: else the rule would never match."""
+    """Refuse a nested key that is, or was clearly meant as, an operator. Otherwise the rule would never match."""
     escape = f"for an argument of that name, write the whole key: {shown(f'….{name}')}"
     if name in _NEGATIONS:
         raise spot.wrong_key(f"there is no operator {shown(name)}", "write a rule for what it is, and order the rules")

@@ -1,7 +1,7 @@
-"""Conditions on paths: what they are like, and which directory they are inside.
+"""Conditions on paths: which patterns they match, and which directory they are inside.
 
-An allow rule must be sure: every path in the call has to match, as written and where its links lead. A rule that asks
-or denies must not be talked out of it: any text of the call that matches in any reading is enough.
+An allow rule must be sure: every path in the call must match, as written and with symlinks resolved. An ask or deny
+rule must not be evaded: it is enough if any text of the call matches in any reading.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from signoff.policy.match_result import YES, MatchResult, Truth
 from signoff.policy.phrases import listed, shown
 
 _FREE = ("/", "**")
-"""How patterns start that do not depend on the policy's root."""
+"""Patterns that start with these do not depend on the policy's root."""
 
 
 class BadPath(ValueError):
-    """A path pattern or directory that cannot be used; the message says why and what to write."""
+    """An unusable path pattern or directory; the message says why and what to write."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathCondition:
-    """Paths of the call are like one of the patterns, and inside one of the directories, where these are given."""
+    """Paths of the call match one of the patterns and are inside one of the directories, if these are given."""
 
     patterns: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
     """The directory itself counts as inside."""
     every: bool = False
-    """Whether all paths must match (allow) or one is enough (ask, deny)."""
+    """Whether all paths must match (allow), or one is enough (ask, deny)."""
     absolute: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
     relative: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
-    """Globs over absolute paths, and globs over what follows the policy's root."""
+    """Globs over absolute paths, and globs over paths relative to the policy's root."""
     needles: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    """Texts of which every match holds one; none where directories or bare wildcards leave nothing to look for."""
+    """Every match contains one of these texts; empty if directories or bare wildcards rule that out."""
     anchored: bool = field(init=False, repr=False, compare=False)
     needs_root: bool = field(init=False, repr=False, compare=False)
     text: str = field(init=False, compare=False)
     no: MatchResult = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Raises `BadGlob` or `BadPath` where a pattern or directory cannot be used."""
+        """Raises `BadGlob` or `BadPath` if a pattern or directory is unusable."""
         patterns = [_pattern(written) for written in self.patterns]
         directories = tuple(read_directory(written) for written in self.directories)
         if not self.every:
@@ -62,7 +62,7 @@ class PathCondition:
 
     @property
     def stands_for(self) -> str:
-        """The argument that a plain text in a rule's examples is."""
+        """The argument whose value a plain text in a rule's examples is."""
         return "path"
 
     @property
@@ -91,7 +91,7 @@ class PathCondition:
 
     def _some(self, facts: Facts) -> MatchResult:
         if self.needles and (haystack := facts.haystack) and not any(needle in haystack for needle in self.needles):
-            return self.no  # most calls, for a glance at each pattern
+            return self.no  # fast path for most calls
         unknown = None
         for path in facts.any_paths:
             doubt = path.doubt if facts.root else self._doubt(path, facts)
@@ -142,7 +142,7 @@ def _pattern(written: str) -> str:
 
 
 def _directory_itself(pattern: str) -> str | None:
-    """For `secrets/**`: `secrets`, as moving or deleting the directory touches what is inside."""
+    """For `secrets/**` return `secrets`: moving or deleting the directory affects its content. Otherwise None."""
     directory = pattern.removesuffix("/**")
     return None if directory in ("", "**", pattern) else directory
 
@@ -171,7 +171,7 @@ def _check(pattern: str) -> str:
 
 
 def is_inside(path: str, directory: str, root: str | None) -> bool:
-    """Whether an absolute path is a directory or inside it; a relative directory starts from the root."""
+    """Whether an absolute path is a directory or inside it. A relative directory starts from the root."""
     if not directory.startswith("/"):
         if root is None:
             return False

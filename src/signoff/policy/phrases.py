@@ -1,4 +1,4 @@
-"""Words for messages: names shown safely, lists, and the nearest known word to an unknown one."""
+"""Words for messages: names with escapes, lists, and the nearest known word ("did you mean")."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from collections.abc import Iterable
 
 
 def shown(text: str, *, most: int = 60) -> str:
-    """`text` in backquotes on one line: what cannot be printed is escaped, what is long is cut."""
+    """Return `text` in backquotes on one line: escape what is not printable, cut what is long."""
     cut = text if len(text) <= most else f"{text[:most]}…"
     return f"`{cut}`" if cut.isprintable() else "`" + "".join(map(_escaped, cut)) + "`"
 
 
 def as_json(value: object, *, most: int = 60) -> str:
-    """A value from a rule as JSON, cut where it is long."""
+    """Return a value from a rule as JSON, cut if it is long."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= most else f"{text[:most]}…"
 
 
 def listed(words: Iterable[str], *, most: int = 12) -> str:
-    """Words in backquotes, separated by commas; a long list is cut and says so."""
+    """Return words in backquotes, separated by commas; a long list is cut and says so."""
     every = [shown(word) for word in words]
     rest = f" and {len(every) - most} more" if len(every) > most else ""
     return ", ".join(every[:most]) + rest
 
 
 def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """The known word that looks most like `word`, or None where nothing is close."""
+    """Return the known word most similar to `word`, or None if none is close."""
     options = {option.lower(): option for option in sorted(known)}
-    from difflib import get_close_matches  # seldom needed
+    from difflib import get_close_matches  # rarely needed
 
     close = get_close_matches(word.lower()[:80], options, n=1, cutoff=cutoff)
     return options[close[0]] if close else None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A sentence that names the nearest known word, or all of them where none is close."""
+    """Return a hint that names the nearest known word, or all of them if none is close."""
     words = sorted(known)
     close = nearest(word, words)
     if close is not None:

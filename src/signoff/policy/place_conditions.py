@@ -1,4 +1,4 @@
-"""Conditions on what kind of place a path is: secret, hidden, sensitive, outside a directory, or one that gets run."""
+"""Conditions on the kind of a path: secret, hidden, sensitive, outside a directory, or code that is run later."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ KINDS = ("secret", "hidden", "code", "sensitive")
 
 @dataclass(frozen=True, slots=True)
 class PlaceCondition:
-    """Paths of the call are of a kind, or outside of all the directories: for rules that allow all of them, else one.
+    """Paths of the call are of a kind, or outside all the directories: all of them in allow rules, otherwise one.
 
-    It looks at the arguments that are named as paths, as written and where links lead; each form counts.
+    Looks at the arguments that are named as paths, as written and with symlinks resolved; each form counts.
     """
 
     kind: str = ""
-    """`secret` (keys, passwords, tokens are kept there), `hidden` (a step starts with a dot), `code` (what is written
-    there gets run later), `sensitive` (either, or of a kind that often is: no directory stands for it)."""
+    """`secret` (keys, passwords, tokens are stored there), `hidden` (a name starts with a dot), `code` (what is written
+    there is run later), `sensitive` (either, or of a kind that often is: see `sensitive_files`)."""
     wanted: bool = True
     outside: tuple[str, ...] = ()
     every: bool = False
@@ -41,7 +41,7 @@ class PlaceCondition:
 
     @property
     def stands_for(self) -> str:
-        """The argument that a plain text in a rule's examples is."""
+        """The argument whose value a plain text in a rule's examples is."""
         return "path"
 
     def find(self, facts: Facts) -> MatchResult:

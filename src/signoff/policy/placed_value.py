@@ -1,4 +1,4 @@
-"""A value in a document together with its place, so that whatever is wrong with it can be said where it stands."""
+"""A value in a document together with its place, so that errors name the line and column."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from signoff.policy.phrases import did_you_mean, shown
 
 @dataclass(frozen=True, slots=True)
 class ConfigValue:
-    """One value on its way from a file to something typed. The readers raise `PolicyError` with the place."""
+    """One value from a file, to be converted. The readers raise `PolicyError` with the place."""
 
     document: Document
     value: Any
@@ -33,18 +33,18 @@ class ConfigValue:
         return self.document.place_of_key(self.trail)
 
     def wrong(self, what: str, fix: str = "") -> PolicyError:
-        """The error to raise about this value."""
+        """Return the error to raise about this value."""
         return PolicyError(what, place=self.place, fix=fix)
 
     def wrong_key(self, what: str, fix: str = "") -> PolicyError:
-        """The error to raise about the key this value stands under."""
+        """Return the error to raise about the key of this value."""
         return PolicyError(what, place=self.key_place, fix=fix)
 
     def child(self, step: KeyStep) -> ConfigValue:
         return ConfigValue(self.document, self.value[step], (*self.trail, step))
 
     def entries(self, known: Iterable[str] | None = None, *, what: str = "a mapping") -> dict[str, ConfigValue]:
-        """The value as a mapping, each key with its spot. Keys that are not known are refused."""
+        """Return the value as a mapping, each key with its place. Unknown keys are refused if `known` is given."""
         value = self.value
         if not isinstance(value, dict):
             raise self.wrong(f"this should be {what}, not {kind_of(value)}")
@@ -57,7 +57,7 @@ class ConfigValue:
         return entries
 
     def items(self, what: str) -> list[ConfigValue]:
-        """The value as a list with something in it."""
+        """Return the items of a non-empty list."""
         value = self.value
         if not isinstance(value, list):
             raise self.wrong(f"this should be {what}, not {kind_of(value)}")
@@ -66,14 +66,14 @@ class ConfigValue:
         return [self.child(at) for at in range(len(cast("list[Any]", value)))]
 
     def one_or_more(self, what: str) -> Iterator[ConfigValue]:
-        """The value, or every item where it is a list."""
+        """Yield the value, or every item if it is a list."""
         if isinstance(self.value, list):
             yield from self.items(what)
         else:
             yield self
 
     def text(self, what: str = "a text") -> str:
-        """The value as a text that is not blank."""
+        """Return the value as a text that is not blank."""
         if not isinstance(self.value, str):
             fix = "write it in quotes" if isinstance(self.value, (int, float)) else ""
             raise self.wrong(f"this should be {what}, not {kind_of(self.value)}", fix)
@@ -82,7 +82,7 @@ class ConfigValue:
         return self.value
 
     def line(self, what: str = "a text") -> str:
-        """As `text`, on one line."""
+        """Like `text`, on one line."""
         return " ".join(self.text(what).split())
 
     def flag(self) -> bool:
@@ -91,7 +91,7 @@ class ConfigValue:
         return self.value
 
     def count(self) -> int:
-        """The value as a whole number from 1 up."""
+        """Return the value as an integer that is at least 1."""
         if isinstance(self.value, bool) or not isinstance(self.value, int):
             raise self.wrong(f"this should be a whole number, not {kind_of(self.value)}")
         if self.value < 1:
@@ -99,7 +99,7 @@ class ConfigValue:
         return self.value
 
     def choice(self, known: Iterable[str]) -> str:
-        """The value as one of several words."""
+        """Return the value as one of several words."""
         words = tuple(known)
         word = self.text(f"one of {', '.join(words)}")
         if word not in words:

@@ -1,4 +1,4 @@
-"""What the name of a file alone says: paths to refuse as they are written, and files that something will run later."""
+"""What the name of a file alone tells: paths to refuse as written, and files that something will run later."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ KERNEL = "it leads to files of the kernel"
 
 
 def normal(path: str) -> str:
-    """An absolute path without `.`, `..`, doubled or trailing slashes."""
+    """Return an absolute path without `.`, `..`, double or trailing slashes."""
     plain = normpath(path)
     return plain[1:] if plain.startswith("//") else plain
 
 
 def path_trouble(path: str, *, windows: bool = False) -> str:
-    """Why a path a model wrote is refused before anything is looked at; empty where nothing speaks against it.
+    """Return why a path that a model wrote is refused before the file system is looked at; "" if it is fine.
 
-    Whatever means something else to another program or another system is refused everywhere. `windows` adds what is
-    common elsewhere, though Windows drops or cuts it: dots and blanks at the end of names, and colons.
+    What means something else to another program or another system is refused everywhere. `windows` adds what is common
+    on other systems but is dropped or cut by Windows: dots and spaces at the end of names, and colons.
     """
     if not path or not path.strip():
         return "it is empty"
@@ -51,13 +51,13 @@ def path_trouble(path: str, *, windows: bool = False) -> str:
 
 
 def is_kernel_place(path: str) -> bool:
-    """Whether an absolute path is among what the kernel shows as files: processes, devices, settings."""
+    """Whether an absolute path is in a kernel file system: processes, devices, settings (`/proc`, `/dev`, `/sys`)."""
     names = normpath(path).lstrip("/").split("/")
     return path.startswith("/") and names[0] in _KERNEL
 
 
 def _name_trouble(name: str, windows: bool) -> str:
-    """Why one name of a path is refused."""
+    """Return why one name in a path is refused; "" if it is fine."""
     if name in ("", ".", ".."):
         return ""
     if len(name.encode("utf-8", "surrogatepass")) > MOST_NAME_BYTES:
@@ -76,20 +76,20 @@ def _name_trouble(name: str, windows: bool) -> str:
 
 
 def folded(name: str) -> str:
-    """A name as a careless file system or a careless reader takes it: twins, case, unseen characters and ends gone."""
+    """Normalise a name: Unicode compatibility forms, case, invisible characters, trailing dots and spaces, streams."""
     text = unicodedata.normalize("NFKC", name).casefold()
     text = "".join(char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) != "Cf")
     return _SHORT_GIT.sub(".git", _STREAM.split(text)[0].rstrip(". "))
 
 
 _SHORT_GIT = re.compile(r"^git~\d+$")
-"""What Windows calls `.git` for programs that know short names only."""
+"""The short (8.3) name of `.git` on Windows."""
 
 
 def runs_later(path: str) -> str:
-    """Why a write to this path counts as running code, now or when somebody works here next; empty otherwise.
+    """Return why writing to this path counts as running code, now or the next time somebody works here; "" if not.
 
-    Names alone are looked at, anywhere in the path, as `folded` takes them.
+    Looks only at names, anywhere in the path, as normalised by `folded`.
     """
     names = [plain for step in path.split("/") if step not in ("", ".", "..") and (plain := folded(step))]
     for at, name in enumerate(names):
@@ -109,7 +109,7 @@ def _hidden_directory(name: str) -> str:
 
 
 def _file_runs(name: str, directory: str) -> str:
-    """Why a file of this name, in a directory of that name, is run later."""
+    """Return why a file of this name, in a directory of that name, is run later; "" if it is not."""
     if why := _FILES.get(name):
         return why
     for expression, why in _LIKE:
@@ -141,7 +141,7 @@ _DIRECTORIES = _table(
     ("cron.d cron.hourly cron.daily cron.weekly cron.monthly crontabs", "it is run on a schedule"),
     ("profile.d init.d systemd launchagents launchdaemons autostart sudoers.d", "it is run when somebody logs in"),
 )
-"""Directories everything below which is run, loaded or obeyed."""
+"""Directories whose entire content is run, loaded or followed."""
 
 _CALM_DIRECTORIES = frozenset({".well-known", ".changeset", ".cache"})
 _CALM_FILES = frozenset({".gitkeep", ".keep", ".nojekyll", ".editorconfig", ".mailmap", ".ds_store", ".codespellrc"})

@@ -1,4 +1,4 @@
-"""Policies from values, and from lists of rules inside files."""
+"""Make policies from values, and from lists of rules inside files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from signoff.policy.placed_value import ConfigValue
 
 
 def parse_policy(value: object, *, file: str = "<rules>", name: str = "", root: str | None = None) -> Policy:
-    """A policy from a list of rules, from a mapping or a `Document` with `policy`, or from YAML text.
+    """Make a policy from a list of rules, from a mapping or a `Document` with `policy`, or from YAML text.
 
     `root` is the absolute directory that relative paths start from. Raises `PolicyError` with the place and the fix.
     """
@@ -16,5 +16,5 @@ def parse_policy(value: object, *, file: str = "<rules>", name: str = "", root: 
 
 
 def read_policy(spot: ConfigValue, *, name: str = "", root: str | None = None) -> Policy:
-    """The policy in a list of rules that stands anywhere in a file."""
+    """Read a policy from a list of rules anywhere in a file."""
     return Policy(name=name, root=root, **read_rules(spot, name=name, root=root)._asdict())

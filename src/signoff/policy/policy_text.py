@@ -1,4 +1,4 @@
-"""Policies as text, to be kept with the questions they asked: whoever judges an edit elsewhere needs the same rules."""
+"""Policies as text, stored with the requests they caused: an edit judged elsewhere needs the same rules."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from signoff.policy.policy_source import parse_policy
 
 
 def layers_of(policy: Policy | Layers) -> tuple[Policy, ...]:
-    """The layers of a policy, outermost first."""
+    """Return the layers of a policy, outermost first."""
     return policy.policies if isinstance(policy, Layers) else (policy,)
 
 
 def written(policy: Policy | Layers) -> str | None:
-    """The rules as they were written, layer by layer; None where a layer was not read from anything written."""
+    """Return the rules as written, layer by layer, as JSON; None if a layer was not parsed from anything written."""
     layers = layers_of(policy)
     if any(one.written is None for one in layers):
         return None
@@ -26,7 +26,7 @@ def written(policy: Policy | Layers) -> str | None:
 
 
 def read_written(text: str) -> Layers:
-    """The policy that `written` wrote."""
+    """Parse the text that `written` returned."""
     return Layers(
         tuple(
             parse_policy(one["rules"], file=one["file"], name=one["name"], root=one["root"]) for one in json.loads(text)

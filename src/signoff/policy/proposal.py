@@ -1,7 +1,7 @@
-"""Rules that may be made of a call that was asked about, narrowest first, each with what it says in one sentence.
+"""Propose rules from a call that was asked about, narrowest first, each with a one-sentence summary.
 
-A rule that allows goes no further than a remembered answer may (`core.offer`), but that an amount needs no end; a
-command word for word. It names every argument and lets no other be given. A secret never gets into one.
+An allow rule goes no further than a remembered answer may (`core.offer`), except that an amount needs no expiry; a
+command must match word for word. It names every argument and permits no others. A secret is never written to a rule.
 """
 
 from __future__ import annotations
@@ -32,40 +32,40 @@ from signoff.policy.rule_text import flow_text, rule_lines
 
 COMMAND = "command"
 LONGEST = 2_000
-"""How long what a rule holds of the arguments may be, as it is written. Nobody reads more of a line."""
+"""The longest that a rule's part from the arguments may be, as written. Nobody reads more of a line."""
 ANY_TEXT = "any text"
-"""Stands in a rule's examples for what the rule leaves open: what was written there stays out of the file."""
+"""Placeholder in a rule's examples for an argument that the rule leaves open: the real text is not written."""
 
 _VERB = {Effect.ALLOW: "runs unasked", Effect.ASK: "is asked about", Effect.DENY: "is refused"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """One rule that may be made."""
+    """One rule that can be added."""
 
     name: str
-    """What it is about: `exact`, `command`, `words`, `tool`, or the argument that it leaves some room for."""
+    """What it is about: `exact`, `command`, `words`, `tool`, or the argument for which it permits other values."""
     effect: Effect
     text: str
-    """What it says, in one sentence: exactly this, nothing wider."""
+    """What the rule says, in one sentence: exactly that, nothing wider."""
     value: Mapping[str, Any] = field(repr=False)
     """The rule as JSON values."""
     lines: tuple[str, ...]
-    """The rule as it is written, its dash first; `rule` was read from these."""
+    """The rule as written, starting with its dash. `rule` was parsed from these lines."""
     rule: Rule = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposals:
-    """What may be made of a call, and why not more."""
+    """The rules that can be made from a call, and why others cannot."""
 
     offered: tuple[Proposal, ...] = ()
     refused: tuple[str, ...] = ()
-    """A sentence each."""
+    """One sentence each."""
 
 
 def proposals(request: ApprovalRequest, effect: Effect, *, root: str | None, reason: str = "") -> Proposals:
-    """The rules that may be made of a request's call. Relative paths in rules start from `root`."""
+    """Return the rules that can be made from a request's call. Relative paths in rules start from `root`."""
     call = request.call
     if call is None:
         return Proposals(refused=("the call is not on record, so no rule can be made of it",))
@@ -91,11 +91,11 @@ def proposals(request: ApprovalRequest, effect: Effect, *, root: str | None, rea
     return Proposals(offered=tuple(offered), refused=tuple(dict.fromkeys(refused)))
 
 
-# --- what cannot be made a rule at all ---
+# --- calls that cannot become a rule at all ---
 
 
 def _not_allowed(request: ApprovalRequest) -> str:
-    """Why no rule may let this call run; empty where one may."""
+    """Return why no rule may allow this call, or "" if one may."""
     needed, call = request.requirement, request.call
     if not needed.is_strict and may_be_remembered(request):
         return ""
@@ -118,7 +118,7 @@ def _unwritable(call: Call) -> str:
 
 
 def _is_literal(text: str, *, over_names: bool = False) -> bool:
-    """Whether a pattern stands for nothing but itself."""
+    """Whether a pattern matches nothing but itself."""
     try:
         return Glob(text, over_names=over_names).literal == text
     except BadGlob:
@@ -129,25 +129,25 @@ class _Refused(Exception):
     """Why a rule is not proposed."""
 
 
-# --- what may be wished for ---
+# --- candidates for rules ---
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wish:
-    """One rule before it is written: conditions beside the tool, the sentence about them, and its examples."""
+    """A rule before it is written: conditions besides the tool, a sentence about them, and examples."""
 
     name: str
     conditions: Mapping[str, Any] = field(default_factory=dict[str, Any])
     text: str
     match: Mapping[str, Any] | None
-    """The arguments of this call, for the examples; None: the tool alone."""
+    """The arguments of this call, for the examples. None: the tool alone."""
     miss: Mapping[str, Any] | None = None
     trouble: str = ""
-    """Why it cannot be said in a rule."""
+    """Why it cannot be written as a rule."""
 
 
 def _wishes(request: ApprovalRequest, call: Call, effect: Effect, root: str | None) -> Iterator[_Wish]:
-    # Who has to agree is no matter here: that a rule may allow was looked at before, and others only tighten.
+    # Who must agree does not matter here: whether a rule may allow was checked before, and ask and deny only tighten.
     plain = request.changed_to(verdict=None, metadata={})
     patterns = [one.pattern for one in offers(plain) if one.pattern is not None]
     exact = tuple(ArgCondition(arg=name, fits=Fits.IS, value=value) for name, value in call.args.items())
@@ -156,7 +156,7 @@ def _wishes(request: ApprovalRequest, call: Call, effect: Effect, root: str | No
         yield from _allowed_commands(call)
         for pattern in patterns:
             if any(one.fits is Fits.COMMAND for one in pattern):
-                continue  # a rule's `*` takes options, too
+                continue  # the `*` of a rule would match options, too
             room = [one for one in pattern if one.fits is not Fits.IS]
             wide = next((one for one in room if one.fits is not Fits.ANY), room[0])
             yield _by_arguments(wide.arg, pattern, call, effect, root)
@@ -168,7 +168,7 @@ def _wishes(request: ApprovalRequest, call: Call, effect: Effect, root: str | No
 
 
 def _by_arguments(name: str, pattern: Sequence[ArgCondition], call: Call, effect: Effect, root: str | None) -> _Wish:
-    """A rule that names every argument, and lets no other be given."""
+    """Return a rule that names every argument and permits no others."""
     args: dict[str, Any] = {}
     conditions: dict[str, Any] = {}
     said: list[str] = []
@@ -190,10 +190,10 @@ def _by_arguments(name: str, pattern: Sequence[ArgCondition], call: Call, effect
             case Fits.COMMAND:
                 trouble = "its first words alone cannot be written as a rule"
             case Fits.UNDER:
-                args[key] = {"matches": "**"}  # one text, and no `..` in it
+                args[key] = {"matches": "**"}  # a single text without `..` (path traversal)
                 directory, path = _places(one, call, root)
-                # A pattern, because `inside` takes the directory itself, too: whoever may delete files in it need not
-                # be let delete all of them at once.
+                # A pattern, because `inside` includes the directory itself: permission to delete files in it must not
+                # include deleting the whole directory.
                 below = _below(directory, root)
                 trouble = "" if _is_literal(below.removesuffix("/**")) else "its directory would be read as a pattern"
                 conditions["path"] = {"matches": below, "sensitive": False}
@@ -211,7 +211,7 @@ def _by_arguments(name: str, pattern: Sequence[ArgCondition], call: Call, effect
 
 
 def _places(wide: ArgCondition, call: Call, root: str | None) -> tuple[str, str]:
-    """The directory, and the path of this call, as they are written in a policy: from its root, or whole."""
+    """Return the directory and the call's path as written in a policy: relative to its root, or absolute."""
     start = call.start or root
     if start is None or root is None:
         return str(wide.value), str(call.args[wide.arg])
@@ -219,7 +219,7 @@ def _places(wide: ArgCondition, call: Call, root: str | None) -> tuple[str, str]
 
 
 def _below(directory: str, root: str | None) -> str:
-    """Everything in a directory as a pattern of paths. One that starts with `**` would mean any directory there is."""
+    """Return a path pattern for everything in a directory. A pattern that starts with `**` would match anywhere."""
     return f"{directory if directory != '.' else root or ''}/**"
 
 
@@ -230,12 +230,12 @@ def _from(root: str, start: str, text: str) -> str:
 
 
 def _is(value: Any) -> Any:
-    """What an argument has to be; a mapping would be taken for operators, or for keys in it."""
+    """Return what an argument must equal. A bare mapping would be read as operators or nested keys."""
     return {"equals": cast("Any", value)} if isinstance(value, Mapping) else value
 
 
 def _key(name: str) -> str:
-    """An argument's name as a key of a rule; one that would be read as a path of keys is written as a pointer."""
+    """Return an argument's name as a key of a rule; as a JSON pointer if it would be read as a path of keys."""
     if name and not name.startswith("/") and not any(one in name for one in ".*"):
         return name
     return "/" + name.replace("~", "~0").replace("/", "~1")
@@ -245,7 +245,7 @@ def _key(name: str) -> str:
 
 
 def _simple(call: Call) -> tuple[str, ...]:
-    """The words of the one plain command that the call runs, if its program is known; else none."""
+    """Return the words of the one plain command that the call runs. () if there is none or its program is unknown."""
     from signoff.policy.shell.command_facts import read_shell  # few calls are commands
     from signoff.policy.shell.table import program
 
@@ -261,7 +261,7 @@ def _simple(call: Call) -> tuple[str, ...]:
 
 
 def _pattern(argv: Sequence[str], *, more: bool = False) -> str:
-    """The words as a pattern of a rule; empty where they cannot be written as one, or it would mean more."""
+    """Return the words as a pattern of a rule, or "" if they cannot be written as one or it would match more."""
     from signoff.policy.shell.patterns import BadCommand, CommandPattern
 
     text = shlex.join(argv)
@@ -320,7 +320,7 @@ def _tightened(pattern: Sequence[ArgCondition], call: Call, root: str | None) ->
             yield _Wish(name=one.arg, conditions=conditions, text=text, match={one.arg: path})
 
 
-# --- writing and reading them ---
+# --- writing rules and parsing them back ---
 
 
 def _proposal(
@@ -366,7 +366,7 @@ def _value(wish: _Wish, call: Call, effect: Effect, reason: str) -> dict[str, An
 
 
 def _check_arguments(wish: _Wish, call: Call, secrets: Sequence[str]) -> None:
-    """Refuse what must not or cannot get into a file: secrets, arguments that nobody would read to their end."""
+    """Refuse arguments that must not be written to a file: secrets, and arguments too long to be read in full."""
     for name, value in (wish.match or {}).items():
         if _is_secret(name, value, call.args.get(name), secrets):
             what = f"the argument {named(name)} holds a secret, and signoff never writes secrets into a file"
@@ -380,7 +380,7 @@ def _is_secret(name: str, value: Any, original: Any, secrets: Sequence[str]) -> 
         return True
     if redact({name: value}, secrets=secrets).masked:
         return True
-    # Where a path or a host stands, a person sees it whole, also if it is a token; a file is another matter.
+    # On screen, a person sees a path or a host unmasked even if it is a token. A file must not hold it.
     return any(redact_text(text, secrets=secrets) != text for text in _texts(value))
 
 
@@ -397,7 +397,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _called(wish: _Wish) -> str:
-    """How a wish is named where it is refused."""
+    """Return how a refused wish is named in the message."""
     return {"exact": "exactly these arguments", COMMAND: "this command", "words": "this sub-command"}.get(
         wish.name, f"room for {named(wish.name)}"
     )

@@ -1,7 +1,7 @@
-"""What can happen to the calls of one tool, whatever their arguments: found by reading the rules, not by trying calls.
+"""Static analysis of what can happen to calls of one tool, whatever their arguments: reads the rules, tries no calls.
 
-What only a call can tell (its arguments, the run's deps) may turn out either way here. So the answer errs on one side:
-a rule that can let a call run is always named, and sometimes one that in truth never does.
+Conditions on what only a call has (its arguments, the run's deps) may hold or not. So the result errs on one side: it
+names every rule that can let a call run, and sometimes a rule that never does.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from signoff.policy.match_result import Truth
 from signoff.policy.rule import Rule
 
 Outcome: TypeAlias = Literal["allow", "ask", "deny", "conditional"]
-"""`allow`: every call runs unasked. `deny`: none runs. `ask`: none runs unasked. `conditional`: the call decides."""
+"""`allow`: every call runs unasked. `deny`: none runs. `ask`: none runs unasked. `conditional`: depends on the call."""
 
 
 class Unsure(Enum):
-    """Stands for something that is not known about a tool, so that conditions on it may turn out either way."""
+    """Marks something as not known about a tool: conditions on it may hold or not."""
 
     UNSURE = "unsure"
 
@@ -42,24 +42,24 @@ class ToolView:
     worker: tuple[str, ...] | Unsure = UNSURE
     """The chain of workers that leads to the call."""
     nested: bool = False
-    """Whether other workers may stand before `worker` in the chain."""
+    """Whether other workers may come before `worker` in the chain."""
     labels: tuple[frozenset[str], ...] | Unsure = (frozenset(),)
-    """The sets of labels that a call of it can carry: one, where all carry the same."""
+    """The sets of labels that a call of it can have: one set, if all calls have the same."""
     claimed: frozenset[str] = frozenset()
     bare: bool = False
     """Whether the tool takes no arguments at all."""
     unseen: bool = False
-    """Whether nobody will ever see its arguments, so that whatever looks at them is in doubt."""
+    """Whether its arguments are never visible, so that every condition on them is in doubt."""
 
     def truth(self, condition: Condition, root: str | None) -> Truth | None:
-        """What the condition finds for every call; None where the call decides."""
+        """Return the result of the condition for every call; None if it depends on the call."""
         if not self._settles(condition):
             return Truth.UNKNOWN if self.unseen and _looks_at_arguments(condition) else None
         found = {condition.find(Facts(call, root)).truth for call in self._calls()}
         return found.pop() if len(found) == 1 else None
 
     def _settles(self, condition: Condition) -> bool:
-        """Whether all that the condition looks at is known."""
+        """Whether everything that the condition looks at is known."""
         if isinstance(condition, ToolsetCondition):
             return self.toolset is not UNSURE
         if isinstance(condition, WorkerCondition):
@@ -69,7 +69,7 @@ class ToolView:
         return self.bare and not _looks_at_deps(condition)
 
     def _calls(self) -> Iterator[Call]:
-        """A call for each set of labels, with what is known and nothing else."""
+        """Yield a call for each set of labels, with what is known and nothing else."""
         for labels in self.labels if self.labels is not UNSURE else (frozenset[str](),):
             yield Call(
                 tool=self.tool,
@@ -81,15 +81,15 @@ class ToolView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """What can happen to the calls of a tool. Calls whose arguments cannot be read are asked about in any case."""
+    """What can happen to the calls of a tool. Calls whose arguments cannot be read always ask."""
 
     effect: Outcome
     lets: tuple[Rule, ...] = ()
-    """Every rule that can make a call run without a person, of any layer, outermost first."""
+    """Every rule of any layer that can let a call run without a person, outermost layer first."""
     unanswered: tuple[Rule, ...] = ()
-    """Rules that ask, but let the call run when nobody answers in time."""
+    """Ask rules that let the call run on timeout."""
     stops: tuple[Rule, ...] = ()
-    """Rules that can ask about a call or deny it, the strictest first."""
+    """Rules that can ask about a call or deny it, strictest first."""
     never: Rule | None = None
     """The rule that denies every call."""
     why: str = ""
@@ -110,7 +110,7 @@ def reach(
     *,
     bare: bool = False,
 ) -> Reach:
-    """What policies, judged as layers, can say about the calls of a tool. No policy at all asks."""
+    """Return what policies, judged as layers, can say about the calls of a tool. Without any policy, calls ask."""
     subject = ToolView(
         tool=tool,
         toolset=toolset,
@@ -124,7 +124,7 @@ def reach(
 
 
 def reach_of(layers: Iterable[tuple[Policy, ToolView]]) -> Reach:
-    """As `reach`, for layers that do not all see the same: a toolset knows nothing of the worker that calls it."""
+    """Like `reach`, for layers that see different things: a toolset does not know which worker calls it."""
     found = [_with_claims(policy, subject) for policy, subject in layers]
     runs = any(one.allows for one in found) and all(one.lets_through for one in found)
     never = next((one.never for one in found if one.never), None)
@@ -159,17 +159,17 @@ class _Layer:
     never: Rule | None = None
     """A rule that denies every call."""
     always: bool = False
-    """Whether a rule allows every call that none before it decides about."""
+    """Whether a rule allows every call that no rule before it decides."""
     silent: bool = True
-    """Whether there can be a call about which it has no answer."""
+    """Whether there can be a call that no rule matches."""
     blocked: bool = False
-    """Whether every call is asked about or denied, because of a rule that is at least in doubt about each."""
+    """Whether every call asks or is denied, because a rule matches each call at least in doubt."""
     doubtful: bool = False
-    """Whether a condition of an allow rule can raise, which asks."""
+    """Whether a condition of an allow rule can raise an exception, which asks."""
 
     @property
     def lets_through(self) -> bool:
-        """Whether it can leave a call to run: by allowing it, or by having no answer."""
+        """Whether it can let a call run: by allowing it, or by abstaining."""
         return not self.blocked and self.never is None and (bool(self.allows) or self.silent)
 
     @property
@@ -179,11 +179,11 @@ class _Layer:
 
 @dataclass(frozen=True, slots=True)
 class _Alternative:
-    """One alternative of a rule: the conditions that are left for a call to settle."""
+    """One alternative of a rule: the conditions that depend on the call."""
 
     open: tuple[Condition, ...]
     doubt: bool
-    """Whether something in it can never be found out: then it never holds."""
+    """Whether something in it is always in doubt: then it never holds."""
 
     @property
     def holds(self) -> bool:
@@ -196,7 +196,7 @@ class _Alternative:
 
 
 def _with_claims(policy: Policy, subject: ToolView) -> _Layer:
-    """As `_layer`; labels that are only claimed are looked at both ways, and a call is allowed only where both do."""
+    """Like `_layer`, with and without the claimed labels. A call is allowed only if both allow it."""
     if not subject.claimed:
         return _layer(policy, subject)
     labels = subject.labels
@@ -229,18 +229,18 @@ def _layer(policy: Policy, subject: ToolView) -> _Layer:
     before = [one for _, found in denies for one in found]
     for at, (rule, found) in enumerate(spoken):
         if rule.effect is not Effect.DENY or rule.otherwise:
-            if rule.effect is Effect.ALLOW:  # one that asks also asks in doubt, where an earlier one says nothing
+            if rule.effect is Effect.ALLOW:  # an ask rule also asks in doubt, where an earlier rule does not match
                 found = [one for one in found if not any(one.follows(earlier) for earlier in before)]
             before += found
             if _decides(layer, rule, found):
-                if rule.effect is Effect.ASK:  # what it does not name as a whole is refused all the same
+                if rule.effect is Effect.ASK:  # an `otherwise` still denies what it does not name as a whole
                     layer.stops += [below for below, _ in spoken[at:] if below.otherwise]
                 break
     return layer
 
 
 def _decides(layer: _Layer, rule: Rule, found: list[_Alternative]) -> bool:
-    """Note what a rule that does not always win can do. Whether it decides every call that comes to it."""
+    """Record what an allow, ask or `otherwise` rule can do. Return whether it decides every call that reaches it."""
     if not found:
         return False
     sure = any(one.holds for one in found)
@@ -251,7 +251,7 @@ def _decides(layer: _Layer, rule: Rule, found: list[_Alternative]) -> bool:
         if sure or any(one.doubt and not one.open for one in found):
             layer.silent = False
             layer.blocked = layer.blocked or not layer.allows
-            return sure or not rule.otherwise  # of one that is in doubt another one below may be sure
+            return sure or not rule.otherwise  # below a rule in doubt, another one may be sure
         return False
     layer.doubtful = layer.doubtful or any(_looks_at_deps(one) for alternative in found for one in alternative.open)
     if any(not one.doubt for one in found):
@@ -262,7 +262,7 @@ def _decides(layer: _Layer, rule: Rule, found: list[_Alternative]) -> bool:
 
 
 def _alternatives(rule: Rule, policy: Policy, subject: ToolView) -> Iterator[_Alternative]:
-    """The alternatives of a rule that can hold, or be in doubt, for a call of the tool."""
+    """Yield the alternatives of a rule that can hold, or be in doubt, for a call of the tool."""
     for match in rule.matches:
         found = _alternative(match, subject, policy.root)
         if found is not None:

@@ -1,4 +1,4 @@
-"""Conditions on recipients: their domains and addresses, all, any or none of them, and how many there are."""
+"""Conditions on the recipients of a message: their domains and addresses, and how many there are."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _TOLD = frozenset("""
     to cc ccs bcc bccs recipient recipients rcpt mail mails email emails attendee attendees invitee invitees
     participants guests members
 """.split())  # fmt: skip
-"""The last word of an argument's name that says who a message goes to."""
+"""Last words of argument names that hold the recipients of a message."""
 _BEHIND = frozenset("list addr addrs address addresses".split())
-"""What may stand behind it: `cc_list`, `BccAddresses`."""
+"""Words that may follow them: `cc_list`, `BccAddresses`."""
 _OTHERS = frozenset("from sender reply author organizer by subject title body text content".split())
-"""Words of the names of arguments in which an address is that of somebody who writes, or is written about."""
+"""Words in argument names whose addresses are those of a sender, or of somebody who is written about."""
 _HEADERS = frozenset("header headers raw mime eml rfc".split())
 _HEADER = re.compile(r"(?im)^[ \t]*(?:resent-)?b?(?:to|cc)[ \t]*:")
 
 
 class BadAddress(ValueError):
-    """A pattern that cannot be used; the message says why and what to write."""
+    """An unusable pattern; the message says why and what to write."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddressPattern:
-    """`ana@acme.com`, `*@acme.com`, or `acme.com` for everybody there; `*.acme.com` is not `acme.com`."""
+    """`ana@acme.com`, `*@acme.com`, or `acme.com` for every address there; `*.acme.com` does not match `acme.com`."""
 
     text: str
     local: Glob = field(init=False, repr=False, compare=False)
@@ -58,12 +58,12 @@ class AddressPattern:
 
 @dataclass(frozen=True, slots=True)
 class RecipientsCondition:
-    """The recipients of a call. What is said of them has to be sure where a rule allows; doubt asks elsewhere."""
+    """The recipients of a call. An allow rule must be sure of them; in ask and deny rules, doubt asks."""
 
     domains: tuple[AddressPattern, ...] = ()
-    """Where a rule allows: all are there. Otherwise: one is."""
+    """In allow rules: all recipients are in these domains. Otherwise: one is."""
     outside: tuple[AddressPattern, ...] = ()
-    """One of them is in none of these."""
+    """One recipient is in none of these."""
     all: tuple[AddressPattern, ...] = ()
     any: tuple[AddressPattern, ...] = ()
     none: tuple[AddressPattern, ...] = ()
@@ -86,7 +86,7 @@ class RecipientsCondition:
 
     @property
     def stands_for(self) -> str:
-        """The argument that a plain text in a rule's examples is."""
+        """The argument whose value a plain text in a rule's examples is."""
         return self.argument or "to"
 
     def find(self, facts: Facts) -> MatchResult:
@@ -122,7 +122,7 @@ class RecipientsCondition:
             yield SIGNS[sign](len(found), bound)
 
     def _is_settled(self, found: tuple[Mailbox, ...], holds: bool) -> bool:
-        """Whether it holds for certain, however the rest is read: one recipient that is meant is enough."""
+        """Whether it holds however the rest is read: one matching recipient is enough."""
         return holds and not (self.all or self.none or self.count) and bool(found)
 
     def _taken(self, args: Mapping[str, Any]) -> Recipients:
@@ -145,13 +145,13 @@ class RecipientsCondition:
                 yield from self._below(key, value)
 
     def _below(self, key: str, value: object) -> Iterator[tuple[str, object]]:
-        """What an argument, or an entry below one, says about recipients."""
+        """Yield what an argument, or an entry below it, says about recipients."""
         words = [word.lower() for word in _WORDS.findall(key)]
         if _tells_recipients(words):
             yield key, value
         elif isinstance(value, Mapping):
             yield from self._named(cast("Mapping[str, Any]", value))
-        elif is_recipients(value):  # under whatever name, unless it says that it is another
+        elif is_recipients(value):  # under any name, unless the name says otherwise
             yield from [(key, value)] if not (self.every and _OTHERS.intersection(words)) else []
         elif isinstance(value, (list, tuple)):
             for item in cast("Sequence[object]", value):

@@ -1,4 +1,4 @@
-"""Two requirements as one: who must agree where more than one rule asks about the same call."""
+"""Combine requirements: who must agree if more than one rule asks about the same call."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from signoff.core.verdict import OnTimeout, Requirement
 
 
 def together(requirements: Iterable[Requirement]) -> Requirement:
-    """The requirement that is met only when all of them are, as far as one can say it.
+    """Return a requirement that is met only if all of them are, as far as one requirement can express that.
 
-    The larger quorum, all exclusions, the shorter timeout and the first message hold. Of two different roles the first
-    holds: an outer layer comes first. Silence allows only where every one of them says so.
+    Uses the larger quorum, all exclusions, the shorter timeout and the first message. Of two different roles it uses
+    the first: outer layers come first. A timeout allows the call only if every requirement says so.
     """
     return reduce(_both, requirements)
 

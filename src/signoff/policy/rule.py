@@ -1,4 +1,4 @@
-"""A rule: what it says, what it matches, why, and who must agree."""
+"""A rule: its effect, what it matches, its reason, and its requirement."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from signoff.policy.match import Match, links_of
 from signoff.policy.match_result import YES, MatchResult, any_holds
 
 _DIGITS = 12
-"""Of a digest that tells the rules of a file apart."""
+"""How many digits of the digest tell the rules of a file apart."""
 _VERB = {Effect.ALLOW: "allows", Effect.ASK: "asks about", Effect.DENY: "denies"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One line of a policy. It matches where any of its alternatives does."""
+    """One rule of a policy. It matches if any of its alternatives matches."""
 
     id: str
     effect: Effect
@@ -28,32 +28,32 @@ class Rule:
     requirement: Requirement = ANYONE
     place: Place = field(default_factory=lambda: Place(""))
     otherwise: bool = False
-    """Whether it is an `otherwise: deny`: it denies in its turn only, where no rule above it names the call."""
+    """Whether this is an `otherwise: deny`. It denies in list order, where no rule above it names the call."""
     naming: tuple[Match, ...] = ()
-    """For a rule that asks above an `otherwise`: its alternatives as a rule that allows would mean them, in the same
-    order. Whoever asks about `git push` names `git push; make` for a question, but has not named `make`."""
+    """For an ask rule above an `otherwise`: its alternatives read as in an allow rule, in the same order. A rule that
+    asks about `git push` also asks about `git push; make`, but it does not name `make`."""
 
     @property
     def text(self) -> str:
-        """What it says, in words: "denies calls on a path like `**/.env`"."""
+        """The rule in words: "denies calls on a path like `**/.env`"."""
         verb = f"otherwise {_VERB[self.effect]}" if self.otherwise else _VERB[self.effect]
         return f"{verb} {' or '.join(match.text for match in self.matches)}"
 
     @property
     def looks_at_paths(self) -> bool:
-        """Whether following links changes what it sees."""
+        """Whether resolving symlinks changes what the rule sees."""
         return any(links_of(match.conditions) for match in (*self.matches, *self.naming))
 
     def find(self, facts: Facts) -> MatchResult:
-        """Whether it matches a call."""
+        """Return whether the rule matches a call."""
         return any_holds(match.find(facts) for match in self.matches)
 
     def find_name(self, facts: Facts) -> MatchResult:
-        """Whether it names a call for an `otherwise` below it: whether it means the whole of the call, in no doubt."""
+        """Return whether the rule names a call for an `otherwise` below: covers the whole call, without doubt."""
         return any_holds(match.find(facts) for match in self.naming or self.matches)
 
     def find_after(self, above: Iterable[Rule], facts: Facts) -> MatchResult:
-        """Whether it matches a call that comes by the rules above it; an `otherwise` only what none of them names."""
+        """Like `find`, but an `otherwise` matches only a call that none of the rules `above` names."""
         finding = self.find(facts)
         if not self.otherwise or finding is not YES:
             return finding
@@ -61,7 +61,7 @@ class Rule:
         return finding if naming is None else MatchResult.no(f"{naming.id} names the call")
 
     def verdict(self, match: Match) -> Verdict:
-        """What it answers where this alternative matched."""
+        """Return the verdict if this alternative matched."""
         if self.otherwise:
             place = self.place
             where = f"{place.file}:{place.line}" if place.line else f"{place.file}: {place.key}"
@@ -79,5 +79,5 @@ class Rule:
 
     @property
     def _digest(self) -> str:
-        """What it is known by, wherever it stands in its file."""
+        """Identifies the rule by its content, wherever it is in its file."""
         return digest([self.text, self.reason, self.requirement.role, self.requirement.message])[:_DIGITS]

@@ -1,7 +1,7 @@
-"""A rule as the lines that stand in a file: YAML that every reader takes for the same values.
+"""Write a rule as lines of a file: YAML that every reader parses to the same values.
 
-JSON, but for words that need no quotes. Whatever cannot be seen is written as an escape, so that the lines on a screen
-are the lines in the file.
+It is JSON, except for words that need no quotes. Characters that are not printable are escaped, so that the lines on
+a screen are the lines in the file.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, cast
 from signoff.policy.scalar import Ambiguous, plain_scalar
 
 WIDEST = 100
-"""Where a mapping is written on lines of its own instead of one."""
+"""The longest line: a longer mapping or list is written over several lines."""
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[./-]+[A-Za-z0-9_]+)*")
 _LONGEST_PLAIN = 80
 
 
 def rule_lines(rule: Mapping[str, Any]) -> tuple[str, ...]:
-    """The lines of a rule in a list that is written in lines, the dash first; not indented, without line breaks."""
+    """Return the lines of a rule for a block list, starting with the dash; not indented, without line breaks."""
     lines = [line for key, value in rule.items() for line in _entry(key, value)]
     return tuple(f"{'  ' if at else '- '}{line}" for at, line in enumerate(lines))
 
@@ -41,7 +41,7 @@ def _entry(key: str, value: Any) -> Iterator[str]:
 
 
 def flow_text(value: Any) -> str:
-    """A JSON value on one line, as it may stand anywhere in YAML."""
+    """Return a JSON value on one line, valid anywhere in YAML."""
     if isinstance(value, str):
         return value if _is_plain(value) else _quoted(value)
     if isinstance(value, Mapping):

@@ -1,6 +1,6 @@
-"""Plain YAML scalars as JSON values, without YAML 1.1's surprises.
+"""Parse plain YAML scalars into JSON values, without the surprises of YAML 1.1.
 
-`no`, `0755`, `1:30` and `1_000` mean one thing to YAML 1.1 and another to most readers: they are refused, not guessed.
+`no`, `0755`, `1:30` and `1_000` mean one thing in YAML 1.1 and another to most readers. They are refused, not guessed.
 Dates stay texts, because a tool's arguments are JSON and JSON has no dates.
 """
 
@@ -27,7 +27,7 @@ _ODD_NUMBER = re.compile(
 
 
 class Ambiguous(ValueError):
-    """A plain scalar whose meaning depends on who reads it. `fix` says how to write it."""
+    """A plain scalar that YAML readers understand differently. `fix` says how to write it."""
 
     def __init__(self, what: str, fix: str) -> None:
         self.what = what
@@ -36,7 +36,7 @@ class Ambiguous(ValueError):
 
 
 def plain_scalar(text: str) -> Scalar:
-    """The JSON value of an unquoted scalar; raises `Ambiguous` where there is no single one."""
+    """Return the JSON value of an unquoted scalar. Raises `Ambiguous` if there is no single one."""
     if text in _NULL:
         return None
     if text in _BOOL:

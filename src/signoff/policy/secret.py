@@ -1,7 +1,7 @@
-"""Places that hold secrets, known by their names: keys, credentials, histories, devices, other processes.
+"""Recognise places that hold secrets by their names: keys, credentials, histories, devices, other processes.
 
 The list is data, in `secret.toml` beside this module. Names are compared in one folded form, so that neither case nor a
-Unicode twin of a letter makes a difference. This is a list of what is known, not a boundary.
+Unicode lookalike of a letter makes a difference. This is a list of known names, not a security boundary.
 """
 
 from __future__ import annotations
@@ -41,36 +41,38 @@ _TOO_LONG = "is longer than a path can be"
 
 
 def secret_place(path: str) -> str:
-    """Why nobody should read this file unasked, as words that follow the path: "holds credentials"; empty where nothing
-    is known against it. The path is absolute, relative to anywhere, or starts with `~/`."""
+    """Return why this file must not be read unasked, in words that follow the path: "holds credentials".
+
+    Returns "" if nothing is known against it. The path is absolute, relative to anywhere, or starts with `~/`.
+    """
     return _secret_place(path) if len(path) <= _LONGEST else _TOO_LONG
 
 
 def may_match_secret(pattern: str) -> str:
-    """Why the shell may put a secret place where this pattern stands; empty where that is not to be expected.
+    """Return why the shell may expand this glob pattern to a secret place; "" if that is not expected.
 
-    A backslash makes the next character literal; `*`, `?` and `[…]` do not match a leading dot. A part that says
-    nothing at all about a name, `*` or `*.json`, is taken for ordinary names only.
+    A backslash escapes the next character; `*`, `?` and `[…]` do not match a leading dot. A part that says nothing
+    about a name, such as `*` or `*.json`, is assumed to match ordinary names only.
     """
     return _may_match_secret(pattern) if len(pattern) <= _LONGEST else _TOO_LONG
 
 
 def holds_secrets(directory: str) -> str:
-    """Why reading everything below this directory is likely to read a secret place; empty where nothing is known."""
+    """Return why reading everything below this directory probably reads a secret place; "" if nothing is known."""
     return _holds_secrets(directory) if len(directory) <= _LONGEST else _TOO_LONG
 
 
 class _Places(NamedTuple):
-    """The list, ready for looking up."""
+    """The list, prepared for lookup."""
 
     below: Mapping[str, Sequence[tuple[tuple[str, ...], str]]]
     """The last part of a directory -> the parts before it, and the reason."""
     ends: Mapping[str, Sequence[tuple[tuple[str, ...], str]]]
-    """The same for files: the name -> the directories it has to lie in."""
+    """The same for files: the name -> the directories that it must be in."""
     suffixes: Mapping[str, Sequence[tuple[str, str]]]
-    """The extension of patterns such as `*.tar.key` -> all that follows the star, and the reason."""
+    """The extension of patterns such as `*.tar.key` -> everything after the star, and the reason."""
     names: re.Pattern[str]
-    """The other patterns for file names; the number of the group that matched says why."""
+    """The other patterns for file names. The number of the matching group gives the reason."""
     reasons: Sequence[str]
     never: re.Pattern[str]
     tops: frozenset[str]
@@ -80,14 +82,14 @@ class _Places(NamedTuple):
     home: Mapping[str, str]
     words: frozenset[str]
     hint: re.Pattern[str]
-    """Finds any of the words anywhere: what it does not find need not be split."""
+    """Finds any of the words anywhere. A name without a match need not be split into words."""
     first_words: frozenset[str]
     extensions: frozenset[str]
     not_names: frozenset[str]
     vocabulary: str
-    """Every name known, one to a line: what a shell pattern is held against."""
+    """Every known name, one per line, to match shell patterns against."""
     roots: str
-    """The parts of paths from the root, one to a line."""
+    """The parts of absolute paths, one per line."""
 
 
 @lru_cache(maxsize=1)
@@ -146,7 +148,7 @@ def _as_regex(pattern: str) -> str:
 
 
 def fold(text: str) -> str:
-    """One form for all spellings a file system, or an eye, may take for the same name."""
+    """Return one form for all spellings that a file system, or a person, may take for the same name."""
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
@@ -159,7 +161,7 @@ def _parts(folded: str) -> list[str]:
 
 
 def _without_dots(parts: list[str]) -> list[str]:
-    """The parts with every `..` carried out; those that lead above the start stay in front."""
+    """Return the parts with every `..` resolved; those that lead above the start stay in front."""
     plain: list[str] = []
     for part in parts:
         if part == ".." and plain and plain[-1] != "..":
@@ -184,7 +186,7 @@ def _secret_place(path: str) -> str:
 
 
 def _by_parts(parts: list[str], absolute: bool) -> str:
-    """The reason for a path without `..`; where `absolute`, it is held against the paths from the root, too."""
+    """Return the reason for a path without `..`; if `absolute`, also compare it with the absolute paths."""
     if not parts:
         return ""
     places = _places()
@@ -212,7 +214,7 @@ def _fits(found: Sequence[tuple[tuple[str, ...], str]], parts: list[str], at: in
 
 
 def _by_name(name: str) -> str:
-    """The reason a file is secret by its name alone, for the names that are not fixed."""
+    """Return why a file is secret by its name alone, for names that are not fixed."""
     places = _places()
     why = ""
     if found := places.suffixes.get(name.rpartition(".")[2]):
@@ -241,7 +243,7 @@ _COPY = re.compile(r"(?:\.(?:gz|z|bz2|xz|zst|lz4|lzma|bak|backup|old|orig|save|s
 
 
 def _by_place(parts: list[str], absolute: bool) -> str:
-    """The reason for a path from the root, or from a home."""
+    """Return the reason for a path from the root, or from a home directory."""
     top = parts[0]
     places = _places()
     path = ("/" if absolute else "") + "/".join(parts)
@@ -292,10 +294,10 @@ class _Part(NamedTuple):
     """One part of a shell pattern, between slashes."""
 
     literal: str
-    """What it stands for where it has no wildcard."""
+    """What it stands for if it has no wildcard."""
     regex: str = ""
     says: bool = False
-    """Whether it says anything about the name, beyond an extension."""
+    """Whether it says anything about the name beyond an extension."""
     fillers: tuple[str, ...] = ()
     """The part with every `*` replaced by nothing, and by a letter."""
 
@@ -318,7 +320,7 @@ def _may_match_secret(pattern: str) -> str:
 
 
 def _candidates(parts: list[_Part], names: str, *, only_said: bool) -> Iterator[str]:
-    """Paths that the pattern may turn into, made of known names."""
+    """Yield paths that the pattern may expand to, made from known names."""
     choices: list[list[str]] = []
     for part in parts:
         if not part.regex:
@@ -329,11 +331,11 @@ def _candidates(parts: list[_Part], names: str, *, only_said: bool) -> Iterator[
             choices.append([*part.fillers, *re.findall(part.regex, names, re.MULTILINE)])
     made = islice(product(*choices), _MOST_CANDIDATES + 1)
     for number, path in enumerate(made):
-        yield "/".join(path) if number < _MOST_CANDIDATES else "~/.ssh"  # too many to look at: taken for a secret
+        yield "/".join(path) if number < _MOST_CANDIDATES else "~/.ssh"  # too many to check: treated as a secret
 
 
 def _part(text: str) -> _Part:
-    """Read one part. A bracket is taken for any character at all: it may match more here than in a shell."""
+    """Parse one part. A bracket stands for any character, so it may match more here than in a shell."""
     regex, empty, filled = "", "", ""
     at = said = some = 0
     stars = wild = False
@@ -360,11 +362,11 @@ def _part(text: str) -> _Part:
 
 
 def _any(some: int, more: bool) -> str:
-    """A run of wildcards as one: `*?*?*` taken one by one would cost more with every star."""
+    """Return a run of wildcards as one: matching the stars of `*?*?*` one by one would cost more with each."""
     return f"[^\n]{{{some},{'' if more else some}}}" if some or more else ""
 
 
 def _bracket_end(text: str, at: int) -> int:
-    """Where the bracket that opened before `at` ends; 0 where it does not, and is an ordinary character."""
+    """Return where the bracket that opened before `at` ends; 0 if it does not, and is an ordinary character."""
     first = at + 1 if text[at : at + 1] in ("!", "^") else at
     return text.find("]", first + 1) + 1

@@ -1,9 +1,9 @@
-"""Files that no directory stands for: whoever says *always inside this directory* has not said it about these.
+"""Sensitive files: an approval for *always inside this directory* does not cover them.
 
-Stricter than `runs_later` and `secret_place`, by which people are asked about single files: there a wrong guess is a
-question too many each time, here it is one question. So whole kinds of files are in it: settings, scripts, backups.
-A list of what is known by its name, not a boundary. Source files are not in it, though they get run: who lets a coding
-agent write inside `src` means them.
+Stricter than `runs_later` and `secret_place`, which decide whether people are asked about single files. There, a wrong
+guess costs a needless question each time; here it costs one question. So whole kinds of files are included: settings,
+scripts, backups. A list of known names, not a security boundary. Source files are not included, although they get run:
+permission for a coding agent to write inside `src` means them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from signoff.policy.secret import secret_place
 
 @lru_cache(1024)
 def sensitive_place(path: str, root: str = "") -> str:
-    """Why no directory stands for this path, as words that follow it; empty where nothing is known against it.
+    """Return why permission for a directory does not cover this path, in words that follow it; "" if it does.
 
-    Below `root`, names of directories count from there on: a project may lie in a directory called `bin`.
+    Directory names count from `root` down only: a project may itself be in a directory called `bin`.
     """
     if why := secret_place(path):
         return why
@@ -54,8 +54,8 @@ _SEALED = "looks like an encrypted or signed file"
 _DIRECTORIES = frozenset(
     "bin sbin libexec cgi-bin script scripts hooks workers ci cron docker-entrypoint-initdb.d initdb.d".split()
 )
-"""Directories that hold little else than what is run. One that is moved to such a name is run from then on; a single
-word that is no path is not taken for one."""
+"""Directories that hold little but files that are run. What is moved to such a directory is run from then on. A
+single word without a slash is not treated as a directory."""
 _PROMPTS = frozenset("agents commands instructions prompts rules skills".split())
 _PROSE = frozenset("md mdc txt".split())
 
@@ -90,7 +90,7 @@ _NAMES = tuple(
         (r".*(?:bitwarden|lastpass|1password|keepass|dashlane).*|utc--.*", _SEALED),
     )
 )
-"""Whole names, without the suffix of a copy."""
+"""Whole names, without the suffix of a copy or backup."""
 
 _DATA = frozenset("txt json jsonc json5 jsonl csv tsv xlsx ods".split())
 _WORDS = frozenset(

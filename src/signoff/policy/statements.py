@@ -1,4 +1,4 @@
-"""Conditions on SQL: read-only, certain operations, certain tables."""
+"""Conditions on SQL: read-only, certain operations, certain tables, certain effects."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ARGUMENT = "sql"
 
 @dataclass(frozen=True, slots=True)
 class SqlCondition:
-    """What the SQL in an argument does: for rules that allow, every statement of it; otherwise any."""
+    """What the SQL in an argument does: in allow rules, all its statements; otherwise any of them."""
 
     read_only: bool = False
     operations: frozenset[str] = frozenset()
     tables: tuple[Glob, ...] = ()
     does: frozenset[str] = frozenset()
     dialect: str = ""
-    """The database it is written for; where none is named, the call's own `dialect` argument, else any."""
+    """The SQL dialect; if none is given, the call's own `dialect` argument, otherwise any."""
     argument: str = ARGUMENT
     every: bool = False
     text: str = field(init=False, compare=False)
@@ -40,7 +40,7 @@ class SqlCondition:
 
     @property
     def stands_for(self) -> str:
-        """The argument that a plain text in a rule's examples is."""
+        """The argument whose value a plain text in a rule's examples is."""
         return self.argument
 
     def find(self, facts: Facts) -> MatchResult:
@@ -80,7 +80,7 @@ class SqlCondition:
         return MatchResult.no(f"it has no {self.text.removeprefix('with ')}")
 
     def _holds(self, statement: Statement) -> bool:
-        """Whether all that the rule names is true of one statement."""
+        """Whether everything that the rule names holds for one statement."""
         if self.read_only and not statement.read_only:
             return False
         if self.operations and statement.operation not in self.operations:

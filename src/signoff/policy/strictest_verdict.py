@@ -1,4 +1,4 @@
-"""The strictest of several answers about one call."""
+"""Pick the strictest of several verdicts about one call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from signoff.policy.requirement import together
 
 
 def strictest(verdicts: Iterable[Verdict]) -> Verdict | None:
-    """The strictest of several layers' answers. Where several ask, all their requirements have to be met."""
+    """Return the strictest verdict of several layers. If several ask, all their requirements must be met."""
     asks: list[Verdict] = []
     allow: Verdict | None = None
     yielding: Verdict | None = None

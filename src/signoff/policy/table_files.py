@@ -1,4 +1,4 @@
-"""The tables beside the code, as text. (`importlib.resources` does the same, and takes longer than to read them.)"""
+"""Read the tables beside the code as text. (`importlib.resources` can do this too, but takes longer than reading.)"""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _HERE = Path(__file__).parent
 
 
 def table_text(name: str) -> str:
-    """The text of a table, by its path from this package."""
+    """Return the text of a table, by its path relative to this package."""
     return (_HERE / name).read_text(encoding="utf-8")
 
 
 def table_names(directory: str) -> list[str]:
-    """The tables in a directory of this package, in order, by their paths from it."""
+    """Return the paths of the tables in a directory of this package, sorted, relative to the package."""
     return [f"{directory}/{one.name}" for one in sorted((_HERE / directory).glob("*.toml"))]

@@ -1,7 +1,7 @@
-"""What a URL points to: scheme, host as the network will see it, port, and whether that is a private place.
+"""Parse URLs: scheme, host as the network sees it, port, and whether the host is private (SSRF).
 
-Names are brought to their ASCII form, addresses to plain ones however they are spelt (`0x7f.1`, `2130706433`). What two
-readers may read differently is in doubt.
+Host names are converted to ASCII (IDNA, punycode), addresses to their plain form however they are written (`0x7f.1`,
+`2130706433`). What two parsers may read differently is in doubt.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ _PRIVATE_ENDS = (
 _EMBEDDED = tuple(
     map(IPv6Network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::ffff:0:0:0/96"))
 )
-"""IPv6 addresses that stand for an IPv4 address, which may be any."""
+"""IPv6 networks whose addresses embed an IPv4 address, which may be any."""
 _STEPS = re.compile(r"(^|/)(\.|%2e){1,2}(;|/|$)|%25|%2f|%5c|%00", re.IGNORECASE)
 _IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}:[/\\]{2}[^\s'\"<>`]+")
 
 
 class Url(NamedTuple):
-    """A URL taken apart. With `doubt`, the rest is the best guess."""
+    """A parsed URL. With `doubt`, the other fields are a best guess."""
 
     scheme: str = ""
     host: str = ""
-    """Lower case, ASCII, without a last dot; an address in its plain form."""
+    """Lower case, ASCII, without a trailing dot; an address in its plain form."""
     port: int | None = None
     path: str = ""
     private: bool = False
-    """Whether the host is this machine, its network, or a name that only means something there."""
+    """Whether the host is this machine, its network, or a name that only has a meaning there."""
     doubt: str = ""
-    """Why it may be read differently elsewhere; empty where all readers agree."""
+    """Why another parser may read it differently; "" if all agree."""
 
 
 def read_url(text: str) -> Url:
-    """Take a URL apart. Never raises."""
+    """Parse a URL. Never raises."""
     if len(text) > LONGEST:
         return Url(doubt="is too long to be a URL")
     doubt = "holds spaces, control characters or a backslash" if _ODD.search(text) or visible(text) != text else ""
@@ -59,7 +59,7 @@ def read_url(text: str) -> Url:
 
 
 def urls_in(text: str) -> list[str]:
-    """What looks like a URL with a scheme in any text."""
+    """Return everything in a text that looks like a URL with a scheme."""
     return _IN_TEXT.findall(text)
 
 
@@ -76,7 +76,7 @@ def _with_host(parts: SplitResult, port: int | None, doubt: str) -> Url:
 
 
 def _host(written: str) -> tuple[str, bool, str]:
-    """The host in its plain form, whether it is private, and what is doubtful about it."""
+    """Return the host in its plain form, whether it is private, and what is doubtful about it."""
     name = written.removesuffix(".").lower()
     if not written.isascii():
         name, odd = _ascii(written)
@@ -94,7 +94,7 @@ def _host(written: str) -> tuple[str, bool, str]:
 
 
 def _ascii(name: str) -> tuple[str, str]:
-    import idna  # brings tables, and few hosts need them
+    import idna  # imports large tables, which few hosts need
 
     try:
         return idna.encode(name, uts46=True, std3_rules=True).decode().removesuffix(".").lower(), ""
@@ -124,7 +124,7 @@ def _address(name: str) -> IPv4Address | IPv6Address | None:
 
 
 def _number(part: str) -> int:
-    """As `inet_aton` reads it: hexadecimal, octal with a zero in front, or decimal."""
+    """Parse a number as `inet_aton` does: hexadecimal, octal with a leading zero, or decimal."""
     if len(part) > 12:
         raise ValueError(part)
     if part.startswith("0x"):

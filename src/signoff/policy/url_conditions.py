@@ -1,4 +1,4 @@
-"""Conditions on URLs: host, scheme, port, path, method, and whether the host is a private place."""
+"""Conditions on URLs: host, scheme, port, path, method, and whether the host is private."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ _PATTERN = re.compile(r"(?:([a-z][a-z0-9+.-]*)://)?([^/:\s@]+|\[[0-9a-f:.]+\])(?
 
 
 class BadUrl(ValueError):
-    """A pattern that cannot be used; the message says why and what to write."""
+    """An unusable pattern; the message says why and what to write."""
 
 
 @dataclass(frozen=True, slots=True)
 class UrlPattern:
-    """`https://api.example.com/v1/**`: scheme, port and path may be left out. `*.example.com` is not `example.com`."""
+    """A pattern such as `https://api.example.com/v1/**`. Scheme, port and path are optional.
+
+    `*.example.com` does not match `example.com`.
+    """
 
     text: str
     scheme: str = field(init=False, compare=False)
@@ -52,7 +55,7 @@ class UrlPattern:
         object.__setattr__(self, "path", Glob(found[4]) if found[4] else None)
 
     def fits(self, url: Url, *, sure: bool) -> bool:
-        """Whether the URL is like the pattern. `sure` where a match makes a call run: then nothing is left open."""
+        """Whether the URL matches. `sure` in allow rules: then an omitted scheme or port means only the usual ones."""
         if self.host.find(url.host) is not Truth.YES:
             return False
         if self.scheme and url.scheme != self.scheme:
@@ -67,7 +70,7 @@ class UrlPattern:
 
 @dataclass(frozen=True, slots=True)
 class UrlCondition:
-    """URLs of the call: for rules that allow, every one of them, in no doubt; otherwise any, in any argument."""
+    """URLs of the call: in allow rules every one must match, without doubt; otherwise any one, in any argument."""
 
     patterns: tuple[UrlPattern, ...] = ()
     schemes: frozenset[str] = frozenset()
@@ -86,7 +89,7 @@ class UrlCondition:
 
     @property
     def stands_for(self) -> str:
-        """The argument that a plain text in a rule's examples is."""
+        """The argument whose value a plain text in a rule's examples is."""
         return self.argument or "url"
 
     def find(self, facts: Facts) -> MatchResult:
@@ -99,7 +102,7 @@ class UrlCondition:
     def _every(self, facts: Facts) -> MatchResult:
         if not any(True for _ in self._named(facts.call.args)):
             return MatchResult.no("no argument has the name of a URL")
-        for text, _ in self._any(facts.call.args):  # a call that goes to one place must not go to another as well
+        for text, _ in self._any(facts.call.args):  # a call to an allowed URL must not go to another one as well
             url = read_url(text)
             if url.doubt or not self._holds(url, sure=True):
                 why = f"{shown(text[:120])} {url.doubt or self._not()}"
@@ -155,7 +158,7 @@ class UrlCondition:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text in a value; what is no text but stands where a URL should, as it prints."""
+    """Yield every text in a value. A value that is not a text is yielded as `str`."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

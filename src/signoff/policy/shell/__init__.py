@@ -1,1 +1,1 @@
-"""What a shell command does, found by parsing: the strict road to allow, and the full parse that can only tighten."""
+"""Analyse shell commands: a strict parser, the only way to allow, and a full parser that can only tighten."""

@@ -1,8 +1,8 @@
-"""What a shell command does: whether it is known to only read, and everything it would start.
+"""What a shell command does: whether it is known to be read-only, and every command that it would start.
 
-Two readings of one text. The strict one accepts little and is the only road to *allow*: its words are what is run. The
-full parse sees through substitutions and wrappers and can only tighten: it serves rules that ask or deny, the labels
-of the call, and the person who is asked.
+A text is parsed in two ways. The strict parser accepts little and is the only way to *allow*: its words are run. The
+full parser finds commands in substitutions and behind wrappers and can only tighten: it serves ask and deny rules,
+the labels of the call, and the person who is asked.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class ShellFacts:
-    """One command line, read once; the full parse is made when somebody asks for it."""
+    """One command line, parsed strictly at once; the full parse is made on demand."""
 
     def __init__(self, text: str, resolved: Mapping[str, str] = _NOTHING) -> None:
         self.text = text
         read = _read_line(text)
         self.line: CommandLine | None = None if isinstance(read, Refused) else read
-        """The line as the strict reading has it; None where it does not accept it."""
+        """The line from the strict parser; None if it was refused."""
         self.judged: tuple[ReadOnlyCommand | Concern, ...] = (
             () if self.line is None else tuple(_judge(self.line, resolved))
         )
         """What is known about each simple command of `line`, in order."""
         concerns = (one for one in self.judged if isinstance(one, Concern))
         self.concern = _refused(read) if isinstance(read, Refused) else next(concerns, None)
-        """The first thing that is more than known reading; None where the line only reads."""
+        """The first reason why the line is not known to be read-only; None if it is."""
         self.known_effects = _NO_EFFECTS if self.concern is None else frozenset(self._at_first_sight())
         """Effects that are certain without the full parse; there may be more."""
 
@@ -65,16 +65,16 @@ class ShellFacts:
 
     @property
     def read_only(self) -> bool:
-        """Whether every simple command is known to change nothing, and to disclose no secret."""
+        """Whether every simple command is known to change nothing and to disclose no secret."""
         return self.concern is None
 
     @property
     def why(self) -> str:
-        """Why it is not known to only read, naming the command and the word that decided; empty where it does."""
+        """Why it is not known to be read-only, naming the command and the deciding word; "" if it is."""
         return self.concern.sentence if self.concern is not None else ""
 
     def why_it(self, effects: frozenset[str]) -> str:
-        """As `why`, for the first command that has one of these effects; empty where none is known to."""
+        """Like `why`, for the first command that has one of these effects; "" if none is known to."""
         for one in (*self.judged, self.concern):
             if isinstance(one, Concern) and one.effect in effects:
                 return one.sentence
@@ -90,31 +90,31 @@ class ShellFacts:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The files it reads and the directories it goes to: the keys that `resolved` may have."""
+        """The files that it reads and the directories that it changes into (`cd`): the possible keys of `resolved`."""
         gone = named(self.line) if self.line is not None else ()
         return tuple(dict.fromkeys((*self.paths, *gone)))
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files it reads, as far as it was understood."""
+        """The files that it reads, as far as it was understood."""
         return tuple(
             dict.fromkeys(path for one in self.judged if isinstance(one, ReadOnlyCommand) for path in one.paths)
         )
 
     @cached_property
     def directories(self) -> tuple[Directories, ...]:
-        """The directories that each simple command of `line` may run in."""
+        """The working directories that each simple command of `line` may run in."""
         return directories_of(self.line) if self.line is not None else ()
 
     @cached_property
     def tree(self) -> Tree:
-        """The full parse."""
+        """The result of the full parser."""
         return parse_tree(self.text)
 
     @cached_property
     def commands(self) -> tuple[tuple[str | None, ...], ...]:
-        """The words of every simple command in it, at any depth; None for a word nobody can know beforehand."""
-        if self.line is not None and self.read_only:  # wrappers never only read: nothing is hidden in such a line
+        """The words of every simple command at any depth; None for a word that is only known at run time."""
+        if self.line is not None and self.read_only:  # wrappers are never read-only, so such a line hides no commands
             return tuple(simple.argv for simple in self.line.commands)
         found = [command.words for command in self.tree.commands]
         if self.line is not None:
@@ -123,7 +123,7 @@ class ShellFacts:
 
     @property
     def opaque(self) -> str:
-        """What in it nobody can see through; empty where all of it is understood."""
+        """What in it cannot be parsed; "" if all of it is understood."""
         if self.read_only or not self.tree.opaque:
             return ""
         why = self.tree.opaque[0]
@@ -131,30 +131,30 @@ class ShellFacts:
 
     @cached_property
     def effects(self) -> frozenset[str]:
-        """What it does beyond reading: `writes`, `runs`, `sends` …; `unknown` where that may not be all."""
+        """What it does beyond reading: `writes`, `runs`, `sends` …; with `unknown` if there may be more."""
         if self.read_only:
             return frozenset()
         stopped = any(isinstance(one, Concern) and one.word for one in self.judged)
         if stopped and self.known_effects <= PLAIN:
-            return self.known_effects | {"unknown"}  # the full parse could only say what that covers
+            return self.known_effects | {"unknown"}  # the full parse could only find what this covers
         found = {*self.known_effects, *(_effect(command) for command in self.tree.commands)} - {""}
         if self._written:
             found.add("writes")
         if self._sent or self._in_contact(Contact.SENDS):
             found.add("sends")
         if self.tree.opaque or stopped:
-            found.add("unknown")  # a command is judged up to the first word that decides, and no further
+            found.add("unknown")  # a command is judged only up to the first word that decides
         return frozenset(found or {"unknown"})
 
     @property
     def may_send(self) -> str:
-        """Why it may talk to other machines, where nobody can tell beforehand; empty where nothing says so."""
+        """Why it may connect to other machines, if that is only known at run time; "" if nothing says so."""
         if self.read_only or not (command := self._in_contact(Contact.MAY)):
             return ""
         return f"{shown(command)} may connect to other machines to download what is missing"
 
     def _in_contact(self, how: Contact) -> str:
-        """The first command that stands so to the network, as far as it is worth naming."""
+        """Return the first two words of the first command with this network use, or ""."""
         found = next((one for one in self.commands if contact(one) is how), None)
         return " ".join(word or "…" for word in found[:2]) if found is not None else ""
 
@@ -168,7 +168,7 @@ class ShellFacts:
 
     @cached_property
     def labels(self) -> frozenset[str]:
-        """The capability labels of a call that runs it. What is not known to only read, starts something."""
+        """The capability labels of a call that runs it. Unless known to be read-only, `proc.exec` is one."""
         if self.read_only:
             return frozenset({"fs.read"})
         sends = {"net.egress"} if self.may_send else set[str]()
@@ -176,12 +176,12 @@ class ShellFacts:
 
 
 def read_shell(text: str, resolved: Mapping[str, str] = _NOTHING) -> ShellFacts:
-    """The facts of a command line. Never raises; `resolved` says where paths lead once links are followed."""
+    """Return the facts about a command line. Never raises. `resolved` maps paths to their symlink targets."""
     return ShellFacts(text, resolved) if resolved else _facts(text)
 
 
 def forget() -> None:
-    """Forget the lines read lately, as a measurement has to."""
+    """Clear the caches of parsed lines, for benchmarks."""
     _facts.cache_clear()
     _read_line.cache_clear()
 
@@ -197,7 +197,7 @@ def _read_line(text: str) -> CommandLine | Refused:
 
 
 def _judge(line: CommandLine, resolved: Mapping[str, str]) -> Iterator[ReadOnlyCommand | Concern]:
-    """Each simple command, seen from every directory that a `cd` before it may have led to."""
+    """Yield the judgement of each simple command, in every directory that a `cd` before it may have led to."""
     directories: tuple[str, ...] = ("",)
     for pipeline in line.pipelines:
         where = Where(directories, resolved)
@@ -216,7 +216,7 @@ def _refused(refused: Refused) -> Concern:
 
 
 def _redirects(stage: Simple, where: Where) -> Concern | None:
-    """A file on standard input is read like any other."""
+    """Judge input redirects: a file on standard input is read like any other."""
     for redirect in stage.redirects:
         if redirect.source is not None:
             judged = judge_words((Word("cat"), Word("--"), redirect.source), where)
@@ -226,7 +226,7 @@ def _redirects(stage: Simple, where: Where) -> Concern | None:
 
 
 def _after(pipeline: Pipeline, directories: tuple[str, ...]) -> Iterator[str]:
-    """Where the rest of the line may run once this pipeline is through: a `cd` may also have failed."""
+    """Yield where the rest of the line may run after this pipeline; a `cd` may also have failed."""
     first, *more = pipeline.stages
     if more or first.words[0].text != "cd":
         return
@@ -237,7 +237,7 @@ def _after(pipeline: Pipeline, directories: tuple[str, ...]) -> Iterator[str]:
 
 
 def _effect(command: Command) -> str:
-    """What the table says a command of the full parse does; empty where it only reads."""
+    """Return the effect of a command from the full parse, by the table; "" if it is read-only."""
     judged = _judge_command(command)
     if isinstance(judged, Concern):
         return judged.effect
@@ -245,7 +245,7 @@ def _effect(command: Command) -> str:
 
 
 def _judge_command(command: Command) -> ReadOnlyCommand | Concern | None:
-    """What the table says about the words of a command that are known; None where its program is not."""
+    """Judge the known words of a command by the table; None if its program is not known."""
     if not command.words or command.words[0] is None:
         return None
     return judge_words(tuple(Word(word) for word in command.words if word is not None))

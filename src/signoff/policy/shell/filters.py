@@ -1,6 +1,6 @@
-"""Patterns for file names that a program itself holds against what it finds: `grep --include`, `rg -g`, pathspecs.
+"""File name patterns that a program matches itself: `grep --include`, `rg -g`, pathspecs.
 
-Other than those of a shell, their wildcards match a leading dot.
+Unlike globs of a shell, their wildcards match a leading dot.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _BETWEEN = re.compile(r"[|()^$,/:]")
 
 
 class Filter(NamedTuple):
-    """A pattern that lets files in, or keeps them out; of several that match, the last one counts."""
+    """A pattern that includes or excludes files; if several match, the last one decides."""
 
     lets_in: bool
     pattern: str
     directories: bool = False
-    """Whether it is held against directories, with all that is below them."""
+    """Whether it is matched against directories, with everything below them."""
 
 
 def names_secret(pattern: str) -> str:
-    """Why a program may find a secret place by this pattern; empty where that is not to be expected.
+    """Return why a program may find a secret place by this pattern; "" if that is not expected.
 
-    A pattern that says nothing about a name, `*` or `*.json`, is taken for ordinary names.
+    A pattern that says nothing about a name, such as `*` or `*.json`, is assumed to match ordinary names.
     """
     if pattern.count("{") > _MOST_BRACES:
         return "matches too many names to check"
@@ -47,7 +47,7 @@ def names_secret(pattern: str) -> str:
 
 
 def regex_names_secret(regex: str) -> str:
-    """The same for a regular expression, or several words with `:` between them, such as `ack` takes."""
+    """Like `names_secret`, for a regular expression, or several words separated by `:`, as `ack` takes them."""
     for piece in _BETWEEN.split(regex):
         plain = piece.replace("\\", "").replace(".*", "*").replace(".+", "*")
         for one in (plain, f".{plain.lstrip('.')}", f"*{plain}*" if len(plain) > 2 and plain[0] != "." else plain):
@@ -57,7 +57,7 @@ def regex_names_secret(regex: str) -> str:
 
 
 def keeps_out(filters: Sequence[Filter], path: str) -> bool:
-    """Whether these filters surely keep a file from being read; where programs differ, they do not."""
+    """Whether these filters certainly exclude a file. False where programs differ."""
     parts = path.split("/")
     if any(one.directories and any(_matches(one.pattern, part) for part in parts[:-1]) for one in filters):
         return True
@@ -72,7 +72,7 @@ def keeps_out(filters: Sequence[Filter], path: str) -> bool:
 
 
 def _choices(pattern: str) -> Iterator[str]:
-    """What `{a,b}` in a pattern stands for."""
+    """Expand `{a,b}` in a pattern."""
     found = _BRACES.search(pattern)
     if found is None:
         yield pattern
@@ -82,7 +82,7 @@ def _choices(pattern: str) -> Iterator[str]:
 
 
 def _hidden(pattern: str) -> Iterator[str]:
-    """The pattern with a dot where its last part has a wildcard in front."""
+    """Yield the pattern with a dot in place of a wildcard at the start of its last part."""
     directory, slash, name = pattern.rpartition("/")
     found = _FIRST.match(name)
     if found is None or _SAYS_NOTHING.fullmatch(name):
@@ -100,7 +100,7 @@ def _plain(pattern: str) -> bool:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """Whether the pattern matches to every program."""
+    """Whether the pattern matches in every program."""
     return _plain(pattern) and fnmatchcase(name, pattern)
 
 

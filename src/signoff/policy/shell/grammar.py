@@ -1,4 +1,4 @@
-"""The parser of the shell's grammar, with what has to be known about its trees and its mistakes."""
+"""The bash grammar (tree-sitter), and what must be known about its syntax trees and its mistakes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from signoff.policy.shell.wrappers import changes_programs, is_number
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
-_CHUNK = 128  # characters that the parser is given at a time
+_CHUNK = 128  # characters per read of the parser
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 HOLES = frozenset("simple_expansion expansion command_substitution process_substitution arithmetic_expansion".split())
 REDIRECTS = frozenset(("file_redirect", "heredoc_redirect", "herestring_redirect"))
@@ -53,7 +53,7 @@ _VARIABLE = re.compile(r"[A-Za-z_]\w*+\Z")
 
 
 def pitfalls(text: str) -> Iterator[str]:
-    """Where the parser is known to build a wrong tree, or may; found in the text alone, in linear time."""
+    """Yield where the parser is known to build a wrong tree, or may. Looks at the text only, in linear time."""
     for pattern, reason in _ODD:
         if match := pattern.search(text):
             yield f"{reason}: {match[0]!a}"
@@ -79,18 +79,18 @@ def pitfalls(text: str) -> Iterator[str]:
 
 @cache
 def _language() -> Language:
-    import tree_sitter_bash  # a line that is read to the letter needs no grammar
+    import tree_sitter_bash  # a literal line needs no grammar
     from tree_sitter import Language
 
     return Language(tree_sitter_bash.language())
 
 
 def parse_root(text: str) -> tuple[Node, bool]:
-    """The root of the parser's tree, and whether it saw the whole text.
+    """Return the root of the syntax tree, and whether the parser saw the whole text.
 
-    It is given one byte for each character, so that its offsets are ours: what is not ASCII becomes a comma, which
-    like it is no blank, no operator and no part of a name. How often it asks for text, again and again where it
-    looks ahead, is a measure of its work, and is limited.
+    The parser gets one byte for each character, so that its offsets are ours: a non-ASCII character becomes a comma,
+    which like it is not a blank, an operator or part of a name. How often the parser reads, again and again where it
+    looks ahead, measures its work, and is limited.
     """
     source = _NOT_ASCII.sub(",", text).encode("ascii")
     left = 256 + len(source) // 8
@@ -106,7 +106,7 @@ def parse_root(text: str) -> tuple[Node, bool]:
 
 
 def oddity(text: str, node: Node, kind: str) -> str:
-    """Why the shell may not take this node for what the parser says it is; empty where it does."""
+    """Return why the shell may read this node differently than the parser; "" if it does not."""
     if kind in _TIGHT and (gap := _gap(text, node, kind)):
         return f"holds text that the parser skips: `{short(gap)}`"
     if kind in _EVALUATES and (reason := _evaluation(text, node, kind)):
@@ -129,7 +129,7 @@ _EVALUATES = frozenset((*_ARITHMETIC, *"c_style_for_statement subscript array ex
 
 
 def _evaluation(text: str, node: Node, kind: str) -> str:
-    """Where the value of a variable is evaluated, which may run what stands in it: `x='a[$(rm y)]'; ((x))`."""
+    """Return where the value of a variable is evaluated, which may run commands in it: `x='a[$(rm y)]'; ((x))`."""
     source = text[node.start_byte : node.end_byte]
     if kind == "subscript":
         index = source.partition("[")[2].removesuffix("]")
@@ -155,7 +155,7 @@ def _evaluation(text: str, node: Node, kind: str) -> str:
 
 
 def _expansion(source: str) -> str:
-    """Why `${…}` may run or set something; empty where it does not."""
+    """Return why `${…}` may run or set something; "" if it does not."""
     match = _EXPANSION.match(source)
     if match is None:
         return f"holds an expansion that signoff does not understand: `{short(source)}`"
@@ -172,7 +172,7 @@ def _expansion(source: str) -> str:
 
 
 def test_doubts(text: str) -> Iterator[str]:
-    """Why `[[ … ]]` may run what is held in its words or in variables."""
+    """Yield why `[[ … ]]` may run commands in its words or in variables."""
     if "'" in text and ("$(" in text or "`" in text):
         yield "may run a command in a subscript inside `[[`"
     words = ("", *text.split(), "")
@@ -184,7 +184,7 @@ def test_doubts(text: str) -> Iterator[str]:
 
 
 def _gap(text: str, node: Node, kind: str) -> str:
-    """What stands between the children of a node, where that is more than blanks."""
+    """Return the text between the children of a node if it is more than blanks, or ""."""
     end, last = node.start_byte, len(text) if kind == "program" else node.end_byte
     if kind == "program":
         end = 0
@@ -198,7 +198,7 @@ def _gap(text: str, node: Node, kind: str) -> str:
 
 
 def ends_as_shown(text: str, here: Node) -> bool:
-    """Whether a here-document ends where the parser says, by the first line that is its delimiter."""
+    """Whether a here-document ends where the parser says: at the first line that is its delimiter."""
     parts = {child.type: child for child in here.children}
     start, end = parts.get("heredoc_start"), parts.get("heredoc_end")
     if start is None or end is None or end.start_byte == end.end_byte:
@@ -218,7 +218,7 @@ def ends_as_shown(text: str, here: Node) -> bool:
 
 
 def here_text(source: str, node: Node) -> Arg | None:
-    """The text of a here-document, as the command reads it."""
+    """Return the text of a here-document as the command reads it, or None."""
     parts = {child.type: child for child in node.children}
     start, body = parts.get("heredoc_start"), parts.get("heredoc_body")
     if start is None or body is None:
@@ -247,12 +247,12 @@ def is_here_word(node: Node) -> bool:
 
 
 def find_targets(redirect: Node) -> list[Node]:
-    """The words of a redirect. Only the first is its target; the others belong to the command."""
+    """Return the words of a redirect. Only the first is its target; the others belong to the command."""
     return [child for child in redirect.children if child.is_named and child.type not in ("file_descriptor", "ERROR")]
 
 
 def last_command(node: Node | None) -> Node | None:
-    """The simple command that redirects behind this statement belong to."""
+    """Return the simple command that redirects after this statement belong to, or None."""
     while node is not None and node.type in ("list", "pipeline", "negated_command", "redirected_statement"):
         bodies = [child for child in node.named_children if child.type not in REDIRECTS]
         node = bodies[-1] if bodies else None
@@ -260,7 +260,7 @@ def last_command(node: Node | None) -> Node | None:
 
 
 def find_holes(word: Node) -> list[Node]:
-    """The expansions in a word, in order, those inside others left out."""
+    """Return the expansions in a word, in order, without those nested in others."""
     found: list[Node] = []
     stack = [word]
     while stack:
@@ -273,7 +273,7 @@ def find_holes(word: Node) -> list[Node]:
 
 
 def find_atoms(node: Node) -> list[Node]:
-    """The smallest nodes below, where quoted texts and expansions are one each."""
+    """Return the leaf nodes; quoted texts and expansions count as one each."""
     found: list[Node] = []
     stack = list(reversed(node.children))
     while stack:

@@ -1,4 +1,4 @@
-"""A command line taken apart: pipelines of simple commands, and the words of each as a shell would pass them."""
+"""A parsed command line: pipelines of simple commands, and the words of each as a shell would pass them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import NamedTuple
 
 
 class Word(NamedTuple):
-    """One word after quotes and backslashes are gone."""
+    """One word, with quotes and backslashes removed."""
 
     text: str
-    """What the program is given, unless `glob` or `tilde` say that something is put in its place first."""
+    """What the program is given, unless `glob` or `tilde` say that the shell expands it first."""
     glob: str = ""
-    """The word as a pattern, where an unquoted `*`, `?` or `[` makes the shell look for files: literal characters that
-    mean something in patterns have a backslash. Empty where nothing is looked for."""
+    """The word as a glob pattern, if an unquoted `*`, `?` or `[` makes the shell expand it to files. Literal characters
+    that are special in patterns are escaped with a backslash. "" if it is not expanded."""
     tilde: bool = False
-    """Whether it starts with an unquoted `~`, alone or before a slash: the home directory stands in its place."""
+    """Whether it starts with an unquoted `~`, alone or before a slash, which expands to the home directory."""
     at: int = 0
     end: int = 0
-    """Where it stands in the line."""
+    """Its position in the line."""
 
 
 class Join(StrEnum):
-    """What leads from one pipeline to the next."""
+    """The operator between one pipeline and the next."""
 
     ALWAYS = ";"
     AND = "&&"
@@ -30,13 +30,13 @@ class Join(StrEnum):
 
 
 class Redirect(NamedTuple):
-    """A redirect that changes nothing: input from a file, output to nowhere, one stream into another."""
+    """A redirect that changes nothing: input from a file, output to /dev/null, one stream into another."""
 
     fd: int
     source: Word | None = None
     """The file that is read, for `<`."""
     onto: int | None = None
-    """The stream it is joined to, for `2>&1`. Neither this nor `source`: /dev/null."""
+    """The stream that it is joined to, for `2>&1`. If neither this nor `source` is set: /dev/null."""
 
 
 class Simple(NamedTuple):
@@ -51,11 +51,11 @@ class Simple(NamedTuple):
 
 
 class Pipeline(NamedTuple):
-    """Commands that run side by side, each reading what the one before it writes."""
+    """Commands that run in parallel, each reading what the one before it writes."""
 
     stages: tuple[Simple, ...]
     join: Join = Join.ALWAYS
-    """What has to be true of the pipeline before it, for this one to run."""
+    """How the result of the pipeline before it decides whether this one runs."""
 
 
 class CommandLine(NamedTuple):

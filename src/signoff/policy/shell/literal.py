@@ -1,4 +1,4 @@
-"""One word of a shell command, from its source to the text that a program would be given."""
+"""Read one word of a shell command: from its source to the text that a program would get."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 from typing import NamedTuple
 
 HOLE = "${_}"
-"""Stands in a text for an expansion, so that the text can be parsed again and the hole is an expansion there too."""
+"""Placeholder for an expansion in a text. It is an expansion itself, so that the text can be parsed again."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./=:,+@%^-]*\Z")
 _EXPANDS = re.compile(r"[A-Za-z0-9_@*#?$!({\[\\-]")
@@ -22,39 +22,39 @@ _PLAIN_ESCAPES = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", str
 
 
 class Certainty(Enum):
-    """How far the text of a word can be relied on."""
+    """How certain the text of a word is."""
 
     SURE = "sure"
     GLOB = "glob"
-    """An unquoted `*`, `?` or `[`: names of files may stand in its place."""
+    """An unquoted `*`, `?` or `[`: the shell may replace it by file names."""
     PART = "part"
-    """It holds an expansion; the text shows `HOLE`, or the source, where it stands."""
+    """It contains an expansion; the text has `HOLE`, or the source, in its place."""
 
 
 class Arg(NamedTuple):
-    """One word of a command as far as it is known."""
+    """One word of a command, as far as it is known."""
 
     text: str | None
-    """None where nothing is known."""
+    """None if nothing is known."""
     kind: Certainty = Certainty.SURE
 
     @property
     def word(self) -> str | None:
-        """The word for a caller: None where it holds an expansion."""
+        """The word; None if it contains an expansion."""
         return None if self.kind is Certainty.PART else self.text
 
     @property
     def sure(self) -> str | None:
-        """The text, only where nothing at all can stand in its place."""
+        """The text, only if the shell expands nothing in it; otherwise None."""
         return self.text if self.kind is Certainty.SURE else None
 
     @property
     def may_be_option(self) -> bool:
-        """Whether nobody can tell that it is no option."""
+        """Whether it may turn out to be an option."""
         return self.kind is not Certainty.SURE and (self.text or "-")[0] in "-${"
 
     def partly(self) -> Arg:
-        """The same text, of which something is replaced before it is used."""
+        """Return the same text, marked as partly replaced before it is used."""
         return Arg(self.text, Certainty.PART)
 
 
@@ -62,13 +62,13 @@ UNKNOWN = Arg(None, Certainty.PART)
 
 
 class _Disagreement(Exception):
-    """The source does not look like one word, so the parser and we do not agree."""
+    """The source does not look like one word: the parser and this module disagree."""
 
 
 def read_word(source: str, start: int, end: int, holes: Sequence[tuple[int, int]] = ()) -> tuple[Arg, bool]:
-    """The word at `source[start:end]`, and whether it is a word at all by our own reading.
+    """Return the word at `source[start:end]`, and whether it is one word by our own reading.
 
-    `holes` are the spans of the expansions in it, in order. Where it is no word the text is the source itself.
+    `holes` are the spans of the expansions in it, in order. If it is not one word, the text is the source itself.
     """
     text = source[start:end]
     if not holes and _PLAIN.match(text):
@@ -84,7 +84,7 @@ class _Reading:
         self.source, self.end = source, end
         self.holes = dict(holes)
         self.out: list[str] = []
-        self.bare: list[str] = []  # what stands outside quotes
+        self.bare: list[str] = []  # what is outside quotes
         self.part = False
 
     def word(self, at: int) -> Arg:
@@ -140,7 +140,7 @@ class _Reading:
         if following == "'":
             return self._ansi(at + 2)
         if following == '"':
-            self.part = True  # a translation may stand in its place
+            self.part = True  # a translation may replace it
             return self._double(at + 2)
         return self._lone_dollar(at, following)
 
@@ -208,5 +208,5 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def unescape_here(text: str) -> str:
-    """The text of a here-document whose delimiter is not quoted, without its backslashes."""
+    """Return the text of a here-document with an unquoted delimiter, without its backslashes."""
     return re.sub(r"\\([$`\\]|\n)", lambda match: match[1].strip("\n"), text)

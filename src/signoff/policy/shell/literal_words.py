@@ -1,7 +1,7 @@
-"""The strict reading of a command line: literal words, or no reading at all.
+"""The strict parser for command lines: literal words, or a refusal.
 
-This is the only road to *allow*. What it yields is what bash would pass to each program, to the letter; whatever
-bash would work out first (a variable, a substitution, braces), and whatever could be read in two ways, is refused.
+It is the only way to *allow*. It returns exactly the words that bash would pass to each program. What bash would expand
+first (a variable, a substitution, braces) is refused, and so is what could be read in two ways.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from signoff.core.visible_text import is_clean
 from signoff.policy.shell.line import CommandLine, Join, Pipeline, Redirect, Simple, Word
 
 LONGEST = 16_384
-"""The longest text that is read at all, in characters."""
+"""The longest text that is parsed, in characters."""
 
 
 class Refused(NamedTuple):
-    """Why a command line cannot be read to the letter."""
+    """Why a command line cannot be read literally."""
 
     why: str
     """Follows "the command": "holds a substitution `$(`"."""
     word: str
     """The piece of text that decided."""
     at: int
-    """Where it stands."""
+    """Its position."""
 
 
-# A plain word ends before one of these or at the end of the text. `<` and `>` are left out on purpose: digits before
-# them are no word.
+# A plain word ends before one of these or at the end of the text. `<` and `>` are omitted on purpose: digits before
+# them (a file descriptor) are not a word.
 _WORD_ENDS = r"(?![^ \t\n;|&])"
 _PLAIN, _SINGLE, _DOUBLE, _STARRED, _OPERATOR, _NOTHING, _REDIRECT = range(1, 8)
 _TOKEN = re.compile(
@@ -66,8 +66,8 @@ _SAFE_IN_DOUBLE = re.compile(r"""(?:[^"\\$`]|\\[^\n]|\$(?=[] \t\n"'\\/.,:;%^+=~|
 _IN_PATTERN = re.compile(r"[][*?\\]")
 _IN_BRACKETS = re.compile(r"[][*?\\!^:.=-]")
 _MANY_STARS = re.compile(r"(\\.)|\*\*+", re.DOTALL)
-# Brackets that every implementation reads alike: closed, without another bracket, a slash or a character of several
-# bytes inside.
+# Brackets that every implementation reads alike: closed, without another bracket, a slash or a multi-byte character
+# inside.
 _CLEAR_PATTERN = re.compile(
     r"(?:\\.|[^\\\[]|\[(?:[!^]|(?![!^]))(?:\\.|[\0-.0-Z\]-\x7f])(?:\\.|[\0-.0-Z^-\x7f])*\])*",
     re.DOTALL,
@@ -77,7 +77,7 @@ _CLOSED = re.compile(r"(?:\\.|[^\\\[])*\[(?:\\.|[^\\])(?:\\.|[^\\\]])*\]", re.DO
 _KEYWORDS = frozenset(
     "if then else elif fi do done case esac while until for in select function time coproc [[ ]] { } !".split()
 )
-# bash reads the words after these as assignments: no pattern is looked up, and brackets may hold blanks.
+# bash reads the words after these as assignments: globs are not expanded, and brackets may contain blanks.
 _DECLARES = frozenset("alias declare eval export let local readonly typeset".split())
 _RESERVED = _KEYWORDS | _DECLARES
 _ASSIGNS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\+?=|\[)")
@@ -89,7 +89,7 @@ _STREAMS = {"1": 1, "2": 2}
 _NULL = "/dev/null"
 _ONTO = {(fd, to): Redirect(fd, None, to) for fd in (1, 2) for to in (1, 2)}
 _DROPPED = {1: Redirect(1), 2: Redirect(2)}
-# The redirects people write, read at one glance.
+# The most common redirects, for a fast path.
 _COMMON = {
     **{f"{sign}{_NULL}": [_DROPPED[fd]] for sign, fd in _TO_NOWHERE.items()},
     **{f"{sign}{to}": [_ONTO[fd, to]] for sign, fd in _JOINED.items() for to in (1, 2)},
@@ -101,16 +101,16 @@ _JOINS = {";": Join.ALWAYS, "\n": Join.ALWAYS, "&&": Join.AND, "||": Join.OR}
 _BLANKS = re.compile(r"[ \t\n]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _BETWEEN_WORDS = frozenset(" \t\n;|&<>")
-# A word in half the time: every call of a shell comes through here.
+# Makes a word in half the time: every shell call passes through here.
 _MakeWord: TypeAlias = Callable[[type[Word], tuple[str, str, bool, int, int]], Word]
 _new = cast("_MakeWord", tuple.__new__)  # pyright: ignore[reportUnknownMemberType]
 
 
 def read_line(text: str) -> CommandLine | Refused:
-    """The commands in `text` with the very words bash would pass to them, or why that cannot be said.
+    """Return the commands in `text` with exactly the words that bash would pass to them, or why that is not possible.
 
-    Takes time in proportion to the length and never raises. Names of programs are not judged, except those that bash
-    itself reads in another way: keywords, assignments, `export` and its like.
+    Takes time linear in the length and never raises. Program names are not judged, except those that bash itself reads
+    differently: keywords, assignments, `export` and the like.
     """
     if len(text) > LONGEST:
         return Refused(f"is longer than {LONGEST:,} characters", text[LONGEST : LONGEST + 20], LONGEST)
@@ -120,7 +120,7 @@ def read_line(text: str) -> CommandLine | Refused:
 
 
 class _LineReader:
-    """One text on its way to a line."""
+    """Parses one text into a line."""
 
     __slots__ = ("join", "pipelines", "redirects", "stages", "text", "words")
 
@@ -156,10 +156,10 @@ class _LineReader:
                 return refused
             self.words.append(word)
             at = word.end
-        return Refused("cannot be read", text[at : at + 20], at)  # the pattern of a token matches everywhere
+        return Refused("cannot be read", text[at : at + 20], at)  # not reached: the token pattern matches everywhere
 
     def between_words(self, kind: int, token: str, at: int, end: int) -> int | CommandLine | Refused:
-        """Takes in what is no word, and says where to go on; or how it all ended."""
+        """Handle what is not a word. Return where to continue, or the final result."""
         if kind == _OPERATOR:
             return self.operator(token, at) or end
         if kind == _REDIRECT:
@@ -167,7 +167,7 @@ class _LineReader:
         return self.end() if end == len(self.text) else end
 
     def operator(self, operator: str, at: int) -> Refused | None:
-        """Closes a command, and a pipeline unless the operator carries it on."""
+        """End a command, and the pipeline unless the operator continues it."""
         if not self.words:
             if operator == "\n" and not self.redirects:
                 return None
@@ -183,7 +183,7 @@ class _LineReader:
         return None
 
     def end(self) -> CommandLine | Refused:
-        """The whole, once all is read."""
+        """Return the whole line after the last token."""
         if self.words:
             self.stages.append(Simple(tuple(self.words), tuple(self.redirects)))
             self.pipelines.append(Pipeline(tuple(self.stages), self.join))
@@ -196,7 +196,7 @@ class _LineReader:
         return CommandLine(tuple(self.pipelines))
 
     def redirect(self, operator: str, at: int, end: int) -> int | Refused:
-        """Takes in a redirect with its target, and says where it ends."""
+        """Handle a redirect with its target. Return where it ends."""
         if operator in _COMMON:
             self.redirects += _COMMON[operator]
             return end
@@ -226,7 +226,7 @@ class _LineReader:
         return target.end
 
     def source(self, word: Word, raw: str) -> int | Refused:
-        """Takes in a file that is read as input."""
+        """Handle a file that is read as input. Return where it ends."""
         if word.glob:
             return Refused("reads its input from files that a pattern names", raw, word.at)
         if word.text.startswith(_NETWORK):
@@ -238,7 +238,7 @@ class _LineReader:
 
 
 def _word(text: str, start: int) -> Word | Refused:
-    """The word that starts here, piece by piece."""
+    """Parse the word that starts here, piece by piece."""
     pieces: list[tuple[str, bool]] = []
     at, seen = start, 0
     while piece := _PIECE.match(text, at):
@@ -272,7 +272,7 @@ def _word(text: str, start: int) -> Word | Refused:
 
 
 def _glob(pieces: list[tuple[str, bool]]) -> str | None:
-    """The pattern these pieces make; empty where it can find nothing but itself, None where it is not clear."""
+    """Return the glob pattern of these pieces; "" if it matches only itself, None if shells disagree."""
     pattern, active, inside = "", False, False
     parts: list[str] = []
     for content, quoted in pieces:
@@ -291,12 +291,12 @@ def _glob(pieces: list[tuple[str, bool]]) -> str | None:
 
 
 def _one_star(pattern: str) -> str:
-    """`**` as `*`: bash means no more by it unless it is told to, and whoever looks the files up must not either."""
+    """Return `**` as `*`: bash treats it so by default, and expanding the glob here must not find more."""
     return _MANY_STARS.sub(lambda stars: stars[1] or "*", pattern) if "**" in pattern else pattern
 
 
 def _expands_braces(text: str, start: int, end: int) -> Refused | None:
-    """Whether unquoted braces may be taken for a list or a range, or for the name of a stream."""
+    """Return why unquoted braces may be a list, a range or the name of a file descriptor; None if not."""
     raw = text[start:end]
     if text[end : end + 1] in ("<", ">"):
         return Refused("holds braces before a redirect", raw, start)
@@ -308,7 +308,7 @@ def _expands_braces(text: str, start: int, end: int) -> Refused | None:
 
 
 def _no_program(word: Word, raw: str) -> Refused | None:
-    """Why a first word is not simply the name of a program."""
+    """Return why a first word is not simply the name of a program; None if it is."""
     if raw.isalnum() and raw not in _RESERVED:
         return None
     if raw in _KEYWORDS:
@@ -319,13 +319,13 @@ def _no_program(word: Word, raw: str) -> Refused | None:
         return Refused("names its program with a pattern", raw, word.at)
     if word.text in _DECLARES:
         return Refused(f"uses {_quoted(word.text)}, which bash reads in a special way", raw, word.at)
-    if word.text.startswith(("%", "-", "+")):  # quoted or not: to bash `\%1` is a job, too
+    if word.text.startswith(("%", "-", "+")):  # quoted or not: for bash `\%1` is a job, too
         return Refused("starts with a job or an option of the shell, not with a program", raw, word.at)
     return None
 
 
 def _hidden(text: str) -> Refused | None:
-    """Characters that are not seen, or not seen as what they are."""
+    """Refuse invisible characters, and those that do not look like what they are."""
     if control := _CONTROL.search(text):
         return Refused(f"holds a control character (U+{ord(control[0]):04X})", control[0], control.start())
     if not text.isascii() and not is_clean(_BLANKS.sub(".", text)):
@@ -337,7 +337,7 @@ def _hidden(text: str) -> Refused | None:
 
 
 def _blame(text: str, at: int) -> Refused:
-    """What stands here that is no part of a literal word."""
+    """Return which character here is not part of a literal word."""
     char, two = text[at], text[at : at + 2]
     if char == '"':
         stop = _SAFE_IN_DOUBLE.match(text, at + 1)
@@ -371,7 +371,7 @@ def _blame_dollar(text: str, at: int, two: str) -> Refused:
 
 
 def _odd_redirect(text: str, operator: str, at: int, end: int) -> Refused:
-    """Why a redirect of a kind that is never taken is not taken."""
+    """Return why a kind of redirect that is never accepted is refused."""
     sign = operator.lstrip("0123456789")
     if sign[:2] in ("<(", ">("):
         return Refused(f"holds a substitution `{sign[:2]}`", operator, at)
@@ -387,13 +387,13 @@ def _odd_redirect(text: str, operator: str, at: int, end: int) -> Refused:
 
 
 def _written(operator: str, target: Word, raw: str, at: int) -> Refused:
-    """The refusal of a redirect that writes a file."""
+    """Return the refusal of a redirect that writes a file."""
     if operator in _JOINED and (raw == "-" or raw.rstrip("-").isdigit()):
         return Refused(f"has a redirect that is not understood: {_quoted(operator + raw)}", operator + raw, at)
     return Refused(f"writes to the file {_quoted(target.text)}", operator + raw, at)
 
 
 def _quoted(piece: str) -> str:
-    """A piece of the text for a sentence: in one line and not long."""
+    """Return a piece of the text for a message: on one line, and cut if it is long."""
     piece = piece.replace("\n", "⏎").replace("\t", " ")
     return f"`{piece[:60]}…`" if len(piece) > 60 else f"`{piece}`"

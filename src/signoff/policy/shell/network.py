@@ -1,4 +1,4 @@
-"""Whether a package manager, a builder or the like talks to other machines, whatever else it does."""
+"""Whether a package manager, a build tool or the like uses the network (egress), whatever else it does."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from signoff.policy.table_files import table_text
 
 _ALL = frozenset({"*"})
 _ELSEWHERE = re.compile(r"(?:-[^=]*=)?(?:(?!file:)[A-Za-z][A-Za-z0-9+.-]*://|[^/=:]+:(?!//))", re.IGNORECASE)
-"""An address, or a path on another machine: `https://…`, `host:path`."""
+"""A URL, or a path on another machine: `https://…`, `host:path`."""
 
 _ADDRESS = re.compile(r"(?<![\w+.-])(?!file:)[A-Za-z][\w+.-]*://", re.IGNORECASE)
 _NOT = frozenset({"false", "0", "no", "off", "null"})
-"""What may stand behind an option and take it back: `--offline false`."""
+"""Values that may follow an option and cancel it: `--offline false`."""
 
 
 class Contact(Enum):
-    """How a command stands to the network."""
+    """How a command uses the network."""
 
     NONE = "none that is known"
     MAY = "where something is missing"
@@ -55,7 +55,7 @@ def _clients() -> Mapping[str, _Client]:
 
 
 def contact(argv: Sequence[str | None]) -> Contact:
-    """What is known about a command, given its words; None for a word that nobody knows beforehand."""
+    """Return the network use of a command, from its words; None stands for a word that is only known at run time."""
     name = (argv[0] or "").rpartition("/")[2] if argv else ""
     client = _clients().get(name)
     if client is None and name.rstrip("0123456789.") == "pip":
@@ -79,7 +79,7 @@ def contact(argv: Sequence[str | None]) -> Contact:
 
 
 def _is_offline(names: frozenset[str], words: Sequence[str | None]) -> bool:
-    """Whether an option keeps it from sending: told for sure, not taken back, and with no address beside it."""
+    """Whether an option certainly keeps it offline: given, not cancelled, and without any URL."""
     known = [word for word in words if word is not None]
     said = {word.removesuffix("=true") for word in known}
     if len(known) < len(words) or names.isdisjoint(said):
@@ -90,7 +90,7 @@ def _is_offline(names: frozenset[str], words: Sequence[str | None]) -> bool:
 
 
 def _commands(words: Sequence[str | None]) -> set[str | None]:
-    """The words that may be the sub-command: the first that is no option, and those before it that may be values."""
+    """Return the words that may be the sub-command: the first non-option, and words before it that may be values."""
     found: set[str | None] = set()
     behind_option = False
     for word in words:

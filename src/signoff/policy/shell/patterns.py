@@ -1,7 +1,7 @@
-"""Command patterns of rules: `git status`, `npm run *`, `rm -rf`. Held against words, never against the text of a line.
+"""Command patterns of rules: `git status`, `npm run *`, `rm -rf`. Matched against words, never against the line's text.
 
-A rule that allows means exactly these words; a last `*` stands for any more. A rule that asks or denies is not talked
-out of it: options count wherever they stand and however they are bundled or shortened, operands in their order.
+In an allow rule a pattern means exactly these words; a final `*` stands for any more. An ask or deny rule must not be
+evaded: options count in any position and however they are bundled or abbreviated, operands in their order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from signoff.policy.shell.table import program
 from signoff.policy.table_files import table_text
 
 READ_ONLY = "read-only"
-"""Stands in the place of a pattern for every command that is known to only read."""
+"""Used in place of a pattern: every command that is known to be read-only."""
 
 
 _ANY = "program"
@@ -38,7 +38,7 @@ _NO = MatchResult.no("")
 
 
 class BadCommand(ValueError):
-    """A pattern that cannot be used; the message says why and what to write."""
+    """An unusable pattern; the message says why and what to write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class CommandPattern:
     text: str
     words: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
     open: bool = field(init=False, repr=False, compare=False)
-    """Whether any more words may follow."""
+    """Whether more words may follow."""
 
     def __post_init__(self) -> None:
-        """Raises `BadCommand`, or `BadGlob` where a word is no pattern."""
+        """Raises `BadCommand`, or `BadGlob` if a word is not a valid pattern."""
         words = _words(self.text)
         tail = len(words) > 1 and words[-1] == "*"
         if re.search(r"\s", words[0]):
@@ -63,7 +63,7 @@ class CommandPattern:
 
     @property
     def breadth(self) -> str:
-        """Why a rule that allows it allows more than it seems to: the program runs whatever it is given."""
+        """Why an allow rule with it allows more than it seems to: the program runs whatever it is given; "" if not."""
         name = self.words[0].literal
         if name is None:
             return "any program whose name matches may run"
@@ -75,15 +75,15 @@ class CommandPattern:
         if not trouble.startswith(("runs", "changes")):
             return ""
         if trouble.startswith("runs") and not self.open and not parse_tree(name).opaque:
-            return ""  # alone it runs what the project says; an interpreter would run its input
+            return ""  # alone it runs what the project defines; an interpreter would run its input
         return f"`{name}` runs whatever command or code it is given"
 
     @property
     def follows(self) -> bool:
-        """Whether a rule that allows it allows the command in a directory below, too.
+        """Whether an allow rule with it also allows the command in a subdirectory.
 
-        Its last `*` must stand for words that take the program to any directory (`make -C sub`) anyway, and no other
-        word of it may be a path, which would start from there.
+        Its final `*` must stand for words that take the program to any directory (`make -C sub`) anyway, and no other
+        word may be a path, which would be relative to the subdirectory.
         """
         name = self.words[0].literal
         known = program(name) if self.open and name is not None else None
@@ -95,15 +95,15 @@ class CommandPattern:
         return all(_PLAIN_OPTION.fullmatch(word) for word in fixed)
 
     def covers(self, command: Simple, concern: Concern | None = None) -> Truth:
-        """Whether a rule that allows the pattern allows the command: word for word.
+        """Return whether an allow rule with the pattern allows the command, word for word.
 
-        `concern` is what is known against the command: a last `*` does not stand for words that run other programs.
+        `concern` is what is known against the command: a final `*` does not stand for words that run other programs.
         """
         words = command.words
         if len(words) < len(self.words) or (len(words) > len(self.words) and not self.open):
             return Truth.NO
         if any(word.glob or word.tilde for word in words):
-            return Truth.UNKNOWN  # what the shell puts in their place is not what the rule names
+            return Truth.UNKNOWN  # the words that the shell expands them to are not those that the rule names
         truths = [_covered(glob, word.text) for glob, word in zip(self.words, words, strict=False)]
         if Truth.NO in truths:
             return Truth.NO
@@ -112,9 +112,9 @@ class CommandPattern:
         return Truth.YES
 
     def _runs_more(self, argv: Sequence[str], concern: Concern) -> bool:
-        """Whether the words that the last `*` stands for make the command run another program.
+        """Whether the words that the final `*` stands for make the command run another program.
 
-        Where the words of the pattern do so themselves (`sudo *`, `uv run *`), that is what the rule says.
+        If the words of the pattern do that themselves (`sudo *`, `uv run *`), the rule means it.
         """
         fixed = len(self.words)
         if len(argv) == fixed:
@@ -125,7 +125,7 @@ class CommandPattern:
         return (_runs_others(argv) and not _runs_others(plain)) or bool(_own_options(argv) - _own_options(plain))
 
     def _plain_word(self) -> str:
-        """A word after which the program runs nothing else: a sub-command that only reads, where it has one."""
+        """Return a word with which the program runs nothing else: a read-only sub-command if it has one."""
         known = program(self.words[0].pattern) if len(self.words) == 1 else None
         return next((name for name, below in known.commands.items() if not below.trouble), "x") if known else "x"
 
@@ -136,7 +136,7 @@ class CommandPattern:
         return shlex.join([*words, *(["x"] if self.open else [])])
 
     def finds(self, argv: Sequence[str | None]) -> MatchResult:
-        """Whether a rule that asks about or denies the pattern means this command."""
+        """Return whether an ask or deny rule with the pattern means this command."""
         program = argv[0] if argv else None
         if program is None:
             return MatchResult.unknown("the name of the program is only known when it runs")
@@ -160,14 +160,14 @@ class CommandPattern:
         return MatchResult.unknown("some of its words are only known when it runs") if None in argv else _NO
 
     def _named(self, program: str, known: Synonyms) -> Truth:
-        """Whether this is the program that the pattern names. A path means its file, wherever it is called from."""
+        """Return whether this is the program that the pattern names. A path means its file, however it is called."""
         wanted = self.words[0]
         name = program.rpartition("/")[2]
         if any(glob.find(one) is not Truth.NO for one in {program, name} for glob in (wanted, *known.names)):
             return Truth.YES
         plain = name.lower().removesuffix(".exe")
         if plain != name and any(glob.find(plain) is not Truth.NO for glob in (wanted, *known.names)):
-            return Truth.UNKNOWN  # some systems do not tell `RM` and `rm.exe` from `rm`
+            return Truth.UNKNOWN  # some systems treat `RM` and `rm.exe` as `rm`
         directory, slash, last = wanted.pattern.rpartition("/")
         if not slash or Glob(last or "*", over_names=True).find(name) is Truth.NO:
             return Truth.NO
@@ -175,7 +175,7 @@ class CommandPattern:
 
 
 def _covered(glob: Glob, word: str) -> Truth:
-    """Whether a word of an allow rule stands for this one. A wildcard stands for no `..`, option or place elsewhere."""
+    """Return whether a word of an allow rule matches. A wildcard matches no `..`, option, absolute or home path."""
     found = glob.find(word)
     if found is Truth.YES and glob.literal is None:
         led = glob.pattern[:1] in "*?["
@@ -190,7 +190,7 @@ def _is_known_to_run(argv: Sequence[str]) -> bool:
 
 
 def _own_options(argv: Sequence[str]) -> set[str]:
-    """The options of the program itself by which it runs something: `ssh -o ProxyCommand`."""
+    """Return the program's own options with which it runs something: `ssh -o ProxyCommand`."""
     name = argv[0].rpartition("/")[2]
     vias = {command.via[0] for command in parse_tree(shlex.join(argv)).commands if command.via}
     return {via for via in vias if via.startswith(f"{name} -")}
@@ -202,7 +202,7 @@ def _runs_others(argv: Sequence[str]) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a pattern: a line as the strict reading takes it, wildcards left as they are."""
+    """Return the words of a pattern, parsed by the strict parser, with wildcards kept."""
     line = read_line(f"{_ANY} {text}")  # a wildcard may stand for the program, too
     if isinstance(line, Refused):
         raise BadCommand(f"it {line.why}; a pattern is one simple command")
@@ -217,13 +217,13 @@ def _words(text: str) -> list[str]:
 
 
 class Synonyms(NamedTuple):
-    """What means the same as a program's name and its options."""
+    """Synonyms of a program's name and its options."""
 
     names: tuple[Glob, ...] = ()
     same: tuple[frozenset[str], ...] = ()
 
     def of(self, option: str) -> frozenset[str]:
-        """The spellings of one option, its own among them."""
+        """Return all spellings of one option, including its own."""
         return next((group for group in self.same if option in group), frozenset({option}))
 
 
@@ -247,7 +247,7 @@ Means = Callable[[Glob, str, Synonyms], bool]
 
 
 class _Given:
-    """The words after a program, for rules that are not talked out of it: every spelling of an option counts."""
+    """The words after a program, for ask and deny rules: every spelling of an option counts."""
 
     def __init__(self, program: str, words: Sequence[str]) -> None:
         self.words = list(words)
@@ -258,7 +258,7 @@ class _Given:
         self.operands = sum(not word.startswith("-") for word in words)
 
     def has(self, option: str, known: Synonyms) -> bool:
-        """Whether an option is given; of a bundle, each of its letters."""
+        """Whether an option is given; for a bundle, each of its letters."""
         if any(self._is_given(spelling) for spelling in known.of(option)):
             return True
         if option.startswith("--") or len(option) <= 2 or "=" in option:
@@ -274,11 +274,11 @@ class _Given:
             return any(self._has_value(one, value) for one in self._spellings(name))
         if len(option) == 2:
             return option in self.words or any(bare in bundle for bundle in self.bundles)
-        # some programs take one dash for two, and shortened names
+        # some programs accept one dash for two, and abbreviated names
         return bare in self.names or (option.startswith("--") and bool(self._spellings(name)))
 
     def _spellings(self, name: str) -> list[str]:
-        """How the name of an option is written here: with one dash or two, whole or shortened."""
+        """Return how the name of an option is written here: with one dash or two, in full or abbreviated."""
         bare = name.lstrip("-")
         found = [f"{dash}{bare}" for dash in ("-", "--")]
         if name.startswith("--"):
@@ -291,13 +291,13 @@ class _Given:
         return any(word == f"{name}={value}" or (word == name and after == value) for word, after in pairs)
 
     def in_order(self, wanted: Sequence[Glob], known: Synonyms, means: Means) -> bool:
-        """Whether these operands are given one after the other; what is tied to an option counts, too."""
+        """Whether these operands are given in this order; values attached to options count, too."""
         rest = iter([part for word in self.words for part in _parts(word)])
         return all(any(means(glob, word, known) for word in rest) for glob in wanted)
 
 
 def _parts(word: str) -> Iterator[str]:
-    """A word, and the value that it may hold: `--namespace=prod`, `-nprod`."""
+    """Yield a word, and the value that it may contain: `--namespace=prod`, `-nprod`."""
     yield word
     if word.startswith("-"):
         _, equals, value = word.partition("=")
@@ -306,7 +306,7 @@ def _parts(word: str) -> Iterator[str]:
 
 
 def _means(glob: Glob, word: str, known: Synonyms) -> bool:
-    """Whether a word is what is wanted, also as a path or a number that is written otherwise."""
+    """Whether a word is what is wanted, also as a path or a number that is written differently."""
     literal = glob.literal
     if any(glob.find(one) is not Truth.NO for one in _same(word)):
         return True
@@ -314,13 +314,13 @@ def _means(glob: Glob, word: str, known: Synonyms) -> bool:
 
 
 def _may_mean(glob: Glob, word: str, known: Synonyms) -> bool:
-    """The same, where the shell may put other words in the place of a pattern for files."""
+    """Like `_means`, but the shell may expand a file pattern to other words."""
     wild = glob.literal is not None and _WILDCARD.search(word) is not None
     return _means(glob, word, known) or (wild and fnmatchcase(glob.literal or "", word))
 
 
 def _same(word: str) -> Iterator[str]:
-    """A word, and how it is written without detours: `./x`, `/etc//x` and `of=/dev/./x`; `0777`."""
+    """Yield a word and its normalised form: `./x`, `/etc//x` and `of=/dev/./x`; `0777`."""
     yield word
     name, equals, value = word.rpartition("=")
     if _is_path(value):

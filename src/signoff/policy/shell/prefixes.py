@@ -1,8 +1,8 @@
-"""What may be remembered of a command line besides all of it: its first words, with names that may vary behind them.
+"""Command prefixes: what may be remembered of a command line besides all of it, its first words and varying names.
 
-Only a line that is one simple command of a program in `prefixes.toml` has a prefix. Whoever approves `pytest -x *`
-approves those words with names and paths below the directory, and nothing that a shell or the program could take for
-more: no further option, no variable, no pattern for files, no place elsewhere, no secret, no file of another kind.
+Only a line that is one simple command of a program in `prefixes.toml` has a prefix. An approval of `pytest -x *`
+covers those words with names and paths below the directory, and nothing that a shell or the program could read as
+more: no further option, variable, glob, place elsewhere, secret, or file of another kind.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from signoff.policy.shell.literal_words import Refused, read_line
 from signoff.policy.table_files import table_text
 
 _HANDED_ON = re.compile(r".*pyargs.*|--?args(?:=.*)?")
-"""Options after which names are no paths: they may be found anywhere, or are handed on to another program."""
+"""Options after which names are not paths: they may be found anywhere, or are passed on to another program."""
 _LONGEST = 120
-"""A prefix that is longer is not one readable line."""
+"""A longer prefix is not one readable line."""
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_@.,+/-]*(?:::[A-Za-z0-9_]+)*", re.ASCII)
-"""A name or a path; `::` as test runners have it. No `=` or `:`, which programs take for settings and addresses, and no
-`@` in front, behind which some read their options from a file."""
+"""A name or a path; `::` as in test runners. No `=` or `:`, which programs read as settings and addresses, and no
+leading `@`, after which some read their options from a file."""
 _FIXED = re.compile(r"[A-Za-z0-9_@.,+/:=-]+", re.ASCII)
 """A word that reads the same with and without quotes."""
 
 
 class Prefix(NamedTuple):
-    """What a command line has in common with others like it."""
+    """What a command line has in common with similar ones."""
 
     text: str
-    """The words that stay, and `*`."""
+    """The fixed words, and `*`."""
     names: tuple[str, ...]
     """The words that `*` stands for here."""
 
 
 def prefix_of(line: str) -> Prefix | None:
-    """The prefix of a command line; None where there is none that may be remembered."""
+    """Return the prefix of a command line; None if there is none that may be remembered."""
     read = read_line(line)
     if isinstance(read, Refused) or len(read.commands) != 1:
         return None
@@ -63,13 +63,13 @@ class _Command(NamedTuple):
     words: tuple[str, ...]
     """Its first words."""
     flags: frozenset[str]
-    """Options that take no value."""
+    """Options without a value."""
     names: re.Pattern[str]
-    """What each of its operands has to be."""
+    """What each of its operands must match."""
 
 
 def _fixed(argv: Sequence[str], command: _Command) -> int:
-    """How many words stay as they are."""
+    """Return how many words are fixed."""
     start = len(command.words)
     last = max((at for at in range(start, len(argv)) if argv[at].startswith("-")), default=start - 1)
     takes_next = last >= start and argv[last] not in command.flags and "=" not in argv[last]
@@ -77,7 +77,7 @@ def _fixed(argv: Sequence[str], command: _Command) -> int:
 
 
 def _is_plain(word: str) -> bool:
-    """Whether a word is nothing but a name or a path below the directory."""
+    """Whether a word is only a name or a path below the directory."""
     steps = word.split("/")
     below = not word.startswith("/") and ".." not in steps and "" not in steps[:-1] and word not in (".", "./")
     return below and bool(_PLAIN.fullmatch(word)) and not runs_later(word) and not secret_place(word)
@@ -85,7 +85,7 @@ def _is_plain(word: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _commands() -> Sequence[_Command]:
-    """Every command, the longest first."""
+    """Return every command, longest first."""
     data: Mapping[str, Mapping[str, str]] = tomllib.loads(table_text("shell/prefixes.toml"))
     found = [
         _Command(tuple(line.split()), frozenset(group["flags"].split()), re.compile(group["names"], re.ASCII))

@@ -1,4 +1,4 @@
-"""Programs that run other commands each in a way of its own: shells, find, git, trap, interpreters."""
+"""Programs that run other commands, each in its own way: shells, find, git, trap, interpreters."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _SED_COMMAND = re.compile(r"(?m)(?:^|[;{])[^\n;{a-zA-Z]*e[ \t]*+(\S.*)")
 
 
 class Inner(NamedTuple):
-    """A command that another one runs: its words, or a text that a shell reads."""
+    """A command that another one runs: its words, or a script for a shell."""
 
     via: str
     """What runs it: `sudo`, `bash -c`."""
@@ -67,19 +67,19 @@ class Out:
         self.opaque: list[str] = []
 
     def check_option(self, name: str, arg: Arg) -> None:
-        """A word that may be one of the options that run something."""
+        """Doubt a word that may be one of the options that run something."""
         if arg.may_be_option:
             self.opaque.append(f"`{name}` is given a word that is only known when it runs and may be an option")
 
     def script(self, via: str, text: Arg) -> None:
-        """A text that a shell will read."""
+        """Add a script that a shell will run."""
         if text.sure is None:
             self.opaque.append(f"`{via}` runs a text that is only known when it runs")
         if text.text is not None:
             self.inner.append(Inner(via, script=text.text))
 
     def input(self, via: str) -> None:
-        """A shell that reads commands from its input."""
+        """Add what a shell reads from standard input."""
         if self.stdin is None or self.stdin.text is None:
             self.opaque.append(f"`{via}` runs what it reads from standard input")
         else:
@@ -96,7 +96,7 @@ def placed(command: Iterable[Arg], token: str) -> Args:
 
 
 def option_scripts(name: str, args: Args, options: frozenset[str], out: Out) -> bool:
-    """Texts for a shell that stand after these options, wherever they are. Whether there was one."""
+    """Add scripts that follow these options, wherever they are. Return whether there was one."""
     found = False
     for index, arg in enumerate(args[1:], 1):
         text = arg.text or ""
@@ -119,7 +119,7 @@ def option_scripts(name: str, args: Args, options: frozenset[str], out: Out) -> 
 
 
 def _shell(name: str, args: Args, out: Out) -> None:
-    """A POSIX shell: a text after -c, its input, or a file."""
+    """A POSIX shell: a script after -c, its input, or a file."""
     at, reads_text, reads_input = 1, False, False
     while at < len(args):
         text = args[at].sure
@@ -184,7 +184,7 @@ def old_tar(name: str, args: Args, out: Out) -> None:
 
 
 def _sed(name: str, args: Args, out: Out) -> None:
-    """A script may run commands; what stands in a file, or is not literal, is not seen."""
+    """A sed script may run commands; a script in a file, or one that is not literal, is not visible."""
     scripts: list[Arg] = []
     operands: list[Arg] = []
     at = 1
@@ -209,14 +209,14 @@ def _sed(name: str, args: Args, out: Out) -> None:
         trouble = sed_trouble(script.text or "", separate=bool(scripts))
         if script.kind is Certainty.PART:
             out.opaque.append(f"`{name}` runs a script that is only known when it runs")
-        elif trouble is not None:  # it names the first trouble only; more may follow
+        elif trouble is not None:  # only the first problem; there may be more
             out.opaque.append(f"`{name}` runs a script that may run commands: `{trouble.word[:40]}`")
         for match in _SED_COMMAND.finditer(script.text or ""):
             out.inner.append(Inner(f"{name} e", script=match[1]))
 
 
 def is_own_command(command: str) -> bool:
-    """Whether git knows the command itself; any other is an alias or a program in a directory of the search path."""
+    """Whether it is a built-in git command; any other is an alias or a program in the search path."""
     known = program("git")
     return known is not None and (command in known.commands or command in _GIT_INNER)
 
@@ -254,7 +254,7 @@ def _git(name: str, args: Args, out: Out) -> None:
 
 
 def _git_words(command: str, rest: Args, out: Out) -> None:
-    """What runs something whatever the sub-command: helpers for remotes, settings of a new clone."""
+    """Find what runs something with any sub-command: remote helpers, settings of a new clone."""
     if doubt := _GIT_DOUBTS.get(command):
         out.opaque.append(f"`git {command}` {doubt}")
     for index, arg in enumerate(rest[1:], 1):
@@ -294,13 +294,13 @@ def _trap(name: str, args: Args, out: Out) -> None:
 
 
 def _module(text: str, option: str) -> str | None:
-    """What is attached to the option that names a module, in a word of it or of letters before it; None without it."""
+    """Return what is attached to the option that names a module, alone or bundled with letters; None without it."""
     match = re.fullmatch(rf"-[BEIOPRSbdisuvqx]*{option[1:]}(.*)", text, re.DOTALL)
     return match[1] if match else None
 
 
 def run_code(name: str, args: Args, language: Mapping[str, str], out: Out) -> None:
-    """An interpreter of another language: code in its words or its input is not understood; a file is a program."""
+    """An interpreter of another language: code in its words or input is not understood; a file is a program."""
     codes, values = language["code"].split(), language["values"].split()
     letters = {code[1] for code in codes if len(code) == 2}
     at = 1
@@ -308,7 +308,7 @@ def run_code(name: str, args: Args, language: Mapping[str, str], out: Out) -> No
         text = args[at].sure
         if text is not None and "stop" in language and (module := _module(text, language["stop"])) is not None:
             words = (*([Arg(module)] if module else []), *args[at + 1 :])
-            if words and program(words[0].sure or ""):  # others are known by no other name
+            if words and program(words[0].sure or ""):  # other modules are not known under another name
                 out.inner.append(Inner(f"{name} {language['stop']}", words))
             return
         if text is None or text in codes or text.partition("=")[0] in codes or text == "-" or text.startswith(_INPUTS):

@@ -1,6 +1,7 @@
-"""A simple command held against the table: known to only read, or what stands against that.
+"""Judge a simple command by the table of programs: known to be read-only, or what speaks against that.
 
-Options are an allowlist: what the table does not name, asks. What runs unasked is exactly the words judged here.
+Options are an allowlist: an option that the table does not name asks. What runs unasked is exactly the words that are
+judged here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from signoff.policy.shell.line import Word
 from signoff.policy.shell.table import CommandOption, OperandKind, Program, TakesValue, program
 
 PATH = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin")
-"""Where programs are looked for when a command runs unasked."""
+"""The search path for programs when a command runs unasked."""
 
 _ALWAYS = {
     "command": "runs: runs the program that is named here",
@@ -36,17 +37,17 @@ _SCRIPTS = {"awk": check_awk, "sed": partial(check_sed, separate=True), "jq": ch
 
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,8})", re.ASCII)
-"""What every program reads as the same whole number. Some take anything else for the next operand: ag, for one, takes
-`-A 08` for the pattern, and then what follows for a file."""
+"""What every program reads as the same integer. Some programs take anything else for the next operand: ag, for one,
+takes `-A 08` for the pattern, and then what follows for a file."""
 _MAGIC = re.compile(r":(?:\([^)]*\)|[!^/]*):?")
-"""What git takes before a path: `:(icase)`, `:!`, `:/`."""
+"""Pathspec magic of git before a path: `:(icase)`, `:!`, `:/`."""
 
 
 class Concern(NamedTuple):
-    """Why a command is more than known reading."""
+    """Why a command is not known to be read-only."""
 
     command: str
-    """The program, with its sub-command: `git branch`; empty where the line as a whole is meant."""
+    """The program with its sub-command: `git branch`; "" if it is about the whole line."""
     word: str
     """The word that decided."""
     effect: str
@@ -55,7 +56,7 @@ class Concern(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """For people: "`sort -o` writes its output to a file"."""
+        """As shown to people: "`sort -o` writes its output to a file"."""
         if not self.command:
             return f"the command {self.why}"
         name = self.command if not self.word or self.word == self.command else f"{self.command} {self.word}"
@@ -63,35 +64,35 @@ class Concern(NamedTuple):
 
 
 class ReadOnlyCommand(NamedTuple):
-    """A command that only reads, and how it is run."""
+    """A read-only command, and how it is run."""
 
     program: Program
     paths: tuple[str, ...] = ()
-    """The files whose content it reads, seen from where the line starts; `~/` stands for the home directory."""
+    """The files that it reads, relative to where the line starts; `~/` means the home directory."""
     at: int = 1
-    """How many words name the program and its sub-command; `Program.adds` goes right behind them."""
+    """How many words name the program and its sub-command; `Program.adds` is inserted after them."""
     deep: tuple[Word, ...] = ()
-    """What it reads with all that is below, hidden files too, seen from where the line starts."""
+    """What it reads recursively, including hidden files, relative to where the line starts."""
     filters: tuple[Filter, ...] = ()
     """Which of the files below `deep` it reads."""
     pair: bool = False
-    """Whether it reads what is below `deep` only if all of these are there."""
+    """Whether it reads what is below `deep` only if all of these exist."""
 
 
 class Where(NamedTuple):
-    """Where a command runs, as far as a line tells: each directory it may be in, and where known links lead."""
+    """Where a command runs, as far as the line tells: each possible working directory, and resolved symlinks."""
 
     directories: tuple[str, ...] = ("",)
-    """Relative to where the line starts, absolute, or from `~`; several where a `cd` may have failed."""
+    """Relative to where the line starts, absolute, or from `~`; several if a `cd` may have failed."""
     resolved: Mapping[str, str] = MappingProxyType({})
-    """A path as in `ReadOnlyCommand.paths` -> where it leads once links are followed."""
+    """A path as in `ReadOnlyCommand.paths` -> its target with symlinks resolved."""
 
 
 START = Where()
 
 
 def judge_words(words: Sequence[Word], where: Where = START) -> ReadOnlyCommand | Concern:
-    """Whether the simple command only reads, by the table."""
+    """Return whether the simple command is read-only, by the table of programs."""
     first = words[0]
     name = first.text
     if first.glob or first.tilde or not name:
@@ -107,7 +108,7 @@ def judge_words(words: Sequence[Word], where: Where = START) -> ReadOnlyCommand 
 
 
 class _Judge:
-    """One command on its way through the table."""
+    """Judges one command by the table."""
 
     def __init__(self, known: Program, words: Sequence[Word], where: Where) -> None:
         self.program = known
@@ -158,7 +159,7 @@ class _Judge:
         return self.concern(word, "unknown: is not known to only read")
 
     def _scan(self, rest: Sequence[Word], operands: list[tuple[Word, bool]]) -> int | Concern:
-        """Read options; gather operands, each with whether it stands behind `--`. Stop at a sub-command."""
+        """Read options; collect operands, each with whether it comes after `--`. Stop at a sub-command."""
         known = self.program
         if known.style == "none":
             operands.extend((word, True) for word in rest)
@@ -171,14 +172,14 @@ class _Judge:
                 if known.commands:
                     operands.append((word, False))
                     return at
-                if known.style == "posix":  # from the first operand on, nothing is an option any more
+                if known.style == "posix":  # after the first operand, nothing is an option
                     operands.extend((other, number > 0) for number, other in enumerate(rest[at:]))
                     return len(rest)
                 operands.append((word, False))
                 at += 1
                 continue
             if text == "--":
-                if known.commands:  # `git stash -- list` is no list
+                if known.commands:  # `git stash -- list` is not `git stash list`
                     return self._unknown(text)
                 operands.extend((other, True) for other in rest[at + 1 :])
                 return len(rest)
@@ -189,7 +190,7 @@ class _Judge:
         return at
 
     def _option(self, word: Word, following: Word | None) -> int | Concern:
-        """Read one word of options. How many words it took."""
+        """Read one word of options. Return how many words it took."""
         text, known = word.text, self.program
         if word.glob:
             return self.concern(text, "unknown: is a pattern that the shell may expand to other options")
@@ -224,7 +225,7 @@ class _Judge:
         return 1
 
     def _take(self, option: CommandOption, name: str, value: str | None, following: Word | None) -> int | Concern:
-        """Accept an option and look at its value."""
+        """Accept an option and check its value. Return how many words it took."""
         if option.trouble:
             return self.concern(name, option.trouble)
         self.given.add(name)
@@ -270,14 +271,14 @@ class _Judge:
         return self._below_here(operands, kinds) if deep and PAIR not in known.recursive else None
 
     def _late_options(self, rest: Sequence[Word], operands: list[tuple[Word, bool]]) -> Concern | None:
-        """Options behind the first operand. Some programs, and most on BSD and macOS, take them for operands."""
+        """Check options after the first operand. Some programs, most on BSD and macOS, take them for operands."""
         kinds = self.program.operands
         if not operands or not kinds or self.program.style in ("posix", "none"):
             return None
         first = next(at for at, word in enumerate(rest) if word is operands[0][0])
         for number, word in enumerate(rest[first:]):
             if number >= len(kinds) and not self.program.repeats:
-                return None  # one operand more than it takes: it ends with an error
+                return None  # one operand too many: it fails with an error
             kind = kinds[min(number, len(kinds) - 1)].name
             if kind == "output":
                 return self.concern(
@@ -292,7 +293,7 @@ class _Judge:
         return (seen for directory in self.where.directories for seen in _from(directory, path))
 
     def _below_here(self, operands: list[tuple[Word, bool]], kinds: tuple[OperandKind, ...]) -> Concern | None:
-        """For a recursive command without a directory: it starts where it is run."""
+        """Check a recursive command without a directory: it starts in the working directory."""
         if len(operands) >= len(kinds):
             return None
         return self._check(OperandKind("path"), Word("."), deep=True)
@@ -306,7 +307,7 @@ class _Judge:
         return None
 
     def _check(self, kind: OperandKind, word: Word, deep: bool = False) -> Concern | None:
-        """Whether a value or an operand is what its kind says, and harmless."""
+        """Return why a value or operand is not harmless or not what its kind says; None if it is."""
         if kind.name in ("text", "name"):
             return None
         if kind.name == "number":
@@ -330,7 +331,7 @@ class _Judge:
         return self.concern(trouble.word, trouble.why)
 
     def _filter(self, kind: str, word: Word) -> Concern | None:
-        """A pattern for the names of the files that are read, or that are left out."""
+        """Check a pattern for the names of files to read or to leave out."""
         text = word.text
         if text.startswith(("[!", "[^")):
             return self.concern(text, "discloses: also matches hidden files, which may hold secrets")
@@ -346,7 +347,7 @@ class _Judge:
         return self.concern(text, f"discloses: selects files whose name {why}") if why else None
 
     def _ref(self, word: Word, deep: bool) -> Concern | None:
-        """A revision, a path or a pattern for paths, or `revision:path`."""
+        """Check a revision, a path, a pathspec, or `revision:path`."""
         for path in {_MAGIC.sub("", word.text, count=1), word.text.rpartition(":")[2]}:
             if path and (why := names_secret(path)):
                 return self.concern(word.text, f"discloses: reads {path}, which {why}")
@@ -374,19 +375,19 @@ class _Judge:
         return None
 
     def _secret(self, path: str, deep: bool) -> str:
-        """Why a file must not be read, by its name or by where it leads."""
+        """Return why a file must not be read, by its name or by its target with symlinks resolved; "" if it may."""
         leads = self.where.resolved.get(path, path)
         return (
             secret_place(path) or secret_place(leads) or (holds_secrets(path) or holds_secrets(leads) if deep else "")
         )
 
     def _expression(self, at: int) -> ReadOnlyCommand | Concern:
-        """The words of a program that has a language of its own for them."""
+        """Check the words of a program that has its own language for them (find, ps)."""
         found = (check_ps if self.program.language == "ps" else check_find)(self.words[at:])
         return self._in_script(found) if isinstance(found, Trouble) else ReadOnlyCommand(self.program, (), at)
 
     def _old_style(self, at: int) -> ReadOnlyCommand | Concern:
-        """`tar tfv x` is `tar -tv -f x`, as long as one letter at most takes a value."""
+        """Read `tar tfv x` as `tar -tv -f x`, if at most one letter takes a value."""
         bundle = self.words[at]
         known = {letter: self.program.options.get(f"-{letter}") for letter in bundle.text}
         valued = [letter for letter, one in known.items() if one is not None and one.takes is not TakesValue.NOTHING]
@@ -403,9 +404,10 @@ class _Judge:
 
 
 def _from(directory: str, path: str) -> tuple[str, ...]:
-    """A path as seen from where the line starts.
+    """Return a path relative to where the line starts.
 
-    `..` behind a link leads elsewhere than the text says, so it stays; but `cd` takes it by the text, so there are two.
+    `..` after a symlink leads elsewhere than the text says, so it is kept; but `cd` resolves it textually, so both are
+    returned.
     """
     if not directory or path.startswith(("/", "~/")) or path == "~":
         return (path,)

@@ -1,6 +1,6 @@
-"""The full parse of a shell command: every simple command in it, also behind wrappers and in texts for other shells.
+"""The full parser for shell commands: finds every simple command, including those behind wrappers and in scripts.
 
-It can only tighten. What it lists may be denied or shown; that it lists nothing bad is no reason to allow anything.
+Its result can only tighten. What it lists may be denied or shown; a harmless list is no reason to allow anything.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 LONGEST = 65_536
-"""The longest text that is parsed at all, in characters."""
+"""The longest text that is parsed, in characters."""
 DEEPEST = 16
-"""How many wrappers and texts for other shells may stand inside each other."""
+"""The maximum nesting depth of wrappers and scripts for other shells."""
 
-_MOST_OPERATORS = 2_048  # the parser takes quadratic time on unfinished pipes and braces: 64 kB of `a|` take 40 s
+_MOST_OPERATORS = 2_048  # unfinished pipes and braces take quadratic time: 64 kB of `a|` take 40 s
 _MOST_REASONS = 40
 _OPERATOR = re.compile(r"[|&;<>(){}\[\]$`]")
 _WORD_END = re.compile(r"[\s;|&<>()`]|\\\n|\Z")
@@ -56,11 +56,11 @@ class Command(NamedTuple):
     """One simple command."""
 
     words: tuple[str | None, ...]
-    """The program and its arguments; None for a word that holds an expansion."""
+    """The program and its arguments; None for a word that contains an expansion."""
     via: tuple[str, ...] = ()
     """What runs it, outermost first: `("sudo", "bash -c")`."""
     inside: str = ""
-    """Where it stands: empty at the top, else `substitution`, `loop`, `function` …"""
+    """Where it is: "" at the top, otherwise `substitution`, `loop`, `function` …"""
     at: int = 0
     """Where it starts in the text; for one found through a wrapper, where the wrapper starts."""
 
@@ -70,11 +70,11 @@ class Tree(NamedTuple):
 
     commands: tuple[Command, ...] = ()
     opaque: tuple[str, ...] = ()
-    """What of it is not understood, and why. Empty: everything is."""
+    """What is not understood, and why. Empty if everything is."""
     writes: tuple[str, ...] = ()
-    """Targets of output redirects; `?` where one is not literal."""
+    """Targets of output redirects; `?` if one is not literal."""
     reads: tuple[str, ...] = ()
-    """Sources of input redirects; `?` where one is not literal."""
+    """Sources of input redirects; `?` if one is not literal."""
 
 
 class _Job(NamedTuple):
@@ -82,18 +82,18 @@ class _Job(NamedTuple):
     via: tuple[str, ...] = ()
     inside: str = ""
     at: int | None = None
-    """Where everything found in the text is said to stand; None: where it does stand."""
+    """The position reported for everything found in the text; None: its own position."""
 
 
 class _Extra(NamedTuple):
-    """What belongs to a command but stands elsewhere in the tree."""
+    """What belongs to a command but is elsewhere in the tree."""
 
     words: tuple[Node, ...] = ()
     stdin: Arg | None = None
 
 
 class _Found:
-    """Gathers the results of all texts."""
+    """Collects the results of all texts."""
 
     def __init__(self) -> None:
         self.commands: list[Command] = []
@@ -107,7 +107,7 @@ class _Found:
             self.opaque.setdefault(reason)
 
     def add(self, args: Args, job: _Job, inside: str, at: int, stdin: Arg | None) -> None:
-        """A command, and whatever it hands on. `stdin` is the text it reads, where that is known."""
+        """Add a command and every command that it runs. `stdin` is its input text, if known."""
         todo = [(args, job.via)]
         while todo:
             args, via = todo.pop()
@@ -132,7 +132,7 @@ class _Found:
 
 
 def parse_tree(text: str) -> Tree:
-    """Everything that can be found in a command line. Never raises, and takes time in proportion to the text."""
+    """Return everything found in a command line. Never raises; takes time linear in the text."""
     if len(text) > LONGEST:
         return Tree(opaque=("is too long",))
     found = _Found()
@@ -150,7 +150,7 @@ def parse_tree(text: str) -> Tree:
 
 
 class _TreeWalk:
-    """One text, walked node by node without recursion."""
+    """Walks one text node by node, without recursion."""
 
     def __init__(self, job: _Job, found: _Found) -> None:
         self.job, self.found, self.text = job, found, job.text
@@ -215,7 +215,7 @@ class _TreeWalk:
             self.found.add(args, self.job, inside, at if self.job.at is None else self.job.at, stdin)
 
     def _words(self, nodes: Iterable[Node], inside: str) -> list[tuple[int, Arg]]:
-        """The words that these nodes stand for, and where they start; what runs inside them is walked later."""
+        """Return the words of these nodes with their positions; substitutions inside them are walked later."""
         spans: list[tuple[int, int, list[tuple[int, int]]]] = []
         for node in sorted(nodes, key=lambda node: node.start_byte):
             holes = find_holes(node)
@@ -259,7 +259,7 @@ class _TreeWalk:
         self._add(self._args(words, inside), inside, node.start_byte, stdin)
 
     def _is_assignment(self, node: Node) -> bool:
-        """Whether bash too takes it for an assignment: the parser is content with names that start with a digit."""
+        """Whether bash, too, reads it as an assignment: the parser accepts names that start with a digit."""
         return _NAME.match(self.text, node.start_byte) is not None
 
     def _opened(self, redirect: Node, stdin: Arg | None) -> Arg | None:
@@ -270,7 +270,7 @@ class _TreeWalk:
         return args[0] if args else None
 
     def _redirected(self, node: Node, inside: str) -> None:
-        """Redirects after a command: the parser takes words behind them for further targets, and so on."""
+        """Handle redirects after a command: the parser takes words after them for further targets, and the like."""
         words: list[Node] = []
         stdin: Arg | None = None
         body: Node | None = None
@@ -295,7 +295,7 @@ class _TreeWalk:
         self._push((child for child in node.children if child.type != "herestring_redirect"), inside)
 
     def _pipeline(self, node: Node, inside: str) -> None:
-        """What a plain `echo` or `printf` writes is what the next command reads."""
+        """Pass what a plain `echo` or `printf` writes to the next command as its input."""
         before: Node | None = None
         for child in node.named_children:
             if child.type == "command" and before is not None and before.type == "command":
@@ -348,7 +348,7 @@ class _TreeWalk:
                 self._push([child], "here-document" if body else inside)
 
     def _test(self, node: Node, inside: str) -> None:
-        """`[ … ]` is a command, though the parser takes it apart; in `[[ … ]]` only what is expanded runs."""
+        """Handle tests: `[ … ]` is a command, though the parser splits it; in `[[ … ]]` only expansions run."""
         text = self._source(node)
         if text.startswith("[["):
             for reason in test_doubts(text):
@@ -384,7 +384,7 @@ class _TreeWalk:
         self._push(node.children, "function")
 
     def _error(self, node: Node, inside: str) -> None:
-        """What the parser could not place; words in it are shown as a command, since they may be one."""
+        """Handle what the parser could not place; words in it are listed as a command, since they may be one."""
         self.found.doubt(f"cannot be parsed at `{short(self._source(node))}`")
         words = [child for child in node.children if child.type in _LOOSE_WORDS]
         self._add(self._args(words, inside), inside, node.start_byte)

@@ -1,8 +1,8 @@
-"""What is known about programs: which options only read, what operands mean, what makes them dangerous.
+"""The table of programs: which options only read, what operands mean, what makes them dangerous.
 
 The knowledge is data, in `programs/*.toml` beside this module, one table per program;
 docs/explanation/shell.md describes the keys.
-A program's table is found by its header and parsed when the program is first met, so a start pays for what it uses.
+A program's table is found by its header and parsed lazily, when the program is first used, to keep start-up fast.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 from signoff.policy.table_files import table_names, table_text
 
 EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits", "unknown")
-"""What a command may do beyond known reading, from the program's or the option's entry."""
+"""What a command may do beyond known reading, from the entry of the program or the option."""
 
 _PLAIN_KINDS = frozenset({
     "text", "number", "path", "name", "ref", "command", "output", "url", "host", "awk", "sed", "jq",
@@ -30,11 +30,11 @@ _HEADER = re.compile(r'^\[(?:"([^"\n]+)"|([^]\[."\n]+))\]\s*$', re.MULTILINE)
 
 
 class BadTable(ValueError):
-    """An entry that says something the judge does not know; the message names the program and the key."""
+    """An invalid entry in the table; the message names the program and the key."""
 
 
 class TakesValue(Enum):
-    """Whether an option has a value."""
+    """Whether an option takes a value."""
 
     NOTHING = 0
     VALUE = 1
@@ -50,30 +50,30 @@ class OperandKind(NamedTuple):
 
 
 class CommandOption(NamedTuple):
-    """One option, in any of its spellings."""
+    """One option, with all its spellings."""
 
     names: tuple[str, ...]
     takes: TakesValue
     kind: OperandKind
     trouble: str = ""
-    """What it does beyond reading, as `effect: words`; empty where it only reads."""
+    """What it does beyond reading, as `effect: words`; "" if it only reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """All that is known about a program or a sub-command."""
+    """Everything that is known about a program or a sub-command."""
 
     name: str
-    """With the program in front, for sub-commands: `git log`."""
+    """For sub-commands with the program: `git log`."""
     does: str
     trouble: str = ""
-    """Set where it never only reads, as `effect: words`."""
+    """Set if it is never read-only, as `effect: words`."""
     style: str = "gnu"
     options: Mapping[str, CommandOption]
     digits: bool = False
     operands: tuple[OperandKind, ...] = ()
     repeats: bool = False
-    """Whether the last kind of operand may come any number of times."""
+    """Whether the last kind of operand may be repeated."""
     no_first: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
     needs_trouble: str = ""
@@ -81,41 +81,42 @@ class Program:
     operands_trouble: str = ""
     recursive: frozenset[str] = frozenset()
     hidden: frozenset[str] = frozenset()
-    """Set where it leaves hidden files out: the options that make it read them, too."""
+    """Set if it skips hidden files: the options that make it read them, too."""
     suffixes: tuple[str, ...] = ()
-    """What it puts behind a path that is not there."""
+    """Suffixes that it appends to a path that does not exist."""
     directory: frozenset[str] = frozenset()
     old_style: bool = False
     language: str = ""
     commands: Mapping[str, Program]
     alone: bool = False
     modules: frozenset[str] = frozenset()
-    """What `-m` may start that runs the project's own tests: the words behind it carry no code."""
+    """Modules for `-m` that run the project's own tests; the words after them contain no code."""
     elsewhere: frozenset[str] = frozenset()
     """Options that make it work in another directory, as if it had been started there."""
     verbs: bool = False
-    """Whether the word behind its name is a sub-command, and no file."""
+    """Whether the word after its name is a sub-command, not a file."""
     environment: Mapping[str, str]
     adds: tuple[str, ...] = ()
 
     risky: bool = False
-    """Whether any option of it does harm, so that no word may turn into an option. One that waits, times out."""
+    """Whether any of its options is harmful, so that no word may expand to an option. Options that only wait do not
+    count: a timeout ends them."""
 
 
 def known_programs() -> frozenset[str]:
-    """The names of all programs in the table."""
+    """Return the names of all programs in the table."""
     return frozenset(_slices())
 
 
 @lru_cache(maxsize=512)
 def program(name: str) -> Program | None:
-    """What is known about a program; None where it is not in the table. Raises `BadTable` for a wrong entry."""
+    """Return what is known about a program; None if it is not in the table. Raises `BadTable` for an invalid entry."""
     return _build(name, entry) if (entry := _entry(name)) is not None else None
 
 
 @lru_cache(maxsize=1)
 def _slices() -> Mapping[str, str]:
-    """The text of each program's table, by the program's name."""
+    """Return the text of each program's table, by the program's name."""
     found: dict[str, str] = {}
     for file in table_names("shell/programs"):
         text = table_text(file)
@@ -195,7 +196,7 @@ def _build(name: str, entry: Mapping[str, Any]) -> Program:
 
 
 class _Commands(Mapping[str, Program]):
-    """Sub-commands, each built when it is first met: git has more than a hundred."""
+    """Sub-commands, each built lazily: git has more than a hundred."""
 
     def __init__(self, name: str, entry: Mapping[str, Any]) -> None:
         self._name = name
@@ -216,7 +217,7 @@ class _Commands(Mapping[str, Program]):
 
 
 def _inherited(table: Mapping[str, Any], parent: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A sub-command's table; the environment is that of the whole program."""
+    """Return a sub-command's table; it inherits the environment of the program."""
     return {"environment": parent["environment"], **table} if "environment" in parent else table
 
 

@@ -1,7 +1,7 @@
-"""What a program may start that is not known well enough to tell: any of its words may begin another command.
+"""What an unknown program may start: any of its words may begin another command.
 
-This serves rules that ask or deny. Programs whose ways of running others are modelled are not looked at here: what they
-run is among the commands of the tree.
+This serves ask and deny rules. Programs whose ways to run others are modelled (wrappers) are skipped here: the
+commands that they run are in the syntax tree.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from signoff.policy.shell.wrappers import is_modelled
 Words = tuple[str | None, ...]
 
 _INSIDE = re.compile(r"[=:({\[\"'`|&;!,]")
-"""What may stand before a command in a text of the program's own: `commands=rm x`, `start:execute(rm x)`."""
+"""What may come before a command in a text in the program's own syntax: `commands=rm x`, `start:execute(rm x)`."""
 MOST_WORDS = 64
-"""How many words are taken for the start of a command; a line with more is taken to be one that lists things."""
+"""How many words are tried as the start of a command; a line with more is assumed to list things."""
 
 
 def may_start(argv: Sequence[str | None]) -> Iterator[Words]:
-    """The commands that this one may run, for all that is known about it."""
+    """Yield the commands that this one may run, as far as is known."""
     if not argv or argv[0] is None or not _may_run(argv[0].rpartition("/")[2]):
         return
     rest = tuple(argv[1 : MOST_WORDS + 1])

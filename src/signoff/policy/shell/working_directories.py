@@ -1,4 +1,4 @@
-"""Where the commands of a line run: every directory that a `cd` before them may have led to."""
+"""The working directories of the commands in a line: every directory that a `cd` before them may have led to."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from signoff.policy.places import normal
 from signoff.policy.shell.line import CommandLine, Join, Pipeline, Simple, Word
 
 Directory: TypeAlias = "str | None"
-"""A directory seen from where the line starts: `sub`, `../other`, `/absolute`, `~/below/home`, and empty for the start
-itself. One with `..` behind a name, `link/../sub`, is meant as the disk has it; others by their text, as a shell takes
-them first. Where links lead is for whoever looks at the disk. None: nobody can tell."""
+"""A directory relative to where the line starts: `sub`, `../other`, `/absolute`, `~/below/home`, and "" for the start
+itself. One with `..` after a name, `link/../sub`, is meant physically, as on disk; others textually, as a shell reads
+them first. Resolving symlinks is up to the caller. None: not known."""
 
 Directories: TypeAlias = "frozenset[Directory]"
 
@@ -21,13 +21,13 @@ MOST = 8
 _NONE: Directories = frozenset()
 _MOVERS = frozenset({"cd", "pushd", "popd"})
 _WRAPPERS = frozenset({"command", "builtin", "-p", "--"})
-"""Words before one of those that leave the shell in another directory just the same."""
+"""Words before one of those that still change the directory of the shell."""
 
 
 def directories_of(line: CommandLine) -> tuple[Directories, ...]:
-    """The directories that each simple command of a line may run in, in the order of `line.commands`.
+    """Return the directories that each simple command of a line may run in, in the order of `line.commands`.
 
-    A command behind `&&` runs only if what is before it succeeded, so `cd a && b` runs `b` in `a` and nowhere else.
+    A command after `&&` runs only if what is before it succeeded, so `cd a && b` runs `b` in `a` and nowhere else.
     """
     passed: Directories = frozenset({START})
     failed: Directories = frozenset()
@@ -45,7 +45,7 @@ def directories_of(line: CommandLine) -> tuple[Directories, ...]:
 
 
 def named(line: CommandLine) -> tuple[str, ...]:
-    """Every directory that a command of the line may run in, but the start: what links have to be followed for."""
+    """Return every directory other than the start that a command of the line may run in: symlinks to resolve."""
     return tuple(dict.fromkeys(directory for directory in chain.from_iterable(directories_of(line)) if directory))
 
 
@@ -54,7 +54,7 @@ def is_cd(command: Simple) -> bool:
 
 
 def _led(pipeline: Pipeline, directories: Directories) -> Directories:
-    """Where the line is once the pipeline succeeded. One of several commands moves nobody but itself."""
+    """Return where the line is after the pipeline succeeded. In a pipeline of several commands, `cd` has no effect."""
     first, *more = pipeline.stages
     if more or next((text for text in first.argv if text not in _WRAPPERS), "") not in _MOVERS:
         return directories
@@ -64,10 +64,10 @@ def _led(pipeline: Pipeline, directories: Directories) -> Directories:
 
 
 def _targets(words: tuple[Word, ...], directory: Directory) -> tuple[Directory, ...]:
-    """The directories that `cd` with these words may lead to from another. Options are left to people.
+    """Return the directories that `cd` with these words may lead to from another. With options: not known (None).
 
-    A shell goes where the text leads, `..` taking away the name before it. If there is no such directory, it goes where
-    the disk leads, where `..` is above what a link leads to.
+    A shell first goes where the text leads: `..` removes the name before it. If there is no such directory, it goes
+    where the disk leads: `..` is then the parent of a symlink's target.
     """
     operands = words[1:] if words and words[0].text == "--" else words
     if len(operands) != 1 or operands[0].glob or not operands[0].text or operands[0].text.startswith("-"):
@@ -93,12 +93,12 @@ def _by_text(text: str) -> Directory:
 
 
 def _goes_back(text: str) -> bool:
-    """Whether it has a `..` behind a name, which may be that of a link."""
+    """Whether it has a `..` after a name, which may be a symlink."""
     steps = [step for step in text.split("/") if step not in ("", ".")]
     return ".." in steps[next((at for at, step in enumerate(steps) if step != ".."), len(steps)) :]
 
 
 def _below_home(text: str) -> Directory:
-    """A path that starts with `~`, where it stays below the home directory without going back."""
+    """Return a path that starts with `~` if it stays below the home directory without `..`; otherwise None."""
     led = normpath(text)
     return led if led.startswith("~/") and ".." not in text.split("/") else None

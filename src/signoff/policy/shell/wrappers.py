@@ -1,4 +1,4 @@
-"""Programs that run other commands: what a command hands on, found in its words."""
+"""Wrappers, programs that run other commands (sudo, env, xargs …): find the inner command in the words."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LOADER = re.compile(r"ld[\w-]*+\.so[\d.]*+\Z|ld-\d[\d.]*+\.so\Z")
 
 
 class Handed(NamedTuple):
-    """What a command hands on, and what of it is not understood."""
+    """The commands that a command runs, and what is not understood of it."""
 
     inner: tuple[Inner, ...] = ()
     opaque: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ def _table() -> _Table:
 
 
 def _spec(raw: Mapping[str, Any], keys: Mapping[str, Any]) -> _Spec:
-    """The keys of one wrapper as a spec; `like` names another one, by its words."""
+    """Return the keys of one wrapper as a spec. `like` names another wrapper to copy from, by its words."""
     if "like" in keys:
         first, *rest = cast("str", keys["like"]).split()
         other: Mapping[str, Any] = raw[first]
@@ -117,19 +117,19 @@ def changes_programs(name: str) -> bool:
 
 
 def is_number(text: str) -> bool:
-    """Whether arithmetic on this text sees numbers only: the value of a variable is evaluated, and may run things."""
+    """Whether arithmetic on this text uses numbers only: the value of a variable is evaluated and may run commands."""
     return _NUMBERS.match(text) is not None
 
 
 def is_modelled(name: str) -> bool:
-    """Whether what the program of this name runs is found in its words."""
+    """Whether the commands that the program of this name runs can be found in its words."""
     table = _table()
     tables = (table.wrappers, table.scripts, table.code, table.words, table.doubts, SPECIAL)
     return any(name in one for one in tables) or _LOADER.match(name) is not None
 
 
 def hand_on(args: Args, stdin: Arg | None = None) -> Handed:
-    """What the command of these words runs in turn. `stdin` is the text it is given to read, where that is known."""
+    """Return the commands that this command runs in turn. `stdin` is its input text, if known."""
     out = Out(stdin)
     if args and (program := args[0].sure):
         name = program.rsplit("/", 1)[-1]
@@ -157,7 +157,7 @@ def _dispatch(name: str, args: Args, out: Out) -> None:
 
 
 def _look(name: str, args: Args, rule: Mapping[str, str], out: Out) -> None:
-    """Words that carry commands in the program's own way."""
+    """Find commands inside words, in the program's own syntax."""
     for arg in args[1:]:
         text = arg.text or HOLE
         if "doubt" in rule and (text.startswith(HOLE) or re.search(rule["doubt"], text)):
@@ -167,7 +167,7 @@ def _look(name: str, args: Args, rule: Mapping[str, str], out: Out) -> None:
 
 
 def _side_effects(name: str, args: Args, out: Out) -> None:
-    """What builtins do to the shell, and what is run by the way."""
+    """Handle what builtins do to the shell, and commands that run as a side effect."""
     if name in _SUBSCRIPT_BUILTINS:
         _subscripts(name, args, out)
     if name in _DECLARES:
@@ -198,7 +198,7 @@ def _printf(args: Args, out: Out) -> None:
 
 
 def _subscripts(name: str, args: Args, out: Out) -> None:
-    """A subscript is evaluated, and with it what stands in a variable that it names."""
+    """Doubt array subscripts: they are evaluated, and so is the value of a variable that they name."""
     texts = [arg.text or "" for arg in args[1:]]
     if any(_SUBSCRIPT.match(text) or ("[" in text and ("$(" in text or "`" in text)) for text in texts):
         out.opaque.append(f"`{name}` may run a command in a subscript")
@@ -212,7 +212,7 @@ def _subscripts(name: str, args: Args, out: Out) -> None:
 
 
 def _set_by(args: Args, values: str) -> Args:
-    """The words of a builtin that may name a variable: not its options, nor the values of these letters."""
+    """Return the words of a builtin that may name a variable: without its options and their values."""
     found: list[Arg] = []
     skip = False
     for arg in args[1:]:
@@ -225,11 +225,11 @@ def _set_by(args: Args, values: str) -> Args:
 
 class _Scan(NamedTuple):
     at: int
-    """Where the first operand is."""
+    """Position of the first operand."""
     seen: tuple[tuple[str, Arg], ...]
     """Options in order, with their values."""
     stuck: bool = False
-    """A word that is not literal stands where an option may stand."""
+    """Whether a word that is not literal is where an option may be."""
 
 
 def _scan(name: str, args: Args, at: int, spec: _Spec, out: Out) -> _Scan:
@@ -273,7 +273,7 @@ def _long(text: str, following: Arg, spec: _Spec) -> tuple[list[tuple[str, Arg]]
 
 
 def _short(text: str, following: Arg, spec: _Spec) -> tuple[list[tuple[str, Arg]], int]:
-    """A word of short options, such as `-nf5`; the value may be attached or follow."""
+    """Read a word of short options such as `-nf5`; the value may be attached or follow."""
     if text == "-" or text in spec.flags:
         return [(text, UNKNOWN)], 0
     found: list[tuple[str, Arg]] = []
@@ -328,7 +328,7 @@ def _doubt_wrapper(name: str, args: Args, spec: _Spec, out: Out) -> None:
 
 
 def _skip_operands(name: str, args: Args, scan: _Scan, spec: _Spec, out: Out) -> tuple[int, dict[str, Arg]]:
-    """Where the command starts behind the words that stand before it, and all options up to there."""
+    """Return where the command starts after the operands before it, and all options up to there."""
     at, seen = scan.at, dict(scan.seen)
     for _ in range(spec.operands):
         if spec.optional and not (at < len(args) and re.fullmatch(spec.optional, args[at].sure or "")):
@@ -344,7 +344,7 @@ def _skip_operands(name: str, args: Args, scan: _Scan, spec: _Spec, out: Out) ->
 
 
 def _below(word: str, spec: _Spec) -> _Spec | None:
-    """The sub-command of this name, which some programs let be shortened."""
+    """Return the spec of the sub-command; some programs accept abbreviations. None if there is none."""
     if spec.abbreviates and word and word not in spec.commands:
         word = next((name for name in spec.commands if name.startswith(word)), word)
     return spec.commands.get(word)
@@ -359,7 +359,7 @@ def _assignments(args: Args, at: int, out: Out) -> int:
 
 
 def _assigned(args: Args, out: Out) -> None:
-    """Variables that a builtin sets by name."""
+    """Handle variables that a builtin sets by name."""
     for arg in args:
         variable = re.split(r"[\[=+]", arg.text or "", maxsplit=1)[0]
         if changes_programs(variable):
@@ -383,7 +383,7 @@ def _command(name: str, command: Args, spec: _Spec, seen: Mapping[str, Arg], out
 
 
 def _with_input(command: Args, seen: Mapping[str, Arg]) -> Args:
-    """The command that xargs runs: words from its input stand in the place of a token, or at the end."""
+    """Return the command that xargs runs: words from its input replace a token, or are appended."""
     token = next((seen[option] for option in ("-I", "-i", "-J", "--replace") if option in seen), None)
     if token is None:
         return (*command, UNKNOWN)

@@ -1,4 +1,4 @@
-"""What a text of SQL does: which statements it holds, which tables they touch, and whether it only reads."""
+"""Analyse SQL text: its statements, the tables they touch, and whether it is read-only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which functions a statement calls, told from its tokens: the database's own view, whatever a parser makes of it."""
+"""Find which functions a statement calls, from its tokens: as the database sees it, whatever a parser makes of it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _FORMATS = frozenset({"printf", "format"})
 _PLAIN_SETTING = re.compile(r"[A-Za-z0-9_. -]+", re.ASCII)
 _WIDE = re.compile(r"%[^a-zA-Z%]*(?:\d{7,}|\*)")
 WITHOUT_ARGUMENTS = frozenset({"last_insert_id"})
-"""Functions that only report if they are given nothing."""
+"""Functions that only report if they are called without arguments."""
 _MOST = 10_000_000
 _OWN_SCHEMAS = {"postgres": frozenset({"pg_catalog"})}
 
 
 class FunctionCall(NamedTuple):
-    """A name with an opening parenthesis after it."""
+    """A name followed by an opening parenthesis."""
 
     name: str
     schema: str
@@ -33,7 +33,7 @@ class FunctionCall(NamedTuple):
 
 
 def calls(tokens: Sequence[Token], dialect: str) -> Iterator[FunctionCall]:
-    """Every name before a parenthesis that is no keyword there."""
+    """Yield every name before a parenthesis that is not a keyword there."""
     for at in range(1, len(tokens)):
         name = tokens[at - 1]
         if tokens[at].kind != SIGN or tokens[at].text != "(" or name.kind not in (WORD, QUOTED):
@@ -48,7 +48,7 @@ def calls(tokens: Sequence[Token], dialect: str) -> Iterator[FunctionCall]:
 
 
 def _is_keyword(word: str, before: Token | None, inside: Sequence[Token], dialect: str) -> bool:
-    """Whether a word before a parenthesis is a part of the language there, and cannot be anybody's function."""
+    """Whether a word before a parenthesis is a keyword there, and cannot be a user-defined function."""
     if word in listed("words", "reserved"):
         return True
     if before is None or (word == "top" and dialect != "mssql"):
@@ -64,9 +64,9 @@ def _is_keyword(word: str, before: Token | None, inside: Sequence[Token], dialec
 
 
 def doubts(tokens: Sequence[Token], dialect: str, generic: bool, not_calls: Counter[str]) -> Iterator[tuple[str, str]]:
-    """(why, word) of every function that may do more than compute.
+    """Yield (why, word) for every function that may do more than compute.
 
-    `not_calls` says how often a name before a parenthesis is known to be something else: a table with its columns.
+    `not_calls` counts how often a name before a parenthesis is known to be something else: a table with its columns.
     """
     known = pure(dialect, generic)
     found = list(calls(tokens, dialect))
@@ -93,7 +93,7 @@ def _by_arguments(low: str, tokens: Sequence[Token], call: FunctionCall) -> str:
 
 
 def _setting(argument: Sequence[Token]) -> str:
-    """Why a setting must not be read; one that the text does not name may be any."""
+    """Return why a setting must not be read, or "". A setting that is not a plain string may be any."""
     plain = bool(argument) and argument[0].kind == STRING and _PLAIN_SETTING.fullmatch(argument[0].text)
     if len(argument) < 2 or not plain or argument[1].text not in (")", ","):
         return "discloses: `current_setting` reads a setting that is only known when it runs"
@@ -101,7 +101,7 @@ def _setting(argument: Sequence[Token]) -> str:
 
 
 def _too_much(tokens: Sequence[Token], call: FunctionCall) -> str:
-    """Why a function that makes as much as its numbers say may never end."""
+    """Return why a function whose output size depends on its numbers may not end (resource exhaustion), or ""."""
     depth = 0
     plain = True
     for token in tokens[call.at + 1 :]:

@@ -1,6 +1,6 @@
-"""Cuts SQL into tokens the way a database does, and gives up where two databases, or two settings of one, differ.
+"""Split SQL into tokens as a database does, and give up where two databases, or two settings of one, differ.
 
-What is handed on to the parser is made from these tokens: no comments, every string in plain quotes with nothing in it
+The parser gets SQL that is written from these tokens: without comments, every string in plain quotes with nothing in it
 that could end it early. So the parser cannot see other strings, comments or statements than the database does.
 """
 
@@ -17,30 +17,30 @@ WORD, STRING, QUOTED, NUMBER, VARIABLE, SIGN, END = "word", "string", "quoted", 
 
 
 class Token(NamedTuple):
-    """A piece of SQL. `text` is its meaning: a name without its quotes, a string without its ends."""
+    """A piece of SQL. `text` is its meaning: a name or string without its quotes."""
 
     kind: str
     text: str
     gap: bool
-    """Whether blanks or a comment stood before it."""
+    """Whether blanks or a comment came before it."""
 
     @property
     def low(self) -> str:
-        """A bare word in lower case; empty for anything else, so that quoted names are never taken for keywords."""
+        """A bare word in lower case; "" for anything else, so that quoted names are never taken for keywords."""
         return self.text.lower() if self.kind == WORD else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a database reads characters."""
+    """The lexical rules of a database."""
 
     parser: str
-    """What the parser calls it."""
+    """The parser's name for the dialect."""
     quotes: str = '"'
-    """What quotes a name."""
+    """The characters that quote a name."""
     strings: str = "'"
     escapes: bool = False
-    """Whether a backslash may escape a quote, or may not: it is a setting."""
+    """Whether a backslash may or may not escape a quote, depending on a setting."""
     prefixes: str = "n"
     dollar: bool = False
     hash_comment: bool = False
@@ -50,7 +50,7 @@ class Manner:
     special_comments: tuple[str, ...] = ()
     signs: str = ""
     whole_signs: bool = False
-    """Whether signs that touch are one operator, which anybody may have defined."""
+    """Whether adjacent signs are one operator, which may be user-defined."""
     variables: str = ""
 
 
@@ -77,7 +77,7 @@ _NAMES = {
     "": "generic", "generic": "generic",
 }  # fmt: skip
 READINGS = ("postgres", "sqlite", "mysql")
-"""The databases that SQL of no named dialect has to be harmless in, all of them."""
+"""SQL without a named dialect must be harmless in all of these databases."""
 
 _BLANK = re.compile(r"[ \t\r\n]+")
 _NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]+|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(?![\w$.]|[^\x00-\x7f])", re.ASCII)
@@ -92,7 +92,7 @@ _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"})
 
 
 def dialect_named(name: str) -> str:
-    """One name for every spelling of a dialect; empty where it is not known."""
+    """Return the canonical name of a dialect; "" if it is not known."""
     return _NAMES.get(name.strip().lower(), "")
 
 
@@ -101,7 +101,7 @@ def manner_of(dialect: str) -> Manner:
 
 
 def check_characters(text: str) -> None:
-    """Refuse characters that are not seen, or that are blanks to some and letters to others."""
+    """Refuse invisible characters, and those that some databases read as blanks and others as letters."""
     if text.isascii() and text.isprintable():
         return
     for char in text:
@@ -110,7 +110,7 @@ def check_characters(text: str) -> None:
 
 
 def lex(text: str, dialect: str) -> list[Token]:
-    """The tokens of a text, without comments. Raises `NotUnderstood`."""
+    """Return the tokens of a text, without comments. Raises `NotUnderstood`."""
     return _Lexer(text, _MANNERS[dialect]).tokens()
 
 
@@ -138,7 +138,7 @@ class _Lexer:
         return found
 
     def _skipped(self) -> bool:
-        """Whether blanks or a comment stood here; they are passed over."""
+        """Skip blanks or a comment. Return whether there were any."""
         text, at = self.text, self.at
         if blank := _BLANK.match(text, at):
             self.at = blank.end()
@@ -223,7 +223,7 @@ class _Lexer:
         return self._take(WORD, len(word))
 
     def _unicode(self, word: str) -> Token:
-        """`U&'…'`, a string whose escapes never end it. A name in such quotes is not the name that is written."""
+        """Read `U&'…'`, a string that its escapes never end. A name in such quotes differs from what is written."""
         following = self.text[self.at + 2 : self.at + 3]
         if following == '"':
             raise NotUnderstood("holds a name with `U&` before it", word)
@@ -241,7 +241,7 @@ class _Lexer:
         return Token(STRING, inside, self.gap)
 
     def _named(self, token: Token) -> Token:
-        """What MySQL takes for a name where a setting says so, and where a string would be an error."""
+        """Return a token as a name: MySQL reads it so with a certain setting, or where a string would be an error."""
         if not re.fullmatch(r"[\w$ -]+", token.text):
             raise NotUnderstood("holds a quoted name that is not plain", token.text[:40])
         return token._replace(kind=QUOTED)
@@ -256,7 +256,7 @@ class _Lexer:
         return Token(QUOTED, name, self.gap)
 
     def _closing(self, quote: str) -> int:
-        """Where the string that starts here ends, if a doubled quote is the only way to have one inside."""
+        """Return where the string that starts here ends, if a doubled quote is the only way to have one inside."""
         end = self.text.find(quote, self.at + 1)
         while end >= 0 and self.text.startswith(quote, end + 1):
             end = self.text.find(quote, end + 2)
@@ -305,7 +305,7 @@ class _Lexer:
 
 
 def _whole(run: str) -> int:
-    """How long PostgreSQL takes an operator to be: it ends before a comment, and only some may end in a sign."""
+    """Return the length of an operator in PostgreSQL: it ends before a comment, and only some may end in `+` or `-`."""
     for comment in ("--", "/*"):
         if (cut := run.find(comment)) > 0:
             run = run[:cut]
@@ -315,7 +315,7 @@ def _whole(run: str) -> int:
 
 
 def written(tokens: list[Token], dialect: str) -> str:
-    """The tokens as plain SQL, in which nothing but its quotes ends a string."""
+    """Return the tokens as plain SQL, in which only its quotes end a string."""
     quote = "`" if dialect == "mysql" else '"'
     parts: list[str] = []
     for token in tokens:

@@ -1,4 +1,4 @@
-"""The lists of `names.toml`, read once."""
+"""The lists in `names.toml`, loaded once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _lists() -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def listed(*keys: str) -> frozenset[str]:
-    """The names of one list: `listed("pragmas", "alone")`."""
+    """Return the names in one list: `listed("pragmas", "alone")`."""
     found: Any = _lists()
     for key in keys:
         found = found.get(key, {})
@@ -31,7 +31,7 @@ def secret_setting(name: str) -> bool:
 
 @lru_cache(maxsize=16)
 def pure(dialect: str, generic: bool) -> frozenset[str]:
-    """Functions that only compute or report."""
+    """Return the functions that only compute or report."""
     lists = ("any", "generic", dialect) if generic else ("any", dialect)
     return frozenset[str]().union(*(listed("functions", one) for one in lists)) - (
         listed("effects", "discloses") if dialect == "duckdb" else frozenset()
@@ -44,7 +44,7 @@ def _effects() -> dict[str, str]:
 
 
 def about_function(name: str) -> str:
-    """Why a function that is not pure asks."""
+    """Return why a function that is not pure asks."""
     low = name.lower()
     effect = _effects().get(low, "")
     if not effect:

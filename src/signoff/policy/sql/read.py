@@ -1,4 +1,4 @@
-"""From a text of SQL to what is known about it."""
+"""Analyse a text of SQL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from signoff.policy.sql.statement import SqlReading, judge
 from signoff.policy.sql.statement_facts import NotUnderstood, SqlFacts, Statement
 
 LONGEST = 65_536
-"""Characters of SQL that are read; more is opaque."""
+"""The limit in characters; longer SQL is opaque."""
 MOST_STATEMENTS = 100
 _DOT = re.compile(
     r"\.(tables|schema|fullschema|indexes|indices|databases|dbinfo|show|help|version|headers|mode)"
@@ -21,13 +21,13 @@ _DOT = re.compile(
 
 
 def read_sql(text: str, dialect: str = "") -> SqlFacts:
-    """What a text of SQL does. Never raises; whatever is not understood makes it opaque.
+    """Return what a text of SQL does. Never raises; anything that is not understood makes it opaque.
 
-    Dialects: `postgres`, `sqlite`, `mysql`, `duckdb`, `mssql`, `oracle`, and other usual names of these. With none, or
-    `generic`, it has to be a read for PostgreSQL, SQLite and MySQL alike.
+    Dialects: `postgres`, `sqlite`, `mysql`, `duckdb`, `mssql`, `oracle`, and other usual names of these. Without one,
+    or with `generic`, it must be a read for PostgreSQL, SQLite and MySQL alike.
 
-    What a database holds is not known here: a view, a column's default, a policy on rows, or a function that is called
-    like a column (`t.f` in PostgreSQL, `f` in Oracle) may do more than the text says.
+    The content of the database is not known here: a view, a column's default, a row-level security policy, or a
+    function that is called like a column (`t.f` in PostgreSQL, `f` in Oracle) may do more than the text says.
     """
     try:
         return _read(text, dialect)
@@ -73,7 +73,7 @@ def _as_one(text: str, reading: SqlReading) -> SqlFacts:
 
 
 def _parts(tokens: Sequence[Token]) -> list[list[Token]]:
-    """The tokens of each statement; empty ones are nothing to any database."""
+    """Return the tokens of each statement. Empty statements do nothing in any database."""
     parts: list[list[Token]] = [[]]
     for token in tokens:
         if token.kind == END:
@@ -84,7 +84,7 @@ def _parts(tokens: Sequence[Token]) -> list[list[Token]]:
 
 
 def _merged(readings: Sequence[SqlFacts]) -> SqlFacts:
-    """What holds whichever database it is: a read if all say so, every table that any of them sees."""
+    """Return what holds for every database: a read if all agree, and every table that any of them sees."""
     counts = {len(one.statements) for one in readings}
     worst = next((one for one in readings if not one.read_only and not one.opaque), None)
     worst = worst or next((one for one in readings if not one.read_only), readings[0])

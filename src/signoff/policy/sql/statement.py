@@ -1,4 +1,4 @@
-"""Judges one statement: by its first word, then by its tree."""
+"""Judge one SQL statement: by its first word, then by its syntax tree."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from signoff.policy.sql.verbs import VERBS, about_verb
 
 
 class SqlReading(NamedTuple):
-    """How a text is read: as SQL of this database, and whether that is only one of several it has to be right for."""
+    """How a text is read: as SQL of this database, and whether it must be right for several databases."""
 
     dialect: str
     generic: bool = False
 
 
 Judged = tuple[Statement, str]
-"""A statement, and why it is not wholly understood; empty where it is."""
+"""A statement, and why it is not fully understood; "" if it is."""
 
 
 def judge(tokens: Sequence[Token], reading: SqlReading) -> Judged:
-    """One statement, and why it is not wholly understood, if so. Raises `NotUnderstood` where nothing is known."""
+    """Return one statement, and why it is not fully understood. Raises `NotUnderstood` if nothing is known."""
     first = tokens[0].low or tokens[0].text
     if special := _SPECIAL.get(first):
         return special(tokens, reading)
@@ -42,7 +42,7 @@ def _query(tokens: Sequence[Token], reading: SqlReading) -> Judged:
     try:
         statement, found = examined(tokens, reading)
     except NotUnderstood as doubt:
-        # What the words say for sure is worth more to a person than that nothing is sure.
+        # What the words certainly say helps a person more than "not understood".
         if deed := _plain_deed(tokens, reading.dialect) or _first_deed(tokens):
             return Statement(deed[0], False, why=deed[1], word=deed[2]), doubt.why
         raise
@@ -55,9 +55,9 @@ def _first_deed(tokens: Sequence[Token]) -> tuple[str, str, str] | None:
 
 
 def _with(statement: Statement, deeds: Sequence[tuple[str, str]], doubts: Sequence[tuple[str, str]]) -> Judged:
-    """The statement, with the worst of what was found about it: what is known comes before what is not.
+    """Return the statement with the worst problem found; known effects come before unknown ones.
 
-    One that may do more than its operation says is not wholly understood: no rule may allow it by its operation.
+    A statement that may do more than its operation says is not fully understood: no rule may allow it by operation.
     """
     problems = [*deeds, *doubts]
     if not problems:
@@ -74,7 +74,7 @@ def _as(statement: Statement, **changed: object) -> Statement:
 
 
 def examined(tokens: Sequence[Token], reading: SqlReading) -> tuple[Statement, SqlSurvey]:
-    """A query or a change of rows, taken for a read, and all that speaks against it."""
+    """Return a query or a change of rows as if it were a read, and everything that contradicts that."""
     dialect = reading.dialect
     if len(tokens) == 1:
         raise NotUnderstood(f"is only the word `{tokens[0].text}`", tokens[0].text)
@@ -114,7 +114,7 @@ def _operation(tokens: Sequence[Token], found: SqlSurvey) -> str:
 
 
 def _plain_deed(tokens: Sequence[Token], dialect: str) -> tuple[str, str, str] | None:
-    """What the words alone say, whatever the parser made of them."""
+    """Return what the words alone say, whatever the parser made of them."""
     starts = listed("words", "mssql", "starts") if dialect == "mssql" else frozenset[str]()
     for at, token in enumerate(tokens):
         low = token.low
@@ -142,7 +142,7 @@ def _plain_deed(tokens: Sequence[Token], dialect: str) -> tuple[str, str, str] |
 
 
 def _is_set(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a T-SQL variable is given a value here, and not compared with one."""
+    """Whether a T-SQL variable is assigned here, not compared."""
     following = "".join(one.text for one in tokens[at + 1 : at + 3])
     compared = tokens[at - 1].low in ("where", "and", "or", "on", "when", "not", "having") or tokens[at - 1].text == "("
     return bool(re.match(r"[-+*/%&|^]?=", following)) and not compared
@@ -178,13 +178,13 @@ def _explain(tokens: Sequence[Token], reading: SqlReading) -> Judged:
         ran = [(f"{why} (`EXPLAIN ANALYZE` runs it)", word) for _, why, word in found.deeds]
         operation = statement.operation if ran else "explain"
         return _with(_as(statement, operation=operation), ran, found.doubts)
-    # A planner may run functions, but it takes no row away: what is explained may be a change.
+    # A planner may run functions, but it changes no rows: the explained statement may be a write.
     hidden = [(why, word) for operation, why, word in found.deeds if operation in ("call", "sequence")]
     return _with(_as(statement, operation="explain", writes=()), hidden, found.doubts)
 
 
 def _explain_options(tokens: Sequence[Token]) -> tuple[int, bool]:
-    """Where the explained statement starts, and whether it is run."""
+    """Return where the explained statement starts, and whether it is run."""
     at, runs = 1, tokens[0].low in ("analyze", "summarize")
     while at < len(tokens):
         token = tokens[at]
@@ -230,7 +230,7 @@ def _listed_options(tokens: Sequence[Token], at: int) -> tuple[int, bool]:
 
 
 def _spelled_out(tokens: Sequence[Token]) -> Sequence[Token]:
-    """`TABLE t` as the query it is short for."""
+    """Expand `TABLE t` to the query that it abbreviates."""
     if tokens[0].low != "table":
         return tokens
     words = [Token(WORD, "SELECT", True), Token(SIGN, "*", True), Token(WORD, "FROM", True)]
@@ -244,7 +244,7 @@ def _table(tokens: Sequence[Token], reading: SqlReading) -> Judged:
 
 
 def _is_name(tokens: Sequence[Token]) -> bool:
-    """Whether these are a name, perhaps with a schema, and perhaps a second one: a column."""
+    """Whether the tokens are a name, optionally with a schema, and optionally a column name after it."""
     kinds = "".join("n" if one.kind in (WORD, QUOTED) else "." if one.text == "." else "x" for one in tokens)
     return kinds in ("n", "n.n", "n.n.n", "nn", "n.nn")
 
@@ -268,7 +268,7 @@ def _describe(tokens: Sequence[Token], reading: SqlReading) -> Judged:
 
 
 def _described(name: Sequence[Token], reading: SqlReading) -> Judged:
-    if reading.dialect == "duckdb":  # which takes the name of a file for a table
+    if reading.dialect == "duckdb":  # DuckDB reads the name of a file as a table
         query = [Token(WORD, "SELECT", True), Token(SIGN, "*", True), Token(WORD, "FROM", True), *name]
         statement, opaque = _query(query, reading)
         return _as(statement, operation="describe"), opaque
@@ -288,10 +288,10 @@ def _show(tokens: Sequence[Token], reading: SqlReading) -> Judged:
 
 
 def _shows_secret(shown: Sequence[Token], reading: SqlReading) -> str:
-    """The words of a `SHOW` that discloses: a setting of PostgreSQL, or how somebody logs in to MySQL."""
+    """Return the words of a `SHOW` that discloses a secret: a PostgreSQL setting or a MySQL login. Or ""."""
     if reading.dialect == "postgres" and _is_name(shown):
         name = "".join(one.text for one in shown)
-        if secret_setting(name) or name.lower() == "all":  # among all of them is `primary_conninfo`, with its password
+        if secret_setting(name) or name.lower() == "all":  # `all` includes `primary_conninfo`, with its password
             return f"SHOW {_name(shown)}"
     first = [one.low for one in shown[:2]]
     logins = first in (["create", "user"], ["create", "server"]) or first[0] == "grants"
@@ -315,7 +315,7 @@ def _pragma(tokens: Sequence[Token], reading: SqlReading) -> Judged:
 
 
 def _analyze(tokens: Sequence[Token], reading: SqlReading) -> Judged:
-    """MariaDB runs and explains with this word; elsewhere it gathers statistics."""
+    """MariaDB runs and explains with this word; other databases gather statistics."""
     follows = tokens[1].low if len(tokens) > 1 else ""
     if follows in ("select", "with", *_DML) or (reading.dialect == "mysql" and follows == "format"):
         return _explain(tokens, reading)

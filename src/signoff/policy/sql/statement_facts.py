@@ -1,4 +1,4 @@
-"""What is known about a piece of SQL."""
+"""What is known about SQL text and its statements."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement: what it does, to what, and why it does not only read."""
+    """One statement: what it does, to which tables, and why it is not read-only."""
 
     operation: str
     """In lower case: `select`, `insert`, `pragma` … A query that writes is named after the write."""
     read_only: bool
     tables: tuple[str, ...] = ()
-    """Every table that is named, `schema.table` where it was written so; in lower case unless quoting tells case."""
+    """Every table named, as `schema.table` if written so; in lower case unless quotes keep the case."""
     columns: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
-    """The tables that are written, made, changed or removed."""
+    """The tables that are written, created, changed or removed."""
     functions: tuple[str, ...] = ()
     why: str = ""
-    """Why it is not read-only, led by an effect: "writes: `DELETE` removes rows of `t`"."""
+    """Why it is not read-only, starting with an effect: "writes: `DELETE` removes rows of `t`"."""
     word: str = ""
     """The keyword, function or table that decided."""
 
     @property
     def sentence(self) -> str:
-        """`why` for people; empty where it is read-only."""
+        """`why` as shown to people; "" if it is read-only."""
         return _sentence(self.why)
 
 
@@ -35,7 +35,7 @@ class SqlFacts:
 
     statements: tuple[Statement, ...]
     opaque: str = ""
-    """Why the text is not understood; then the statements are not all there is to know."""
+    """Why the text is not fully understood. Then `statements` is incomplete."""
     opaque_word: str = ""
 
     @property
@@ -44,7 +44,7 @@ class SqlFacts:
 
     @property
     def why(self) -> str:
-        """Why it is not read-only, led by an effect; empty where it is."""
+        """Why it is not read-only, starting with an effect; "" if it is."""
         said = next((one.why for one in self.statements if not one.read_only), "")
         if said and not (self.opaque and said.startswith("unknown:")):
             return said
@@ -54,7 +54,7 @@ class SqlFacts:
 
     @property
     def sentence(self) -> str:
-        """`why` for people: "`DELETE` removes rows of `t`", "the SQL cannot be parsed"; empty where it is read-only."""
+        """`why` as shown to people: "`DELETE` removes rows of `t`", "the SQL cannot be parsed"; "" if read-only."""
         return _sentence(self.why)
 
     @property
@@ -69,7 +69,7 @@ def _sentence(why: str) -> str:
 
 
 class NotUnderstood(Exception):
-    """The text, or a part of it, cannot be told for sure."""
+    """The SQL, or a part of it, cannot be understood with certainty."""
 
     def __init__(self, why: str, word: str = "") -> None:
         self.why = why

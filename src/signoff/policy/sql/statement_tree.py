@@ -1,4 +1,4 @@
-"""What a parsed statement is made of. Only nodes on a list are taken to be harmless."""
+"""Analyse the syntax tree of a statement. Only node types on an allowlist count as harmless."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class SqlSurvey:
     columns: list[str] = field(default_factory=list[str])
     writes: list[str] = field(default_factory=list[str])
     deeds: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
-    """(operation, why, word) of everything in it that writes."""
+    """(operation, why, word) for everything in it that writes."""
     doubts: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """(why, word) of everything that may do more than it says."""
+    """(why, word) for everything that may do more than it says."""
     not_calls: Counter[str] = field(default_factory=Counter[str])
 
 
@@ -56,13 +56,13 @@ class SqlSurvey:
 def _sqlglot() -> Any:
     import sqlglot
 
-    # What it cannot parse is our verdict, not a line in somebody's log.
+    # SQL that sqlglot cannot parse leads to our verdict, not to a line in the application's log.
     logging.getLogger("sqlglot").addFilter(lambda record: not _ours.get())
     return sqlglot
 
 
 def parse(tokens: Sequence[Token], dialect: str) -> exp.Expr:
-    """The tree of one statement. Raises `NotUnderstood`."""
+    """Return the syntax tree of one statement. Raises `NotUnderstood`."""
     depth = deepest = 0
     for token in tokens:
         if token.kind == "sign":
@@ -76,7 +76,7 @@ def parse(tokens: Sequence[Token], dialect: str) -> exp.Expr:
         trees = sqlglot.parse(written(list(tokens), dialect), read=manner_of(dialect).parser)
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
         raise NotUnderstood("cannot be parsed", tokens[0].text) from error
-    except Exception as error:  # a parser's own mistake is no reason to let anything pass
+    except Exception as error:  # a bug of the parser must not let anything pass
         raise NotUnderstood(f"cannot be parsed ({type(error).__name__})", tokens[0].text) from error
     finally:
         _ours.reset(mark)
@@ -86,11 +86,11 @@ def parse(tokens: Sequence[Token], dialect: str) -> exp.Expr:
 
 
 def survey(tree: exp.Expr, dialect: str, generic: bool) -> SqlSurvey:
-    """Look at every node once."""
+    """Visit every node once and collect what it does."""
     from sqlglot import exp
 
     found = SqlSurvey()
-    values = isinstance(tree, exp.Anonymous) and tree.name.lower() == "values"  # what MySQL's parser makes of it
+    values = isinstance(tree, exp.Anonymous) and tree.name.lower() == "values"  # how the MySQL parser returns VALUES
     if not values and not isinstance(tree, (exp.Query, exp.Values, exp.Insert, exp.Update, exp.Delete, exp.Merge)):
         raise NotUnderstood(f"is not a query but a `{type(tree).__name__.lower()}`", type(tree).__name__.lower())
     for node in tree.walk():
@@ -98,13 +98,13 @@ def survey(tree: exp.Expr, dialect: str, generic: bool) -> SqlSurvey:
         _facts_of(found, node, dialect, generic)
         if kind in _WRITING or kind == "Lock":
             _deed(found, node, dialect)
-        elif kind in _NEVER and not (kind == "PropertyEQ" and dialect == "duckdb"):  # there it is a part of a struct
+        elif kind in _NEVER and not (kind == "PropertyEQ" and dialect == "duckdb"):  # in DuckDB it is part of a struct
             found.doubts.append(_never(kind))
         elif kind not in _PLAIN and not isinstance(node, (exp.Func, exp.Binary, exp.Unary, exp.Predicate)):
             found.doubts.append((f"unknown: `{kind.lower()}` is not known to only read", kind.lower()))
     sources = {one.alias_or_name.lower() for one in tree.find_all(exp.Table, exp.Subquery)}
     if any(column.lower() in sources for column in found.columns):
-        found.columns.append("*")  # the name of a table, taken for a value, is all of its row
+        found.columns.append("*")  # the name of a table used as a value means its whole row
     if dialect == "oracle":
         found.doubts.extend(_dual(tree))
     return found
@@ -146,7 +146,7 @@ def _columns(node: exp.Expr) -> Iterator[str]:
 
 
 def name_of(table: exp.Table, dialect: str) -> str:
-    """`schema.table`, as one writes it. Only where quotes keep case is case kept."""
+    """Return `schema.table` as usually written. Case is kept only where quotes keep it."""
     from sqlglot import exp
 
     parts = [part for part in table.parts if isinstance(part, exp.Identifier)]
@@ -161,7 +161,7 @@ def _table(found: SqlSurvey, node: exp.Table, dialect: str) -> None:
         return
     name = name_of(node, dialect)
     if not name:
-        return  # a function, told from the tokens
+        return  # a function, found from the tokens
     low = name.lower()
     if not _is_cte(node, low):
         found.tables.append(name)
@@ -198,7 +198,7 @@ def _is_file(node: exp.Table, name: str) -> bool:
 
 
 def _is_cte(node: exp.Table, name: str) -> bool:
-    """Whether a bare name means a common table expression that is in scope there."""
+    """Whether a bare name refers to a common table expression (CTE) that is in scope there."""
     from sqlglot import exp
 
     below: exp.Expr = node
@@ -289,7 +289,7 @@ def _never(kind: str) -> tuple[str, str]:
 
 
 def _endless(found: SqlSurvey, node: exp.With) -> None:
-    """A recursive query whose step looks at nothing but itself, and has no condition, never ends."""
+    """Find recursive queries that never end: the step reads only itself and has no condition."""
     from sqlglot import exp
 
     for cte in node.expressions:
@@ -309,7 +309,7 @@ current_timestamp localtimestamp dummy ora_rowscn connect_by_isleaf connect_by_i
 
 
 def _dual(tree: exp.Expr) -> Iterator[tuple[str, str]]:
-    """Oracle calls functions without parentheses too: a column of `dual`, or of nothing that is named, is one."""
+    """Find Oracle functions called without parentheses: a column of `dual`, or of a table that is not named, is one."""
     from sqlglot import exp
 
     tables = [one for one in tree.find_all(exp.Table) if one.name]

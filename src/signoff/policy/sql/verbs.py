@@ -1,4 +1,4 @@
-"""Statements that never only read, by their first word."""
+"""SQL statements that are never read-only, by their first word."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ _PLAIN_KINDS = frozenset(
 
 
 def about_verb(tokens: Sequence[Token], dialect: str) -> tuple[Statement, str]:
-    """The statement, and what is not known about it, if so."""
+    """Return the statement, and what is not known about it, or ""."""
     verb = tokens[0].low
     tables: tuple[str, ...] = ()
     opaque = ""
@@ -113,7 +113,7 @@ def about_verb(tokens: Sequence[Token], dialect: str) -> tuple[Statement, str]:
 
 
 def _more(tokens: Sequence[Token], dialect: str) -> str:
-    """What a statement may do beyond its operation and its tables, so that no rule allows it by these alone."""
+    """Return what a statement may do beyond its operation and tables, so that no rule allows it by these, or ""."""
     verb, kind = tokens[0].low, tokens[1].low if len(tokens) > 1 else ""
     if verb in ("create", "alter", "drop") and kind not in _PLAIN_KINDS:
         return f"has a `{verb.upper()} {kind.upper()}`, which may do more than change a table"

@@ -1,7 +1,7 @@
-"""The small languages inside read-only commands: whether an awk, sed or jq script, or the words of find or ps, do harm.
+"""Check scripts inside read-only commands: whether an awk, sed or jq script, or the words of find or ps, do harm.
 
-Each check reads the whole script and answers None only where every piece of it is understood and none of it writes,
-runs, sends or tells a secret. A script that loops without end passes: whoever runs it sets a time limit.
+Each check reads the whole script and returns None only if every piece of it is understood and none of it writes, runs,
+sends or discloses a secret. A script with an endless loop passes: the caller sets a timeout.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from signoff.policy.shell.languages.trouble import FindResult, Trouble
 from signoff.policy.shell.line import Word
 
 LIMIT = 16_384
-"""Characters of a script that are looked at. A longer one is not understood."""
+"""The limit in characters. A longer script is not understood."""
 
 
 def check_awk(script: str) -> Trouble | None:
-    """What keeps an awk program from running unasked. Options, `-v` and operands are the caller's."""
+    """Return what keeps an awk program from running unasked, or None. The caller checks options, `-v` and operands."""
     from signoff.policy.shell.languages.awk import awk_trouble
 
     return _guarded(awk_trouble, script)
 
 
 def check_sed(script: str, *, separate: bool = False) -> Trouble | None:
-    """What keeps a sed script from running unasked.
+    """Return what keeps a sed script from running unasked, or None.
 
     Several `-e` parts are joined with newlines, or each is checked alone with `separate`: then braces may be opened in
-    one part and closed in another, and a part that runs on into the next is not understood.
+    one part and closed in another, and a part that continues in the next is not understood.
     """
     from signoff.policy.shell.languages.sed import sed_trouble
 
@@ -34,14 +34,14 @@ def check_sed(script: str, *, separate: bool = False) -> Trouble | None:
 
 
 def check_jq(script: str) -> Trouble | None:
-    """What keeps a jq filter from running unasked. Variables given by options (`--arg`) are the caller's."""
+    """Return what keeps a jq filter from running unasked, or None. The caller checks variables of options (`--arg`)."""
     from signoff.policy.shell.languages.jq import jq_trouble
 
     return _guarded(jq_trouble, script)
 
 
 def check_find(words: Sequence[Word]) -> FindResult | Trouble:
-    """What find would look at, given the words after `find`, or what keeps it from running unasked."""
+    """Return what find would look at, from the words after `find`, or what keeps it from running unasked."""
     from signoff.policy.shell.languages.find import read_find
 
     try:
@@ -56,7 +56,7 @@ def check_find(words: Sequence[Word]) -> FindResult | Trouble:
 
 
 def check_ps(words: Sequence[Word]) -> Trouble | None:
-    """What keeps ps from running unasked, given the words after `ps`."""
+    """Return what keeps ps from running unasked, from the words after `ps`, or None."""
     from signoff.policy.shell.languages.ps import ps_trouble
 
     for word in words:
@@ -73,12 +73,12 @@ def _guarded(check: Callable[[str], Trouble | None], script: str) -> Trouble | N
 
 
 def _broken(error: Exception) -> Trouble:
-    """A checker that fails must never let a script through."""
+    """Return trouble for an exception: a check that fails must never let a script through."""
     return Trouble("", f"unknown: could not be checked: {type(error).__name__}")
 
 
 def _odd(text: str) -> Trouble | None:
-    """Trouble with the text itself: too long, or characters that programs disagree about."""
+    """Return trouble with the text itself: too long, or characters that programs disagree about."""
     if len(text) > LIMIT:
         return Trouble(text[:40], f"unknown: is longer than {LIMIT} characters")
     if text.isascii() and text.isprintable():

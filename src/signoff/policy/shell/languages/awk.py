@@ -1,4 +1,4 @@
-"""Whether an awk program is harmless: it is taken apart into tokens, and then asked what it could do besides print."""
+"""Check that an awk program is harmless: split it into tokens, and find what it could do besides printing."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _BEFORE_REGEX = frozenset("( , ; { } ! ~ !~ && || ? : = += -= *= %= ^= **= == !=
 
 
 class _Prev(Enum):
-    """What the token before says about a slash."""
+    """What the previous token says about a slash."""
 
     START = auto()
     """A value comes next: the slash begins a regular expression."""
@@ -60,13 +60,13 @@ class _Prev(Enum):
     EITHER = auto()
     """Something ended after which programs disagree. A newline ends the doubt."""
     OPEN = auto()
-    """Programs disagree, and a newline does not end it."""
+    """Programs disagree, and a newline does not end the doubt."""
 
 
 class _Left(Enum):
-    """How much of a statement was read, as far as `/=` after it is sure to assign.
+    """How much of a statement was read, to tell whether `/=` after it certainly assigns.
 
-    Where it is not sure, GNU awk reads the regular expression `/=/`: `1 x/=/system("id")/1` runs `id`.
+    If that is not certain, GNU awk reads the regular expression `/=/`: `1 x/=/system("id")/1` runs `id`.
     """
 
     NOTHING = auto()
@@ -79,12 +79,12 @@ class _Left(Enum):
 
 
 def awk_trouble(script: str) -> Trouble | None:
-    """What keeps a program from running unasked."""
+    """Return what keeps a program from running unasked, or None."""
     return settle(lambda text, brackets: _Awk(text, brackets).run(), script, Brackets.ESCAPED)
 
 
 class _Awk:
-    """One reading of a program, token by token. It stops at the first trouble."""
+    """Reads a program token by token. Stops at the first trouble."""
 
     def __init__(self, text: str, brackets: Brackets) -> None:
         self.text = text
@@ -92,7 +92,7 @@ class _Awk:
         self.brackets = brackets
         self.prev = _Prev.START
         self.word = ""
-        """The token before, blanks and comments left out."""
+        """The previous token, other than blanks and comments."""
         self.left = _Left.NOTHING
         self.stack: list[str] = []
         """Open brackets of every kind; `if (` for one of a statement, `x[` for a subscript that begins one."""
@@ -104,7 +104,7 @@ class _Awk:
         self.called: dict[str, None] = {}
 
     def run(self) -> bool:
-        """Reads it all; whether a regular expression held a bracket."""
+        """Read the whole program. Return whether a regular expression contained a bracket."""
         while self.at < len(self.text):
             found = _TOKEN.match(self.text, self.at)
             if found is None:
@@ -130,7 +130,7 @@ class _Awk:
         return self.bracketed
 
     def _read_so_far(self, kind: str, word: str) -> _Left:
-        """What there is of the statement once this token is read, too."""
+        """Return how much of the statement is read after this token."""
         if kind == "newline":
             ended = self.left is _Left.NOTHING or (self.prev in (_Prev.VALUE, _Prev.EITHER) and not self.parens)
             return _Left.NOTHING if ended else _Left.MORE
@@ -154,7 +154,7 @@ class _Awk:
         return Stop(char, "unknown: is not understood here")
 
     def _plain(self, kind: str, word: str) -> None:
-        """A token that is no name, operator or slash."""
+        """Handle a token that is not a name, operator or slash."""
         if kind == "newline":
             self._newline()
         elif kind == "comment":
@@ -166,7 +166,7 @@ class _Awk:
             self.prev = _Prev.VALUE
 
     def _newline(self) -> None:
-        """A newline ends a statement, unless something is open or an operator stands before it."""
+        """A newline ends a statement, unless something is open or an operator comes before it."""
         if self.parens:
             self.prev = _Prev.OPEN
             return
@@ -226,7 +226,7 @@ class _Awk:
             self.prev = _Prev.EITHER if word in ("++", "--") else _Prev.OPEN
 
     def _redirect(self, word: str) -> None:
-        """Output to a stream that is open anyway passes; it is the end of its statement."""
+        """Accept output to a stream that is open anyway, as the end of its statement; refuse any other redirect."""
         stream = _STREAM.match(self.text, self.at)
         if stream is None:
             line = self.text[self.at :].split("\n", 1)[0]
@@ -260,7 +260,7 @@ class _Awk:
             self.prev = _Prev.OPEN if opened == "if (" else _Prev.VALUE
 
     def _slash(self) -> str:
-        """The token a slash begins: a regular expression or an operator."""
+        """Return the token that a slash begins: a regular expression or an operator."""
         if self.prev is _Prev.VALUE:
             assign = self.text.startswith("/=", self.at)
             if assign and self.left is not _Left.VARIABLE:

@@ -1,4 +1,4 @@
-"""Where a regular expression ends inside a script, and how a check settles where programs disagree about that."""
+"""Find where a regular expression ends inside a script, and handle programs that disagree about that."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ class Brackets(Enum):
 
 
 class Stop(Exception):
-    """Raised where a script is found to be not harmless, or not understood."""
+    """Raised if a script is not harmless, or not understood."""
 
     def __init__(self, word: str, why: str, *, broken: bool = False) -> None:
         super().__init__(why)
         self.trouble = Trouble(word if len(word) <= 80 else f"{word[:79]}…", why)
         self.broken = broken
-        """Certainly a syntax error: a program that reads the script in this way stops before it does anything."""
+        """Certainly a syntax error: a program that reads the script this way stops before it does anything."""
 
 
 def settle(check: Callable[[str, Brackets], bool], script: str, usual: Brackets) -> Trouble | None:
-    """The trouble `check` raises for a script: none in the usual reading, none or a syntax error in the others.
+    """Return the trouble that `check` raises for a script, or None.
 
-    `check` says whether any regular expression held a bracket. If none did, the other readings are the same.
+    There must be none in the usual reading, and none or a syntax error in the others. `check` returns whether any
+    regular expression contained a bracket. If none did, all readings are the same.
     """
     try:
         if not check(script, usual):
@@ -50,7 +51,7 @@ def settle(check: Callable[[str, Brackets], bool], script: str, usual: Brackets)
 
 
 def regex_end(text: str, at: int, close: str, brackets: Brackets) -> int:
-    """Where the delimiter stands that ends the regular expression starting at `at`; -1 where its line has none."""
+    """Return where the delimiter is that ends the regular expression starting at `at`; -1 if its line has none."""
     size = len(text)
     while at < size:
         char = text[at]
@@ -70,7 +71,7 @@ def regex_end(text: str, at: int, close: str, brackets: Brackets) -> int:
 
 
 def _bracket_end(text: str, at: int, brackets: Brackets) -> int:
-    """The place after the `]` that closes a bracket, given the place after its `[`."""
+    """Return the position after the `]` that closes a bracket, given the position after its `[`, or -1."""
     if text.startswith("^", at):
         at += 1
     if text.startswith("]", at):
@@ -89,7 +90,7 @@ def _bracket_end(text: str, at: int, brackets: Brackets) -> int:
 
 
 def _class_end(text: str, at: int) -> int:
-    """The place after a class such as `[:alpha:]`. Programs disagree about one that is not closed."""
+    """Return the position after a class such as `[:alpha:]`. Programs disagree about one that is not closed."""
     mark = text[at + 1]
     end = at + 2
     while text[end : end + 1].isalnum() and end - at < 20:

@@ -1,4 +1,4 @@
-"""Whether a find expression is harmless: every primary with the number of words it takes, in GNU, BSD and busybox."""
+"""Check that a find expression is harmless: every primary and its number of words, in GNU, BSD and busybox."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NONE = frozenset(
     -nouser -nogroup -acl -sparse -xattr -help --help -version --version
 """.split()
 )
-"""Primaries that take nothing after them."""
+"""Primaries without an argument."""
 
 _TEXT = frozenset(
     """
@@ -24,10 +24,10 @@ _TEXT = frozenset(
     -amin -atime -cmin -ctime -mmin -mtime -Bmin -Btime
 """.split()
 )
-"""Primaries that take one word: a pattern, a number, a format."""
+"""Primaries with one argument: a pattern, a number, a format."""
 
 _FILE = frozenset("-newer -anewer -cnewer -mnewer -Bnewer -samefile".split())
-"""Primaries that take a file, of which they look at the metadata."""
+"""Primaries whose argument is a file; they look at its metadata."""
 
 _NEWER = re.compile(r"-newer[aBcm][aBcmt]")
 _ASKS = {
@@ -45,12 +45,12 @@ _ASKS = {
 _OPTION = re.compile(r"-[EHLPXdsx]+|-O[0-9]+")
 _DEPTH = re.compile(r"[-+]?[0-9]+")
 _LEADS = frozenset("-(!,)")
-"""What the words of an expression begin with."""
+"""The first characters of the words of an expression."""
 _IN_PRIMARY = re.compile(r"[A-Za-z0-9_(),!-]")
 
 
 def read_find(words: Sequence[Word]) -> FindResult | Trouble:
-    """What find would look at, or what keeps it from running unasked."""
+    """Return what find would look at, or what keeps it from running unasked."""
     paths: list[Word] = []
     at = _options(words, paths)
     if isinstance(at, Trouble):
@@ -70,7 +70,7 @@ def read_find(words: Sequence[Word]) -> FindResult | Trouble:
 
 
 def _options(words: Sequence[Word], paths: list[Word]) -> int | Trouble:
-    """Where the start directories begin. BSD may name some of them with `-f`."""
+    """Return where the start directories begin. On BSD, `-f` may name some of them."""
     at = 0
     while at < len(words) and not words[at].glob:
         text = words[at].text
@@ -93,7 +93,7 @@ def _options(words: Sequence[Word], paths: list[Word]) -> int | Trouble:
 
 
 def _primary(words: Sequence[Word], at: int, files: list[Word]) -> int | Trouble:
-    """Where the primary at a place ends."""
+    """Return where the primary at a position ends."""
     word = words[at]
     text = word.text
     if word.glob or word.tilde:
@@ -115,10 +115,10 @@ def _primary(words: Sequence[Word], at: int, files: list[Word]) -> int | Trouble
 
 
 def _expansion(word: Word) -> Trouble | None:
-    """Trouble with a pattern that may become several words, one of them a primary.
+    """Return trouble with a glob that may expand to several words, one of them a primary.
 
-    A word that begins like none, or holds a character that none has, can only be a start directory or a syntax error,
-    and find reads its whole expression before it does anything.
+    A word that begins like no primary, or has a character that no primary has, can only be a start directory or a
+    syntax error, and find reads its whole expression before it does anything.
     """
     if not word.glob or _literals(word.glob):
         return None
@@ -126,7 +126,7 @@ def _expansion(word: Word) -> Trouble | None:
 
 
 def _literals(glob: str) -> bool:
-    """Whether whatever a pattern stands for cannot be a primary."""
+    """Whether a glob can never expand to a primary."""
     first = glob[1:2] if glob[0] == "\\" else glob[0]
     if first not in _LEADS and (glob[0] == "\\" or first not in "*?["):
         return True

@@ -1,4 +1,4 @@
-"""Whether a jq filter is harmless. Nearly all of jq is: it computes. What is left is the environment and modules."""
+"""Check that a jq filter is harmless. Nearly all of jq only computes; the exceptions are environment and modules."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _PAIRS = {"(": ")", "[": "]", "{": "}", "{}": "}", "\\(": ")"}
 
 
 def jq_trouble(script: str) -> Trouble | None:
-    """What keeps a filter from running unasked."""
+    """Return what keeps a filter from running unasked, or None."""
     try:
         _Jq(script).run()
     except Stop as stop:
@@ -68,16 +68,16 @@ def jq_trouble(script: str) -> Trouble | None:
 
 
 class _Jq:
-    """A filter read token by token. It stops at the first trouble."""
+    """Reads a filter token by token. Stops at the first trouble."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at: int = 0
         self.word = ""
-        """The token before, blanks and comments left out."""
+        """The previous token, other than blanks and comments."""
         self.stack: list[str] = []
-        """What is open: `(`, `[`, `{`, a backslash and `(` inside a string, and `{}` for an object that so far holds
-        nothing but names, which are keys there even without a value."""
+        """What is open: `(`, `[`, `{`, a backslash and `(` inside a string, and `{}` for an object that so far contains
+        only names, which are keys there even without a value."""
         self.defined: set[str] = set()
         self.parameters = False
 
@@ -137,8 +137,8 @@ class _Jq:
     def _is_key(self, word: str) -> bool:
         """Whether the name that was just read is the key of an object.
 
-        `{a: 1, b}` holds two keys; but a comma may also stand inside a value (`if . then 1, env, 2 end`), so a name
-        that matters is only taken for a key where no value came before it, or where its own value follows.
+        `{a: 1, b}` has two keys. But a comma may also be inside a value (`if . then 1, env, 2 end`), so a name that
+        matters counts as a key only if no value came before it, or if its own value follows.
         """
         top = self.stack[-1] if self.stack else ""
         if self.word not in ("{", ",") or top not in ("{", "{}"):
@@ -157,7 +157,7 @@ class _Jq:
             self._string()
 
     def _string(self) -> None:
-        """Reads a string from inside it, up to its end or to a `\\(` that leads back into the language."""
+        """Read a string from inside it, up to its end or to a `\\(` that leads back into the language."""
         found = _PIECE.match(self.text, self.at)
         end = found.end() if found else self.at
         if self.text.startswith("\\(", end):

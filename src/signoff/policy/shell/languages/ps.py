@@ -1,9 +1,9 @@
-"""Whether `ps` only lists processes. Its forms that are known not to show their environment are an allowlist.
+"""Check that `ps` only lists processes. The forms that are known not to show their environment are an allowlist.
 
-procps reads the words in the UNIX way; where it finds *any* error in them, it reads the same words again in the BSD
-way, in which an `e` in a bundle of letters, dashed or not, shows the environment. So no word may hold such an `e`, not
-even a value that the BSD way would take for a bundle; except in `-e` as people write it, where nothing else in the line
-can be an error.
+procps reads the words in the UNIX way. If it finds *any* error in them, it reads the same words again in the BSD way,
+in which an `e` in a bundle of letters, with or without a dash, shows the environment. So no word may contain such an
+`e`, not even a value that the BSD way would read as a bundle; except in `-e` as people write it, if nothing else in
+the line can be an error.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _COLUMNS = frozenset(
     vsize vsz wchan
 """.split()
 )
-"""What may be shown and sorted by: all but the environment and the unusual."""
+"""Columns that may be shown and sorted by: all but the environment and unusual ones."""
 
 _COLUMN = "|".join(re.escape(name) for name in sorted(_COLUMNS, key=len, reverse=True))
 _SHOWN = rf"(?:{_COLUMN})(?::\d+)?(?:=[A-Z%]*)?"
 _FORMAT = rf"{_SHOWN}(?:,{_SHOWN})*,?"
 _KEY = rf"[-+]?(?:{_COLUMN})(?:,[-+]?(?:{_COLUMN}))*"
 _VALUE = r"(?:[^eE\s-][^eE\s]*|[^eE\s-][^eE\s]*[dzipkoOqtUN,:+%._=-]\S*|[dzipkoOqtUN]\S*)"
-"""Of an option that the BSD way does not know to take a value: no `e` that it would come to."""
+"""The value of an option that takes none in the BSD way: no `e` that it would reach."""
 
 _ANYWHERE = rf"""
     --(?: forest | cumulative | headers? | headings? | no-?headers? | no-?headings? )
   | --sort[ =]{_KEY}
   | --(?: cols | columns | width | rows | lines )[ =]\d+
 """
-"""What stands with any form, and is never an error."""
+"""Options that go with any form and are never an error."""
 
 _WITHOUT_E = rf"""
     -[AadfFjlLmwyHNT]+
@@ -63,7 +63,7 @@ _HARMLESS = re.compile(
 
 
 def ps_trouble(line: str) -> Trouble | None:
-    """What keeps ps from running unasked, given the words after `ps` with one blank between them."""
+    """Return what keeps ps from running unasked, or None. `line`: the words after `ps`, separated by one blank."""
     if _HARMLESS.fullmatch(line):
         return None
     return Trouble(line, "unknown: may print the environment of processes, which may hold secrets")

@@ -1,4 +1,4 @@
-"""Whether a sed script is harmless: the grammar of GNU sed, and of that only what BSD and busybox read alike."""
+"""Check that a sed script is harmless: the grammar of GNU sed, limited to what BSD and busybox read alike."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _BETWEEN = re.compile(r"[ \t\n;]*")
 
 
 def sed_trouble(script: str, *, separate: bool) -> Trouble | None:
-    """What keeps a script from running unasked; `separate` where it is one part of several."""
+    """Return what keeps a script from running unasked, or None. `separate`: it is one part of several."""
     return settle(lambda text, brackets: _Sed(text, brackets, separate).run(), script, Brackets.POSIX)
 
 
 class _Sed:
-    """One reading of a script, command by command. It stops at the first trouble."""
+    """Reads a script command by command. Stops at the first trouble."""
 
     def __init__(self, text: str, brackets: Brackets, separate: bool) -> None:
         self.text = text
@@ -42,10 +42,10 @@ class _Sed:
         self.start = 0
         self.bracketed = False
         self.glued = -1
-        """The end of a line on which a label was followed by more: BSD takes the rest of that line for the label."""
+        """The end of a line on which more follows a label: BSD reads the rest of that line as the label."""
 
     def run(self) -> bool:
-        """Reads it all; whether a regular expression held a bracket."""
+        """Read the whole script. Return whether a regular expression contained a bracket."""
         while self._skip(_BETWEEN) and self.at < len(self.text):
             self.start = self.at
             self._command()
@@ -109,7 +109,7 @@ class _Sed:
             raise self._unknown(f"has an unknown command `{name}`" if name else "has an address without a command")
 
     def _addresses(self) -> bool:
-        """Reads addresses and `!`; whether there were any."""
+        """Read addresses and `!`. Return whether there were any."""
         given = self._address(first=True)
         self._blanks()
         if given and self._peek() == ",":
@@ -192,7 +192,7 @@ class _Sed:
         self._take(end + 1)
 
     def _text(self) -> None:
-        """Reads the text of `a`, `i` or `c`: to the end of the line, and on where that is a backslash."""
+        """Read the text of `a`, `i` or `c`: to the end of the line, and on if that is a backslash."""
         self._blanks()
         size = len(self.text)
         at = self.at
@@ -214,7 +214,7 @@ class _Sed:
         self._take(min(at, size))
 
     def _label(self) -> None:
-        """Reads a label. It ends at `;` or `}` for GNU, with the line for BSD: no matter if each line stands alone."""
+        """Read a label. It ends at `;` or `}` for GNU, with the line for BSD: the same if each line stands alone."""
         self._blanks()
         self._skip(_LABEL)
         self._blanks()
@@ -223,7 +223,7 @@ class _Sed:
         self._end()
 
     def _end(self) -> None:
-        """Nothing but blanks may follow, up to a separator, a brace or a comment."""
+        """Require that only blanks follow, up to a separator, a brace or a comment."""
         self._blanks()
         char = self._peek()
         if char and char in "\n;":

@@ -1,4 +1,4 @@
-"""What a reader of a small language finds."""
+"""Results of checking a script."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class Trouble(NamedTuple):
     word: str
     """The piece of the script that decided."""
     why: str
-    """What it does, led by an effect: `writes: …`, `runs: …`, `sends: …`, `discloses: …`, or `unknown: …`."""
+    """What it does, starting with an effect: `writes: …`, `runs: …`, `sends: …`, `discloses: …`, or `unknown: …`."""
 
 
 class FindResult(NamedTuple):
-    """What a harmless find looks at. Only names and metadata are shown, never what is in a file."""
+    """What a harmless find looks at. It shows only names and metadata, never the content of a file."""
 
     paths: tuple[Word, ...]
     """The start directories; none means the working directory."""
     files: tuple[Word, ...]
-    """Files whose times or identity are compared with: `-newer FILE`, `-samefile FILE`."""
+    """Files to compare times or identity with: `-newer FILE`, `-samefile FILE`."""
