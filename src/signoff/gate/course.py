@@ -190,7 +190,7 @@ class Lookup(Enum):
     ENTRY = auto()
     """Whether the call was let through before and paused with a nested run."""
     MEMORY = auto()
-    """What is remembered. A use of a grant with limited uses is counted."""
+    """What is remembered. The use of a grant with a use limit or a budget is counted."""
     NEVER = auto()
     """Whether *never* is remembered. Nothing is counted."""
 
