@@ -53,7 +53,7 @@ class GateAnswers:
         return settled
 
     async def checked(self, request: ApprovalRequest, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return edited arguments as they will run. The asking run checks them if it is here, else what is on record."""
+        """Return edited arguments as they will run. The asking run checks them if it is here, else the record."""
         if (check := self.edits.get(request.id)) is not None:
             return await check(args)
         from signoff.broker.edits import checked_edit

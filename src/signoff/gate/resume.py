@@ -146,7 +146,7 @@ def _refuse_without_results(run_id: str, conversation: Conversation, calls: Mapp
 
 
 def following(said: Conversation | None) -> dict[str, Any]:
-    """Return options for `agent.run` to continue a conversation with a new turn. Its usage limits count for it alone."""
+    """Return options for `agent.run` to continue a conversation with a new turn. Usage limits count for it alone."""
     if said is None:
         return {}
     return {"message_history": said.messages, "conversation_id": said.conversation_id}
