@@ -46,7 +46,10 @@ def is_local(process: Process) -> bool:
 
 
 def is_alive(process: Process | None, now: datetime) -> bool:
-    """Return whether a process is alive. On this machine the system knows; elsewhere the last heartbeat decides."""
+    """Return whether a process is alive. Elsewhere than on this machine, its last heartbeat decides.
+
+    On this machine the system knows. A reused PID is recognised by the start time of its process.
+    """
     if process is None:
         return False
     if is_local(process):

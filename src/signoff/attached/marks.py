@@ -123,7 +123,8 @@ def may_run(ctx: RunContext[Any], name: str, args: Mapping[str, Any], heard: Ite
 def held(verdict: Verdict | None, ctx: RunContext[Any], name: str, args: Mapping[str, Any]) -> Effect:
     """Return the effect for a call that a policy judges by itself: a deny always holds, an ask until a person answered.
 
-    `verdict` is None if the policy says nothing. If somebody else let the call through, it is then allowed.
+    `verdict` is None if the policy says nothing. None, or a verdict that yields, allows a call that a gate or an outer
+    mark let through.
     """
     if verdict is not None and verdict.effect is not Effect.ASK:
         return verdict.effect

@@ -1,4 +1,4 @@
-"""Build the one refusal payload that reaches the model or the caller, whoever refused."""
+"""Build the refusal (permission denied) for the model or the caller, the same for policy and person."""
 
 from __future__ import annotations
 

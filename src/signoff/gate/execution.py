@@ -159,7 +159,7 @@ async def execute(
         return await _guarded(run, handler)
     mine = nullcontext() if saver.resumed else broker.runs.in_hand(saver.run.id)
     with mine, broker.watch.listening():
-        if not saver.resumed:  # otherwise whoever began or resumed it has caught up
+        if not saver.resumed:  # otherwise the caller that began or resumed it has caught up
             await broker.watch.catch_up()
         try:
             result = await _guarded(run, handler)

@@ -74,7 +74,7 @@ class Level:
 
     @property
     def fence(self) -> tuple[str, int]:
-        """Run id and epoch that must hold when something of it is written: this process executes the outermost run."""
+        """Run id and epoch, the fencing token for its writes: valid while this process executes the outermost run."""
         root = self.root
         return (root.run.id, root.run.epoch) if root is not None and root.saved else ("", 0)
 

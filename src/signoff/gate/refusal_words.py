@@ -23,7 +23,7 @@ def decided_by(decision: ApprovalDecision) -> str:
 
 
 def decided_why(decision: ApprovalDecision) -> str:
-    """Return the reason: the note of whoever decided, or a standard text."""
+    """Return the reason: the note of the decision, or a standard text."""
     if decision.note:
         return decision.note
     match decision.ending:

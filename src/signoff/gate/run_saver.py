@@ -1,4 +1,4 @@
-"""Save a run in the store as it progresses, so that any process can resume it after this one died.
+"""Save a run in the store as it progresses, so that any process can resume it after a pause or a crash.
 
 A message history is a chain of segments, each stored once: a pause writes only what is new since the last one. The
 messages that this process read or wrote are recognised by identity, so they are neither compared nor read back.
@@ -228,7 +228,7 @@ class RunSaver:
         self.done[call_id] = part
 
     def fence(self, request: ApprovalRequest) -> tuple[str, int]:
-        """Return the run id and epoch that must hold when the request is claimed: this process still executes the run.
+        """Return run id and epoch, the fencing token for a claim: valid while this process executes the run.
 
         Empty if the run is not saved, or the request belongs to another run.
         """
@@ -286,7 +286,7 @@ class RunSaver:
             self.broker.runs.end_later(self.run.id, self.run.epoch, state, detail, secrets=tuple(self.secrets))
 
     async def ended(self, state: RunState, detail: str, said: Conversation | None = None) -> None:
-        """End the run. `said` is the whole conversation, where it is to be kept."""
+        """End the run. `said` is the whole conversation, if it should be kept."""
         self._over = True
         if not self.saved:
             return

@@ -1,4 +1,4 @@
-"""Questions that a toolset asks itself: `context.approvals`, for tools of a worker."""
+"""Questions that a toolset's own code asks people: `context.approvals`, for tools of a worker."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def _binding(rule: Rule, creator: str, name: str) -> list[bool]:
 def _about(
     rule: Rule, raw: Any, named: Sequence[bool], *, whole: bool, layer: WorkerBound | None = None, directory: str = ""
 ) -> dict[str, Any] | None:
-    """Return a rule without the condition that its creator makes the call; with `whole`, its other alternatives too."""
+    """Return a rule without the condition that the creator makes the call; with `whole`, its other alternatives too."""
     written = cast("dict[str, Any]", raw)
     if not any(named):  # an `otherwise` names no worker
         return dict(written) if whole else None

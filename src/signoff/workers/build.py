@@ -29,7 +29,7 @@ _READ_HERE = frozenset({"instructions", "model", "name", "description", "deps_sc
 CAPABILITIES = (
     "Caching", "Citations", "IncludeToolReturnSchemas", "RaiseContentFilterError", "ReinjectSystemPrompt", "Thinking",
 )  # fmt: skip
-"""Capabilities a worker file may name. The others bring tools, servers or models, or describe tools to the rules."""
+"""Capabilities a worker file may name. The others bring tools, servers or models, or set what rules trust of tools."""
 SETTINGS = (
     "temperature", "top_p", "top_k", "max_tokens", "seed", "stop_sequences", "presence_penalty", "frequency_penalty",
     "logit_bias", "parallel_tool_calls", "tool_choice", "timeout", "request_timeout", "max_retries", "thinking",

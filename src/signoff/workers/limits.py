@@ -1,4 +1,4 @@
-"""The capability that enforces a worker's limits."""
+"""The capability that enforces a worker's usage limits: requests, tokens, cost and time."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def _content(path: str) -> bytes:
 
 
 def _beneath(root: str, path: str) -> bytes:
-    """Read a file below a directory. Since its path was checked, it may have been replaced by a symlink (race)."""
+    """Read a file below a directory. Since its path was checked, it may have become a symlink (a TOCTOU race)."""
     meant = os.path.relpath(path, os.path.realpath(root))
     with closing(Root(root)) as opened, opened.reach(meant) as file:
         if file.where != meant:
