@@ -199,7 +199,7 @@ class EnclosingCall:
             self.level.gate.broker.runs.save_later(lambda: RunProgress(run=entry, fence=self.level.fence))
 
     def _entry(self, state: RunState) -> SavedRun:
-        """Return the record that runs inside the call are saved, and whether it was let through without a person."""
+        """Return the record that runs inside the call are saved, with the state of the call and `granted`."""
         return entry_of(self.level, self.call, granted=self.granted, state=state)
 
 
