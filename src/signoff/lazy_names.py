@@ -1,4 +1,4 @@
-"""Public packages whose names are loaded when they are first used, and names that have moved to another place."""
+"""Lazy imports for public packages, and deprecated names that have moved."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib import import_module
 def lazy_names(
     package: str, homes: Mapping[str, str], moved: Mapping[str, tuple[str, str]] | None = None
 ) -> Callable[[str], object]:
-    """The `__getattr__` of a package: `homes` says in which module each of its names is, below `signoff`.
+    """Return the `__getattr__` of a package: `homes` says in which module below `signoff` each of its names is.
 
     `moved` holds former names: where each one is (`module:name`), and what to write today, for the warning.
     """

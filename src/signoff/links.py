@@ -1,4 +1,4 @@
-"""Where a path leads once links are followed: the look at the disk that policy itself never takes."""
+"""Resolve symlinks: where a path really leads. Policy itself never reads the disk."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from stat import S_ISLNK
 
 _PLAIN = re.compile(r"(?!\.\.?(?:/|\Z))[^/\0]+(?:/(?!\.\.?(?:/|\Z))[^/\0]+)*")
-"""A relative path written as plainly as it can be: no empty, `.` or `..` steps."""
+"""A relative path in its plainest form: no empty, `.` or `..` steps."""
 
 
 def followed(root: str, texts: Iterable[str]) -> dict[str, str]:
-    """For each text that may be a path: where it leads, unless that is where it says or cannot be said.
+    """Return the real path of each text that may be a path, with symlinks and `..` resolved.
 
-    `root` is the directory relative paths start from, itself a real path; `~/` stands for the user's home directory.
+    Left out are plain relative paths without a symlink, and texts that cannot be resolved. `root` is the directory that
+    relative paths start from, itself a real path; `~/` stands for the user's home directory.
     """
     return {text: where for text in texts if (where := _leads_to(root, text)) is not None}
 
@@ -24,14 +25,14 @@ def _leads_to(root: str, text: str) -> str | None:
         if text.startswith("~/"):
             return os.path.realpath(os.path.expanduser(text))
         if _PLAIN.fullmatch(text) and not _has_link(root, text):
-            return None  # the usual case, for one look at the disk for each step
+            return None  # the usual case: one `lstat` for each step
         return os.path.realpath(os.path.join(root, text))
     except (OSError, ValueError):
         return None
 
 
 def _has_link(root: str, text: str) -> bool:
-    """Whether a step below the root is a link. What is not there is none, nor what is below it."""
+    """Return whether a step below the root is a symlink. A missing file is none, nor is anything below it."""
     path, end = f"{root}/{text}", len(root)
     while end >= 0:
         end = path.find("/", end + 1)

@@ -1,4 +1,4 @@
-"""Which process this is, and whether another one still lives: the lease behind claims and runs."""
+"""Which process this is, and whether another one is still alive: the lease behind claims and runs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from signoff.core.run import Process
 
 BEAT = timedelta(seconds=10)
-"""How often a process that holds something says that it lives."""
+"""Heartbeat interval of a process that holds something."""
 LEASE = timedelta(seconds=40)
-"""After how long a silent process on another machine counts as gone."""
+"""After this long without a heartbeat, a process on another machine counts as dead."""
 
 
 def steady_seconds() -> float:
-    """Seconds that go on evenly, whatever is done to the clock, also while the process or the machine is stopped."""
+    """Return monotonic seconds, unaffected by clock changes. With CLOCK_BOOTTIME they also pass during a suspend."""
     return time.clock_gettime(_STEADY) if _STEADY is not None else time.monotonic()
 
 
@@ -25,13 +25,13 @@ _STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def this_process(name: str, now: datetime) -> Process:
-    """This process, under a name that no other has."""
+    """Describe this process, under a unique name."""
     pid = os.getpid()
     return Process(id=name, host=_host(), pid=pid, born=_born(pid), seen_at=now)
 
 
 def other_process(pid: int, now: datetime) -> Process:
-    """Another process of this machine, under a name made of what tells it from all others."""
+    """Describe another process of this machine, under a name made of what identifies it."""
     host, born = _host(), _born(pid)
     return Process(id=f"{host}/{pid}/{born}", host=host, pid=pid, born=born, seen_at=now)
 
@@ -41,12 +41,15 @@ def seen(process: Process, now: datetime) -> Process:
 
 
 def is_local(process: Process) -> bool:
-    """Whether it was started on this machine, since that was: then the system knows whether it lives."""
+    """Return whether it was started on this machine since its last boot: then the system knows whether it is alive."""
     return process.host == _host()
 
 
 def is_alive(process: Process | None, now: datetime) -> bool:
-    """Whether a process lives. On this machine the system knows; elsewhere, its last sign of life decides."""
+    """Return whether a process is alive. Elsewhere than on this machine, its last heartbeat decides.
+
+    On this machine the system knows. A reused PID is recognised by the start time of its process.
+    """
     if process is None:
         return False
     if is_local(process):
@@ -55,7 +58,7 @@ def is_alive(process: Process | None, now: datetime) -> bool:
 
 
 def _host() -> str:
-    """This machine since it was started, and the space its process numbers belong to (containers have their own)."""
+    """Identify this machine since its boot, and its PID namespace (containers have their own)."""
     parts = [os.uname().nodename]
     try:
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8])
@@ -70,7 +73,7 @@ def _born(pid: int) -> str:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    return stat.rpartition(")")[2].split()[19]  # field 22: ticks between the machine's start and the process's
+    return stat.rpartition(")")[2].split()[19]  # field 22: clock ticks from boot to the start of the process
 
 
 def _exists(pid: int) -> bool:
@@ -84,7 +87,7 @@ def _exists(pid: int) -> bool:
 
 
 def _is_zombie(pid: int) -> bool:
-    """Dead, and its parent has not looked yet."""
+    """Return whether the process is dead and its parent has not reaped it yet."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

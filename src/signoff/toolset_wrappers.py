@@ -1,4 +1,4 @@
-"""Looking through PydanticAI's wrappers and combinations of toolsets, for whatever a toolset on the way declares."""
+"""Look through PydanticAI's wrapped and combined toolsets, to find what each toolset on the way declares."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pydantic_ai.toolsets import (
 )
 
 Step = tuple[AbstractToolset[Any], str]
-"""A toolset on the way to a tool, and what the tool is called there."""
+"""A toolset on the way to a tool, and the tool's name there."""
 
 
 def way_down(toolset: AbstractToolset[Any], name: str, tool: ToolsetTool[Any] | None = None) -> Iterator[Step]:
-    """The toolsets a call of `name` goes through, outermost first, each with what the tool is called there.
+    """Yield the toolsets that a call of `name` goes through, outermost first, each with the tool's name there.
 
-    `tool` is the tool as `toolset` lists it: it tells which part of a combination it comes from.
+    `tool` is the tool as `toolset` lists it: it says which part of a combined toolset it comes from.
     """
     while True:
         yield toolset, name
@@ -41,7 +41,7 @@ def way_down(toolset: AbstractToolset[Any], name: str, tool: ToolsetTool[Any] | 
 
 
 def parts_of(toolset: AbstractToolset[Any]) -> Iterator[AbstractToolset[Any]]:
-    """A toolset and everything it wraps and combines."""
+    """Yield a toolset and everything it wraps and combines."""
     yield toolset
     inner = toolset.toolsets if isinstance(toolset, CombinedToolset) else ()
     inner = (toolset.wrapped,) if isinstance(toolset, WrapperToolset) else inner
@@ -50,9 +50,9 @@ def parts_of(toolset: AbstractToolset[Any]) -> Iterator[AbstractToolset[Any]]:
 
 
 def steps_of(tool: ToolsetTool[Any]) -> list[Step]:
-    """The toolsets that a call of a tool goes through, as the agent's whole toolset lists it, outermost first."""
+    """Return the toolsets that a call goes through, outermost first, for a tool of the agent's whole toolset."""
     name, source = tool.tool_def.name, getattr(tool, "source_toolset", None)
     steps = list(way_down(source or tool.toolset, name, getattr(tool, "source_tool", tool)))
-    if not any(one is tool.toolset for one, _ in steps):  # a toolset that is made for each run lists tools of another
+    if not any(one is tool.toolset for one, _ in steps):  # a toolset made for each run lists another's tools
         steps += way_down(tool.toolset, steps[-1][1], tool)
     return steps

@@ -1,1 +1,1 @@
-"""What toolsets say about their calls: the policies attached to them, and what methods of their own answer."""
+"""What toolsets say about their calls: the policies attached to them, and the answers of their own methods."""

@@ -1,4 +1,4 @@
-"""Policies that are attached to a toolset: as a mark on the object itself, or by an attribute it has."""
+"""Policies that are attached to a toolset, as a mark on the object or by one of its attributes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from signoff.policy.phrases import did_you_mean, shown
 Rules: TypeAlias = "Policy | str | Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]] | None"
 """A `Policy`, rules as in a file, one of `allow`, `ask` and `deny` for every call, or None: nothing attached.
 
-A mapping says by tool name what is approved beforehand: `{"look": {"pre_approved": True}}`.
-"""
+A mapping says by tool name what is approved beforehand: `{"look": {"pre_approved": True}}`."""
 Labels: TypeAlias = "Mapping[str, Iterable[str] | str]"
 """Capability labels by tool name or glob."""
 
@@ -37,33 +36,33 @@ _OPTIONS = ("pre_approved", "blocked", "block_reason")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsetLayer:
-    """One policy on a toolset, and what it knows the toolset by."""
+    """One policy on a toolset, and the toolset's name in it."""
 
     policy: Policy
     name: str | None = None
-    """What rules (`toolset:`) and cards call the toolset."""
+    """The toolset's name in rules (`toolset:`) and on cards."""
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
     """Capability labels by tool name or glob."""
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What the toolset's own `needs_approval` is given as `config`."""
+    """What the toolset's own `needs_approval` gets as `config`."""
     tool: str | None = None
-    """The only tool it is about; None: all."""
+    """The only tool it is about; None for all."""
     by_catalog: bool = False
-    """Whether an entry of a catalog attached it. Inside of another entry's it makes things stricter only."""
+    """Whether a catalog entry attached it. Inside the toolset of another entry it can only make things stricter."""
 
     def labels_for(self, tool: str) -> frozenset[str]:
-        """The labels that are attached to a tool."""
+        """Return the labels that are attached to a tool."""
         found = (given for tools, given in self.labels.items() if fnmatchcase(tool, tools))
         return frozenset(label for given in found for label in given)
 
 
 def layers_of(toolset: AbstractToolset[Any]) -> tuple[ToolsetLayer, ...]:
-    """The policies on a toolset, outermost first: those it was marked with, then those its attributes hold."""
+    """Return the policies on a toolset, outermost first: those it was marked with, then those of its attributes."""
     return (*vars(toolset).get(LAYERS, ()), *_by_attribute(toolset))
 
 
 def name_on(toolset: AbstractToolset[Any]) -> str | None:
-    """What the outermost policy on a toolset calls it."""
+    """Return the name that the outermost policy on a toolset gives it."""
     return next((layer.name for layer in layers_of(toolset) if layer.name is not None), None)
 
 
@@ -71,7 +70,7 @@ def name_on(toolset: AbstractToolset[Any]) -> str | None:
 
 
 def _by_attribute(toolset: AbstractToolset[Any]) -> tuple[ToolsetLayer, ...]:
-    """The layers that a toolset's attributes stand for. Each is read once, and anew where it was changed."""
+    """Return the layers of a toolset's attributes. Each attribute is parsed once, and again if it was changed."""
     found = tuple((name, value) for name in ATTRIBUTES if (value := _value(toolset, name)) is not None)
     if not found:
         return ()
@@ -79,7 +78,7 @@ def _by_attribute(toolset: AbstractToolset[Any]) -> tuple[ToolsetLayer, ...]:
     if known is not None and known[0] == found:
         return known[1]
     layers = tuple(_layer_by(toolset, name, value) for name, value in found)
-    # As it is now: what is changed in place later is another value.
+    # A copy, so that a change in place is noticed later.
     now = tuple((name, _copied(one)) for name, one in found)
     vars(toolset)[_BY_ATTRIBUTE] = (now, layers)
     return layers
@@ -106,7 +105,7 @@ def _layer_by(toolset: AbstractToolset[Any], attribute: str, value: object) -> T
 
 
 def attribute_layer(toolset: AbstractToolset[Any], attribute: str, value: object) -> ToolsetLayer:
-    """The layer that one attribute stands for; raises `SignoffError` where it holds no policy."""
+    """Return the layer of one attribute. Raises `SignoffError` if it holds no policy."""
     if attribute in BY_TOOL and not isinstance(value, Mapping):
         raise WrongUse(f"{_a(value)}, not a mapping such as {{'look': {{'pre_approved': True}}}}")
     if not isinstance(value, Policy | str | Mapping | list | tuple):
@@ -115,13 +114,13 @@ def attribute_layer(toolset: AbstractToolset[Any], attribute: str, value: object
 
 
 def check_attributes(toolset: AbstractToolset[Any]) -> None:
-    """Raise `SignoffError` where an attribute that should hold a policy does not."""
+    """Raise `SignoffError` if an attribute that should hold a policy does not."""
     for name in ATTRIBUTES:
         if (value := _value(toolset, name)) is not None:
             attribute_layer(toolset, name, value)
 
 
-# --- making one ---
+# --- making a layer ---
 
 
 def layer_for(
@@ -134,7 +133,7 @@ def layer_for(
     tool: str | None = None,
     by_catalog: bool = False,
 ) -> ToolsetLayer:
-    """A layer for a toolset, which its rules know by `name`, or by its own id."""
+    """Make a layer for a toolset, whose name in its rules is `name`, or its own id."""
     known_as = name if name is not None else toolset.id
     takes_more = callable(getattr(toolset, "needs_approval", None))
     by_tool = dict(rules) if isinstance(rules, Mapping) else {}
@@ -149,9 +148,9 @@ def layer_for(
 
 
 def policy_of(rules: Rules, name: str, *, takes_more: bool = True) -> Policy:
-    """Rules in any of the accepted forms as a policy.
+    """Convert rules in any of the accepted forms to a policy.
 
-    In a mapping by tool, options besides those for approval are for the toolset itself, where it `takes_more`.
+    In a mapping by tool, options that are not about approval are for the toolset itself, if it `takes_more`.
     """
     if isinstance(rules, Policy):
         return rules
@@ -167,7 +166,7 @@ def policy_of(rules: Rules, name: str, *, takes_more: bool = True) -> Policy:
 
 
 def _rules_by_tool(tool: object, options: object, takes_more: bool) -> list[dict[str, Any]]:
-    """What `{tool: {"pre_approved": True}}` says, as rules."""
+    """Convert `{tool: {"pre_approved": True}}` to rules."""
     if not isinstance(tool, str) or not tool or any(one in tool for one in "*?["):
         raise WrongUse(f"{tool!r} is no name of a tool: name each tool, or write a list of rules")
     if not isinstance(options, Mapping):

@@ -1,4 +1,4 @@
-"""Everybody on the way to a tool who has a say about its calls, asked in turn."""
+"""Every policy and method on the way to a tool that judges its calls, asked in turn."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from signoff.toolset_wrappers import Step
 
 @dataclass(frozen=True, slots=True)
 class AttachedCheck:
-    """A policy that is attached to a toolset on the way."""
+    """A policy that is attached to a toolset on the way to a tool."""
 
     layer: ToolsetLayer
     tool: str
-    """What the tool is called there."""
+    """The tool's name there."""
     below: Sequence[Step]
     """The toolset and everything below it."""
     labels: frozenset[str]
     """Labels of the tool that hold for every call: attached here and below, and those it was made with."""
     claimed: frozenset[str] = frozenset()
-    """Labels that can make rules stricter, no more."""
+    """Labels that can only make rules stricter."""
     start: str = ""
-    """The directory that relative paths in its calls start from, where a toolset below says so."""
+    """The directory that relative paths in its calls start from, if a toolset on the way says so."""
     only_tightens: bool = False
-    """Whether what it allows does not count."""
+    """Whether an allow of this policy does not count."""
 
     def verdict(self, args: Mapping[str, Any], ctx: Any) -> Verdict | None:
-        """What the rules say; where none speaks, an ask that gives way to the project's own rules.
+        """Return the verdict of the rules. If none matches, it asks, and yields to the project's own rules.
 
-        Without any rule it has no say, and whatever nobody has a say about is asked about.
+        Without any rule it returns None. A call that nobody judges is asked about.
         """
         policy = self.layer.policy
         if not policy.rules:
@@ -58,7 +58,7 @@ class AttachedCheck:
         return None if self.only_tightens and found.effect is Effect.ALLOW else found
 
     def _call(self, args: Mapping[str, Any], ctx: Any) -> Call:
-        """The call as the policy sees it, with every label that anything below declares."""
+        """Return the call as the policy sees it, with every label that anything below declares."""
         policy, start = self.layer.policy, self.start
         agent, seen = getattr(ctx, "agent", None), judging.get()
         worker = (agent.name,) if agent is not None and agent.name else ()
@@ -84,11 +84,11 @@ class OwnCheck(NamedTuple):
 
     method: Hook
     tool: str
-    """What the tool is called there."""
+    """The tool's name there."""
     takes: MethodArguments | None
-    """How it wants to be called; None: nobody can."""
+    """How to call it; None if it cannot be called."""
     problem: str = ""
-    """Why not."""
+    """Why it cannot be called."""
 
     async def answer(self, args: Mapping[str, Any], ctx: Any, config: Mapping[str, Any]) -> ToolsetAnswer | None:
         if self.takes is None:
@@ -100,10 +100,10 @@ Check: TypeAlias = AttachedCheck | OwnCheck
 
 
 def checks_of(steps: Sequence[Step], labels: Iterable[str] = ()) -> tuple[Check, ...]:
-    """Who has a say about the calls of a tool, outermost first. `labels` are those the tool was made with.
+    """Return the checks for the calls of a tool, outermost first. `labels` are those the tool was made with.
 
-    Worked out once for a tool. What an entry of a catalog attached can make inside of the toolset of another entry
-    what that one says stricter, no more: both may have the same object, each with its own policy.
+    Computed once for a tool. Inside the toolset of one catalog entry, the policy of another entry can only make things
+    stricter: both may share the same object, each with its own policy.
     """
     found: list[Check] = []
     is_inside = False
@@ -130,9 +130,9 @@ def _own(method: Hook, tool: str) -> OwnCheck:
 
 
 def attached_labels(steps: Sequence[Step], is_inside: bool = False) -> tuple[frozenset[str], frozenset[str]]:
-    """The labels that are attached to a tool on the way down to it, and those that are no more than claimed.
+    """Return the labels attached to a tool on the way down to it, and those that are only claimed.
 
-    The latter are of an entry of a catalog inside of the toolset of another.
+    The claimed ones come from a catalog entry inside the toolset of another entry.
     """
     own, claimed = set[str](), set[str]()
     for toolset, tool in steps:
@@ -144,7 +144,7 @@ def attached_labels(steps: Sequence[Step], is_inside: bool = False) -> tuple[fro
 
 
 def labels_by(hook: str, steps: Sequence[Step], args: Mapping[str, Any], ctx: Any) -> frozenset[str]:
-    """All labels that toolsets on the way declare for a call through methods of that name."""
+    """Return all labels that toolsets on the way declare for a call through methods of that name."""
     found: set[str] = set()
     for toolset, tool in steps:
         method: Any = getattr(toolset, hook, None)
@@ -154,10 +154,9 @@ def labels_by(hook: str, steps: Sequence[Step], args: Mapping[str, Any], ctx: An
 
 
 async def said(checks: Sequence[Check], args: Callable[[], dict[str, Any]], ctx: Any) -> list[Verdict]:
-    """What everybody says about a call, as layers of verdicts. Each is given `args()`, a copy of its own.
+    """Return the verdicts of all checks on a call, as layers. Each check gets `args()`, a copy of its own.
 
-    Where an attached policy allows the call, toolsets inside of it that would ask give way; what they deny, and what
-    they cannot tell, stays.
+    If an attached policy allows the call, toolsets inside it that would ask give way. Their denials and doubts stay.
     """
     attached: list[Verdict] = []
     own: list[Verdict] = []
@@ -178,7 +177,7 @@ async def said(checks: Sequence[Check], args: Callable[[], dict[str, Any]], ctx:
 
 
 def _config(checks: Sequence[Check], own: OwnCheck, is_approved: bool) -> Mapping[str, Any]:
-    """What `needs_approval` is given as `config`: what is attached, with what that means for the tool."""
+    """Return the `config` for `needs_approval`: what is attached, with what that means for the tool."""
     if own.takes is None or not own.takes.config:
         return {}
     config: dict[str, Any] = {}
@@ -194,7 +193,7 @@ def _config(checks: Sequence[Check], own: OwnCheck, is_approved: bool) -> Mappin
 
 
 async def described(steps: Sequence[Step], args: Callable[[], dict[str, Any]], ctx: Any) -> dict[str, Any]:
-    """What toolsets on the way say about a call; the outermost has the last word."""
+    """Return what toolsets on the way say about a call; the outermost has the last word."""
     words: dict[str, Any] = {}
     for toolset, tool in reversed(steps):
         if (method := describer(toolset)) is not None:

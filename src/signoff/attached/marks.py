@@ -1,7 +1,7 @@
-"""Marks: policies on a toolset that is otherwise left as it is.
+"""Marks: policies on a toolset that is otherwise unchanged.
 
-A marked toolset is the same object, of a class that only adds what is needed to keep to the policy: where no gate has
-judged a call it does so by itself, and what it becomes for a run is marked as well.
+A marked toolset is the same object, with a subclass that only adds what enforces the policy: if no gate has judged a
+call, the toolset judges it itself. The copies that it makes of itself for a run are marked as well.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T", bound=AbstractToolset[Any])
 
 
 def mark(toolset: T, *layers: ToolsetLayer) -> T:
-    """Attach policies to a toolset, outside of what is attached already. What is there already is not added again."""
+    """Attach policies to a toolset, outside of those already attached. A policy it already has is not added again."""
     known = _own(toolset)
     new = [layer for layer in layers if layer not in known]
     if new or not known:
@@ -35,13 +35,13 @@ def mark(toolset: T, *layers: ToolsetLayer) -> T:
 
 
 def other_entry(toolset: AbstractToolset[Any], layers: Sequence[ToolsetLayer]) -> str | None:
-    """The entry of a catalog that has marked the toolset, where it did so with other layers than these."""
+    """Return the name of another catalog entry that marked the toolset with layers different from these, or None."""
     known = [layer for layer in _own(toolset) if layer.by_catalog]
     return (known[0].name or "another entry") if known and known != list(layers) else None
 
 
 def mark_attributes(toolset: AbstractToolset[Any]) -> None:
-    """Have everything in a toolset that has a policy by an attribute keep to it, in copies for a run too."""
+    """Make everything in a toolset that has a policy by attribute enforce it, also in copies for a run."""
     for one in parts_of(toolset):
         if LAYERS not in vars(one) and layers_of(one):
             _set(one, ())
@@ -56,19 +56,19 @@ def _set(toolset: AbstractToolset[Any], layers: Sequence[ToolsetLayer]) -> None:
     if not hasattr(kind, "signoff_marks"):
         try:
             object.__setattr__(toolset, "__class__", marked_class(kind))
-        except Exception as error:  # whatever the class does when another is made of it
+        except Exception as error:  # whatever the class does when it is subclassed
             raise WrongUse(f"no policy can be attached to {toolset.label}: {error}") from error
     vars(toolset)[LAYERS] = tuple(layers)
 
 
 def unmarked_class(kind: type) -> type:
-    """The class that a toolset had before it was marked."""
+    """Return the class that a toolset had before it was marked."""
     return getattr(kind, "signoff_marks", kind)
 
 
 @lru_cache(maxsize=1_024)
 def marked_class(kind: type[AbstractToolset[Any]]) -> type[AbstractToolset[Any]]:
-    """The class of marked toolsets of a kind: a subclass without anything of its own but what keeps to the marks."""
+    """Return the class of marked toolsets of a kind: a subclass that adds nothing but the enforcement of the marks."""
 
     async def call_tool(
         self: Any, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
@@ -97,33 +97,34 @@ def marked_class(kind: type[AbstractToolset[Any]]) -> type[AbstractToolset[Any]]
 
 
 def _carried(old: AbstractToolset[Any], new: AbstractToolset[Any]) -> AbstractToolset[Any]:
-    """What a marked toolset became for a run, with its marks."""
+    """Return what a marked toolset became for a run, with its marks."""
     if new is old:
         return new
     if unmarked_class(type(new)) is not unmarked_class(type(old)):
-        new = WrapperToolset(new)  # nobody knows who else has it
+        new = WrapperToolset(new)  # the toolset may be shared with others
     for name in ATTRIBUTES:
         if name in vars(old):
             vars(new).setdefault(name, vars(old)[name])
     return mark(new, *_own(old))
 
 
-# --- how a call got here ---
+# --- how a call was let through ---
 
 
 def may_run(ctx: RunContext[Any], name: str, args: Mapping[str, Any], heard: Iterable[object]) -> bool:
-    """Whether this very call was judged with all of these policies heard: by the gate, or by a mark further out.
+    """Return whether exactly this call was judged with all of these policies: by the gate, or by a mark further out.
 
-    A toolset that the gate could not see, inside of another that lists its tools as its own, was not heard.
+    A toolset that the gate could not see, inside another one that lists its tools as its own, was not judged.
     """
     passing = let_through(ctx, name, args)
     return passing is not None and passing.heard.issuperset(map(id, heard))
 
 
 def held(verdict: Verdict | None, ctx: RunContext[Any], name: str, args: Mapping[str, Any]) -> Effect:
-    """What becomes of a call that a policy judges by itself: a deny always holds, an ask until a person answered.
+    """Return the effect for a call that a policy judges by itself: a deny always holds, an ask until a person answered.
 
-    None is a policy that says nothing. Where somebody else let the call through, silence has given way already.
+    `verdict` is None if the policy says nothing. None, or a verdict that yields, allows a call that a gate or an outer
+    mark let through.
     """
     if verdict is not None and verdict.effect is not Effect.ASK:
         return verdict.effect
@@ -134,7 +135,7 @@ def held(verdict: Verdict | None, ctx: RunContext[Any], name: str, args: Mapping
 
 
 def is_answered(ctx: RunContext[Any], name: str, args: Mapping[str, Any]) -> bool:
-    """Whether a person approved this very call: through a gate, or by PydanticAI's own means where there is none."""
+    """Return whether a person approved exactly this call, through a gate or, without one, by PydanticAI's own means."""
     passing = passed.get()
     if passing is None or not _is_of(passing, ctx):
         return ctx.tool_call_approved
@@ -142,7 +143,7 @@ def is_answered(ctx: RunContext[Any], name: str, args: Mapping[str, Any]) -> boo
 
 
 def let_through(ctx: RunContext[Any], name: str, args: Mapping[str, Any]) -> Passed | None:
-    """How this very call was let through; None where nobody has."""
+    """Return how exactly this call was let through; None if nobody did."""
     passing = passed.get()
     if passing is None or not _is_of(passing, ctx) or (passing.tool, passing.args) != (name, args):
         return None
@@ -157,13 +158,13 @@ def _is_of(passing: Passed, ctx: RunContext[Any]) -> bool:
 
 
 def policies_on(toolset: AbstractToolset[Any]) -> tuple[object, ...]:
-    """What has a say on a toolset: the layers attached to it, and the policy it was made with."""
+    """Return the policies on a toolset: the layers attached to it, and the policy it was made with."""
     own: object = getattr(toolset, "policy", None)
     return layers_of(toolset) if own is None else (*layers_of(toolset), own)
 
 
 Hold = Callable[[Sequence[Check], Sequence[Step], str, dict[str, Any], RunContext[Any]], Awaitable[bool]]
-"""Raises what keeps a call from running; says whether a person has let it run."""
+"""Raises an exception if the call must not run; returns whether a person has let it run."""
 
 
 async def kept_to(
@@ -175,13 +176,13 @@ async def kept_to(
     tool: ToolsetTool[Any],
     settle: Hold,
 ) -> Any:
-    """Call the tool; where no gate has asked the toolset about the call, what is attached here and below holds it."""
+    """Call the tool. If no gate has judged the call, check what is attached here and below first."""
     steps = list(way_down(toolset, name, tool))
     layers = layers_of(toolset)
     if any(may_run(ctx, called, args, layers) for _, called in steps):
         return await call()
     steps += await _made_for_run(steps, ctx)
-    # Whoever let it through further out knows it by its innermost name that can be seen from there.
+    # A mark or gate further out knows the tool by the innermost name that is visible from there.
     known_as = next((called for _, called in steps if let_through(ctx, called, args)), steps[-1][1])
     declared = (tool.tool_def.metadata or {}).get("labels") or ()
     checks = checks_of(steps, (declared,) if isinstance(declared, str) else declared)
@@ -197,7 +198,7 @@ async def kept_to(
 
 
 async def _made_for_run(steps: Sequence[Step], ctx: RunContext[Any]) -> list[Step]:
-    """The rest of the way, through a toolset that was made for the run."""
+    """Return the rest of the way, through a toolset that was made for the run."""
     last, name = steps[-1]
     if not isinstance(last, DynamicToolset):
         return []
@@ -208,7 +209,7 @@ async def _made_for_run(steps: Sequence[Step], ctx: RunContext[Any]) -> list[Ste
 async def hold(
     checks: Sequence[Check], steps: Sequence[Step], name: str, args: dict[str, Any], ctx: RunContext[Any]
 ) -> bool:
-    """Raise what keeps a call from running, unless it is allowed or a person has answered."""
+    """Raise if the call must not run: denied, or neither allowed nor answered by a person."""
     verdict = strictest(await said(checks, lambda: dict(args), ctx))
     match held(verdict, ctx, name, args):
         case Effect.ALLOW:

@@ -1,7 +1,7 @@
-"""Methods by which toolsets speak about their calls, called as they are written, and their answers understood.
+"""Call the approval methods that toolsets have, whatever their signature, and interpret their answers.
 
 Toolsets written for other libraries take two, three or four arguments and answer with a bool, a mapping or an object
-with a status. An answer that is none of these asks.
+with a status. Any other answer makes the call ask.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from signoff.core.verdict import Effect, Verdict
 from signoff.policy.phrases import shown
 
 Hook = Callable[..., Any]
-"""A method such as `ports.DeclaresApproval` has."""
+"""A method such as those of `ports.DeclaresApproval`."""
 NEEDS, DESCRIBE, OLD_DESCRIBE = "needs_approval", "describe_approval", "get_approval_description"
 TOOLSET = "toolset"
-"""The rule that a verdict names where a toolset's own method decided."""
+"""The rule that a verdict names if a toolset's own method decided."""
 
 _NAME, _ARGS, _CTX, _CONFIG = range(4)
 _KNOWN = {
@@ -39,24 +39,24 @@ _ANSWERS = "True, False, allow, ask, deny, None, a mapping with `description`, a
 
 
 class MethodArguments(NamedTuple):
-    """How a method wants its arguments: which of name, args, ctx and config, in what order."""
+    """The signature of a method: which of name, args, ctx and config it takes, in what order."""
 
     positional: tuple[int, ...] = (_NAME, _ARGS, _CTX)
     keyword: tuple[tuple[str, int], ...] = ()
 
     @property
     def config(self) -> bool:
-        """Whether it wants the configuration."""
+        """Whether it takes the configuration."""
         return _CONFIG in self.positional or any(which == _CONFIG for _, which in self.keyword)
 
     def call(self, method: Hook, name: str, args: Mapping[str, Any], ctx: Any, config: Mapping[str, Any]) -> Any:
-        """What the method says."""
+        """Call the method."""
         values = (name, args, ctx, config)
         return method(*(values[which] for which in self.positional), **{key: values[at] for key, at in self.keyword})
 
 
 def takes(method: Hook) -> MethodArguments:
-    """How a method wants to be called. Raises `TypeError` for one that cannot be."""
+    """Return how to call a method. Raises `TypeError` if it cannot be called."""
     function = getattr(method, "__func__", None)
     return _takes_of_function(function) if function is not None else _takes(method, bound=False)
 
@@ -69,7 +69,7 @@ def _takes_of_function(function: Hook) -> MethodArguments:
 def _takes(function: Hook, *, bound: bool) -> MethodArguments:
     try:
         parameters = list(inspect.signature(function).parameters.values())[1 if bound else 0 :]
-    except ValueError:  # a builtin that does not say
+    except ValueError:  # a builtin without a signature
         return MethodArguments()
     positional: list[int] = []
     keyword: list[tuple[str, int]] = []
@@ -94,13 +94,13 @@ class ToolsetAnswer(NamedTuple):
 
     verdict: Verdict
     gives_way: bool = False
-    """Whether it asks where nobody approved the tool beforehand."""
+    """Whether the answer is an ask that yields to a policy that approved the tool beforehand."""
 
 
 async def answer_of(
     method: Hook, how: MethodArguments, name: str, args: Mapping[str, Any], ctx: Any, config: Mapping[str, Any]
 ) -> ToolsetAnswer | None:
-    """What `needs_approval` says, or None where it has no say. `PermissionError` is a no; other failures ask."""
+    """Return the answer of `needs_approval`, or None if it has none. `PermissionError` denies; other failures ask."""
     try:
         said = how.call(method, name, args, ctx, config)
         if inspect.isawaitable(said):
@@ -114,7 +114,7 @@ async def answer_of(
 
 
 def in_doubt(problem: str) -> Verdict:
-    """The verdict where a toolset's own check cannot be understood."""
+    """Return the verdict for a toolset's own check that cannot be understood."""
     return Verdict(effect=Effect.ASK, rules=(TOOLSET,), reason=problem, errors=(problem,))
 
 
@@ -134,7 +134,7 @@ def _understood(said: object) -> ToolsetAnswer:
 
 
 def _by_status(said: object) -> ToolsetAnswer:
-    """An object that says blocked, pre-approved or needs approval, by flags or by its status."""
+    """Interpret an object that says blocked, pre-approved or needs approval, by flags or by its status."""
     found: set[Effect | None] = set()
     for name, effect in _FLAGS.items():
         flag: object = getattr(said, name, False)
@@ -160,7 +160,7 @@ def _answer(effect: Effect, words: object = None) -> ToolsetAnswer:
 
 
 async def words_of(method: Hook, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
-    """What a toolset says a call will do. A description that fails says so, and stops no question."""
+    """Return what a toolset says a call will do. A description that fails is reported, and stops no question."""
     try:
         said = takes(method).call(method, name, args, ctx, {})
         if inspect.isawaitable(said):
@@ -173,7 +173,7 @@ async def words_of(method: Hook, name: str, args: Mapping[str, Any], ctx: Any) -
 
 
 def describer(toolset: object) -> Hook | None:
-    """The method by which a toolset describes its calls, under either name."""
+    """Return the method with which a toolset describes its calls, under either name."""
     for name in (DESCRIBE, OLD_DESCRIBE):
         if callable(method := getattr(toolset, name, None)):
             return method

@@ -1,1 +1,1 @@
-"""Where signoff meets PydanticAI: the capability, the deferred flow, suspended runs."""
+"""The PydanticAI integration: the capability, the deferred flow, suspended runs."""

@@ -1,8 +1,8 @@
-"""AG-UI: what a client sends to go on after an interrupt, taken as votes of whoever is signed in.
+"""AG-UI: record a client's answers to interrupts as votes of the signed-in person.
 
-PydanticAI's adapter makes an interrupt of each call that waits, and takes the client's word for the answer. The gate
-does not: a call runs if the store says that it was approved. So the answers are put into the store first, as votes of
-the person that the application has signed in; whether they are enough, the policy says.
+PydanticAI's adapter turns each waiting call into an interrupt, and trusts the client's answer. The gate does not: a
+call runs only if the store says that it was approved. So the answers are first put into the store, as votes of the
+person that the application has signed in. The policy decides whether they are enough.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from signoff.errors import AlreadySettled, UnknownRequest, WrongUse
 from signoff.gate.capability import Signoff
 
 PREFIX = "int-"
-"""What PydanticAI puts before the id of a call to name an interrupt."""
+"""The prefix that PydanticAI puts before a call id to name an interrupt."""
 CANCELLED = "cancelled"
 
 
@@ -43,11 +43,11 @@ async def take_interrupts(signoff: Signoff, run_input: InterruptedRun, *, by: Ac
     `by` is the person your application has signed in; what the client says about itself is ignored. The thread is the
     client's claim too: if not everybody may answer for everybody, check first that this thread belongs to this person.
     A request that somebody else has decided meanwhile stays as it is. A run whose calls need more votes is interrupted
-    again. None: there is no answer in the request.
+    again. Returns None if the request contains no answer.
 
-    Raises `WrongUse` for what is no answer, names no thread, or answers one question twice, before anything is taken;
-    `UnknownRequest` where no such call of this thread was asked about, `NotEntitled` if this answer does not count, and
-    `EditRefused` if edited arguments do not fit.
+    Raises `WrongUse` before any answer is recorded if an answer is malformed, names no thread, or answers one question
+    twice. Raises `UnknownRequest` if no such call of this thread was asked about, `NotEntitled` if this answer does not
+    count, and `EditRefused` if edited arguments do not fit.
     """
     entries = [_read(one) for one in cast("Sequence[Any]", getattr(run_input, "resume", None) or ())]
     if not entries:
@@ -67,23 +67,23 @@ async def take_interrupts(signoff: Signoff, run_input: InterruptedRun, *, by: Ac
             request = await signoff.answer(request.id, entry.decision, by=by)
         except AlreadySettled:
             request = next(one for one in await signoff.requests_of(run_input.thread_id) if one.id == request.id)
-        # Whether it was approved, the gate reads in the store; what it has to be told is with which arguments.
+        # The gate reads from the store whether it was approved; it only has to be told with which arguments.
         edited = request.decision.edited_args if request.decision is not None else None
         results.approvals[entry.call_id] = ToolApproved(override_args=dict(edited) if edited is not None else None)
     return results
 
 
 def _is_interrupt(request: ApprovalRequest) -> bool:
-    """Whether a client was shown it as an interrupt: the call of a run itself.
+    """Return whether a client was shown the request as an interrupt: it is about a call of the outermost run.
 
-    A call of an agent inside a call may have the same id, and is not what the client shows. Calls of other programs
-    have conversations that a client could name as its thread.
+    A call of a nested agent may have the same id, and the client does not show it. Calls of other programs have
+    conversations that a client could name as its thread.
     """
     return request.call is not None and request.call.path == request.tool_call_id
 
 
 def _read(entry: Any) -> _ClientAnswer:
-    """One answer. It says yes only where it says so in as many words."""
+    """Read one answer. It approves only if `approved` is explicitly true."""
     name = str(entry.interrupt_id)
     if not name.startswith(PREFIX):
         raise WrongUse(f"the interrupt {name!r} is none of ours: its id does not begin with {PREFIX!r}")

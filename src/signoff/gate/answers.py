@@ -1,4 +1,4 @@
-"""Takes the answers to what a gate asks: checks them, hands them to the broker, and remembers what it should."""
+"""Take the answers to a gate's requests: check them, pass them to the broker, and remember them."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class GateAnswers:
     """How to check edited arguments, by the id of a pending request."""
 
     async def take(self, request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
-        """Take one answer: check edits, vote, remember. Raises a `RequestError` where it cannot be accepted."""
+        """Take one answer: check edits, vote, remember. Raises a `RequestError` if it cannot be accepted."""
         if request.state is State.PENDING and decision.edited_args is not None:
             decision = replace(decision, edited_args=await self.checked(request, decision.edited_args))
         return await self._voted(request.id, decision, by)
 
     async def take_by_id(self, request_id: str, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
-        """As `take`, where nobody has read the request: that is done only to check edited arguments."""
+        """As `take`, for a request that was not read yet. It is read only to check edited arguments."""
         if decision.edited_args is not None:
             return await self.take(await self.broker.get(request_id), decision, by)
         return await self._voted(request_id, decision, by)
@@ -53,7 +53,7 @@ class GateAnswers:
         return settled
 
     async def checked(self, request: ApprovalRequest, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Edited arguments as they will run: checked by the run that asks if it is here, else by what is on record."""
+        """Return edited arguments as they will run. The asking run checks them if it is here, else the record."""
         if (check := self.edits.get(request.id)) is not None:
             return await check(args)
         from signoff.broker.edits import checked_edit
@@ -64,7 +64,7 @@ class GateAnswers:
         return checked_edit(request, args, policy)
 
     async def answer_from_memory(self, request: ApprovalRequest) -> bool:
-        """Whether an answer to an identical call, remembered since this one was asked, has settled it."""
+        """Settle a request from a grant that was made since it was asked, and return whether there was one."""
         if (grant := await self.recall(request)) is None:
             return False
         by = Actor(name=f"{grant.by or 'somebody'}, remembered", kind=ActorKind.MODE, via="memory")
@@ -73,7 +73,7 @@ class GateAnswers:
         return True
 
     async def recall(self, request: ApprovalRequest) -> Grant | None:
-        """A remembered decision for this call, where one may stand in for the answer."""
+        """Return a grant for this call, if one may replace the answer."""
         if request.call is None or request.verdict is None or not may_be_remembered(request):
             return None
         return await self.memory.recall(request.call, request.run, request.verdict)

@@ -1,4 +1,4 @@
-"""What was remembered, wherever it is kept: a file and this process, or the store."""
+"""The memory of remembered answers (grants): a file and this process, or the store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from signoff.ports import GrantStore
 
 
 class Memory(Protocol):
-    """Where remembered decisions come from and go to."""
+    """Where remembered answers are read from and written to."""
 
     @property
     def keeps(self) -> Keeps:
@@ -25,32 +25,32 @@ class Memory(Protocol):
         ...
 
     async def recall(self, call: Call, run: str, asked: Verdict) -> Grant | None:
-        """What is remembered for a call made in a run, as far as it may stand in for the answer that policy wants.
+        """Return the grant for a call made in a run, if it may replace the answer that policy wants.
 
-        A use that counts is counted.
+        The use of a grant with a use limit or a budget is counted.
         """
         ...
 
     async def look(self, call: Call, run: str, asked: Verdict) -> Grant | None:
-        """As `recall`; nothing is counted."""
+        """As `recall`, but count nothing."""
         ...
 
     async def forbids(self, call: Call, run: str) -> Grant | None:
-        """A remembered no for a call; nothing is counted."""
+        """Return a remembered denial for a call; nothing is counted."""
         ...
 
     def check(self, decision: ApprovalDecision) -> None:
-        """Raise `WrongUse` where a decision cannot be remembered as it says."""
+        """Raise `WrongUse` if a decision cannot be remembered as it says."""
         ...
 
     def remember(self, request: ApprovalRequest, decision: ApprovalDecision) -> None:
-        """Remember a settled answer, unless that was done with the answer itself."""
+        """Remember a settled answer, unless the store did so together with the answer."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OwnMemory:
-    """A `GrantStore` of the caller's, such as `ApprovalMemory`."""
+    """The caller's own `GrantStore`, such as `ApprovalMemory`."""
 
     grants: GrantStore
 
@@ -59,7 +59,7 @@ class OwnMemory:
         return Keeps.EXACTLY if self.grants.keeps_always else Keeps.SESSION
 
     async def recall(self, call: Call, run: str, asked: Verdict) -> Grant | None:
-        """No yes where a role is wanted: it does not keep who had which."""
+        """Return no approval where a role is required: this memory does not record who had which role."""
         found = self.grants.lookup(call)
         return found if found is not None and found.counts_for(asked) else None
 
@@ -83,11 +83,11 @@ class OwnMemory:
 
 @dataclass(frozen=True, slots=True)
 class StoreMemory:
-    """The grants of the broker's store. They are made in the very transaction that takes the answer."""
+    """The grants of the broker's store. They are written in the same transaction as the answer."""
 
     broker: Broker
     read_for_memory: Callable[[Call], Call]
-    """Adds what patterns speak of: where paths lead, and which command it is."""
+    """Adds what patterns refer to: where paths lead, and which command it is."""
 
     @property
     def keeps(self) -> Keeps:

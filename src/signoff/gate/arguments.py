@@ -1,4 +1,4 @@
-"""The arguments of a call: their JSON form, whether that says all there is to them, and a person's changes to them."""
+"""The arguments of a call: their JSON form, whether it is complete, and a person's edits of them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from signoff.core.canonical import canonical
 from signoff.errors import EditRefused
 
 PROCESS_KEY = secrets.token_bytes(32)
-"""Tells secrets apart without showing them, where no store has a key for that."""
+"""HMAC key that tells secrets apart without showing them, where no store has one."""
 
 # --- as JSON ---
 
 
 def as_json(args: Mapping[str, Any], key: bytes = PROCESS_KEY) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """The arguments as JSON values, and the names of those that have no JSON form."""
+    """Return the arguments as JSON values, and the names of those that have no JSON form."""
     if _is_json(args):
         return args, ()
     values: dict[str, Any] = {}
@@ -47,14 +47,14 @@ def as_json(args: Mapping[str, Any], key: bytes = PROCESS_KEY) -> tuple[Mapping[
 
 
 def _json_value(value: object, key: bytes) -> tuple[Any, list[str]]:
-    """A JSON value, and the types in it that have none and are named instead."""
+    """Return a JSON value, and the types in it that have no JSON form and are named instead."""
     found: list[str] = []
     if isinstance(value, SecretStr | SecretBytes):
-        # It prints as stars, whatever it holds. What is approved has to be told from what is swapped in for it.
+        # A secret always prints as stars. The HMAC tells the approved secret from one that is swapped in for it.
         held = str(value.get_secret_value()).encode("utf-8", "surrogatepass")
         return Veiled(f"<secret {hmac.new(key, held, 'sha256').hexdigest()[:16]}>"), found
     if isinstance(value, Iterator):
-        kind = type(cast("object", value)).__qualname__  # not read: that would empty it
+        kind = type(cast("object", value)).__qualname__  # not read: that would exhaust it
         return f"<{kind}>", [kind]
 
     def named(part: object) -> str:
@@ -68,7 +68,7 @@ def _json_value(value: object, key: bytes) -> tuple[Any, list[str]]:
 
 
 def _ordered(value: object) -> object:
-    """Sets as lists in an order that is the same in every process; what is approved in one may run in another."""
+    """Return sets as sorted lists, the same in every process: a call may be approved in one and run in another."""
     if isinstance(value, set | frozenset):
         members = cast("set[object]", value)
         return sorted(members, key=lambda one: json.dumps(to_jsonable_python(one, fallback=repr), sort_keys=True))
@@ -80,7 +80,7 @@ def _ordered(value: object) -> object:
 
 
 def _is_json(value: object) -> bool:
-    """Whether an object or an array is JSON as it is."""
+    """Return whether an object or an array is already plain JSON."""
     kind = type(value)
     if kind is dict:
         for key in cast("dict[object, object]", value):
@@ -104,22 +104,22 @@ def _is_json(value: object) -> bool:
 
 
 def copied(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments in JSON form that nobody else can change; what stands for a secret still does."""
+    """Return a copy of arguments in JSON form that nobody else can change. Placeholders for secrets stay such."""
     try:
         return marshal.loads(marshal.dumps(cast("dict[str, Any]", args)))
-    except ValueError:  # a text of a kind of its own is in it
+    except ValueError:  # it contains a subclass of str
         copies = json.loads(json.dumps(args))
     return {name: Veiled(copies[name]) if isinstance(value, Veiled) else copies[name] for name, value in args.items()}
 
 
-# --- whether the JSON form says all there is ---
+# --- whether the JSON form is complete ---
 
 _LEAVES = (str, int, float, bool, bytes, type(None), Decimal, datetime, date, time, timedelta, UUID, PurePath)
 _PLAIN_MODULES = frozenset({"builtins", "decimal", "datetime", "uuid", "pathlib", "pathlib._local"})
 
 
 def unfaithful(ctx: RunContext[Any], tool: ToolsetTool[Any], args: Mapping[str, Any], call: Call) -> tuple[str, ...]:
-    """Arguments that are something else when their JSON form is read back: a field is left out, a secret nested."""
+    """Return the arguments that differ after a JSON round trip: a field is left out, or a secret is nested."""
     named = {one.partition(":")[0] for one in call.unreadable}
     rest = [
         name for name, value in args.items() if name not in named and not isinstance(value, SecretStr | SecretBytes)
@@ -133,7 +133,7 @@ def unfaithful(ctx: RunContext[Any], tool: ToolsetTool[Any], args: Mapping[str, 
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal in every part, asking no type but plain ones: an `__eq__` may leave out just what is hidden."""
+    """Compare every part, and trust `__eq__` of plain types only: another one may ignore just what is hidden."""
     if type(one) is not type(other):
         return False
     if isinstance(one, Enum):
@@ -155,18 +155,18 @@ def _same(one: Any, other: Any) -> bool:
     return isinstance(one, _LEAVES) and type(one).__module__ in _PLAIN_MODULES and bool(one == other)
 
 
-# --- a person's changes ---
+# --- a person's edits ---
 
 
 async def validated(
     ctx: RunContext[Any], tool: ToolsetTool[Any], args: Mapping[str, Any], *, by_person: bool = True
 ) -> dict[str, Any]:
-    """The arguments as the tool would be given them; raises `EditRefused` with every problem found.
+    """Return the arguments as the tool would get them. Raises `EditRefused` with every problem found.
 
-    A person's arguments are checked more closely than a model's, which PydanticAI has let pass already.
+    A person's arguments are checked more strictly than a model's, which PydanticAI has already validated.
     """
     try:
-        # As JSON, because that is how a model's arguments arrive: a date is a text, a tuple a list.
+        # As JSON, because a model's arguments arrive like that: a date is a string, a tuple a list.
         values = tool.args_validator.validate_json(json.dumps(args), context=ctx.validation_context)
     except ValidationError as error:
         raise EditRefused(tuple(_problem(detail) for detail in error.errors(include_url=False))) from error
@@ -184,12 +184,12 @@ async def validated(
         except (ModelRetry, ToolFailed) as error:
             raise EditRefused((error.message,)) from error
         except (ApprovalRequired, CallDeferred):
-            pass  # the arguments are fine; the validator wants to be asked about, which is what happens
+            pass  # the arguments are fine; the validator wants approval, which is being asked for
     return values
 
 
 def with_notice(result: Any, args: Mapping[str, Any]) -> Any:
-    """A tool's result with a word for the model that a person changed the arguments."""
+    """Return a tool's result with a notice for the model that a person changed the arguments."""
     notice = f"A person changed the arguments of this call before approving it. It ran with {canonical(args)}"
     if isinstance(result, ToolReturn):
         whole = cast("ToolReturn[Any]", result)
@@ -205,7 +205,7 @@ def _problem(detail: Any) -> str:
 
 
 def _misfits(tool: ToolsetTool[Any], args: Mapping[str, Any]) -> Iterator[str]:
-    """What the tool's validator may let pass: Pydantic drops unknown names, and an MCP tool's checks nothing here."""
+    """Yield what the tool's validator may accept: Pydantic drops unknown names, and an MCP tool checks nothing here."""
     schema = tool.tool_def.parameters_json_schema
     if not schema.get("additionalProperties", False):
         for name in sorted(set(args) - set(schema.get("properties", {}))):

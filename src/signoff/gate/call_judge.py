@@ -1,4 +1,4 @@
-"""Reads and judges the calls of one run."""
+"""Read and judge the calls of one run."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from signoff.gate.nesting import Level
 from signoff.gate.tools import Origin, origin_of
 
 UNJUDGED = Verdict(effect=Effect.ASK, reason="not judged yet")
-"""The verdict of a call for which somebody has to be waited for."""
+"""Verdict of a call that takes awaiting to judge."""
 
 
 @dataclass(slots=True)
 class CallJudge:
-    """Reads and judges the calls of one run; remembers what is the same for all calls of a tool."""
+    """Reads and judges the calls of one run. Caches what is the same for all calls of a tool."""
 
     level: Level
     seals: Seals = field(default_factory=Seals)
@@ -36,7 +36,7 @@ class CallJudge:
     async def judged(
         self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any], execute: Callable[..., Awaitable[Any]]
     ) -> GatedCall:
-        """The call with everybody's verdict on it."""
+        """Return the call with its final verdict."""
         gated = self.read(ctx, tool, args, execute)
         if gated.verdict is UNJUDGED:
             gated.verdict = await self.level.gate.verdict(ctx, tool.tool_def, gated.call, gated.origin)
@@ -45,7 +45,7 @@ class CallJudge:
     def read(
         self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any], execute: Callable[..., Awaitable[Any]]
     ) -> GatedCall:
-        """The call, judged where that takes no waiting: for most calls, all of it."""
+        """Return the call, already judged if that takes no awaiting: for most calls it does not."""
         tool_def = tool.tool_def
         origin, around = self._origin(tool), running_call()
         call = self.level.gate.reader.read(ctx, tool_def, args, origin, around.workers, around.path)
@@ -55,7 +55,7 @@ class CallJudge:
         return GatedCall(ctx, tool, origin, args, execute, call, verdict or UNJUDGED, self.seals, self.level)
 
     def _origin(self, tool: ToolsetTool[Any]) -> Origin:
-        """Where the tool comes from. Of one name there may be another in the next step, from another toolset."""
+        """Return where the tool comes from. In the next step the same name may be a tool of another toolset."""
         known, origin = self._origins.get(tool.tool_def.name, (None, None))
         if origin is None or known is not tool:
             origin = origin_of(tool)
@@ -63,7 +63,7 @@ class CallJudge:
         return origin
 
     async def edited(self, gated: GatedCall, args: Mapping[str, Any]) -> GatedCall:
-        """The same call with a person's arguments, read and judged anew."""
+        """Return the same call with a person's arguments, read and judged anew."""
         if secret := [name for name, value in gated.args.items() if isinstance(value, SecretStr | SecretBytes)]:
             raise EditRefused(
                 tuple(f"{name} is a secret; such a call is approved as it is, or denied" for name in secret)
@@ -74,7 +74,7 @@ class CallJudge:
     async def check_edit(
         self, gated: GatedCall, request: ApprovalRequest, args: Mapping[str, Any]
     ) -> Mapping[str, Any]:
-        """Edited arguments as they will run; raises `EditRefused` if the tool or the policy does not take them so."""
+        """Return edited arguments as they will run. Raises `EditRefused` if the tool or the policy rejects them."""
         edited = await self.edited(gated, args)
         verdict, needed = edited.verdict, edited.verdict.requirement
         if verdict.effect is Effect.DENY:

@@ -1,4 +1,4 @@
-"""`Signoff`: one line on an agent, and every tool call is allowed, asked about or denied."""
+"""`Signoff`, the PydanticAI capability that allows, asks about or denies every tool call of an agent."""
 
 from __future__ import annotations
 
@@ -70,25 +70,26 @@ class Signoff(AbstractCapability[Any]):
     _: KW_ONLY
 
     approver: ApproverLike | None = None
-    """Who is asked: an object with `choose`, or a function of the request. By default whoever a channel in this process
-    reaches (`DiscordApprovals`), else the terminal; without one, calls that would be asked about are denied."""
+    """Who is asked: an object with `choose`, or a function of the request. By default the people a channel in this
+    process reaches (`DiscordApprovals`), else the terminal; without one, calls that need an answer are denied."""
     wait: Literal["inline", "suspend"] | float | timedelta = "inline"
-    """`inline`: the run waits for the answer. `suspend`: it ends with `DeferredToolRequests`, to be resumed.
-    A number of seconds: it waits that long, then suspends."""
+    """`inline`: the run waits for the answer. `suspend`: the run ends with `DeferredToolRequests`, to be resumed later.
+    A number of seconds is a timeout: the run waits that long, then suspends."""
     mode: ApprovalMode | str = ApprovalMode.INTERACTIVE
     memory: GrantStore | None = None
-    """Where answers are remembered; by default, *always* goes to a file per project in your home directory."""
+    """Where answers are remembered. By default an *always* answer goes to a file per project in your home directory, or
+    to the store where that outlives the process."""
     on_denied: Literal["tell", "raise"] = "tell"
-    """A denial is told to the model as JSON, or raised as `ApprovalDenied` / `ApprovalBlocked`."""
+    """Tell the model of a denial as JSON, or raise it as `ApprovalDenied` / `ApprovalBlocked`."""
     judge: Judge | None = None
-    """Your own function of the call and the `RunContext`; the strictest of it and the policy wins."""
+    """Your own function of the call and the `RunContext`. The stricter of its verdict and the policy's wins."""
     reviewers: bool = False
-    """Whether another capability on the agent may answer for people (such as a reviewer model), where the rule
+    """Whether another capability of the agent (such as a reviewer model) may answer instead of people, where the rule
     names nobody in particular."""
     labels: Mapping[str, Iterable[str] | str] = field(default_factory=dict[str, "Iterable[str] | str"])
     """Capability labels by tool name or glob, for tools that declare none."""
     tools: Iterable[str] | None = None
-    """All tools there are, if you know: a rule that names another is then refused, not only warned about."""
+    """All tools there are, if you know them: a rule that names another then raises `PolicyError` instead of warning."""
     secrets: Iterable[str] = ()
     """Values to mask wherever a call is shown, besides those that look like secrets."""
     people: Mapping[str, Iterable[str]] = field(default_factory=dict[str, "Iterable[str]"])
@@ -97,19 +98,20 @@ class Signoff(AbstractCapability[Any]):
     """Who the agent belongs to, for rules with `not_by: owner`; a name, or a function of the `RunContext`."""
     requester: Who = ""
     """Who a run is for, for rules with `not_by: requester`; a name, or a function of the `RunContext`:
-    `lambda ctx: ctx.deps.user`. It is asked once, when the run begins; a run that is resumed keeps its requester."""
+    `lambda ctx: ctx.deps.user`. The function is called once, when the run begins; a resumed run keeps its requester."""
     nested: bool = False
-    """Whether a tool that runs another gated agent pauses where that agent waits for people. It is then called again
-    from its beginning, and the agent inside goes on where it was: code before the inner run is repeated."""
+    """Whether a tool that runs another gated agent pauses while that agent waits for people. On resume the tool is
+    called again from its beginning and the inner agent continues where it was: code before the inner run repeats."""
     by: str | None = None
-    """The role that has to answer whatever is asked about this agent, where the rule names none."""
+    """The role that has to answer every question about this agent, where the rule names none."""
     native: Mapping[str, Policy | Sequence[Policy]] = field(default_factory=dict[str, "Policy | Sequence[Policy]"])
-    """Rules for provider-executed tools by `unique_id` or kind, besides `policy`; only what they allow is offered."""
+    """Rules for provider-executed (native) tools by `unique_id` or kind, besides `policy`. A tool that the rules do not
+    allow is not offered to the model."""
     observe: Callable[[CallEvent], None] | None = None
-    """Told of every step of every call, for progress and logs. It cannot change anything."""
+    """Callback for every step of every call, for progress and logs. It cannot change anything."""
     store: Store | str | None = None
-    """Where questions, answers and runs are kept: `sqlite:FILE`, `postgresql://…`, or memory, which is the default and
-    ends with the process."""
+    """Where requests, answers and runs are kept: `sqlite:FILE`, `postgresql://…`, or memory (the default), which ends
+    with the process."""
     clock: Clock | None = None
 
     _gate: Gate = field(init=False, repr=False, compare=False)
@@ -118,15 +120,15 @@ class Signoff(AbstractCapability[Any]):
     if not TYPE_CHECKING:
 
         def __new__(cls, *args: object, **options: object) -> Signoff:
-            """Raises `WrongUse` for an option that there is not, with the one that was probably meant."""
+            """Raise `WrongUse` for an unknown option, and suggest the one that was probably meant."""
             check_names(options)
             return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        """Raises `WrongUse` for an option that is not what it should be, `PolicyError` for the rules."""
+        """Raise `WrongUse` for an option of the wrong type or value, `PolicyError` for wrong rules."""
         check_options({one.name: getattr(self, one.name) for one in fields(self) if one.init})
         policy, people = read_rules(self.policy)
-        # Links in arguments are followed, so what they are held against has to be a real directory too.
+        # Symlinks in path arguments are resolved, so the directory they are compared with must be a real path too.
         policy = rooted(policy)
         if self.tools is not None and (problems := policy.unknown_tools(self.tools)):
             raise PolicyError("\n".join(str(problem) for problem in problems))
@@ -171,17 +173,17 @@ class Signoff(AbstractCapability[Any]):
 
     @property
     def broker(self) -> Broker:
-        """Everything else that can be done with the requests, runs and grants of this gate's store."""
+        """The broker of this gate's store, for everything else that requests, runs and grants allow."""
         return self._gate.broker
 
     @property
     def gate(self) -> Gate:
-        """What all its runs share."""
+        """The state that all runs of this capability share."""
         return self._gate
 
     @property
     def policies(self) -> tuple[Policy, ...]:
-        """The rules that judge its calls, a policy for each layer."""
+        """The policies that judge its calls, one for each layer."""
         rules = self._gate.policy
         return (rules,) if isinstance(rules, Policy) else tuple(rules.policies)
 
@@ -191,7 +193,7 @@ class Signoff(AbstractCapability[Any]):
         return self._gate.histories
 
     def report_refused(self, requests: Iterable[ApprovalRequest]) -> None:
-        """Tell whoever observes of calls that were refused before their run was resumed."""
+        """Report calls to `observe` that were refused before their run was resumed."""
         report_refused(self._gate, requests)
 
     # --- answering from elsewhere ---
@@ -201,24 +203,24 @@ class Signoff(AbstractCapability[Any]):
         return await self._gate.broker.pending()
 
     async def answer(self, request_id: str, decision: ApprovalDecision, *, by: Actor | str) -> ApprovalRequest:
-        """Answer a request from outside the run: a web handler, a bot, a test.
+        """Answer a request from outside the run, such as from a web handler, a bot or a test.
 
-        Raises `AlreadySettled` if somebody was faster, `NotEntitled` if this answer does not count, `EditRefused`
-        if edited arguments do not fit.
+        Raises `AlreadySettled` if somebody answered first, `NotEntitled` if this answer does not count, `EditRefused`
+        if edited arguments do not fit the tool.
         """
         who = Actor(name=by, via="api") if isinstance(by, str) else by
         try:
             return await self._gate.answers.take_by_id(request_id, decision, who)
-        except AlreadySettled as late:  # it quotes a note, which may hold anything
+        except AlreadySettled as late:  # the message quotes a note, which may contain secrets
             request = await self._gate.broker.get(request_id)
             raise AlreadySettled(safe_text(str(late), secrets=request.secrets)).with_moment(late.moment) from late
 
     def reached_through(self, channel: str) -> None:
-        """Say that a channel in this process reaches people: runs that name no approver wait for answers from there."""
+        """Register a channel of this process that reaches people: runs without an approver wait for its answers."""
         self._gate.channels.append(channel)
 
     def not_reached_through(self, channel: str) -> None:
-        """Say that such a channel has ended."""
+        """Unregister a channel that has ended."""
         self._gate.channels.remove(channel)
 
     async def cancel(self, request_id: str, reason: str = "withdrawn") -> ApprovalRequest:
@@ -226,15 +228,15 @@ class Signoff(AbstractCapability[Any]):
         return await self._gate.broker.cancel(request_id, reason)
 
     async def about(self, call_key: str) -> ApprovalRequest | None:
-        """The newest request about a call, by `Call.key`."""
+        """Return the newest request about a call, by `Call.key`."""
         return await self._gate.broker.about(call_key)
 
     async def requests_of(self, conversation_id: str) -> Sequence[ApprovalRequest]:
-        """Every request of a conversation, oldest first."""
+        """Return every request of a conversation, oldest first."""
         return await self._gate.broker.of_conversation(conversation_id)
 
     async def remembered_for(self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any]) -> Grant | None:
-        """Inside a run: what a person told to be remembered for such a call, if that would count now."""
+        """Inside a run: return the grant that a person had remembered for such a call, if it would count now."""
         return await self._in_run().remembered(ctx, tool, args)
 
     # --- hooks ---
@@ -249,8 +251,8 @@ class Signoff(AbstractCapability[Any]):
     def for_agent(self, agent: AbstractAgent[Any, Any]) -> Signoff:
         own: list[AbstractCapability[Any]] = []
         agent.root_capability.apply(own.append)
-        # While an agent is made, a name that PydanticAI guesses from a variable later is not there yet. For a run that
-        # is given this beside the agent's own capabilities, it may be.
+        # While an agent is constructed, the name that PydanticAI later guesses from a variable is not set yet. It may
+        # be set where this capability is given to a single run, besides the agent's own capabilities.
         if agent.name and any(one is self for one in own):
             self._gate.names.add(agent.name)
         return self
@@ -267,7 +269,7 @@ class Signoff(AbstractCapability[Any]):
         return await execute(self._in_run(), ctx, handler)
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: AgentNode[Any]) -> AgentNode[Any]:
-        """A run inside another one that was kept before goes on from there, whatever it is asked now."""
+        """Continue a nested run from where it was saved, whatever it is asked now."""
         run = self._in_run()
         if run.saved is not None and isinstance(node, UserPromptNode):
             return await go_on(run, ctx, node)
@@ -284,7 +286,7 @@ class Signoff(AbstractCapability[Any]):
         return GatedToolset(toolset, self._in_run())
 
     async def prepare_tools(self, ctx: RunContext[Any], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
-        """Fold tools that wait by kind into the one path: they are judged first, like any other."""
+        """Turn tools of kind `unapproved` and `external` into plain functions, so that they are judged first."""
         self._look_at_neighbours(ctx)
         self._warn_of_unknown_tools(tool_defs)
         return [
@@ -311,9 +313,9 @@ class Signoff(AbstractCapability[Any]):
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Provider-executed tools never come back here, so what policy does not simply allow is not offered.
+        """Offer only those provider-executed (native) tools that policy allows: their calls never reach the gate.
 
-        Here and not once for each request: an attempt at another model may bring tools of its own.
+        This hook runs for every attempt at a request: a fallback model may bring native tools of its own.
         """
         parameters = request_context.model_request_parameters
         if parameters.native_tools:
@@ -325,8 +327,8 @@ class Signoff(AbstractCapability[Any]):
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        """The calls of this response are new: nothing can be on record about them."""
-        if response.run_id in (None, ctx.run_id):  # a model that answers from a cache gives an old response
+        """Note that the calls of this response are new: nothing can be on record about them."""
+        if response.run_id in (None, ctx.run_id):  # a model that answers from a cache returns an old response
             self._in_run().questions.made_here[id(response)] = response
         return response
 
@@ -339,7 +341,7 @@ class Signoff(AbstractCapability[Any]):
         args: dict[str, Any],
         handler: Callable[[dict[str, Any]], Awaitable[Any]],
     ) -> Any:
-        """Tools that other capabilities put on top of the gated toolset are gated here, one step earlier."""
+        """Gate the tools that other capabilities put on top of the gated toolset, one step earlier."""
         run = self._in_run()
         if run.trusts_names and tool_def.name in run.covered:
             return await handler(args)
@@ -363,7 +365,7 @@ class Signoff(AbstractCapability[Any]):
         return self._run
 
     def _look_at_neighbours(self, ctx: RunContext[Any]) -> None:
-        """Once a run: refuse capabilities that wrap tools below the gate, and note those that do so above it."""
+        """Once per run, refuse capabilities that wrap tools below the gate, and note those that wrap tools above it."""
         run = self._in_run()
         if run.checked:
             return
@@ -383,7 +385,10 @@ class Signoff(AbstractCapability[Any]):
         run.trusts_names = not any(_wraps_tools(other) for other in chain[:place])
 
     def _warn_of_unknown_tools(self, tool_defs: Sequence[ToolDefinition]) -> None:
-        """A name close to one of the agent's tools is a typo, another may be meant for another agent. Say it once."""
+        """Warn once about tool names in rules that look like typos.
+
+        A name close to one of the agent's tools is a typo; any other may be meant for another agent.
+        """
         gate = self._gate
         if gate.checked_names:
             return
@@ -397,7 +402,7 @@ class Signoff(AbstractCapability[Any]):
 
 
 class UnknownToolWarning(UserWarning):
-    """A rule names a tool the agent does not have, close to one it has."""
+    """A rule names a tool that the agent does not have, and the agent has one with a similar name."""
 
 
 _CANNOT_PAUSE = (
@@ -414,7 +419,7 @@ def _terminal(gate: Gate) -> ApproverLike:
 
 
 def _copy(capability: Signoff) -> Signoff:
-    """A copy that shares the gate; `replace` would build a second one, with a broker that knows nothing."""
+    """Return a copy that shares the gate. `dataclasses.replace` would build a second gate, with an empty broker."""
     return copy.copy(capability)
 
 
@@ -423,7 +428,7 @@ def _copy(capability: Signoff) -> Signoff:
 
 @dataclass
 class GatedToolset(WrapperToolset[Any]):
-    """All of an agent's toolsets, seen through the gate: no other capability comes between this and the tool."""
+    """All toolsets of an agent behind the gate. No other capability comes between this wrapper and the tool."""
 
     run: GatedRun
 
@@ -448,7 +453,7 @@ _HARMLESS = frozenset({"ToolSearch", "IncludeReturnSchemas", "SetToolMetadata", 
 
 
 def _wraps_tools(capability: AbstractCapability[Any] | None) -> bool:
-    """Whether it, or what it wraps, puts a toolset of its own around others."""
+    """Return whether the capability, or one it wraps, puts a toolset of its own around others."""
     if capability is None or isinstance(capability, Signoff):
         return False
     kind = type(capability)
@@ -464,7 +469,7 @@ def _wraps_tools(capability: AbstractCapability[Any] | None) -> bool:
 
 
 def _hooks_execution(capability: AbstractCapability[Any] | None) -> bool:
-    """Whether it has a say when a tool is executed."""
+    """Return whether the capability has hooks that run when a tool is executed."""
     if capability is None or isinstance(capability, Signoff):
         return False
     kind = type(capability)

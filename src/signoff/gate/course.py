@@ -27,11 +27,12 @@ ask      nothing                                                                
 (+) only where the rule names nobody in particular, and nothing about the call is in doubt
 (*) also where the rule names a role and nothing more, and somebody with that role said it
 ```
-The first row that fits decides. So a denial beats everything, and no call runs that is neither allowed nor approved and
-unspent, except on a person's earlier word, in a mode that somebody chose, or by a reviewer who may.
+The first row that matches decides. So a denial beats everything. A call runs only if policy allows it or an unused
+approval exists, except on a person's earlier answer, in a mode that somebody chose, or on the word of a reviewer
+capability that may answer.
 
-A call that another capability turned into a different one meets the gate a second time, below that capability
-(`BELOW`). What a claimed call came to is written down by `CLOSINGS`.
+A call that another capability turned into a different one passes the gate a second time, below that capability
+(`BELOW`). `CLOSINGS` says what is recorded when a claimed call has ended.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class OnRecord(IntEnum):
     UNREAD = auto()
     NOTHING = auto()
     OPEN = auto()
-    """A question without an answer, or a call of which it is unknown whether it ran."""
+    """A question without an answer, or a call whose outcome is unknown."""
     APPROVED = auto()
     """An approval that nobody has used."""
     REFUSED = auto()
@@ -65,7 +66,7 @@ class OnRecord(IntEnum):
     SPENT = auto()
     """An approval that was used."""
     RESULT = auto()
-    """What the call returned when it ran before, in a run that is resumed."""
+    """The result of the call from when it ran before, in a run that is resumed."""
 
 
 class Fit(IntEnum):
@@ -73,9 +74,9 @@ class Fit(IntEnum):
 
     HOLDS = auto()
     CHANGED = auto()
-    """The arguments, the tool, the policy, or where paths lead are not what they were."""
+    """The arguments, the tool, the policy, or the targets of paths have changed."""
     OTHERS = auto()
-    """Policy by now wants other people to agree than those who did."""
+    """Policy now requires other people to agree than those who did."""
 
 
 class Recalled(IntEnum):
@@ -88,7 +89,7 @@ class Recalled(IntEnum):
 
 
 class CallFacts(NamedTuple):
-    """What decides about one pass of a call."""
+    """The facts that decide about one pass of a call."""
 
     effect: Effect
     mode: ApprovalMode = ApprovalMode.INTERACTIVE
@@ -97,18 +98,18 @@ class CallFacts(NamedTuple):
     in_doubt: bool = False
     """Whether a rule could not be evaluated, or part of the call cannot be shown."""
     has_json: bool = True
-    """Whether an approval can be bound to the arguments."""
+    """Whether the arguments have a JSON form that an approval can be bound to."""
     claimed: bool = False
-    """Whether PydanticAI says that the call was approved. Nobody believes that."""
+    """Whether PydanticAI says that the call was approved. The gate never trusts that."""
     resumed: bool = False
-    """Whether it says so of every call, because the run was resumed."""
+    """Whether PydanticAI says so of every call, because the run was resumed."""
     record: OnRecord = OnRecord.UNREAD
     fit: Fit = Fit.HOLDS
     entered: bool | None = None
-    """Whether this call was let through before, and paused with a run inside it; None before that is read."""
+    """Whether this call was let through before and paused with a nested run; None before that is read."""
     recalled: Recalled = Recalled.UNREAD
     reviewed: bool = False
-    """Whether another capability approved it in this run, and may."""
+    """Whether another capability approved it in this run, and may do so."""
 
     @property
     def open_to_others(self) -> bool:
@@ -117,17 +118,17 @@ class CallFacts(NamedTuple):
 
     @property
     def open_to_memory(self) -> bool:
-        """Whether what people said earlier may let it run, or refuse it."""
+        """Whether a grant may let it run or refuse it."""
         return self.wanted is not Wanted.PEOPLE and not self.in_doubt
 
     @property
     def may_enter_again(self) -> bool:
-        """Whether it may be one that was let through before and paused with a run inside it."""
+        """Whether it may be a call that was let through before and paused with a nested run."""
         return self.claimed and self.open_to_memory and self.mode is not ApprovalMode.AUTO_DENY
 
 
 class SecondFacts(NamedTuple):
-    """What decides about a call that was let through above another capability's toolset, and arrives below it."""
+    """The facts about a call that was let through above another capability's toolset and now arrives below it."""
 
     effect: Effect
     particular: bool = False
@@ -137,16 +138,16 @@ class SecondFacts(NamedTuple):
     answered: bool = False
     """Whether policy asked about the call above, and it was let through."""
     same_call: bool = True
-    """Whether this is what was approved, or what that was said to lead to."""
+    """Whether this is the call that was approved, or the one it was announced to lead to."""
     same_arguments: bool = True
     used: bool = False
-    """Whether the approval let a call through below already."""
+    """Whether the approval already let a call through below."""
     agreed: bool = True
     """Whether those who approved are those whom policy wants for the call below."""
 
     @property
     def open_to_others(self) -> bool:
-        """As for a call above."""
+        """As in `CallFacts`."""
         return not (self.particular or self.in_doubt)
 
 
@@ -177,7 +178,7 @@ class Because(Enum):
     CHANGED = auto()
     OTHERS = auto()
     CLAIMED = auto()
-    """An approval is claimed, and none is on record."""
+    """PydanticAI claims an approval, and none is on record."""
     LEADS_TO = auto()
     """The call turned into another one."""
 
@@ -187,47 +188,47 @@ class Lookup(Enum):
 
     RECORD = auto()
     ENTRY = auto()
-    """Whether the call was let through before and paused with a run inside it."""
+    """Whether the call was let through before and paused with a nested run."""
     MEMORY = auto()
-    """What is remembered. A use that counts is counted."""
+    """What is remembered. The use of a grant with a use limit or a budget is counted."""
     NEVER = auto()
     """Whether *never* is remembered. Nothing is counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Carry the call out."""
+    """Execute the call."""
 
     why: CallStep
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Do not carry it out, and tell the model, or the caller, who says so and why."""
+    """Do not execute it, and tell the model or the caller who refused and why."""
 
     why: Refusal
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Ask people. An approval on record that does not fit any longer is withdrawn."""
+    """Ask people. An approval on record that no longer fits is withdrawn."""
 
     why: Because
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait for the answer right here."""
+    """Wait for the answer in place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Tell again what the call returned."""
+    """Return the saved result of the call again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Leave the call open. PydanticAI collects those of one step, which are then waited for, or the run suspends."""
+    """Leave the call open. PydanticAI collects the open calls of a step; they are waited for, or the run suspends."""
 
 
 Step: TypeAlias = Run | Refuse | Ask | Wait | Replay | Pause | Lookup
@@ -236,7 +237,7 @@ Step: TypeAlias = Run | Refuse | Ask | Wait | Replay | Pause | Lookup
 # --- the tables ---
 
 Row: TypeAlias = tuple[Callable[[F], bool], Step]
-"""Where it fits, and the step."""
+"""A predicate over the facts, and the step to take where it holds."""
 
 COURSE: Sequence[Row[CallFacts]] = (
     (lambda f: f.effect is Effect.DENY, Refuse(Refusal.POLICY)),
@@ -250,7 +251,7 @@ COURSE: Sequence[Row[CallFacts]] = (
     (lambda f: f.record is OnRecord.APPROVED and f.fit is Fit.CHANGED, Ask(Because.CHANGED)),
     (lambda f: f.record is OnRecord.APPROVED and f.fit is Fit.OTHERS and f.effect is Effect.ASK, Ask(Because.OTHERS)),
     (lambda f: f.record is OnRecord.APPROVED, Run(CallStep.APPROVED)),
-    # Below, nothing is on record.
+    # In the rows below, nothing is on record.
     (lambda f: f.effect is Effect.ALLOW, Run(CallStep.ALLOWED)),
     (lambda f: f.may_enter_again and f.entered is None, Lookup.ENTRY),
     (lambda f: f.may_enter_again and f.entered is True and f.recalled is Recalled.UNREAD, Lookup.NEVER),
@@ -264,7 +265,7 @@ COURSE: Sequence[Row[CallFacts]] = (
     (lambda f: f.claimed and not f.resumed, Ask(Because.CLAIMED)),
     (lambda f: True, Ask(Because.POLICY)),
 )
-"""One pass of a call."""
+"""The table for one pass of a call."""
 
 BELOW: Sequence[Row[SecondFacts]] = (
     (lambda f: f.effect is Effect.DENY, Refuse(Refusal.POLICY)),
@@ -276,7 +277,7 @@ BELOW: Sequence[Row[SecondFacts]] = (
     (lambda f: not (f.same_call and f.agreed), Refuse(Refusal.OTHER_CALL)),
     (lambda f: True, Run(CallStep.APPROVED)),
 )
-"""The second look at a call that passed above another capability's toolset, perhaps as another call."""
+"""The table for the second check of a call that passed another capability's toolset, perhaps as another call."""
 
 
 class Ended(Enum):
@@ -287,23 +288,23 @@ class Ended(Enum):
     """Its result is made elsewhere."""
     RAISED = auto()
     PAUSED = auto()
-    """A run inside it waits for people."""
+    """A nested run waits for people."""
     ASKED = auto()
     """Its own body asks for approval."""
     CUT_OFF = auto()
-    """It, or a run inside it, was stopped half-way."""
+    """It, or a nested run, was stopped half-way."""
 
 
 class Closing(Enum):
-    """What is written down about the approval."""
+    """What is recorded about the approval."""
 
     SUCCEED = auto()
     FAIL = auto()
     RELEASE = auto()
-    """It holds, and is claimed anew when the call is made again."""
+    """The approval stays valid, and is claimed anew when the call is made again."""
     ASK_AGAIN = auto()
     LOSE = auto()
-    """It is unknown whether it ran."""
+    """The outcome is unknown."""
 
 
 CLOSINGS: Mapping[Ended, Closing] = {
@@ -318,20 +319,20 @@ CLOSINGS: Mapping[Ended, Closing] = {
 
 @cache
 def course(facts: CallFacts) -> Step:
-    """The next step of a call: the first row that fits. The same facts come again and again."""
+    """Return the next step of a call: the first row that matches. Cached, because the same facts occur often."""
     return _first(COURSE, facts)
 
 
 def below(facts: SecondFacts) -> Step:
-    """The step of a call that is looked at a second time."""
+    """Return the step of a call that is checked a second time."""
     return _first(BELOW, facts)
 
 
 def asked(*, again: bool, suspends: bool, by_tool: bool) -> Wait | Pause:
-    """Where the answer is waited for. PydanticAI resolves a step's questions once, all together.
+    """Decide whether to wait for the answer in place. PydanticAI resolves the questions of a step once, all together.
 
-    What is asked `again` in the same run comes after that, so it is waited for right here, unless the run suspends or
-    the tool's own body asks.
+    A call that is asked about `again` in the same run comes after that, so its answer is waited for in place, unless
+    the run suspends or the tool's own body asks.
     """
     return Wait() if again and not (suspends or by_tool) else Pause()
 

@@ -1,7 +1,7 @@
-"""PydanticAI's deferred tools answered by a person, on any agent, with no store.
+"""Human answers for PydanticAI's deferred tools, on any agent and without a store.
 
-The names here are the small tool box: build requests from what a run deferred, collect decisions, run until done.
-An agent that carries a `Signoff` capability is left to its gate, which asks the same approver.
+Functions to build requests from what a run deferred, to collect decisions, and to run an agent until it is done.
+An agent that has a `Signoff` capability is left to its gate, which asks the same approver.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _checked(approver: ApproverLike | None, ui: ApproverLike | None) -> Approver
 
 
 def _refuse_running_loop(name: str) -> None:
-    """Raise `WrongUse` where an event loop runs already: a second one cannot run inside it."""
+    """Raise `WrongUse` if an event loop is already running: a second one cannot run inside it."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -154,17 +154,17 @@ def _refuse_running_loop(name: str) -> None:
 
 
 def _run_sync(work: Coroutine[Any, Any, T]) -> T:
-    """Run in the event loop of this thread, as `agent.run_sync` does, and leave it as it is.
+    """Run the coroutine in this thread's event loop, as `agent.run_sync` does, and leave that loop open.
 
-    HTTP clients of models are kept from run to run and bound to that loop. `asyncio.run` would put another in its
-    place, and the next run of the same agent would fail.
+    HTTP clients of models are reused from run to run and bound to that loop. `asyncio.run` would replace it, and the
+    next run of the same agent would fail.
     """
-    return asyncio.Runner(loop_factory=_loop_of_thread).run(work)  # never closed: the loop is not its own
+    return asyncio.Runner(loop_factory=_loop_of_thread).run(work)  # never closed: the loop belongs to the thread
 
 
 def _loop_of_thread() -> asyncio.AbstractEventLoop:
     with suppress(RuntimeError), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and 3.13 say so where they make a loop
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and 3.13 warn where they create a loop
         loop = asyncio.get_event_loop()
         if not loop.is_closed():
             return loop
@@ -175,14 +175,14 @@ def _loop_of_thread() -> asyncio.AbstractEventLoop:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What is remembered, and for how long it can be."""
+    """The memory of answers, and how long it can keep them."""
 
     memory: GrantStore
     keeps: Keeps
 
     @classmethod
     def of(cls, memory: GrantStore | None, otherwise: Keeps) -> _Kept:
-        """The caller's memory, or one that is gone with what is being done."""
+        """Return the caller's memory, or a temporary one that lasts for this batch or run."""
         if memory is None:
             return cls(ApprovalMemory(file=None), otherwise)
         return cls(memory, Keeps.EXACTLY if memory.keeps_always else Keeps.SESSION)
@@ -192,7 +192,7 @@ class _Kept:
         if grant is None:
             return
         is_ours = self.keeps not in (Keeps.SESSION, Keeps.EXACTLY)
-        # Who says always where nothing outlives the run means: for as long as there is a memory.
+        # Where nothing outlives the run, *always* means as long as the memory exists.
         self.memory.remember(replace(grant, scope=Scope.SESSION) if is_ours else grant)
 
 
@@ -254,7 +254,7 @@ async def _from_person(
         return together
     answered: list[tuple[ApprovalRequest, ApprovalDecision]] = []
     for request in waiting:
-        # An answer given a moment ago may cover this one too.
+        # The previous answer may cover this request too.
         decision = _without_person(request, how) or (await calls.ask([request]))[0]
         how.kept.remember(request, decision)
         answered.append((request, decision))
@@ -262,7 +262,7 @@ async def _from_person(
 
 
 def result_of(request: ApprovalRequest, decision: ApprovalDecision) -> ToolApproved | ToolDenied:
-    """A decision as PydanticAI takes it."""
+    """Convert a decision to PydanticAI's result type."""
     if decision.approved:
         edited = decision.edited_args
         return ToolApproved(override_args=dict(edited) if edited is not None else None)
@@ -358,7 +358,7 @@ async def _until_done(
         return results
 
     capabilities = [*(options.get("capabilities") or ()), _Answers(answer)]
-    # `agent.run` would name a nameless agent after the variable it is called through, which is ours, not the user's.
+    # `agent.run` would name an unnamed agent after the variable it is called through, which is ours, not the user's.
     run_options: dict[str, Any] = {"infer_name": False, **options, "capabilities": capabilities}
     here = (*around.workers, agent.name) if agent.name else around.workers
     token = enter(Frame(here, around.path, how.approver, enclosing_call()))
@@ -376,7 +376,7 @@ async def _until_done(
 
 
 class _Answers(HandleDeferredToolCalls[Any]):
-    """Has a run's waiting calls answered; says so where an agent inside a tool has nobody to ask."""
+    """Answers the waiting calls of a run, and reports an agent inside a tool that has nobody to ask."""
 
     async def on_tool_execute_error(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any, error: Exception

@@ -1,4 +1,4 @@
-"""The beginning and the end of a gated run: whether it is saved, what it goes on with, and what becomes of it."""
+"""The beginning and the end of a gated run: whether it is saved, what it continues from, and how it ended."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LONGEST_PROMPT = 1_000
 
 
 async def begin(gate: Gate, ctx: RunContext[Any]) -> GatedRun:
-    """The gate's state for one run. The outermost run is saved, where the store outlives the process."""
+    """Return the gate's state for one run. The outermost run is saved, if the store outlives the process."""
     if (gated := enclosing_call()) is not None:
         return await _begin_inside(gate, ctx, gated)
     if not gate.keeps_record:
@@ -62,7 +62,7 @@ async def begin(gate: Gate, ctx: RunContext[Any]) -> GatedRun:
 
 
 async def _begin_inside(gate: Gate, ctx: RunContext[Any], gated: GatedCall) -> GatedRun:
-    """The gate's state for a run inside a call. Where it was saved before, it goes on from there."""
+    """Return the gate's state for a nested run. If it was saved before, it continues from there."""
     outer = gated.level.gate
     gate = gate.named_for(ctx, str(outer.requester))
     if gate.keeps_record and not outer.keeps_record:
@@ -88,10 +88,10 @@ def _enclosing(gated: GatedCall) -> EnclosingCall:
 
 
 async def _saved_inside(gate: Gate, ctx: RunContext[Any], call: EnclosingCall) -> GatedRun:
-    """A run inside a call that is saved: begun, or gone on with."""
+    """Begin or continue a nested run that is saved."""
     root, run_id = call.level.root, call.id_of(ctx)
     stored = None if call.is_new else await gate.broker.runs.inside(run_id)
-    if stored is not None and stored.state is not RunState.DONE:  # one that failed goes on from where it was saved last
+    if stored is not None and stored.state is not RunState.DONE:  # a failed run continues from where it was last saved
         stored = stored.changed(state=RunState.GOING)
     fresh = SavedRun(id=run_id, parent=call.level.run_id or call.call.key, agent=_name(ctx), prompt=_prompt(ctx))
     known = stored is not None
@@ -110,7 +110,7 @@ def _name(ctx: RunContext[Any]) -> str:
 
 
 def _given_name(gate: Gate, ctx: RunContext[Any]) -> str:
-    """What the agent was named by whoever made it with this gate; empty where its name was guessed or it has none."""
+    """Return the name that the agent was made with; empty if its name was guessed or it has none."""
     name = ctx.agent.name if ctx.agent is not None else None
     return name if name and name in gate.names else ""
 
@@ -126,13 +126,13 @@ _TWO_STORES = (
 
 
 async def go_on(run: GatedRun, ctx: RunContext[Any], node: UserPromptNode[Any, Any]) -> UserPromptNode[Any, Any]:
-    """The first step of an inner run that was saved before: its messages, and the answers to what it waited for."""
+    """Return the first node of a nested run that was saved before, with its messages and the answers it waited for."""
     conversation, call = run.saved, run.level.enclosing
     assert conversation is not None, "only a run that was saved is gone on with"
     assert call is not None, "only a run inside another one is gone on with here"
     run.saved = None
     ctx.messages[:] = conversation.messages
-    if ctx.usage is not call.ctx.usage:  # else the outer run's figures hold it already
+    if ctx.usage is not call.ctx.usage:  # otherwise the outer run's usage already includes it
         ctx.usage.incr(conversation.usage)
     path = call.call.path
     known: dict[str, ApprovalRequest] = {}
@@ -151,7 +151,7 @@ async def go_on(run: GatedRun, ctx: RunContext[Any], node: UserPromptNode[Any, A
 async def execute(
     run: GatedRun, ctx: RunContext[Any], handler: Callable[[], Awaitable[AgentRunResult[Any]]]
 ) -> AgentRunResult[Any]:
-    """Run the agent, and record how it ended: with a result, a pause, an error, or executed by nobody."""
+    """Run the agent, and record how it ended: with a result, a pause, an error, or released for another process."""
     if run.level.enclosing is not None:
         return await _execute_inside(run, run.level.enclosing, ctx, handler)
     saver, broker = run.level.saver, run.gate.broker
@@ -159,7 +159,7 @@ async def execute(
         return await _guarded(run, handler)
     mine = nullcontext() if saver.resumed else broker.runs.in_hand(saver.run.id)
     with mine, broker.watch.listening():
-        if not saver.resumed:  # whoever began or resumed it has looked
+        if not saver.resumed:  # otherwise the caller that began or resumed it has caught up
             await broker.watch.catch_up()
         try:
             result = await _guarded(run, handler)
@@ -188,7 +188,7 @@ async def _note_end(saver: RunSaver, broker: Broker, result: AgentRunResult[Any]
 async def _execute_inside(
     run: GatedRun, call: EnclosingCall, ctx: RunContext[Any], handler: Callable[[], Awaitable[AgentRunResult[Any]]]
 ) -> AgentRunResult[Any]:
-    """As `execute`, for a run inside a call of another one."""
+    """As `execute`, for a nested run."""
     if (answered := _answered_before(run, ctx)) is not None:
         return answered
     try:
@@ -207,8 +207,8 @@ async def _guarded(run: GatedRun, handler: Callable[[], Awaitable[AgentRunResult
     try:
         return await handler()
     except (Halted, RunError, StoreUnavailable, CallPaused):
-        # The run is not over: somebody stopped everything, another process has it, the store does not work now, or it
-        # waits for people.
+        # The run is not over: everything was halted, another process has it, the store is unavailable, or it waits for
+        # people.
         if run.level.saver is not None and run.level.enclosing is None:
             run.level.saver.dropped()
         raise
@@ -221,12 +221,12 @@ async def _guarded(run: GatedRun, handler: Callable[[], Awaitable[AgentRunResult
 
 
 def _failed(run: GatedRun, error: BaseException) -> None:
-    """What is written here is not waited for: whoever is being stopped must not wait."""
+    """Record a failed or cancelled run. The writes are not waited for: code that is being cancelled must not wait."""
     saver, root, is_inner = run.level.saver, run.level.root, run.level.enclosing is not None
     stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
     if stopped and root is not None and root.saved:
         if not is_inner:
-            root.dropped()  # nothing of it is lost: whoever likes resumes it by its id
+            root.dropped()  # nothing is lost: the run can be resumed by its id
         return
     run.questions.withdraw("the run ended")
     state = RunState.CANCELLED if stopped else RunState.FAILED
@@ -238,7 +238,7 @@ def _failed(run: GatedRun, error: BaseException) -> None:
 
 
 def _answered_before(run: GatedRun, ctx: RunContext[Any]) -> AgentRunResult[Any] | None:
-    """What a run inside a call answered when the call was made before; None where it is not over."""
+    """Return what a nested run answered when its call was made before; None if it is not over."""
     saver = run.level.saver
     if saver is None or saver.run.state is not RunState.DONE:
         return None
@@ -246,7 +246,7 @@ def _answered_before(run: GatedRun, ctx: RunContext[Any]) -> AgentRunResult[Any]
 
 
 def _remember_answer(run: GatedRun, call: EnclosingCall, ctx: RunContext[Any], result: AgentRunResult[Any]) -> None:
-    """A run inside a call is over: save its answer, for when the call is made again."""
+    """Save the answer of a nested run that is over, for when its call is made again."""
     saver = run.level.saver
     if saver is None or (memo := memo_of(ctx.agent, result.output)) is None:
         return
@@ -258,7 +258,7 @@ def _remember_answer(run: GatedRun, call: EnclosingCall, ctx: RunContext[Any], r
 
 
 def pause_of(run: GatedRun) -> CallPaused:
-    """What makes the call around a run pause with it. Metadata reaches traces: a reference, no state."""
+    """Return the exception that pauses the call around a run. Its metadata reaches traces: a reference, no state."""
     saver = run.level.saver
     assert saver is not None, "only a run that is saved pauses with its call"
     worker = [*running_call().workers, saver.run.agent]

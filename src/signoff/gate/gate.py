@@ -1,4 +1,4 @@
-"""What every run of a gated agent shares: the policy, who is asked, where answers are kept, how it refuses."""
+"""The state that all runs of a gated agent share: the policy, who is asked, where answers are kept, how it refuses."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from signoff.policy.strictest_verdict import strictest
 from signoff.ports import ApproverLike, judging
 
 Judge = Callable[[Call, RunContext[Any]], object]
-"""A function of yours that sees the call and the run's context: returns an effect's name, a `Verdict`, or None."""
+"""A function of yours that gets the call and the run's context, and returns an effect's name, a `Verdict`, or None."""
 
 _STRICTEST = (ApprovalMode.AUTO_DENY, ApprovalMode.INTERACTIVE, ApprovalMode.AUTO_APPROVE)
 CHANGED = "its arguments changed while they were judged"
 
 
 class Unseen(Mapping[str, Any]):
-    """Arguments nobody can look at: whoever tries is in doubt."""
+    """Arguments that nobody can see. Reading them raises `LookupError`, which puts a rule in doubt."""
 
     def __getitem__(self, key: str) -> Any:
         raise LookupError("the provider chooses the arguments, and nobody sees them")
@@ -67,13 +67,13 @@ class Gate:
     reader: CallReader
     mode: ApprovalMode
     wait: timedelta | None
-    """How long a run waits in place for an answer: None = until it comes, zero = not at all."""
+    """How long a run waits in place for an answer (timeout): None = until it comes, zero = not at all."""
     approver: ApproverLike | None
     fallback: Callable[[], ApproverLike]
-    """Makes the approver for when nobody said who is asked."""
+    """Makes the approver to use where none is named."""
     on_denied: Literal["tell", "raise"]
     judges: tuple[Judge, ...]
-    """Functions of the caller's, of this run and of those around it."""
+    """The caller's own functions, of this run and of the runs around it."""
     reviewers: bool
     """Whether another capability's approval in the same run counts where the rule wants nobody in particular."""
     secrets: tuple[str, ...] = ()
@@ -82,9 +82,9 @@ class Gate:
     nested: bool = False
     """Whether a call whose tool runs another gated agent pauses with it, and is made again from its beginning."""
     loosened: Loosened = NOT_LOOSENED
-    """What whoever started the run at hand loosened, where a command says so; `mode` alone says nothing about that."""
+    """What was loosened when the run was started, where a command says so; `mode` alone says nothing about that."""
     native: Mapping[str, tuple[Policy, ...]] = field(default_factory=dict[str, "tuple[Policy, ...]"])
-    """More rules for provider-executed tools, by their unique id or kind."""
+    """More rules for provider-executed (native) tools, by their unique id or kind."""
     owner: Who = ""
     """Who the agent belongs to, for rules with `not_by: owner`; for a run, a name."""
     owners: tuple[str, ...] = ()
@@ -92,18 +92,18 @@ class Gate:
     requester: Who = ""
     """Who runs are for, for rules with `not_by: requester`; for a run, a name."""
     actors: Requirement | None = None
-    """What every question needs besides what the rules say."""
+    """What every question requires besides what the rules say."""
     checked_names: bool = False
-    """Whether the rules' tool names were held against an agent's tools."""
+    """Whether the rules' tool names were compared with an agent's tools."""
     histories: Histories = field(default_factory=Histories)
-    """Messages of saved runs that are in the store already."""
+    """Messages of saved runs that are already in the store."""
     names: set[str] = field(default_factory=set[str])
-    """What the agents are called that it was made for, as they were named themselves."""
+    """Explicit names of the agents it was made for."""
     channels: list[str] = field(default_factory=list[str])
-    """Channels in this process that reach people: where no approver is named, their answers are waited for."""
+    """Channels in this process that reach people: where no approver is named, runs wait for their answers."""
     broker: Broker = field(init=False)
     keeps_record: bool = field(init=False)
-    """Whether what happens is written down for later."""
+    """Whether events are recorded in a durable store."""
     _default: ApproverLike | None = None
     _prepared: bool = False
 
@@ -117,9 +117,9 @@ class Gate:
         return self.wait is not None and not self.wait
 
     def named_for(self, ctx: RunContext[Any], requester: str = "") -> Gate:
-        """This gate for one run, with the names that its functions give for it.
+        """Return this gate for one run, with the names that its functions return for it.
 
-        `requester` is who the run is for, where that is known: it was resumed, or is inside another one.
+        `requester` is who the run is for, if that is known already: the run was resumed, or is nested.
         """
         if not callable(self.owner) and not callable(self.requester):
             return self
@@ -128,7 +128,7 @@ class Gate:
         return replace(self, owner=owner, owners=(owner,) if owner else (), requester=requester)
 
     def inside(self, outer: Gate, *, pauses: bool) -> Gate:
-        """This gate for a run inside a run of another gate: that one's rules bind it too, and it takes the answers.
+        """Return this gate for a run nested in one of another gate, whose rules bind it and which takes its answers.
 
         With `pauses` it waits for answers as the outer one does.
         """
@@ -166,27 +166,27 @@ class Gate:
         )
 
     async def prepare(self) -> None:
-        """Before a run: take the key by which the store's processes tell secrets apart."""
+        """Before a run, load the key with which the processes of a store tell secrets apart."""
         if not self._prepared and self.keeps_record:
             self.reader = replace(self.reader, key=await secret_key(self.broker.store))
             self._prepared = True
 
     def default_approver(self) -> ApproverLike:
-        """Who is asked where nobody is named."""
+        """Return the approver for where none is named."""
         if self.channels:
             return ELSEWHERE
         self._default = self._default or self.fallback()
         return self._default
 
     def plain_verdict(self, tool_def: ToolDefinition, call: Call, origin: Origin) -> Verdict | None:
-        """What policy says, where it alone has a say; None where the tool, its toolset or the caller has one too."""
+        """Return the policy's verdict if it alone decides; None if the tool, its toolset or a judge decides too."""
         by_kind = tool_def.metadata is not None and tool_def.metadata.get(KIND) == "unapproved"
         if self.judges or by_kind or origin.checks:
             return None
         return self._asked_of(self._reasoned(self.policy.judge_layer(call), call))
 
     async def verdict(self, ctx: RunContext[Any], tool_def: ToolDefinition, call: Call, origin: Origin) -> Verdict:
-        """The strictest of what policy, the tool, its toolset and the caller's own function say."""
+        """Return the strictest verdict of the policy, the tool, its toolset and the caller's own functions."""
         layers = [found] if (found := self.policy.judge_layer(call)) is not None else []
         if tool_def.metadata is not None and tool_def.metadata.get(KIND) == "unapproved":
             layers.append(TOOL_ASKS)
@@ -201,7 +201,7 @@ class Gate:
         return self._asked_of(self._reasoned(strictest(layers), call))
 
     def _reasoned(self, found: Verdict | None, call: Call) -> Verdict:
-        """The verdict; where nobody had an answer, with what kept a rule of the policy from having one."""
+        """Return the verdict. If nobody decided, its reason says why the nearest rule of the policy does not match."""
         if found is not None and not found.yields:
             return found
         silent = found or self.policy.silence(call)
@@ -214,7 +214,7 @@ class Gate:
         return replace(verdict, requirement=together((verdict.requirement, self.actors)))
 
     async def allows_native(self, ctx: RunContext[Any], tool: AbstractNativeTool, workers: tuple[str, ...]) -> bool:
-        """Whether a provider-executed tool may be offered, inside calls of these workers.
+        """Return whether a provider-executed tool may be offered to the model, inside calls of these workers.
 
         Nobody sees its arguments, so rules on them are in doubt.
         """
@@ -231,12 +231,12 @@ class Gate:
 
 
 def _distinct(policies: Iterable[Policy]) -> tuple[Policy, ...]:
-    """Each layer once: agents of one project share most of them."""
+    """Return each layer once: agents of one project share most of them."""
     return tuple({(one.revision or id(one), one.root, one.name): one for one in policies}.values())
 
 
 async def _judged(judge: Judge, call: Call, ctx: RunContext[Any]) -> list[Verdict]:
-    """What a function of the caller's says about a call. One that fails makes the call asked about."""
+    """Return the verdict of a caller's function about a call, if it has one. If it raises, the call is asked about."""
     try:
         answer = judge(call, ctx)
         if inspect.isawaitable(answer):

@@ -18,7 +18,7 @@ NOT_GIVEN: Any = object()
 
 
 def signoff_of(agent: Agent[Any, Any]) -> Signoff | None:
-    """The agent's own gate, if it has one."""
+    """Return the agent's own gate, if it has one."""
     for capability in agent.root_capability.capabilities:
         if isinstance(capability, Signoff):
             return capability
@@ -26,7 +26,7 @@ def signoff_of(agent: Agent[Any, Any]) -> Signoff | None:
 
 
 def gate_in(capability: AbstractCapability[Any] | None) -> Signoff | None:
-    """The gate among an agent's or a run's capabilities, if there is one."""
+    """Return the gate among an agent's or a run's capabilities, if there is one."""
     chain = capability.capabilities if isinstance(capability, CombinedCapability) else [capability]
     return next((one for one in chain if isinstance(one, Signoff)), None)
 

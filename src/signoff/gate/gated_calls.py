@@ -1,4 +1,4 @@
-"""Gated calls: sealed for what they are bound to, and the one that runs right now."""
+"""Gated calls: their identity (what an approval is bound to), and the call that is running now."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NOTHING_SHOWN: Mapping[str, Any] = MappingProxyType({})
 
 
 def newest_response(messages: Sequence[ModelMessage]) -> ModelResponse | None:
-    """The model's last answer in a history: the one whose calls are at hand."""
+    """Return the last model response in a history, which made the current calls."""
     if messages and isinstance(messages[-1], ModelResponse):
         return messages[-1]
     return next((message for message in reversed(messages) if isinstance(message, ModelResponse)), None)
@@ -50,17 +50,17 @@ def _place(response: ModelResponse, run_id: str) -> str:
 
 @dataclass(slots=True)
 class Places:
-    """Where calls were made: the run whose model made them, and the moment of the response.
+    """Where calls were made: the run whose model made them, and the timestamp of the response.
 
-    Providers reuse call ids, so the newest response that holds the id is the one meant. A resumed call belongs to an
-    earlier run. The moment, unlike the place in the history, stays when the history is trimmed.
+    Providers reuse call ids, so the newest response that holds the id is meant. A resumed call belongs to an earlier
+    run. Unlike the position in the history, the timestamp stays the same when the history is trimmed.
     """
 
     _response: ModelResponse | None = None
     _ids: set[str] = field(default_factory=set[str])
 
     def of(self, messages: Sequence[ModelMessage], call_id: str, run_id: str) -> str:
-        """Where the call at hand was made. The newest response is looked at once, however many calls it holds."""
+        """Return where the call was made. The newest response is scanned once, however many calls it holds."""
         newest = newest_response(messages)
         if newest is not None and newest is not self._response:
             self._response, self._ids = newest, _call_ids(newest)
@@ -74,13 +74,13 @@ class Places:
 
 @dataclass(slots=True)
 class Seals:
-    """What seals the calls of one run, worked out once for each response and each definition of a tool."""
+    """What seals the calls of one run, computed once for each response and each definition of a tool."""
 
     places: Places = field(default_factory=Places)
     _schemas: dict[str, tuple[object, str]] = field(default_factory=dict[str, "tuple[object, str]"])
 
     def schema_of(self, tool_def: ToolDefinition, origin: Origin | None) -> str:
-        """Digest of what a tool takes, and of what is claimed about it."""
+        """Return the digest of what a tool takes, and of what is claimed about it."""
         if origin is not None and origin.claimed_labels:
             return schema_hash(tool_def, claims=True)
         schema, known = self._schemas.get(tool_def.name, (None, ""))
@@ -95,7 +95,7 @@ class Seals:
 
 @dataclass(slots=True, eq=False)
 class GatedCall:
-    """A call with everything it takes to judge it, ask about it, and run it."""
+    """A call with everything needed to judge it, ask about it, and run it."""
 
     ctx: RunContext[Any]
     tool: ToolsetTool[Any]
@@ -111,15 +111,15 @@ class GatedCall:
     above: bool = False
     """Whether it passes above a toolset that another capability put on top of the gate's."""
     is_new: bool = False
-    """Whether it was made in this very run, so that nothing from before can be on record about it."""
+    """Whether it was made in this run, so that nothing from before can be on record about it."""
     on_record: ApprovalRequest | None = None
-    """The newest request about it, once that was looked up."""
+    """The newest request about it, once looked up."""
     grant: Grant | None = None
-    """What is remembered for it, once that was looked up."""
+    """The grant for it, once looked up."""
     request: ApprovalRequest | None = None
-    """The approval it runs on, where a person gave one."""
+    """The approval it runs on, if a person gave one."""
     approver: ApproverLike | None = None
-    """Who is asked in runs inside it, unless somebody is named there."""
+    """Who is asked in runs inside it, unless an approver is named there."""
     enclosing: EnclosingCall | None = None
     """The call as the runs inside it see it; None before there is one."""
 
@@ -139,14 +139,14 @@ class GatedCall:
 
     @property
     def is_external(self) -> bool:
-        """Whether the tool's result is made elsewhere, so that running it means handing it out."""
+        """Whether the tool is executed externally, so that running it means deferring it."""
         return (self.tool.tool_def.metadata or {}).get(KIND) == "external"
 
     @property
     def sealed(self) -> Call:
-        """The call as it is asked about and saved: with its place, the tool's schema, and arguments nobody can change.
+        """The call as it is asked about and saved: with its place, the tool's schema, and a copy of its arguments.
 
-        Worked out once. Raises `CannotCanonicalise` where the arguments have no JSON form.
+        Computed once. Raises `CannotCanonicalise` if the arguments have no JSON form.
         """
         call, ctx = self.call, self.ctx
         if not call.schema_hash:
@@ -158,18 +158,18 @@ class GatedCall:
         return call
 
     def passed(self, *, answered: bool) -> Passed:
-        """What the tool's own toolset may know about how it got through."""
+        """Return what the tool's own toolset may know about how the call was let through."""
         origin, ctx = self.origin, self.ctx
         shown = self.request.metadata if self.request is not None else _NOTHING_SHOWN
         return Passed(ctx.run_id, ctx.tool_call_id, origin.name, self.args, answered, origin.policies, shown)
 
     async def described(self) -> Mapping[str, Any]:
-        """What the toolset and its wrappers say about the call; the outermost has the last word."""
+        """Return what the toolset and its wrappers say about the call. The outermost wrapper has the last word."""
         return await described(self.origin.steps, lambda: json.loads(json.dumps(self.call.args)), self.ctx)
 
 
 async def never(args: dict[str, Any]) -> Any:
-    """The body of a call that is only asked about."""
+    """Body of a call that is asked about but not run."""
     raise AssertionError("a call that is only asked about is not run")
 
 
@@ -196,18 +196,18 @@ Entered: TypeAlias = tuple[Token[Frame | GatedCall], Token[Passed | None]]
 
 
 def running_call() -> Frame | GatedCall:
-    """The innermost call around this code; `TOP` outside of any."""
+    """Return the innermost call around this code, or `TOP` outside of any."""
     return _running.get()
 
 
 def enclosing_call() -> GatedCall | None:
-    """The innermost gated call around this code, if there is one."""
+    """Return the innermost gated call around this code, if there is one."""
     running = _running.get()
     return running if isinstance(running, GatedCall) else running.gated
 
 
 def enter(running: Frame | GatedCall, passing: Passed | None = None) -> Entered:
-    """Runs started from here on are inside this call, until `leave`. Every call does this: two plain functions."""
+    """Nest runs started from here on in this call, until `leave`. Two plain functions, as every call does this."""
     return _running.set(running), passed.set(passing)
 
 
@@ -219,7 +219,7 @@ def leave(tokens: Entered) -> None:
 
 @contextmanager
 def asking(approver: ApproverLike) -> Generator[None]:
-    """Within, every gated run asks `approver`, whatever its own capability says. Reaches nested runs."""
+    """Within the context, every gated run asks `approver`, whatever its own capability says. Applies to nested runs."""
     token = _approver.set(approver)
     try:
         yield
@@ -229,7 +229,7 @@ def asking(approver: ApproverLike) -> Generator[None]:
 
 @contextmanager
 def asked_at(channel: str, place: str) -> Generator[None]:
-    """Within, whatever runs ask is asked there in that channel. Reaches nested runs; the innermost word holds."""
+    """Within the context, runs ask at that place in the channel. Applies to nested runs; the innermost place wins."""
     token = _places.set({**_places.get(), channel: place})
     try:
         yield
@@ -238,12 +238,12 @@ def asked_at(channel: str, place: str) -> Generator[None]:
 
 
 def places_here() -> Mapping[str, str]:
-    """Where whatever is asked here and now is to be asked, by channel."""
+    """Return where questions from this code are asked, by channel."""
     return _places.get()
 
 
 def named_approver(own: ApproverLike | None) -> ApproverLike | None:
-    """The approver set by `asking`, else that of the outermost call around this code that names one, else `own`."""
+    """Return the approver set by `asking`, else that of the outermost call around this that names one, else `own`."""
     for approver in (_approver.get(), _running.get().approver):
         if approver is not None:
             return approver
@@ -252,9 +252,9 @@ def named_approver(own: ApproverLike | None) -> ApproverLike | None:
 
 @contextmanager
 def entering(running: Frame | GatedCall, *, ends_call: bool) -> Generator[None]:
-    """Within, a run started by this call pauses together with it, whatever its gate says about that.
+    """Within the context, a run started by this call pauses together with it, whatever its gate says about that.
 
-    With `ends_call` the call does nothing more once that run is over.
+    With `ends_call`, the call promises to do nothing more once that run is over.
     """
     token = _entering.set((running, ends_call))
     try:
@@ -264,7 +264,7 @@ def entering(running: Frame | GatedCall, *, ends_call: bool) -> Generator[None]:
 
 
 def entered() -> bool | None:
-    """Whether the call around this code does nothing more after the run it starts; None where nobody said anything."""
+    """Return whether the call around this code promised `ends_call`; None if `entering` was not used."""
     said = _entering.get()
     return said[1] if said is not None and said[0] is _running.get() else None
 

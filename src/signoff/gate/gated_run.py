@@ -1,9 +1,9 @@
-"""One run of a gated agent: every call passes here, twice if a person is asked in between.
+"""One run of a gated agent. Every tool call passes here, and passes twice if a person is asked in between.
 
-First pass: judged; allowed calls run, denied ones are refused, the rest raises `ApprovalRequired`. PydanticAI then
-hands all that was raised to `resolve`, which opens the requests and, unless the run suspends, waits for answers.
-Second pass, in this run or in one that resumes it: the call runs only on an unspent approval on record that still
-fits, which is claimed first. Which step comes next is decided by `course`; here steps are carried out.
+First pass: the call is judged. Allowed calls run, denied ones are refused, all others raise `ApprovalRequired`.
+PydanticAI hands everything that was raised to `resolve`, which opens the requests and waits for answers, unless the
+run suspends. Second pass, in this run or in one that resumes it: the call runs only on an unused approval on record
+that still fits. The approval is claimed first. `course` decides on the next step; this module executes it.
 """
 
 from __future__ import annotations
@@ -83,17 +83,17 @@ _RAN = (State.SUCCEEDED, State.FAILED)
 
 @dataclass(slots=True)
 class Ticket:
-    """A call that was let through above another capability's toolset and is running."""
+    """A running call that was let through above another capability's toolset."""
 
     call: Call
     request: ApprovalRequest | None
     """The approval it runs on, where a person gave one for this call."""
     answered: bool
-    """Whether the question was answered otherwise: remembered, by the mode, or by a reviewer who may."""
+    """Whether policy asked and the call was let through: by approval, a grant, the mode, or a reviewer capability."""
     used: bool = False
 
     def is_for(self, call: Call) -> bool:
-        """Whether what was approved is exactly this call, or was said to lead to exactly this call."""
+        """Return whether exactly this call was approved, or announced as what the approved call leads to."""
         if self.request is not None and self.request.metadata.get(LEADS_TO) == leads_to(call):
             return True
         mine = (self.call.tool, self.call.args_digest, self.call.schema_hash, self.call.toolset)
@@ -101,7 +101,7 @@ class Ticket:
 
 
 def leads_to(call: Call) -> str:
-    """What a call that turns into another below is said to lead to."""
+    """Name the call that another call turned into below, by tool and arguments digest."""
     return f"{call.tool} {call.args_digest}"
 
 
@@ -111,15 +111,15 @@ class GatedRun:
 
     level: Level
     saved: Conversation | None = None
-    """What to go on with, where the run was saved before it was made again."""
+    """The conversation to continue from, where the run was saved in an earlier execution."""
     covered: frozenset[str] = frozenset()
-    """Names of the tools that reach the gate at their very last step, below every hook."""
+    """Names of the tools that pass the gate at their last step, below every hook."""
     trusts_names: bool = True
-    """Whether a covered name is sure to reach the gate: no capability of a stranger wraps the gated toolset."""
+    """Whether every call of a covered tool reaches the gate: no other capability wraps the gated toolset."""
     hooks_below: bool = False
-    """Whether another capability's hooks stand between the gate and tools that are not covered."""
+    """Whether another capability's hooks run between the gate and tools that are not covered."""
     checked: bool = False
-    """Whether the agent's other capabilities were looked at."""
+    """Whether the agent's other capabilities were checked."""
     gate: Gate = field(init=False)
     reporter: Reporter = field(init=False)
     questions: Questions = field(init=False)
@@ -141,7 +141,7 @@ class GatedRun:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Values that are masked in what is saved of its calls: of this run's gate, and of runs inside the calls."""
+        """Values to mask in what is saved of its calls: those of this run's gate and of nested runs."""
         return (*self.gate.secrets, *(self.level.root.secrets if self.level.root is not None else ()))
 
     async def run_call(
@@ -153,7 +153,7 @@ class GatedRun:
         *,
         above: bool = False,
     ) -> Any:
-        """Let a call pass, refuse it, or ask: the one path of every tool call."""
+        """Run a call, refuse it, or ask about it. Every tool call takes this path."""
         self.gate.broker.switch.check_now()
         gated = self.reading.read(ctx, tool, args, execute)
         if gated.verdict is UNJUDGED:
@@ -162,12 +162,12 @@ class GatedRun:
         if self._tickets and not above and (ticket := self._tickets.get(gated.call.call_id)) is not None:
             return await self._carry_out_below(gated, ticket)
         facts = self._facts(gated)
-        if facts is _ALLOWED:  # as most are: see below where it is made
+        if facts is _ALLOWED:  # most calls; see where `_ALLOWED` is defined
             return await self._run(gated, CallStep.ALLOWED)
         return await self._carry_out(gated, facts)
 
     async def remembered(self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any]) -> Grant | None:
-        """What is remembered for such a call, if it would count: policy asks, and an earlier answer may stand in."""
+        """Return the grant for such a call if it would count: policy asks, and an earlier answer may be used."""
         gated = await self.reading.judged(ctx, tool, args, never)
         verdict, wanted = gated.verdict, gated.verdict.requirement
         if verdict.effect is not Effect.ASK or wanted.wanted is Wanted.PEOPLE or gated.in_doubt:
@@ -177,7 +177,7 @@ class GatedRun:
     # --- facts ---
 
     def _facts(self, gated: GatedCall) -> CallFacts:
-        """What is known about a call before anything is looked up."""
+        """Return what is known about a call before anything is looked up."""
         effect, is_new = gated.verdict.effect, self.questions.is_new(gated.ctx)
         gated.is_new = is_new
         if effect is Effect.DENY:
@@ -204,14 +204,14 @@ class GatedRun:
         )
 
     def _is_reviewed(self, gated: GatedCall) -> bool:
-        """Whether another capability of this agent approved, in this very run, what the gate asked about."""
+        """Return whether another capability of this agent approved, in this run, what the gate asked about."""
         if not (self.gate.reviewers and gated.ctx.tool_call_approved):
             return False
         question = self.questions.asked.get(gated.call.key)
         return question is not None and question.gated.call.fingerprint == gated.call.fingerprint
 
     def _with_record(self, gated: GatedCall, facts: CallFacts, request: ApprovalRequest | None) -> CallFacts:
-        """The facts with what is on record about the call."""
+        """Add what is on record about the call to the facts."""
         gated.on_record = request
         if request is None:
             return facts._replace(record=OnRecord.NOTHING)
@@ -233,13 +233,13 @@ class GatedRun:
         return Fit.HOLDS if agreed_to(request, gated.verdict.requirement) else Fit.OTHERS
 
     def _changed(self, gated: GatedCall, request: ApprovalRequest) -> tuple[str, ...]:
-        """What is not as it was when the call was approved, in words."""
+        """Return what changed since the call was approved, in words."""
         return changed_since(gated.call, gated.verdict, request, self.gate.policy.revision, self.gate.reader.root)
 
     # --- steps ---
 
     async def _carry_out(self, gated: GatedCall, facts: CallFacts) -> Any:
-        """Look up what the course wants to know, then do what it says."""
+        """Look up the facts that the course needs, then execute the step it returns."""
         while isinstance(step := course(facts), Lookup):
             facts = await self._look(gated, facts, step)
         match step:
@@ -255,17 +255,17 @@ class GatedRun:
                 request = _known(gated)
                 result = replayed(request, await self.gate.broker.result(request.id))
                 return _noticed(gated, request, result)
-            case Pause() | Wait():  # it is open on record
+            case Pause() | Wait():  # the request is still open
                 raise self.questions.raise_for(Question(_known(gated), gated))
 
     async def _look(self, gated: GatedCall, facts: CallFacts, what: Lookup) -> CallFacts:
-        """The facts, with one that had to be looked up."""
+        """Look up one fact and add it."""
         memory, call = self.gate.answers.memory, gated.call
         match what:
             case Lookup.RECORD:
                 return self._with_record(gated, facts, await self.questions.about(gated.ctx, call))
             case Lookup.ENTRY:
-                # It was let through before and paused with a run inside it: that is not to count twice.
+                # The call was let through before and paused with a nested run: a grant must not be counted twice.
                 again = await self.gate.broker.runs.enter_again(entry_of(self.level, call, granted=True))
                 return facts._replace(entered=again)
             case Lookup.NEVER:
@@ -275,7 +275,7 @@ class GatedRun:
         return facts._replace(recalled=recalled_by(gated.grant))
 
     async def _refuse(self, gated: GatedCall, why: Refusal) -> Exception:
-        """The refusal, in words."""
+        """Return the exception that refuses the call, with the reason in words."""
         match why:
             case Refusal.POLICY:
                 if gated.ctx.tool_call_approved:
@@ -295,7 +295,7 @@ class GatedRun:
                 return self._refused(gated, SIGNOFF, reason)
 
     async def _why_asked(self, gated: GatedCall, why: Because) -> tuple[str, ...]:
-        """Why people are asked although there was an answer, in words. An approval that does not fit is withdrawn."""
+        """Say in words why people are asked although there was an answer. Withdraws an approval that no longer fits."""
         if why is Because.POLICY:
             return ()
         if why is Because.CLAIMED:
@@ -303,7 +303,7 @@ class GatedRun:
         request = _known(gated)
         if why is Because.WITHDRAWN:
             return (settled_text(request),)
-        # It is withdrawn below, so it is not among the earlier answers that the card counts.
+        # The approval is withdrawn below, so the card does not count it among the earlier answers.
         reason = why_void(why, request, self._changed(gated, request), gated.verdict.requirement)
         await self.gate.broker.cancel(request.id, reason)
         return (reason,)
@@ -329,7 +329,7 @@ class GatedRun:
     # --- a call that arrives below another capability's toolset ---
 
     async def _carry_out_below(self, gated: GatedCall, ticket: Ticket) -> Any:
-        """The second look at a call that came through a toolset of another capability, perhaps as another call."""
+        """Judge a call a second time after it passed another capability's toolset, perhaps as a different call."""
         facts = SecondFacts(gated.verdict.effect)
         if facts.effect is Effect.ASK:
             call, request = gated.sealed, ticket.request
@@ -373,16 +373,16 @@ class GatedRun:
             claimed = await broker.claim(request.id, run=run, epoch=epoch, token=token)
         except AlreadySpent as spent:
             raise self._refused(gated, SIGNOFF, str(spent)) from spent
-        except AlreadySettled:  # it was withdrawn in the same instant
+        except AlreadySettled:  # it was withdrawn at the same moment
             now = await broker.get(request.id)
             return await self._carry_out(gated, self._with_record(gated, facts, now))
-        except (asyncio.CancelledError, StoreUnavailable):  # whether or not the claim was taken, nothing has run on it
+        except (asyncio.CancelledError, StoreUnavailable):  # claimed or not, nothing has run on it
             broker.give_back(request.id, token)
             raise
         return await self._run_claimed(gated, claimed, since)
 
     async def _run_claimed(self, gated: GatedCall, request: ApprovalRequest, since: float) -> Any:
-        """Run a call on the approval that was claimed for it `since` that moment, and write down how it ended."""
+        """Run a call on its approval, which was claimed at `since`, and close the claim with the outcome."""
         gated.request = request
         around = self.level.enclosing
         try:
@@ -421,7 +421,7 @@ class GatedRun:
                 broker.cut_off(request.id, token)
 
     async def _run(self, gated: GatedCall, why: CallStep, since: float = 0.0) -> Any:
-        """Carry the call out. On an approval, which was claimed `since` that moment, only while the claim holds."""
+        """Execute the call. An approval was claimed at `since`, and the call runs only while that claim holds."""
         gate, request, call = self.gate, gated.request, gated.call
         if request is not None and digest(as_json(gated.args, gate.reader.key)[0]) != call.args_digest:
             raise self._refused(gated, SIGNOFF, "its arguments changed while it was asked about")
@@ -446,12 +446,12 @@ class GatedRun:
             leave(tokens)
             if gated.above:
                 self._tickets.pop(call.call_id, None)
-        # The tool's own body asks: from here on it is a question like any other.
+        # The tool's own body asks for approval: treat this as a question like any other.
         gated.verdict = strictest([gated.verdict, TOOL_ASKS]) or TOOL_ASKS
         return await self._ask(gated, said=said)
 
     async def _execute(self, gated: GatedCall) -> Any:
-        """What the tool returns. Raises `CallPaused` where a run inside it waits for people, however it was started."""
+        """Return the tool's result. Raises `CallPaused` if a nested run waits for people, however it was started."""
         call, request = gated.call, gated.request
         try:
             result = await gated.execute(gated.args)
@@ -469,7 +469,7 @@ class GatedRun:
             if gated.enclosing is not None and not isinstance(error, Halted | RunError | StoreUnavailable):
                 gated.enclosing.over()
             self.reporter.report(CallStep.FAILED, gated, request=request, text=f"{type(error).__name__}: {error}")
-            if isinstance(error, PermissionError) and self.gate.on_denied == "tell":  # a no, and the run goes on
+            if isinstance(error, PermissionError) and self.gate.on_denied == "tell":  # a denial: the run continues
                 raise SkipToolExecution(denial(call.tool, by=TOOL, reason=_words(error))) from error
             if is_left_over(error):
                 raise WrongUse(ungated(call.tool)) from error
@@ -482,7 +482,7 @@ class GatedRun:
         return result
 
     def _pause(self, gated: GatedCall) -> None:
-        """The tool let the pause of a run inside it pass: the call ends here, and may be made again."""
+        """Note that the tool let the pause of a nested run pass: the call ends here, and may be made again."""
         self.level.paused.add(gated.call.call_id)
         if gated.enclosing is not None:
             gated.enclosing.paused()
@@ -490,7 +490,7 @@ class GatedRun:
     # --- refusing ---
 
     def refusal_on_record(self, gated: GatedCall, request: ApprovalRequest) -> Exception:
-        """Why a settled request does not let its call run: somebody said no, or the yes was used."""
+        """Return the refusal for a settled request: it was denied, or its approval was already used."""
         decision = decision_of(request)
         if request.state in (State.DENIED, State.EXPIRED, State.CANCELLED):
             return self._refused(gated, decided_by(decision), decided_why(decision))
@@ -502,17 +502,17 @@ class GatedRun:
             return refusal(gated.call.tool, by=by, reason=reason)
         return SkipToolExecution(denial(gated.call.tool, by=by, reason=reason))
 
-    # --- what PydanticAI deferred in one step: asked about together, and waited for unless the run suspends ---
+    # --- calls that PydanticAI deferred in one step: asked about together, and waited for unless the run suspends ---
 
     async def resolve(self, ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
-        """Open what is asked; wait for answers, unless the run suspends. What stays open is left out of the result."""
+        """Open the requests and wait for answers, unless the run suspends. The result leaves out what is still open."""
         results = DeferredToolResults()
         questions: list[Question] = []
         known = {one.gated.call.call_id: one for one in self.questions.asked.values() if self._is_of_now(ctx, one)}
         paused, saver = self.level.paused, self.level.saver
         for part in requests.approvals:
             if part.tool_call_id in paused:
-                continue  # not a question of its own: it waits for those of a run inside it
+                continue  # no question of its own: it waits for those of a nested run
             mine = known.get(part.tool_call_id) or await self._foreign(ctx, part, requests, results)
             if mine is not None:
                 questions.append(mine)
@@ -529,13 +529,13 @@ class GatedRun:
         return results if results.approvals else None
 
     def _is_of_now(self, ctx: RunContext[Any], question: Question) -> bool:
-        """Whether it was asked about a call of the response at hand, and not about an earlier one with the same id."""
+        """Return whether the question is about a call of the current response, not an earlier call with the same id."""
         call = question.gated.call
         return call.run_id == self.reading.seals.places.of(ctx.messages, call.call_id, ctx.run_id or "")
 
     def _result(self, gated: GatedCall, settled: ApprovalRequest) -> ToolApproved | ToolDenied:
         decision = decision_of(settled)
-        if settled.state is State.APPROVED or settled.claim is not None:  # if it ran before, the second pass says so
+        if settled.state is State.APPROVED or settled.claim is not None:  # if it already ran, the second pass says so
             edited = decision.edited_args
             return ToolApproved(override_args=dict(edited) if edited is not None else None)
         refused = self.refusal_on_record(gated, settled)
@@ -546,7 +546,10 @@ class GatedRun:
     async def _foreign(
         self, ctx: RunContext[Any], part: ToolCallPart, requests: DeferredToolRequests, results: DeferredToolResults
     ) -> Question | None:
-        """A call that somebody else asks about: a tool's validator, another capability. It becomes a request too."""
+        """Turn a call that a tool's validator or another capability asks about into a request.
+
+        Returns None if nothing is asked: the tool is unknown, its arguments do not validate, or policy denies it.
+        """
         tool = ctx.tool_manager.tools.get(part.tool_name) if ctx.tool_manager and ctx.tool_manager.tools else None
         if tool is None:
             return None
@@ -578,7 +581,7 @@ def _known(gated: GatedCall) -> ApprovalRequest:
 
 
 def _ended(error: BaseException) -> Ended:
-    """How a claimed call ended, by what it raised."""
+    """Return how a claimed call ended, by the exception it raised."""
     match error:
         case CallDeferred():
             return Ended.HANDED_OUT
@@ -586,11 +589,11 @@ def _ended(error: BaseException) -> Ended:
             return Ended.PAUSED
         case ApprovalRequired():
             return Ended.ASKED
-        case Halted() | RunError() | StoreUnavailable():  # a run inside it was stopped: nobody knows how far it came
+        case Halted() | RunError() | StoreUnavailable():  # a nested run was stopped: the outcome is unknown
             return Ended.CUT_OFF
         case Exception():
             return Ended.RAISED
-        case _:  # cancelled half-way: nobody knows how far the tool came
+        case _:  # cancelled half-way: the outcome is unknown
             return Ended.CUT_OFF
 
 
@@ -604,6 +607,6 @@ def _words(error: PermissionError) -> str:
 
 
 def decision_of(request: ApprovalRequest) -> ApprovalDecision:
-    """How a settled request was settled."""
+    """Return the decision of a settled request."""
     assert request.decision is not None, "a settled request has a decision"
     return request.decision

@@ -1,10 +1,10 @@
-"""Calls that an agent deferred, asked about through a broker, and the answers handed to the program that runs it.
+"""Ask about calls that an agent deferred through a broker, and hand the answers to the program that runs the agent.
 
-An agent without a gate defers natively, and its program goes on with `DeferredToolResults`. Nothing of ours is there
-when the tool runs. So an approval is spent when it is handed over: once, and on the record before the program has it.
+An agent without a gate defers natively, and its program continues with `DeferredToolResults`. No gate is there when
+the tool runs. So an approval is used when it is handed over: once, and on record before the program has it.
 
-A question outlives the program, as every other. Whoever asks about the same call in the same conversation again finds
-it: by the call's id, its tool and its arguments.
+A request outlives the program, like every other. A program that asks about the same call in the same conversation
+again finds it, by the call's id, tool and arguments.
 """
 
 from __future__ import annotations
@@ -39,31 +39,31 @@ from signoff.policy.strictest_verdict import strictest
 from signoff.store.grant_stores import ApprovalMemory
 
 _STILL_SPEAKS = (State.PENDING, State.APPROVED, State.DENIED)
-"""What was asked before about the same call, and is not to be asked again: it waits, or nobody took the answer yet,
-or a person said no."""
+"""States of an earlier request about the same call that is not asked again: it waits, its answer was not taken yet,
+or a person denied it."""
 _GONE = "the program that asked is gone"
 _SPENT = "the approval of this call was already handed over, and counts once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handover:
-    """Asks about deferred calls, and hands out what was answered."""
+    """Asks about deferred calls, and hands out the answers."""
 
     answers: GateAnswers
     reader: CallReader
     secrets: tuple[str, ...] = ()
     actors: Requirement | None = None
-    """What every question needs besides what the rules say."""
+    """What every question requires besides what the rules say."""
 
     @classmethod
     def under(cls, signoff: Signoff) -> Handover:
-        """Under the rules of a gate, for agents that have none."""
+        """Use the rules of a gate, for agents that have none."""
         gate = signoff.gate
         return cls(answers=gate.answers, reader=gate.reader, secrets=gate.secrets, actors=gate.actors)
 
     @classmethod
     def over(cls, broker: Broker, policies: Sequence[Policy]) -> Handover:
-        """Under the rules of a project."""
+        """Use the rules of a project."""
         policy = rooted(policies[0] if len(policies) == 1 else Layers(tuple(policies)))
         reader = CallReader(paths_of=policy.paths_of if policy.wants_paths else None, root=policy.root or os.sep)
         memory = StoreMemory(broker, reader.read_for_memory) if broker.remembers else OwnMemory(ApprovalMemory(None))
@@ -83,12 +83,12 @@ class Handover:
         tools: Mapping[str, ToolDefinition] | None = None,
         requester: str = "",
     ) -> DeferredToolResults:
-        """An answer for every call that waits for approval; returns once all have one.
+        """Return an answer for every call that waits for approval, once all have one.
 
-        `conversation` names what they belong to. `places` say where people are asked, by channel. With `tools`, people
-        may edit the arguments, which are held against the tool's schema.
+        `conversation` identifies what they belong to. `places` say where people are asked, by channel. With `tools`,
+        people may edit the arguments, which are checked against the tool's schema.
         """
-        # Only a gate says so, or somebody who wants to pass for one: its word is worth nothing here.
+        # Only a gate sets this key, or code that pretends to be one: the claim is not trusted here.
         if any(REQUEST in deferred.metadata.get(one.tool_call_id, {}) for one in deferred.approvals):
             raise WrongUse(_HAS_GATE)
         results = DeferredToolResults()
@@ -118,7 +118,7 @@ class Handover:
     def _made(
         self, request: ApprovalRequest, conversation: str, tools: Mapping[str, ToolDefinition], requester: str
     ) -> ApprovalRequest:
-        """The question about a call, as a gate would ask it."""
+        """Return the request about a call, as a gate would ask it."""
         assert request.call is not None, "whatever builds it says what it is about"
         call = self.reader.reread(request.call.changed(conversation_id=conversation, run_id=new_id()))
         tool = tools.get(request.tool_name)
@@ -137,14 +137,14 @@ class Handover:
         return made.changed_to(secrets=secrets, title=safe_summary(made, secrets=self.secrets))
 
     def _verdict(self, found: Verdict | None) -> Verdict:
-        """What policy says, and the tool itself, which asks."""
+        """Return the stricter verdict of policy and the tool itself, which asks."""
         verdict = strictest([TOOL_ASKS] if found is None else [found, TOOL_ASKS]) or TOOL_ASKS
         if self.actors is None or verdict.effect is not Effect.ASK:
             return verdict
         return replace(verdict, requirement=together((verdict.requirement, self.actors)))
 
     def _refused(self, request: ApprovalRequest) -> ToolDenied | None:
-        """What is told where policy denies it: nobody is asked."""
+        """Return the denial if policy denies the call, so that nobody is asked; else None."""
         verdict = request.verdict
         if verdict is None or verdict.effect is not Effect.DENY:
             return None
@@ -152,14 +152,14 @@ class Handover:
         return denial(request.tool_name, by=POLICY, reason=verdict.reason)
 
     def _record(self, kind: str, request: ApprovalRequest, *, by: str) -> None:
-        """What nobody was asked about is on the record all the same."""
+        """Record a call that nobody was asked about."""
         assert request.call is not None, "it was made here"
         buffer = self.broker.audit_buffer
         buffer.add(kind, request.call, request.verdict, by=by, secrets=request.secrets)
         buffer.flush()
 
     async def _known(self, request: ApprovalRequest) -> ApprovalRequest | None:
-        """What was asked before about the same call, if that still speaks. What it holds for may have changed since."""
+        """Return the earlier request about the same call, if it still counts. Cancels one whose binding has changed."""
         assert request.call is not None, "it was made here"
         for known in reversed(await self.broker.of_conversation(request.call.conversation_id)):
             call = known.call
@@ -176,11 +176,11 @@ class Handover:
         return None
 
     async def _settled(self, ids: Sequence[str]) -> Mapping[str, ApprovalRequest]:
-        """Those requests, once nobody has to say anything about any of them."""
+        """Wait until all of the requests are settled, and return them by id."""
         try:
             waited = await asyncio.gather(*(self.broker.wait(one) for one in ids))
         except asyncio.CancelledError:
-            if not self.broker.store.is_durable:  # else whoever asks again finds them
+            if not self.broker.store.is_durable:  # otherwise a program that asks again finds them
                 self.broker.withdraw(ids, _GONE)
             raise
         return {one.id: one for one in waited}

@@ -1,4 +1,4 @@
-"""What a call has in common with others, as remembered answers speak of it: its command, and where its paths lead."""
+"""What a call has in common with others, as grants refer to it: its command prefix, and where its paths lead."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from signoff.policy.engine import LONGEST_PATH
 
 
 def read_for_memory(call: Call, root: str) -> Call:
-    """The call with what remembered patterns speak of: where its texts lead that may be paths, and its prefix."""
+    """Add what remembered patterns refer to: where its strings lead that may be paths, and its command prefix."""
     texts = [value for value in call.args.values() if isinstance(value, str) and "/" in value]
     leads = followed(call.start or root, texts)
     if not call.start and (here := os.path.realpath(os.curdir)) != root:
-        # Nobody says where its paths start from, and here they lead elsewhere than where rules look.
+        # Nothing says where its paths start from, and from here they lead elsewhere than the rules assume.
         leads |= {text: os.path.join(here, text) for text in texts if not text.startswith(("/", "~"))}
     return with_likeness(call.changed(resolved={**call.resolved, **leads}), root)
 
 
 def with_likeness(call: Call, root: str) -> Call:
-    """The call with what it has in common with others: the prefix of its command; and what it has not.
+    """Add the command prefix that the call shares with others, and the names of its sensitive arguments.
 
-    A command has a prefix only where its toolset says in which directory it starts and no name leads elsewhere.
+    A command has a prefix only if its toolset says in which directory it starts and no name in it leads out of there.
     """
-    from signoff.policy.shell.prefixes import prefix_of  # not before somebody is asked
+    from signoff.policy.shell.prefixes import prefix_of  # imported only when somebody is asked
 
     base = call.start or root
     if sensitive := tuple(name for name, value in call.args.items() if _is_sensitive(name, value, base)):
@@ -40,14 +40,14 @@ def with_likeness(call: Call, root: str) -> Call:
 
 
 def directory_name(root: str, directory: str) -> str:
-    """The name of a directory: from the root where it is inside, so that it stays the same where all of it is moved."""
+    """Return a directory's name, relative to the root if inside it, so that it stays the same if the root is moved."""
     if not directory or not root:
         return directory
     return "." if directory == root else directory.removeprefix(f"{root.rstrip('/')}/")
 
 
 def _is_sensitive(name: str, value: object, root: str) -> bool:
-    """Whether no directory may stand for an argument: as a path it is sensitive, or longer than any path."""
+    """Return whether no directory may cover an argument: as a path it is sensitive, or it is longer than any path."""
     from signoff.policy.sensitive_files import sensitive_place
 
     if not isinstance(value, str) or is_free(name, value):

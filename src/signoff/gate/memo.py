@@ -1,4 +1,4 @@
-"""What a run inside a call answered, as text: for when its call is made again after a pause or a crash."""
+"""The saved answer of a nested run, as text, for when its call is made again after a pause or a crash."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from signoff.errors import RunError, WrongUse
 
 
 class DoesNotFit(WrongUse, RunError):
-    """An agent's output type is another one by now. No run is over because of that: each can be resumed as it was."""
+    """An agent's output type has changed since. This ends no run: each can be resumed with the former type."""
 
 
 def memo_of(agent: Any, output: object) -> str | None:
-    """An output as it is kept; None where it has no JSON form that leads back to it."""
+    """Return an output as it is saved; None if it has no JSON form that can be converted back."""
     try:
         value = json.loads(to_json(output))
     except (PydanticSerializationError, ValueError):
@@ -35,7 +35,7 @@ def memo_of(agent: Any, output: object) -> str | None:
 
 
 def output_of(agent: Any, memo: str) -> Any:
-    """The output that a memo leads back to; raises `DoesNotFit` where the agent answers with something else by now."""
+    """Return the output of a memo. Raises `DoesNotFit` if the agent's output type no longer accepts it."""
     kept = json.loads(memo)
     if kept["kind"] is None:
         if kept.get("declared") and not _is_declared(agent, kept["output"]):
@@ -56,7 +56,7 @@ def _does_not_fit(agent: Any) -> DoesNotFit:
 
 
 def _is_declared(agent: Any, plain: object) -> bool:
-    """Whether an agent's output type has room for a text, a number or nothing. A single run may have one of its own."""
+    """Return whether an agent's output type accepts a string, a number or None. A run may have a type of its own."""
     return any(_leads_back(kind, plain, plain) for kind in _flat(getattr(agent, "output_type", None)))
 
 
@@ -74,7 +74,7 @@ def _validated(kind: Any, value: object) -> Any:
 
 
 def _kinds(agent: Any) -> list[Any]:
-    """What an agent may answer with besides text, in the order in which its output type says so."""
+    """Return the types an agent may answer with besides text, in the order of its output type."""
     return [kind for kind in _flat(getattr(agent, "output_type", None)) if kind is not str]
 
 
@@ -88,5 +88,5 @@ def _flat(kind: Any) -> list[Any]:
         return [] if kind is DeferredToolRequests else [kind]
     try:
         return _flat(get_type_hints(kind).get("return")) if callable(kind) else []
-    except (NameError, TypeError):  # a function whose annotations lead nowhere
+    except (NameError, TypeError):  # a function whose annotations cannot be resolved
         return []

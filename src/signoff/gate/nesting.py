@@ -1,9 +1,9 @@
-"""Runs inside calls of other runs: which there are inside a call, and how far everything around them came.
+"""Nested runs: runs inside calls of other runs, and the progress of everything around them.
 
-A run inside a call is known by the call's key, the agent's name, what it was asked, and a number where that is the
-same: when the call is made again after a pause or a crash, each run in it finds what was saved of it. What such a run
-waits for is a question like any other. The call around it pauses with it, level by level. When the outermost run is
-resumed, each call that paused is made again, and the runs inside it go on where they were.
+A nested run is identified by the call's key, the agent's name, what it was asked, and a number where these are the
+same. When the call is made again after a pause or a crash, each run in it finds what was saved of it. A nested run
+asks questions like any other run. The call around it pauses with it, level by level. When the outermost run is
+resumed, each paused call is made again, and the runs inside it continue where they were.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from signoff.gate.run_saver import RunSaver
 from signoff.ports import Clock
 
 PATIENCE = timedelta(minutes=1)
-"""How long a run that pauses waits for approved calls beside it. Not for ever: one of them may be waiting for it."""
+"""Timeout for a run that pauses and waits for approved calls beside it: one of them may be waiting for this run."""
 
 
 class CallPaused(ApprovalRequired):
-    """A run inside a call waits for people, so the call does, and the run around it."""
+    """A nested run waits for people, so the call around it and the run around that wait too."""
 
 
 @dataclass(slots=True)
@@ -47,41 +47,41 @@ class Level:
     gate: Gate
     withdraw_questions: Callable[[str], None] = field(default=lambda reason: None)
     saver: RunSaver | None = None
-    """Saves the run, where the store outlives the process."""
+    """Saves the run, if the store outlives the process."""
     root: RunSaver | None = None
-    """Saves the outermost run, where this one is part of it."""
+    """Saves the outermost run, if this run is part of it."""
     enclosing: EnclosingCall | None = None
-    """The call of another run that this one is inside of."""
+    """The call of another run that this run is inside of."""
     pauses_with_call: bool = False
-    """Whether that call pauses where this run waits for people, and is made again to go on."""
+    """Whether that call pauses where this run waits for people, and is made again to continue."""
     paused: set[str] = field(default_factory=set[str])
-    """Ids of calls at hand that wait for a run inside them."""
+    """Ids of current calls that wait for a run inside them."""
     inner: list[Level] = field(default_factory=list["Level"])
     """Runs that began inside its calls."""
     context: tuple[ModelResponse | None, RequestContext] | None = None
-    """What led to the questions about the calls at hand, and the response that made these."""
+    """The context of the questions about the current calls, and the response that made these calls."""
 
     @property
     def run_id(self) -> str:
-        """Id of the saved run that this one is, or is part of; empty where none is saved."""
+        """Id of the saved run that this run is, or is part of; empty if none is saved."""
         return self.root.run.id if self.root is not None else ""
 
     def withdraw(self, reason: str) -> None:
-        """Nobody goes on with the run: what it still asks is moot, and so is what runs inside its calls ask."""
+        """Withdraw the open questions of the run and of the runs inside its calls, because nobody continues it."""
         self.withdraw_questions(reason)
         for one in self.inner:
             one.withdraw(reason)
 
     @property
     def fence(self) -> tuple[str, int]:
-        """What has to hold when something of it is written: this process executes the outermost run."""
+        """Run id and epoch, the fencing token for its writes: valid while this process executes the outermost run."""
         root = self.root
         return (root.run.id, root.run.epoch) if root is not None and root.saved else ("", 0)
 
 
 @dataclass(slots=True)
 class EnclosingCall:
-    """A gated call while a run inside it is going on. Made with the first of them."""
+    """A gated call while runs inside it are going on. Created with the first of them."""
 
     level: Level
     """The run that makes the call."""
@@ -89,36 +89,36 @@ class EnclosingCall:
     """Sealed."""
     ctx: RunContext[Any]
     request: ApprovalRequest | None
-    """The approval the call runs on, where a person gave one."""
+    """The approval the call runs on, if a person gave one."""
     granted: bool
-    """Whether it was let through although policy asks, and not on a person's approval of this call."""
+    """Whether it was let through although policy asks, and without a person's approval of this call."""
     is_new: bool
-    """Whether the call was made in this very run, so that nothing can be saved of runs inside it."""
+    """Whether the call was made in this run, so that no saved runs inside it can exist."""
     enters: bool = False
-    """Whether the call may be made again from its beginning, to go on with the runs inside it."""
+    """Whether the call may be made again from its beginning, to continue the runs inside it."""
     ends: bool | None = None
-    """Whether it promised to do nothing but wait for the runs inside it; None before there is one."""
+    """Whether it promised to only wait for the runs inside it; None before there is one."""
     ended: list[RunProgress] = field(default_factory=list[RunProgress])
-    """Runs inside it that are over, and that the store does not know yet."""
+    """Nested runs that are over, and that are not in the store yet."""
     inner: list[Level] = field(default_factory=list["Level"])
-    """The runs inside it that began here."""
+    """The nested runs that began in this process."""
     on_record: bool = False
-    """Whether the store knows that runs inside it are saved."""
+    """Whether the store knows that runs inside the call are saved."""
     _began: dict[str, list[object]] = field(default_factory=dict[str, "list[object]"])
-    """The agents of those runs, by what a run is known by."""
+    """The agents of the nested runs, by what identifies a run."""
     _is_over: bool = False
     _collides: bool = False
-    """Whether two agents began that could not be told apart later."""
+    """Whether two agents began that cannot be told apart when the call is made again."""
     _neighbours: Neighbours | None = None
 
     @property
     def neighbours(self) -> Neighbours:
-        """Approved calls that are running in the runs inside it."""
+        """The approved calls that are running in the nested runs."""
         self._neighbours = self._neighbours or Neighbours(self.level.gate.broker.clock)
         return self._neighbours
 
     def id_of(self, ctx: RunContext[Any]) -> str:
-        """The id of a run that begins inside the call, the same when the call is made again."""
+        """Return the id of a run that begins inside the call. It is the same when the call is made again."""
         call, name = self.call, ctx.agent.name if ctx.agent is not None else None
         asked = to_json([call.key, call.args_digest, name, ctx.prompt], fallback=repr)
         known = sha256(asked).hexdigest()[:24]
@@ -128,7 +128,7 @@ class EnclosingCall:
         return f"inside-{known}-{len(agents)}"
 
     def begins(self, *, ends_call: bool | None) -> None:
-        """A run begins inside the call; with what was said about it, if anything."""
+        """Note that a run begins inside the call, and the caller's `ends_call` promise about it, if there is one."""
         self.enters = self.enters or ends_call is not None
         promised = self.on_record and bool(self._entered[0])
         self.ends = bool(ends_call) and self.ends is not False
@@ -136,7 +136,7 @@ class EnclosingCall:
             raise WrongUse(f"{self.call.tool} promised ends_call, but then started another run")
 
     def joined_by(self, level: Level) -> None:
-        """A run has begun inside the call."""
+        """Add a run that has begun inside the call."""
         self.inner.append(level)
         self.level.inner.append(level)
 
@@ -148,10 +148,10 @@ class EnclosingCall:
         return request.id, request.claim.token
 
     def progress(self) -> list[RunProgress]:
-        """How far everything around a run inside this call came, the outermost run first.
+        """Return the progress of everything around a run inside this call, the outermost run first.
 
-        Raises `CallPaused` where the call paused already, because of another run that was inside it: what is around it
-        is put down by then, and not to be taken back by one that goes on after that.
+        Raises `CallPaused` if the call already paused because of another run inside it: the runs around it are released
+        by then, and a run that continues after that must not take them back.
         """
         level = self.level
         if self._is_over or self.call.call_id in level.paused:
@@ -161,12 +161,12 @@ class EnclosingCall:
         around = progress_around(level)
         if level.saver is not None:
             around.append(level.saver.at_call(self.ctx, self._entered))
-        # One that did not promise to only wait is not let through again after a crash: nobody knows what it did.
+        # Without the promise to only wait, the call is not let through again after a crash: nobody knows what it did.
         entry = self._entry(RunState.GOING if self.ends else RunState.DONE)
         return [*around, RunProgress(run=entry, fence=level.fence), *self.ended]
 
     def saved(self) -> None:
-        """What `progress` said is in the store."""
+        """Note that what `progress` returned is in the store."""
         self.ended.clear()
         self.on_record = True
         if self.level.saver is not None:
@@ -175,18 +175,18 @@ class EnclosingCall:
             self.level.enclosing.saved()
 
     def entered_again(self) -> None:
-        """The call was claimed anew and goes on with a run that is saved: with the next write, that is on record."""
+        """Note that the call was claimed anew and continues a saved run. This is recorded with the next write."""
         request_id, token = self._entered
         if not self.on_record and request_id:
             self.on_record = True
             self.level.gate.broker.runs.enter_later(request_id, token, self.level.fence)
 
     def paused(self) -> None:
-        """The tool let a pause pass: the call ends here, and may be made again."""
+        """Note that the tool let a pause pass: the call ends here, and may be made again."""
         self._mark(RunState.GOING)
 
     def over(self) -> None:
-        """The call is over: nothing goes on with what its runs still asked, and it is not let through once more."""
+        """End the call: withdraw what its runs still ask, and do not let it through once more."""
         self._is_over = True
         for one in self.inner:
             one.withdraw("the call that asked is over")
@@ -199,7 +199,7 @@ class EnclosingCall:
             self.level.gate.broker.runs.save_later(lambda: RunProgress(run=entry, fence=self.level.fence))
 
     def _entry(self, state: RunState) -> SavedRun:
-        """That runs inside the call are saved, and whether it was let through although policy asks."""
+        """Return the record that runs inside the call are saved, with the state of the call and `granted`."""
         return entry_of(self.level, self.call, granted=self.granted, state=state)
 
 
@@ -210,17 +210,17 @@ _TWINS = (
 
 
 def progress_around(level: Level) -> list[RunProgress]:
-    """How far everything around a run came, the outermost run first."""
+    """Return the progress of everything around a run, the outermost run first."""
     return level.enclosing.progress() if level.enclosing is not None else []
 
 
 def entry_id(call_key: str) -> str:
-    """Under which it is saved that runs inside a call are."""
+    """Return the id of the record that runs inside a call are saved."""
     return f"entered-{sha256(call_key.encode()).hexdigest()[:24]}"
 
 
 def entry_of(level: Level, call: Call, *, granted: bool, state: RunState = RunState.GOING) -> SavedRun:
-    """What is saved of a call that runs are inside of: all that has to be the same when it is let through again."""
+    """Return what is saved of a call with runs inside: all that must be the same when it is let through again."""
     entered = EnteredCall(
         tool=call.tool,
         args_digest=call.args_digest,
@@ -232,7 +232,10 @@ def entry_of(level: Level, call: Call, *, granted: bool, state: RunState = RunSt
 
 
 def pause_in(error: Exception) -> CallPaused | None:
-    """The pause behind a failed group of tasks: a tool may run several agents at once."""
+    """Return the pause behind a failed group of tasks (`ExceptionGroup`): a tool may run several agents at once.
+
+    None if the group holds any other error too.
+    """
     if not isinstance(error, ExceptionGroup):
         return None
     pauses, rest = cast("ExceptionGroup[Exception]", error).split(CallPaused)
@@ -246,7 +249,7 @@ def pause_in(error: Exception) -> CallPaused | None:
 
 
 def lost_question(tool: str) -> str:
-    """Where an agent's questions would be lost because its caller takes them for a result."""
+    """Return the message for an agent whose questions would be lost because its caller takes them for a result."""
     return (
         f"an agent that the tool {tool!r} runs waits for a person, but the call does not wait with it: the question "
         "would be lost.\n"
@@ -255,12 +258,12 @@ def lost_question(tool: str) -> str:
 
 
 def is_left_over(error: BaseException) -> bool:
-    """Whether a run ended because a call in it waits for a person, and the agent has no way to say so."""
+    """Return whether a run ended because a call in it waits for a person, and the agent's output type cannot say so."""
     return isinstance(error, UserError) and "DeferredToolRequests" in str(error)
 
 
 def ungated(tool: str) -> str:
-    """Where an agent inside a call has a tool that asks, and nobody to ask."""
+    """Return the message for an agent inside a call that has a tool that asks, and nobody to ask."""
     return (
         f"an agent that the tool {tool!r} runs has a tool that asks for approval, and no gate to ask through.\n"
         "  Run it with `await call_agent(ctx, agent, prompt)` where the outer agent has a Signoff, with "
@@ -271,7 +274,7 @@ def ungated(tool: str) -> str:
 class Neighbours:
     """The approved calls that are running in the runs inside one call.
 
-    A run that pauses takes the call down with it. It waits for these first, so that nothing approved is cut off.
+    A run that pauses ends the call with it. It waits for these calls first, so that nothing approved is cut off.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -281,7 +284,7 @@ class Neighbours:
 
     @contextmanager
     def running(self) -> Generator[None]:
-        """Within, one of them is running."""
+        """Within the context, one of them is running."""
         self._running += 1
         try:
             yield
@@ -293,7 +296,7 @@ class Neighbours:
                         loop.call_soon_threadsafe(_set, quiet)
 
     async def quiet(self) -> None:
-        """Return once none is running, or after a while."""
+        """Return once none is running, or after `PATIENCE`."""
         if not self._running:
             return
         loop = asyncio.get_running_loop()

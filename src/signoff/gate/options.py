@@ -1,4 +1,4 @@
-"""The options of a `Signoff`: a wrong one is refused when it is given, and each is put into the form the gate needs."""
+"""Validate the options of a `Signoff` when they are given, and convert them to what the gate needs."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from signoff.store.signing_key import Keys
 Rules: TypeAlias = Policy | Layers | str | os.PathLike[str] | Sequence[Mapping[str, Any]]
 """A policy file, a policy, or the rules themselves."""
 Who: TypeAlias = "str | Callable[[RunContext[Any]], str]"
-"""Somebody's name, or a plain function that tells it from the run's context."""
+"""Somebody's name, or a plain function that returns it from the run's context."""
 
 
 def check_options(given: Mapping[str, Any]) -> None:
-    """Raise `WrongUse` for the first option that is not what it should be, by its name."""
+    """Raise `WrongUse` for the first option, by its name, that has a wrong type or value."""
     for name, check in _CHECKS.items():
         value = given[name]
         if (wrong := check(value)) is not None:
@@ -38,27 +38,27 @@ def check_options(given: Mapping[str, Any]) -> None:
 
 
 def check_names(given: Iterable[str]) -> None:
-    """Raise `WrongUse` for the name of an option that there is not."""
+    """Raise `WrongUse` for an unknown option name."""
     for name in given:
         if name not in _CHECKS and name != "policy":
             raise WrongUse(f"Signoff({name}=…): there is no such option; {did_you_mean(name, _CHECKS)}")
 
 
 def check_approver(value: object) -> None:
-    """Raise `WrongUse` where nobody can be asked through this."""
+    """Raise `WrongUse` if the value is no approver."""
     if (wrong := _approver(value)) is not None:
         raise WrongUse(f"approver={_short(value)}: {wrong}")
 
 
 def checked_mode(value: ApprovalMode | str) -> ApprovalMode:
-    """A mode by its name. Raises `WrongUse` for another text."""
+    """Return a mode by its name. Raises `WrongUse` for any other text."""
     if (wrong := _mode(value)) is not None:
         raise WrongUse(f"mode={_short(value)}: {wrong}")
     return ApprovalMode(value)
 
 
 def name_of(option: str, who: Who, ctx: RunContext[Any]) -> str:
-    """The name that an option gives for a run. Raises `WrongUse` where its function gives none."""
+    """Return the name that an option gives for a run. Raises `WrongUse` if its function fails or returns none."""
     if isinstance(who, str):
         return who
     try:
@@ -202,7 +202,7 @@ _CHECKS: Mapping[str, Callable[[Any], str | None]] = {
 }
 
 
-# --- in the form the gate needs ---
+# --- converting to what the gate needs ---
 
 
 def open_given(store: Store | str | None) -> Store:
@@ -231,7 +231,7 @@ def read_rules(rules: Rules) -> tuple[Policy | Layers, dict[str, frozenset[str]]
 
 
 def rooted(policy: Policy | Layers) -> Policy | Layers:
-    """The policy with a real directory to start from: links in arguments are followed, and held against it."""
+    """Return the policy with a real path as root: symlinks in arguments are resolved and compared with it."""
     root = os.path.realpath(policy.root or os.getcwd())
     if isinstance(policy, Policy):
         return replace(policy, root=root)

@@ -1,4 +1,4 @@
-"""What a paused conversation waits for, and what PydanticAI is told about it when it goes on."""
+"""What a paused conversation waits for, and what PydanticAI is told when it continues."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from signoff.gate.refusal_words import decided_by, decided_why
 def results_of(
     conversation: Conversation, known: Mapping[str, ApprovalRequest], path: str = "", *, raises: bool = False
 ) -> DeferredToolResults | None:
-    """What to go on with, by the requests that are known by call key; None where the model is asked next.
+    """Return the results to continue with, from the requests by call key; None if the model is called next.
 
-    Where a denial `raises`, it is left to the gate, which has it on record.
+    If a denial `raises`, it is left to the gate, which has it on record.
     """
     if conversation.deferred_tool_requests is None:
         return None
@@ -31,9 +31,9 @@ def results_of(
 
 
 def waited_for(conversation: Conversation, path: str = "") -> dict[str, str]:
-    """The calls whose result is not in the history, except external ones: call key by call id.
+    """Return the calls whose result is not in the history, except external ones: call key by call id.
 
-    `path` is the call that the conversation is inside of.
+    `path` is the call that the conversation is nested in.
     """
     requests = conversation.deferred_tool_requests or DeferredToolRequests()
     places, prefix = Places(), f"{path}/" if path else ""
@@ -44,7 +44,7 @@ def waited_for(conversation: Conversation, path: str = "") -> dict[str, str]:
 
 
 def _untold(conversation: Conversation, requests: DeferredToolRequests) -> Iterator[ToolCallPart]:
-    """Calls beside those it waits for whose result is not in the history: refused, or failed. They are told again."""
+    """Return the other calls without a result in the history: refused, or failed. The model is told of them again."""
     known = {part.tool_call_id for part in (*requests.approvals, *requests.calls)}
     for message in reversed(conversation.messages):
         if isinstance(message, ModelResponse):
@@ -54,7 +54,7 @@ def _untold(conversation: Conversation, requests: DeferredToolRequests) -> Itera
 
 
 def _result(request: ApprovalRequest | None, *, raises: bool) -> Any:
-    """What PydanticAI is told. `ToolApproved` grants nothing: the gate looks at its record, and asks if it must."""
+    """Return what PydanticAI is told. `ToolApproved` grants nothing: the gate checks the record, and asks if needed."""
     if request is None or request.decision is None:
         return ToolApproved()
     decision = request.decision

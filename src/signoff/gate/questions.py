@@ -1,4 +1,4 @@
-"""The questions of one run: what it asks, what is on record about its calls, and the wait for answers."""
+"""The requests of one run: what it asks, what is on record about its calls, and the wait for answers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from signoff.gate.gated_calls import GatedCall, named_approver, newest_response,
 from signoff.gate.nesting import Level, progress_around
 
 REQUEST = "signoff"
-"""Key in a deferred call's metadata under which the request is named."""
+"""Key in a deferred call's metadata that holds the reference to the request."""
 
 CheckEdit = Callable[[GatedCall, ApprovalRequest, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
@@ -59,13 +59,13 @@ class Question:
     said: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What the tool itself said when it asked."""
     public: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What the outside sees of it, in the metadata of the deferred call."""
+    """The public part of it, in the metadata of the deferred call."""
 
 
 async def question_about(
     gated: GatedCall, *, changed: tuple[str, ...] = (), said: Mapping[str, Any] | None = None
 ) -> Question:
-    """The question about a call, with all that whoever answers has to know.
+    """Build the question about a call, with everything that an approver has to know.
 
     `changed` says why an earlier answer does not count, `said` is what the tool itself said when it asked.
     """
@@ -97,7 +97,7 @@ async def question_about(
 
 
 def secrets_in(request: ApprovalRequest, secrets: Sequence[str]) -> tuple[str, ...]:
-    """Which of the declared secrets occur in a request: whoever shows it elsewhere does not know them."""
+    """Return the declared secrets that occur in a request: whatever shows it in another process does not know them."""
     if not secrets:
         return ()
     why = request.verdict.reason if request.verdict is not None else ""
@@ -110,7 +110,7 @@ def secrets_in(request: ApprovalRequest, secrets: Sequence[str]) -> tuple[str, .
 
 
 def context_of(gated: GatedCall) -> RequestContext:
-    """What the run is for, what its model says, the calls before this one, and what was loosened."""
+    """Return what the run is for, what its model says, the calls before this one, and what was loosened."""
     level, response = gated.level, newest_response(gated.ctx.messages)
     if level.context is None or level.context[0] is not response:  # the same for all calls of a response
         level.context = (response, _context(gated.ctx, level, response))
@@ -132,7 +132,7 @@ def _context(ctx: RunContext[Any], innermost: Level, response: ModelResponse | N
 
 
 def _prompt(messages: Sequence[ModelMessage]) -> str:
-    """The words of the last prompt in a history."""
+    """Return the text of the last prompt in a history."""
     for message in reversed(messages):
         for part in reversed(message.parts) if isinstance(message, ModelRequest) else ():
             if isinstance(part, UserPromptPart):
@@ -142,14 +142,14 @@ def _prompt(messages: Sequence[ModelMessage]) -> str:
 
 
 def _recent(messages: Sequence[ModelMessage], secrets: Sequence[str]) -> list[PastCall]:
-    """The last calls of a history that came to something."""
+    """Return the last calls of a history that have a result."""
     found: list[PastCall] = []
     ended: list[ToolReturnPart] = []
     for message in reversed(messages):
         if isinstance(message, ModelRequest):
             ended += [part for part in reversed(message.parts) if isinstance(part, ToolReturnPart)]
             continue
-        # The calls of a response came to what stands right behind it: providers use ids again.
+        # The results of a response's calls come right after it: providers reuse call ids.
         made = {part.tool_call_id: part for part in message.parts if isinstance(part, ToolCallPart)}
         found += [_past(part, made.get(part.tool_call_id), secrets) for part in ended]
         ended.clear()
@@ -167,16 +167,16 @@ def _past(part: ToolReturnPart, call: ToolCallPart | None, secrets: Sequence[str
 
 @dataclass(slots=True)
 class Questions:
-    """What a run asks. A call is known by its key, because providers reuse call ids within a run."""
+    """The questions of a run. A call is identified by its key, because providers reuse call ids within a run."""
 
     level: Level
     on_open: Callable[[GatedCall, ApprovalRequest], None]
-    """Told of every request this run opens."""
+    """Called for every request this run opens."""
     check_edit: CheckEdit
     asked: dict[str, Question] = field(default_factory=dict[str, Question])
-    """By call key, whatever was asked in this run, answered or not."""
+    """Everything asked in this run, answered or not, by call key."""
     waiting: set[str] = field(default_factory=set[str])
-    """Ids of requests this run opened and that have no answer yet."""
+    """Ids of requests this run opened that have no answer yet."""
     parked: bool = False
     """Whether the run leaves requests unanswered, so that it has to suspend."""
     made_here: dict[int, ModelResponse] = field(default_factory=dict[int, ModelResponse])
@@ -187,18 +187,18 @@ class Questions:
         self.gate = self.level.gate
 
     def is_new(self, ctx: RunContext[Any]) -> bool:
-        """Whether the calls at hand were made in this run, so that nothing from before can be on record about them."""
+        """Return whether the current calls were made in this run, so that nothing from before can be on record."""
         response = newest_response(ctx.messages)
         return response is not None and id(response) in self.made_here
 
     async def about(self, ctx: RunContext[Any], call: Call) -> ApprovalRequest | None:
-        """The newest request about a call.
+        """Return the newest request about a call.
 
-        A resumed call whose history was rewritten, or put into another conversation, may have lost its place. Then a
-        request about the same call id and arguments, or one that was approved with these arguments, speaks about it:
-        neither a no nor a spent approval is lost.
+        A resumed call can lose its place if its history was rewritten or moved into another conversation. Then a
+        request about the same call id and arguments counts, or one that was approved with these arguments: neither a
+        denial nor a used approval is lost.
         """
-        # A request that was settled when the run was resumed: if anything became of it since, its claim will say so.
+        # The request was settled when the run was resumed. If something happened to it since, the claim will say so.
         saver = self.level.saver
         known = saver.known.pop(call.key, None) if saver is not None else None
         if known is not None and known.state not in (*OPEN, State.CANCELLED):
@@ -214,17 +214,17 @@ class Questions:
         return None
 
     async def void(self, call: Call, reason: str) -> None:
-        """Say on record that an approval comes to nothing, where policy denies the call that it was given for."""
+        """Cancel an approval on record because policy now denies the call it was given for."""
         request = await self.gate.broker.about(call.key)
         if request is not None and request.state is State.APPROVED:
-            with suppress(RequestError):  # it was spent or withdrawn in the same instant
+            with suppress(RequestError):  # it was used or withdrawn at the same moment
                 await self.gate.broker.cancel(request.id, f"policy denies it: {reason}")
 
     def raise_for(self, question: Question) -> ApprovalRequired:
-        """Note a question, and the exception that makes PydanticAI defer the call."""
+        """Note a question, and return the exception that makes PydanticAI defer the call."""
         request = question.request
         self.asked[question.gated.call.key] = question
-        # Metadata reaches traces and every user interface: what the tool itself said, one safe line, and a reference.
+        # Metadata reaches traces and user interfaces: only what the tool itself said, one safe line, and a reference.
         question.public.update(
             request=request.id,
             reason=request.verdict.reason if request.verdict else "",
@@ -238,7 +238,7 @@ class Questions:
     async def open(
         self, ctx: RunContext[Any], questions: Sequence[Question], deferred: DeferredToolRequests | None = None
     ) -> list[ApprovalRequest]:
-        """The requests as they are on record, opening those that are not yet, and saving the run with them."""
+        """Open the requests that are not open yet, save the run with them, and return all as they are on record."""
         fresh = [one.request for one in questions if one.request.opened_at is None]
         known = await self._open(ctx, fresh, deferred)
         opened = {new.id: request for new, request in zip(fresh, known, strict=True)}
@@ -276,7 +276,7 @@ class Questions:
         return opened
 
     async def answers(self, requests: Sequence[ApprovalRequest]) -> Mapping[str, ApprovalRequest]:
-        """Those of the requests that are settled, by id, after waiting as long as this gate waits."""
+        """Wait as long as this gate waits, and return the requests that are settled, by id."""
         if not requests or self.gate.suspends:
             return {}
         settled = await wait_for_answers(self.gate, requests)
@@ -284,18 +284,18 @@ class Questions:
         return settled
 
     def withdraw(self, reason: str) -> None:
-        """The run is over: what it still waited for is moot."""
+        """Withdraw the run's open requests, because the run is over."""
         asked = {str(one.public["request"]) for one in self.asked.values() if "request" in one.public}
         if open_still := sorted(self.waiting | asked):
             self.gate.broker.withdraw(open_still, reason)
         self.waiting.clear()
 
 
-# --- waiting in place: the approver is asked, and whoever else answers first wins ---
+# --- waiting in place: the approver is asked, and the first answer from anywhere wins ---
 
 
 async def wait_for_answers(gate: Gate, requests: Sequence[ApprovalRequest]) -> Mapping[str, ApprovalRequest]:
-    """Those of the requests that were settled, by id, when all were, or nobody is left to ask, or time is up."""
+    """Wait until all requests are settled, nobody is left to ask, or the timeout passes; return the settled by id."""
     broker, answers = gate.broker, gate.answers
     approver = named_approver(gate.approver)
     if approver is None:
@@ -314,7 +314,7 @@ async def wait_for_answers(gate: Gate, requests: Sequence[ApprovalRequest]) -> M
 
 
 def _is_about(request: ApprovalRequest, call: Call) -> bool:
-    """Whether a request is about the call with this id, with the arguments that it was asked or approved with."""
+    """Return whether a request is about the call with this id, asked about or approved with these arguments."""
     asked = request.call
     if asked is None or asked.call_id != call.call_id or asked.tool != call.tool:
         return False

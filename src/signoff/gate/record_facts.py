@@ -1,4 +1,4 @@
-"""What is on record about a call, as facts of its course."""
+"""Turn what is on record about a call into facts for its course."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ ON_RECORD: Mapping[State, OnRecord] = {
 
 
 def recalled_by(grant: Grant | None) -> Recalled:
-    """What a remembered answer says."""
+    """Return what a grant says."""
     if grant is None:
         return Recalled.NOTHING
     return Recalled.ALWAYS if grant.approved else Recalled.NEVER
 
 
 def agreed_to(request: ApprovalRequest, requirement: Requirement) -> bool:
-    """Whether those who approved are those whom the verdict of this moment wants."""
+    """Return whether those who approved are those whom the current verdict wants."""
     if request.decision is not None and request.decision.by == SILENCE:
-        return requirement.on_timeout is OnTimeout.ALLOW  # nobody answered, and the rule allows it in words
+        return requirement.on_timeout is OnTimeout.ALLOW  # nobody answered in time, and the rule explicitly allows that
     if request.escalated:
         requirement = requirement.escalated
     agreed = approvals(requirement, request.votes, request.args_digest, request.parties)
@@ -44,7 +44,7 @@ def agreed_to(request: ApprovalRequest, requirement: Requirement) -> bool:
 
 
 def why_void(why: Because, request: ApprovalRequest, changed: tuple[str, ...], wanted: Requirement) -> str:
-    """Why an approval on record no longer counts, in words: something changed, or others have to agree."""
+    """Say in words why an approval on record no longer counts: something changed, or others have to agree."""
     void = "that approval no longer counts"
     if why is Because.CHANGED:
         return f"{' and '.join(changed)} changed after {approval_text(request)}; {void}"
@@ -54,8 +54,8 @@ def why_void(why: Because, request: ApprovalRequest, changed: tuple[str, ...], w
 def changed_since(
     call: Call, verdict: Verdict, request: ApprovalRequest, policy_revision: str, root: str
 ) -> tuple[str, ...]:
-    """What is not as it was when the call was approved, in words. `root` is where paths start from by default."""
-    # Nobody has to agree to what policy allows by now: a person's yes under the rules before is good enough.
+    """Say in words what changed since the call was approved. `root` is where paths start from by default."""
+    # Nobody has to agree to what policy now allows: a person's approval under the earlier rules is enough.
     is_allowed = verdict.effect is Effect.ALLOW
     now = Binding(
         tool=call.tool,

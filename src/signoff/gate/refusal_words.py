@@ -10,11 +10,11 @@ SIGNOFF = "signoff"
 TOOL = "tool"
 """The tool itself refused, by a `PermissionError`."""
 SOMEBODY = str(ActorKind.PERSON)
-"""A person whose name nobody told."""
+"""A person whose name is not known."""
 
 
 def decided_by(decision: ApprovalDecision) -> str:
-    """Who said no, as the payload names them."""
+    """Return who denied the call, as the payload names them."""
     if decision.ending is Ending.EXPIRED:
         return "timeout"
     if decision.by is None:
@@ -23,7 +23,7 @@ def decided_by(decision: ApprovalDecision) -> str:
 
 
 def decided_why(decision: ApprovalDecision) -> str:
-    """Why, in the words of whoever decided."""
+    """Return the reason: the note of the decision, or a standard text."""
     if decision.note:
         return decision.note
     match decision.ending:

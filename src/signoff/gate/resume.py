@@ -1,4 +1,4 @@
-"""Paused runs, saved as text or in the store, and resumed later."""
+"""Resume paused runs, which are saved as text or in the store."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SuspendedRun:
 
     @classmethod
     def of(cls, result: AgentRunResult[Any]) -> SuspendedRun:
-        """What to keep of a run that waits for answers."""
+        """Return what to keep of a run that waits for answers. Raises `WrongUse` if it does not."""
         if not isinstance(result, AgentRunResult):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise WrongUse(f"give a run's ID, a SuspendedRun, or the result it was suspended with, not {result!r}")
         if not isinstance(result.output, DeferredToolRequests):
@@ -50,7 +50,7 @@ class SuspendedRun:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> SuspendedRun:
-        """Read a saved run; a version this program does not know is refused."""
+        """Read a saved run. Raises `WrongUse` for an unknown version."""
         state = json.loads(text)
         if not isinstance(state, dict) or state.get("version") != VERSION:  # pyright: ignore[reportUnknownMemberType]
             raise WrongUse(f"this is not a suspended run of version {VERSION}")
@@ -74,10 +74,10 @@ async def resume(
     """Continue a paused run: calls that were answered run or are refused, the others stay open.
 
     `run` is a `SuspendedRun`, the result the run was suspended with, or the id of a run in the store of the agent's
-    gate (or the beginning of the id): that may also be one whose process died. `calls` are results of externally
-    executed tools by call id. `prompt` is needed where such a run died before it asked anything and its prompt was
-    more than text. `options` go to `agent.run` (`deps`, `usage_limits` …). Resuming twice is safe: every approval is
-    spent once. Raises `RunTaken` where another process executes the run, `RunOver` where it has ended.
+    gate (or the beginning of the id), including a run whose process died. `calls` are results of externally executed
+    tools by call id. `prompt` is needed where such a run died before it asked anything and its prompt was more than
+    text. `options` go to `agent.run` (`deps`, `usage_limits` …). Resuming twice is safe: every approval is used once.
+    Raises `RunTaken` if another process executes the run, `RunOver` if it has ended.
     """
     if isinstance(run, str):
         return await resume_run(agent, run, signoff, calls=calls, prompt=prompt, **options)
@@ -102,11 +102,11 @@ async def resume_run(
     after: Conversation | None = None,
     **options: Any,
 ) -> AgentRunResult[OutT]:
-    """Take up a run that is kept in the gate's store, by its id or the beginning of it, and go on with it.
+    """Resume a run in the gate's store, by its id or the beginning of it.
 
-    Raises `RunTaken` where somebody else has it in hand, `RunOver` where it has ended. A run that died before it asked
-    anything begins anew with its prompt: the text that was kept, or `prompt` where it was more than that, and with
-    what was said before it, `after`. `calls` and `options` are as for `resume`.
+    Raises `RunTaken` if another process executes it, `RunOver` if it has ended. A run that died before it asked
+    anything starts again with its prompt: the saved text, or `prompt` if it was more than text. It follows `after`, the
+    conversation before it. `calls` and `options` are as for `resume`.
     """
     gate = signoff or signoff_of(agent)
     if gate is None:
@@ -130,9 +130,9 @@ async def resume_run(
 
 
 def _refuse_without_results(run_id: str, conversation: Conversation, calls: Mapping[str, Any]) -> None:
-    """Raise `WaitsElsewhere` where results of external tools are missing: without them nothing of the step can go on.
+    """Raise `WaitsElsewhere` if results of external tools are missing: without them the step cannot continue.
 
-    PydanticAI would refuse it too, but as an error of the run, which would be over with it.
+    PydanticAI would refuse it too, but as an error of the run, which would end the run.
     """
     waits = conversation.deferred_tool_requests
     missing = [part for part in (waits.calls if waits is not None else ()) if part.tool_call_id not in calls]
@@ -146,14 +146,14 @@ def _refuse_without_results(run_id: str, conversation: Conversation, calls: Mapp
 
 
 def following(said: Conversation | None) -> dict[str, Any]:
-    """For `agent.run`: a turn after what was said. Its limits count for the turn alone."""
+    """Return options for `agent.run` to continue a conversation with a new turn. Usage limits count for it alone."""
     if said is None:
         return {}
     return {"message_history": said.messages, "conversation_id": said.conversation_id}
 
 
 async def _saved_as(gate: Signoff, conversation: Conversation, known: Mapping[str, ApprovalRequest]) -> str:
-    """The id of the run that is kept in the store, whose calls wait for people or for runs inside them."""
+    """Return the id of the run in the store whose calls wait for people or for nested runs; empty if there is none."""
     if not gate.broker.store.is_durable:
         return ""
     for key in waited_for(conversation).values():
@@ -165,7 +165,7 @@ async def _saved_as(gate: Signoff, conversation: Conversation, known: Mapping[st
 
 
 async def _on_record(gate: Signoff, conversation: Conversation) -> dict[str, ApprovalRequest]:
-    """The requests about the calls that a conversation waits for, by call key."""
+    """Return the requests about the calls that a conversation waits for, by call key."""
     known: dict[str, ApprovalRequest] = {}
     for key in waited_for(conversation).values():
         if (request := await gate.about(key)) is not None:
@@ -184,7 +184,7 @@ async def _go_on(
     run_options: dict[str, Any] = {"infer_name": False, **options}
     raises = gate.on_denied == "raise"
     if (results := results_of(conversation, known, raises=raises)) is not None:
-        waited = waited_for(conversation).values() if not raises else ()  # else the gate tells it when it raises
+        waited = waited_for(conversation).values() if not raises else ()  # otherwise the gate reports it when it raises
         gate.report_refused(one for key in waited if (one := known.get(key)) is not None)
         results.calls.update(calls or {})
         run_options["deferred_tool_results"] = results

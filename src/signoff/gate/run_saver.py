@@ -1,7 +1,7 @@
-"""Saves a run in the store as it goes on, so that any process can resume it where it was when this one died.
+"""Save a run in the store as it progresses, so that any process can resume it after a pause or a crash.
 
-A history is a chain of segments, each stored once: a pause writes only what is new since the last one. What was read
-or written here is remembered by identity, so it is neither compared nor read back.
+A message history is a chain of segments, each stored once: a pause writes only what is new since the last one. The
+messages that this process read or wrote are recognised by identity, so they are neither compared nor read back.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from signoff.policy.layers import Layers
 MOST_CHAINS = 64
 _REFUSED = (State.DENIED, State.EXPIRED)
 SMALL = 1_000
-"""Bytes up to which a segment is not worth compressing."""
+"""Segments up to this many bytes are stored without compression."""
 LARGEST_RESULT = 1_000_000
-"""Bytes of a result that is saved. A larger one is known by its digest and its beginning."""
+"""Results up to this many bytes are saved. Of a larger one, only its digest and its beginning are."""
 LONGEST_SHOWN = 100_000
 
 
@@ -48,7 +48,7 @@ LONGEST_SHOWN = 100_000
 
 
 class Histories:
-    """Chains of messages that are in the store, by the identity of their messages."""
+    """Cache of message chains that are in the store, found by the identity of their messages."""
 
     def __init__(self) -> None:
         self._chains: OrderedDict[str, list[ModelMessage]] = OrderedDict()
@@ -57,7 +57,7 @@ class Histories:
         self._lock = threading.Lock()
 
     def known(self, messages: Sequence[ModelMessage]) -> tuple[str, int]:
-        """The longest chain these messages begin with: its last segment, and how many messages it holds."""
+        """Return the longest chain that these messages begin with: its last segment, and how many messages it holds."""
         best = ("", 0)
         with self._lock:
             for tip in self._beginning.get(id(messages[0]), ()) if messages else ():
@@ -86,7 +86,7 @@ class Histories:
                 del self._beginning[id(chain[0])]
 
     def of(self, tip: str) -> list[ModelMessage] | None:
-        """The messages of a chain, where this process has them."""
+        """Return the messages of a chain, or None if this process does not have them."""
         return self._chains.get(tip)
 
     def forget(self) -> None:
@@ -96,7 +96,7 @@ class Histories:
 
 
 def _begins_with(messages: Sequence[ModelMessage], chain: Sequence[ModelMessage]) -> bool:
-    """By identity. Only the last may be a copy: PydanticAI makes one of the response that a run is resumed with."""
+    """Compare by identity. Only the last may be a copy: PydanticAI copies the response that a run is resumed with."""
     last = len(chain) - 1
     return all(map(is_, chain[:last], messages)) and (chain[last] is messages[last] or chain[last] == messages[last])
 
@@ -105,7 +105,7 @@ def _begins_with(messages: Sequence[ModelMessage], chain: Sequence[ModelMessage]
 
 
 class Point(NamedTuple):
-    """How far a run came: of its context, what is saved."""
+    """The part of a run's context that is saved."""
 
     messages: list[ModelMessage]
     usage: RunUsage
@@ -125,23 +125,23 @@ class RunSaver:
     histories: Histories
     run: SavedRun
     resumed: bool = False
-    """Whether whoever calls began or resumed the run, and looks after it."""
+    """Whether the caller began or resumed the run, and is responsible for it."""
     saved: bool = False
-    """Whether the store knows the run."""
+    """Whether the run is in the store."""
     done: dict[str, ToolReturnPart] = field(default_factory=dict[str, ToolReturnPart])
-    """What the calls of this step returned so far, by call id: they are not to run again because a sibling waits."""
+    """Results of this step's calls so far, by call id: they must not run again because a sibling waits."""
     known: dict[str, ApprovalRequest] = field(default_factory=dict[str, ApprovalRequest])
     """The run's requests as they were when it was resumed, by call key."""
     secrets: set[str] = field(default_factory=set[str])
-    """Values that are masked in what is saved of the run, besides those the broker knows: of runs inside it."""
+    """Values of nested runs to mask in what is saved of the run, besides those the broker knows."""
     held: bool = True
-    """Whether this process executes it."""
+    """Whether this process executes the run."""
     is_inner: bool = False
-    """Whether it is inside a call of another run."""
+    """Whether the run is inside a call of another run."""
     root: RunSaver | None = None
-    """Saves the outermost run, where this one is inside it and that one is saved."""
+    """Saver of the outermost run, where this run is inside it and that run is saved."""
     _point: Point | None = None
-    """The run as it was when its model was last asked."""
+    """The run's state when its model was last called."""
     _over: bool = False
 
     async def opened(
@@ -164,21 +164,21 @@ class RunSaver:
 
         try:
             opened = await self.broker.open(requests, progress(), policy, places)
-        except Stale:  # what was stored once is not there any longer: store it again
+        except Stale:  # something that was stored is gone: store it again
             self.histories.forget()
             opened = await self.broker.open(requests, progress(), policy, places)
         self.saved, self.held = True, not put_down
         return opened
 
     def at_call(self, ctx: RunContext[Any], entered: tuple[str, str]) -> RunProgress:
-        """How far the run came while one of its calls runs: those without a result are to be made again."""
+        """Return the run's progress while one of its calls runs. Calls without a result are made again on resume."""
         progress = self._progress(Point.of(ctx), DeferredToolRequests(), put_down=False)
         return replace(progress, entered=entered)
 
     async def opened_inside(
         self, requests: Sequence[ApprovalRequest], policy: Policy | Layers, places: Mapping[str, str]
     ) -> list[ApprovalRequest]:
-        """Open the requests of a run inside this one, which is saved as it was when its model was last asked."""
+        """Open the requests of a nested run, and save this run with the state it had when its model was last called."""
         if self.saved or self._point is None:
             return await self.broker.open(requests, policy=policy, places=places)
         opened = await self.broker.open(requests, [self._progress(self._point, None, put_down=False)], policy, places)
@@ -187,13 +187,13 @@ class RunSaver:
 
     @property
     def _heard(self) -> tuple[str, ...]:
-        """The refusals that the run knows of: nothing is left to be done about them."""
+        """Ids of the refusals that the run knows of: nothing is left to do about them."""
         return tuple(sorted(one.id for one in self.known.values() if one.state in _REFUSED))
 
     async def stepped(self, ctx: RunContext[Any]) -> None:
-        """A step ended, and its results are in the history: save it with whatever is written next.
+        """Note that a step ended with its results in the history, and save it with the next write.
 
-        Raises `RunTaken` or `RunOver` where somebody else has the run in hand by now, or cancelled it.
+        Raises `RunTaken` or `RunOver` if another process has taken over the run, or it was cancelled.
         """
         self.done.clear()
         self._point = point = Point.of(ctx)
@@ -201,18 +201,18 @@ class RunSaver:
             await self.still_ours()
         if not self.saved:
             return
-        # Made by the writer, in its own time, and not at all where the run is over before.
+        # The writer calls this later. It writes nothing if the run is over by then.
         self.broker.runs.save_later(
             lambda: None if self._over else self._progress(point, None, put_down=False), lost=self.histories.forget
         )
 
     def note(self, answer: ApprovalRequest) -> None:
-        """An answer that need not be looked up when its call is about to run: the claim will say what is new."""
+        """Keep an answer so that its call need not look it up again: the claim reports what changed since."""
         if answer.call is not None:
             self.known[answer.call.key] = answer
 
     async def still_ours(self) -> None:
-        """Raise `RunTaken` or `RunOver` where somebody else has the run in hand by now, or cancelled it."""
+        """Raise `RunTaken` or `RunOver` if another process has taken over the run, or it was cancelled."""
         if self.root is not None:
             await self.root.still_ours()
         elif self.saved and not self.is_inner:
@@ -228,17 +228,20 @@ class RunSaver:
         self.done[call_id] = part
 
     def fence(self, request: ApprovalRequest) -> tuple[str, int]:
-        """What has to hold when the request is claimed: this process has the run in hand. Empty where none is kept."""
+        """Return run id and epoch, the fencing token for a claim: valid while this process executes the run.
+
+        Empty if the run is not saved, or the request belongs to another run.
+        """
         return (self.run.id, self.run.epoch) if self.saved and request.run == self.run.id else ("", 0)
 
     def answered(self, memo: str) -> RunProgress:
-        """A run inside another one is over; `memo` is what it answered, for when its call is made again."""
+        """Mark a nested run as done. `memo` is its answer, for when its call is made again."""
         self._over = True
         self.run = self.run.changed(state=RunState.DONE, rest=memo, tip="")
         return RunProgress(run=self.run, fence=self._fence)
 
     def failed(self, state: RunState) -> RunProgress:
-        """A run inside another one failed; if its call is made again, it goes on from where it was saved last."""
+        """Mark a nested run as failed. If its call is made again, it continues from where it was last saved."""
         self._over = True
         self.run = self.run.changed(state=state)
         return RunProgress(run=self.run, fence=self._fence)
@@ -248,10 +251,10 @@ class RunSaver:
         return (self.root.run.id, self.root.run.epoch) if self.root is not None else ("", 0)
 
     async def put_down(self, said: Conversation) -> None:
-        """Let go of the run, for any process to take up. `said` is what it goes on with.
+        """Release the run, so that any process can resume it. `said` is the conversation to continue with.
 
-        With its questions it was saved as they were opened. Where it only waits for what is done elsewhere it is saved
-        here: otherwise the calls that began that would be made again.
+        If the run asked questions, it was saved when they were opened. If it only waits for external calls, it is saved
+        here: otherwise the calls that started that work would be made again.
         """
         if not self.saved or not self.held:
             return
@@ -271,19 +274,19 @@ class RunSaver:
             await self.broker.runs.save(last)
 
     def dropped(self) -> None:
-        """As `put_down`, by whoever is being stopped."""
+        """Release the run without waiting for the write, for a caller that is being stopped."""
         if self.saved and self.held:
             self.broker.runs.put_down_later(self.run.id, self.run.epoch)
             self.held = False
 
     def stopped(self, state: RunState, detail: str) -> None:
-        """As `ended`, by whoever is being stopped."""
+        """End the run without waiting for the write, for a caller that is being stopped."""
         self._over = True
         if self.saved:
             self.broker.runs.end_later(self.run.id, self.run.epoch, state, detail, secrets=tuple(self.secrets))
 
     async def ended(self, state: RunState, detail: str, said: Conversation | None = None) -> None:
-        """The run is over. `said` is all that was said in it, where that is to be kept."""
+        """End the run. `said` is the whole conversation, if it should be kept."""
         self._over = True
         if not self.saved:
             return
@@ -298,7 +301,7 @@ class RunSaver:
             await end(self.run.id, self.run.epoch, state, detail, secrets=secrets, last=self._last(said))
 
     def _last(self, said: Conversation) -> RunProgress:
-        """All that was said, as it is kept. What has no JSON form cannot be, and then nothing pretends to be whole."""
+        """Return the whole conversation as it is saved, or nothing of it if a part has no JSON form."""
         try:
             segments = self._segments(said.messages, said.messages[-1].run_id if said.messages else None)
             rest = ConversationTypeAdapter.dump_json(replace(said, messages=[])).decode()
@@ -316,7 +319,7 @@ class RunSaver:
         return RunProgress(run=self.run, segments=tuple(segments), put_down=put_down, fence=self._fence)
 
     def _segments(self, messages: list[ModelMessage], run_id: str | None) -> list[Segment]:
-        """The messages that are not stored yet; what was there before this run apart from what it added."""
+        """Return the messages that are not stored yet, with those from before this run in a segment of their own."""
         tip, count = self.histories.known(messages)
         before = next((index for index, one in enumerate(messages) if one.run_id == run_id), len(messages))
         segments: list[Segment] = []
@@ -339,9 +342,9 @@ class RunSaver:
 
 
 async def conversation_of(broker: Broker, histories: Histories, run: SavedRun) -> Conversation | None:
-    """What a saved run is to go on with; None where it never came to a pause.
+    """Return the conversation that a saved run continues with, or None if it never paused.
 
-    Of a turn of a chat that is done: what the next turn goes on with.
+    For a finished turn of a chat this is what the next turn continues with.
     """
     if not run.rest:
         return None
@@ -368,7 +371,7 @@ def _segment(parent: str, messages: list[ModelMessage]) -> Segment:
 def _has_json(part: ToolReturnPart) -> bool:
     try:
         ModelMessagesTypeAdapter.dump_json([ModelRequest(parts=[part])])
-    except PydanticSerializationError:  # it cannot be kept, so the call will run again
+    except PydanticSerializationError:  # it cannot be saved, so the call will run again
         return False
     return True
 
@@ -382,7 +385,7 @@ _given: ContextVar[list[Given] | None] = ContextVar("signoff_given_run", default
 
 @contextmanager
 def executing(run: SavedRun, requests: Sequence[ApprovalRequest] = ()) -> Generator[None]:
-    """Within, the first gated run is this one, begun or resumed by whoever calls, with these requests."""
+    """Within the context, the first gated run is this one, begun or resumed by the caller, with these requests."""
     token = _given.set([(run, requests)])
     try:
         yield
@@ -391,7 +394,7 @@ def executing(run: SavedRun, requests: Sequence[ApprovalRequest] = ()) -> Genera
 
 
 def given_run() -> Given | None:
-    """The run set by `executing`, for whoever comes first: other runs beside it are runs of their own."""
+    """Take the run set by `executing`. Only the first caller gets it: other runs beside it are runs of their own."""
     waiting = _given.get()
     return waiting.pop() if waiting else None
 
@@ -406,11 +409,11 @@ class SavedResult:
     digest: str = ""
     preview: str = ""
     body: bytes | None = None
-    """As JSON; None where it has no JSON form, or is too large."""
+    """The result as JSON; None if it has no JSON form, or is too large."""
 
 
 def saved_result(result: Any) -> SavedResult:
-    """A tool's result as it is saved; without a digest where it has no JSON form."""
+    """Convert a tool's result to its saved form, without a digest if it has no JSON form."""
     value = cast("ToolReturn[Any]", result).return_value if isinstance(result, ToolReturn) else result
     try:
         text = to_json(value)
@@ -421,12 +424,12 @@ def saved_result(result: Any) -> SavedResult:
 
 
 def is_of(request: ApprovalRequest, call: Call, run: str) -> bool:
-    """Whether a request is about this very call of a saved run: providers give the same id to different calls."""
+    """Return whether a request is about exactly this call of a saved run: providers reuse call ids."""
     return request.run == run and request.tool_name == call.tool and request.args_digest == call.args_digest
 
 
 def replayed(request: ApprovalRequest, saved: bytes | None) -> Any:
-    """What the model is told of a call that ran in a process that has died since."""
+    """Return what the model is told about a call that already ran in a process that has ended."""
     if saved is not None:
         return from_json(saved)
     claim = request.claim

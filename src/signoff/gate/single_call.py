@@ -1,8 +1,8 @@
-"""One gated call that code inside a tool makes by itself, and what is remembered for such a call.
+"""A single gated call that code inside a tool makes, and the grant for such a call.
 
-It is a run of its own inside the tool's call, whose model makes just this one call. So it is judged, asked about,
-written down and spent as any other; where it waits for a person the tool's call pauses with it, and once there is an
-answer the tool is called again from its beginning and finds it.
+It is a nested run inside the tool's call, whose model makes just this one call. So it is judged, asked about,
+recorded and claimed like any other. While it waits for a person, the tool's call pauses with it. Once there is an
+answer, the tool is called again from its beginning and finds it.
 """
 
 from __future__ import annotations
@@ -33,22 +33,25 @@ from signoff.gate.gated_agents import call_agent, gate_in
 from signoff.gate.gated_calls import GatedCall, running_call
 
 _CALLER: Agent[Any, Any] = Agent(output_type=[str, DeferredToolRequests])
-"""Makes the calls. One for all: two agents of one name inside one call could not be told apart when that is resumed."""
+"""Makes the calls. One for all: two agents of the same name inside one call cannot be told apart on resume."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What became of a call: what its tool gave, or why it did not run."""
+    """What became of a call: its tool's result, or why it did not run."""
 
     ran: bool
     content: Any
-    """What the tool gave; of a call that was refused, what a model would be told."""
+    """The tool's result; for a refused call, what a model would be told."""
 
 
 async def call_tool(
     ctx: RunContext[Any], toolset: AbstractToolset[Any], name: str, args: Mapping[str, Any]
 ) -> Answered:
-    """For use inside a tool: make one call of a tool of `toolset`, through the gate around `ctx`."""
+    """For use inside a tool: make one call of a tool of `toolset`, through the gate around `ctx`.
+
+    Raises `WrongUse` outside a gated tool call, or if the arguments have no JSON form.
+    """
     if gate_in(ctx.root_capability) is None or not isinstance(running_call(), GatedCall):
         raise WrongUse(f"{name} can only be called from within a tool, while the gate lets that run")
     try:
@@ -68,14 +71,14 @@ async def call_tool(
         prompt,
         model=FunctionModel(turn, model_name=name),
         toolsets=[toolset],
-        usage=RunUsage(),  # nobody's model is asked
-        conversation_id=ctx.conversation_id,  # what is remembered for a session holds in all of it
+        usage=RunUsage(),  # no model is called
+        conversation_id=ctx.conversation_id,  # so that grants for the session apply
     )
     return Answered(**json.loads(output))
 
 
 def _last(messages: list[ModelMessage]) -> dict[str, Any] | None:
-    """What came of the call, once it was made."""
+    """Return what came of the call, or None before it was made."""
     last = messages[-1]
     for part in last.parts if isinstance(last, ModelRequest) else ():
         if isinstance(part, ToolReturnPart):
@@ -86,9 +89,9 @@ def _last(messages: list[ModelMessage]) -> dict[str, Any] | None:
 async def recall(
     ctx: RunContext[Any], toolset: AbstractToolset[Any], name: str, args: Mapping[str, Any]
 ) -> Grant | None:
-    """What a person told to be remembered for such a call. Nobody is asked, nothing is counted or written down.
+    """Return the grant that a person had remembered for such a call. Nobody is asked, nothing is counted or recorded.
 
-    None as well where it would not count now: policy denies the call, allows it anyway, or wants particular people.
+    Returns None too if it would not count now: policy denies the call, allows it anyway, or wants particular people.
     """
     capability = gate_in(ctx.root_capability)
     if capability is None or not isinstance(running_call(), GatedCall):

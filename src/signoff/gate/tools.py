@@ -27,7 +27,7 @@ from signoff.links import followed
 from signoff.toolset_wrappers import Step, steps_of
 
 KIND = "signoff.kind"
-"""Metadata key that keeps the kind a tool had before the gate folded it into the one path."""
+"""Metadata key for the kind that a tool had before the gate turned it into a plain function."""
 _NO_LABELS = frozenset[str]()
 _NOTHING_RESOLVED: Mapping[str, str] = MappingProxyType({})
 
@@ -39,7 +39,7 @@ Hook: TypeAlias = Callable[[Mapping[str, Any], RunContext[Any]], Any]
 
 
 class Origin:
-    """The toolset a tool comes from, below all wrappers, and everything that is declared on the way down to it."""
+    """The toolset a tool comes from, below all wrappers, and everything declared on the way down to it."""
 
     def __init__(self, steps: Sequence[Step], toolset_id: str | None, own: ToolDefinition) -> None:
         """`steps` are the toolsets from the outermost wrapper to the innermost, each with the tool's name there."""
@@ -51,11 +51,11 @@ class Origin:
         made_with = frozenset([declared] if isinstance(declared, str) else declared)
         attached, claimed = attached_labels(steps)
         self.labels = made_with | attached
-        """Of the tool itself, as its toolset defines it: what other capabilities put on top is not believed."""
+        """Labels of the tool itself, as its toolset defines it. Labels that other capabilities add are not trusted."""
         self.policies = frozenset(id(one) for toolset, _ in steps for one in policies_on(toolset))
-        """What has a say about its calls."""
+        """Ids of the policies that judge its calls."""
         self.checks = checks_of(steps, made_with)
-        """Whoever on the way down is asked about each call, outermost first."""
+        """The checks on the way down that are asked about each call, outermost first."""
         starts = (start for one, _ in steps if isinstance(start := getattr(one, "starts_from", None), str))
         self.start = next(starts, "")
         self.capability_labels = _hooks(steps, "capability_labels")
@@ -64,13 +64,13 @@ class Origin:
 
 
 def _hooks(steps: Sequence[Step], name: str) -> tuple[Hook, ...]:
-    """The optional methods of that name, outermost first."""
+    """Return the optional methods of that name, outermost first."""
     found = ((getattr(toolset, name, None), tool) for toolset, tool in steps)
     return tuple(partial(method, tool) for method, tool in found if callable(method))
 
 
 def origin_of(tool: ToolsetTool[Any]) -> Origin:
-    """Look through wrappers, so that a renamed or prefixed toolset keeps what it declares."""
+    """Find a tool's origin through all wrappers, so that a renamed or prefixed toolset keeps what it declares."""
     own = tool
     while isinstance(below := getattr(own, "source_tool", None), ToolsetTool):
         own = cast("ToolsetTool[Any]", below)
@@ -78,20 +78,21 @@ def origin_of(tool: ToolsetTool[Any]) -> Origin:
 
 
 def _shown(toolset_id: str | None) -> str | None:
-    """A toolset's name for rules; in angle brackets stand roles that PydanticAI fills itself."""
+    """Return a toolset's name for rules. Names in angle brackets are roles that PydanticAI assigns itself."""
     return None if toolset_id is None or toolset_id.startswith("<") else toolset_id
 
 
 def schema_hash(tool_def: ToolDefinition, *, claims: bool = False) -> str:
-    """Digest of what a tool takes. If it changes, approvals and grants for the tool no longer hold.
+    """Return the digest of a tool's parameter schema. If it changes, approvals and grants for the tool no longer hold.
 
-    Where somebody else makes `claims` about the tool, such as a server that may change it any time, they count too.
+    With `claims`, the description and annotations count too: somebody else makes them, such as a server that may change
+    them at any time.
     """
     takes = tool_def.parameters_json_schema
     if not claims:
         try:
             return _digest_of_written(marshal.dumps(takes, 2))
-        except ValueError:  # there is more in it than plain values
+        except ValueError:  # it contains more than plain values
             return digest(to_jsonable_python(takes))
     said = (tool_def.metadata or {}).get("annotations")
     return definition_digest(*to_jsonable_python([takes, tool_def.description, said], fallback=repr))
@@ -99,7 +100,7 @@ def schema_hash(tool_def: ToolDefinition, *, claims: bool = False) -> str:
 
 @lru_cache(maxsize=1_024)
 def _digest_of_written(takes: bytes) -> str:
-    """The digest of what was marshalled: to do that again for each run is ten times as fast as to digest it again."""
+    """Return the digest of a marshalled schema. To marshal it again for each run is ten times as fast as to hash it."""
     return digest(to_jsonable_python(marshal.loads(takes)))
 
 
@@ -113,15 +114,15 @@ class CallReader:
     labels: Mapping[str, Iterable[str]] = field(default_factory=dict[str, Iterable[str]])
     """Capability labels by tool name or glob, for tools that declare none themselves."""
     claims: Sequence[Mapping[str, Iterable[str]]] = ()
-    """Labels that callers give to tools by name: inside their calls they can make policy stricter, no more."""
+    """Labels that callers give to tools by name. Inside their calls these can only make policy stricter."""
     paths_of: Callable[[Call], Iterable[str]] | None = None
-    """Lists the paths in a call, where policy wants to know where they lead."""
+    """Lists the paths in a call, if policy needs to know where they lead."""
     root: str = ""
     """The directory relative paths start from, as a real path."""
     several_roots: bool = False
     """Whether rules start from other directories too, so that a call has to say where its paths start from."""
     key: bytes = PROCESS_KEY
-    """Tells secrets apart without showing them; a store has one of its own, for all processes that share it."""
+    """HMAC key that tells secrets apart without showing them; a store has its own, for all processes that share it."""
 
     def read(
         self,
@@ -132,14 +133,14 @@ class CallReader:
         workers: tuple[str, ...] = (),
         path: str = "",
     ) -> Call:
-        """The call as policy sees it. `workers` and `path` are those of the call that its run is inside of."""
+        """Read the call as policy sees it. `workers` and `path` are those of the call that its run is nested in."""
         worker = ctx.agent.name if ctx.agent is not None else None
         values, unreadable = as_json(args, self.key)
         call_id = ctx.tool_call_id or ""
         try:
             labels = self._labels(ctx, tool_def, values, origin)
             claimed = self._claimed(ctx, tool_def, values, origin)
-        except Exception as error:  # doubt asks: a call whose labels are not known is never simply allowed
+        except Exception as error:  # doubt asks: a call whose labels are unknown is never simply allowed
             labels, claimed, unreadable = _NO_LABELS, _NO_LABELS, (*unreadable, f"its capability labels: {error!r}")
         call = Call.made(
             {
@@ -167,7 +168,7 @@ class CallReader:
         return call.changed(resolved=leads) if leads else call
 
     def reread(self, call: Call) -> Call:
-        """A call that no gate saw, as policy sees it: with the labels of its tool, and where its paths lead."""
+        """Read a call that no gate saw as policy sees it: with the labels of its tool, and where its paths lead."""
         call = call.changed(
             labels=frozenset(_by_name(self.labels, call.tool)),
             claimed=frozenset[str]().union(*(_by_name(given, call.tool) for given in self.claims)),
@@ -177,11 +178,11 @@ class CallReader:
         return call.changed(resolved=leads) if leads else call
 
     def read_for_memory(self, call: Call) -> Call:
-        """The call with what remembered patterns speak of."""
+        """Add what remembered patterns refer to."""
         return read_for_memory(call, self.root)
 
     def with_likeness(self, call: Call) -> Call:
-        """The call with what it has in common with others."""
+        """Add what the call has in common with others."""
         return with_likeness(call, self.root)
 
     def _labels(
@@ -205,5 +206,5 @@ def _by_name(labels: Mapping[str, Iterable[str]], tool: str) -> set[str]:
 
 
 def _declared(hooks: Sequence[Hook], args: Mapping[str, Any], ctx: RunContext[Any]) -> frozenset[str]:
-    """All labels that a toolset and its wrappers declare for a call."""
+    """Return all labels that a toolset and its wrappers declare for a call."""
     return frozenset[str]().union(*(hook(args, ctx) for hook in hooks))

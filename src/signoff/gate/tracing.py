@@ -1,6 +1,6 @@
-"""What happens to calls, reported as it happens: to the record, to OpenTelemetry, and to whoever observes.
+"""Report the steps of calls as they happen: to the audit log, to OpenTelemetry, and to `observe`.
 
-Nothing in a trace holds an argument's value. What a call is about is the request's title, in which secrets are masked.
+A trace never holds an argument's value. A call is described by the request's title, in which secrets are masked.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NAME = "signoff"
 
 
 class Traces:
-    """The traces of one run. Made once for a run, or not at all: `None` costs a call nothing but a look."""
+    """The OpenTelemetry traces of one run. Without a tracer provider there are none: a call pays for a None check."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
@@ -37,24 +37,24 @@ class Traces:
 
     @classmethod
     def of_run(cls, provider: TracerProvider | None = None) -> Traces | None:
-        """Traces, if a tracer provider was set up, or is given."""
+        """Return traces if a tracer provider was set up or is given, else None."""
         provider = provider or trace.get_tracer_provider()
         if isinstance(provider, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)):
             return None
         return cls(provider.get_tracer(NAME))
 
     def judged(self, call: Call, verdict: Verdict, why: str) -> None:
-        """A call was judged; `why` says what came of it: `allowed`, `denied`, `asked`, `remembered` …"""
+        """A call was judged; `why` is what came of it: `allowed`, `denied`, `asked`, `remembered` …"""
         said = {"signoff.verdict": str(verdict.effect), "signoff.outcome": str(why), "signoff.rules": verdict.rules}
         self._event("signoff.judged", {**_call(call), **said, "signoff.in_doubt": bool(verdict.errors)})
 
     def asked(self, request: ApprovalRequest) -> None:
-        """People are asked. A span begins, which ends when it is settled."""
+        """People are asked. Start a span that ends when the request is settled."""
         if request.id not in self._asks:
             self._asks[request.id] = self._tracer.start_span("signoff.ask", attributes=_request(request))
 
     def settled(self, request: ApprovalRequest) -> None:
-        """The question has its answer. One asked by a process that is gone has its span made now, from its times."""
+        """The request is settled. If a process that has ended asked it, create its span now from the recorded times."""
         decision, ended = request.decision, None
         span = self._asks.pop(request.id, None)
         if span is None:
@@ -77,19 +77,19 @@ class Traces:
         if request is not None:
             said["signoff.request"] = request.id
         if error:
-            kind, colon, _ = error.partition(":")  # the message may hold arguments
+            kind, colon, _ = error.partition(":")  # the message may contain arguments
             said["error.type"] = kind if colon and kind.isidentifier() else "Exception"
         self._event("signoff.ran", said)
 
     def close(self) -> None:
-        """The run ends or is put down. Questions that are still open are told as such; see `settled` for the rest."""
+        """The run ends or is released. End the spans of open questions as pending; for their answers see `settled`."""
         for span in self._asks.values():
             span.set_attribute("signoff.state", "pending")
             span.end()
         self._asks.clear()
 
     def _event(self, name: str, attributes: Attributes) -> None:
-        """An event of the span that is going on, or a span of no length where there is none."""
+        """Add an event to the current span, or create a span of zero length if there is none."""
         current = trace.get_current_span()
         if current.is_recording():
             current.add_event(name, attributes)
@@ -133,20 +133,20 @@ def _nanoseconds(moment: datetime | None) -> int | None:
 
 @dataclass(slots=True)
 class Reporter:
-    """Reports the steps of one run's calls: to the record, to traces, and to whoever observes."""
+    """Reports the steps of one run's calls to the audit log, to traces, and to `observe`."""
 
     gate: Gate
     run_id: str
     inside: set[str] = field(default_factory=set[str])
-    """Secrets of runs inside the run's calls, which errors and results of those may quote."""
+    """Secrets of nested runs, which their errors and results may quote."""
     _traces: Traces | None = field(default_factory=Traces.of_run)
     _settled: set[str] = field(default_factory=set[str])
 
     def report(
         self, what: CallStep, gated: GatedCall, *, request: ApprovalRequest | None = None, by: str = "", text: str = ""
     ) -> None:
-        """Report a step. Nobody who hears of it can change what happens."""
-        if self.gate.keeps_record and request is None:  # with a request, the broker writes down what happens
+        """Report a step. No observer can change what happens."""
+        if self.gate.keeps_record and request is None:  # with a request, the broker records what happens
             self.gate.broker.audit_buffer.add(
                 what,
                 gated.call,
@@ -177,7 +177,7 @@ class Reporter:
             self._traces.settled(request)
 
     def close(self) -> None:
-        """The run is over, or put down."""
+        """The run is over, or released."""
         if self._traces is not None:
             self._traces.close()
 
@@ -211,5 +211,5 @@ def _observed(gate: Gate, event: CallEvent) -> None:
     call = event.call.changed(args=deepcopy(event.call.args))
     try:
         gate.observe(replace(event, call=call, secrets=gate.secrets))
-    except Exception as error:  # whoever watches must not change what happens
+    except Exception as error:  # an observer must not change what happens
         warnings.warn(f"observe failed on {event.what}: {error!r}", RuntimeWarning, stacklevel=2)

@@ -1,4 +1,4 @@
-"""What a run of a worker has used, counted to everybody who called it, and held against their limits."""
+"""Usage accounting of worker runs: charged to every caller, and compared with their limits."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from signoff.ports import Clock
 T = TypeVar("T")
 
 _KEPT = "signoff"
-"""Begins the names under which figures are kept in a run's usage, which outlives the process with the run."""
+"""Prefix of the names under which figures are kept in a run's usage, which outlives the process with the run."""
 
 
 def place_of(file: WorkerFile, limit: str) -> Place:
-    """Where a limit stands in a worker's file, or in what it extends."""
+    """Return where a limit is set in a worker's file, or in what it extends."""
     return file.spots.get(f"limits.{limit}", file.spot).place
 
 
 @dataclass(slots=True)
 class Account:
-    """One run of a worker. Whatever it uses is charged to the workers that called it, too."""
+    """The usage of one run of a worker. It is charged to the workers that called it, too."""
 
     file: WorkerFile
     clock: Clock
     parent: Account | None = None
     path: str = ""
-    """The call it was started by, as a path from the outermost run; empty for the outermost."""
+    """The call that started it, as a path from the outermost run; empty for the outermost."""
     requests: int = 0
     tokens: int = 0
     cost: Decimal = Decimal(0)
     worked: timedelta = timedelta(0)
-    """Time spent on requests and tools; waiting for people is none of it."""
+    """Time spent on requests and tools, without waiting for people."""
     usage: RunUsage = field(default_factory=RunUsage)
     """The usage of the run, as PydanticAI counts it; shared with the caller."""
     _busy: int = 0
@@ -53,7 +53,7 @@ class Account:
 
     @property
     def line(self) -> Iterator[Account]:
-        """This run and those it was called by, innermost first."""
+        """This run and those that called it, innermost first."""
         one: Account | None = self
         while one is not None:
             yield one
@@ -65,7 +65,7 @@ class Account:
         return tuple(one.worker for one in self.line)[::-1]
 
     def take_up(self, usage: RunUsage) -> None:
-        """Begin, or go on, with what the run has used before."""
+        """Begin or continue with what the run has used before."""
         self.usage = usage
         if self.parent is None:
             self.requests, self.tokens, self.cost = usage.requests, usage.total_tokens, usage.cost or Decimal(0)
@@ -76,14 +76,14 @@ class Account:
         self.worked = timedelta(milliseconds=usage.details.get(self._name("worked_ms"), 0))
 
     def close(self) -> None:
-        """Forget the figures of a run that is over; the caller has its own."""
+        """Remove the figures of a run that is over; the caller has its own."""
         for name in ("requests", "tokens", "nanodollars", "worked_ms"):
             self.usage.details.pop(self._name(name), None)
 
-    # --- using ---
+    # --- charging ---
 
     def begin_request(self) -> None:
-        """Count a request before it is made; raises `LimitReached` where somebody in the line has none left."""
+        """Count a request before it is made. Raises `LimitReached` if this worker or a caller has none left."""
         for one in self.line:
             one.check(by=self)
             most = one.file.limits.requests
@@ -94,7 +94,7 @@ class Account:
             one._keep()
 
     def charge(self, response: ModelResponse) -> None:
-        """Count what a request used; raises `LimitReached` where that is more than somebody may use."""
+        """Count what a request used. Raises `LimitReached` if that exceeds a limit of this worker or a caller."""
         attempts = [attempt.usage for attempt in response.failed_attempts or () if attempt.usage is not None]
         for usage in (response.usage, *attempts):
             for one in self.line:
@@ -109,7 +109,7 @@ class Account:
 
     @contextmanager
     def working(self) -> Generator[None]:
-        """Within, time counts: for this run and for those that called it."""
+        """Within the context, time counts for this run and for those that called it."""
         line = tuple(self.line)
         for one in line:
             one._start()
@@ -121,7 +121,7 @@ class Account:
 
     @contextmanager
     def resting(self) -> Generator[None]:
-        """Within `working`, time that does not count: another worker is at it, and counts for itself."""
+        """Within `working`, stop counting time: another worker is running, and counts for itself."""
         line = tuple(self.line)
         for one in line:
             one._stop()
@@ -132,7 +132,7 @@ class Account:
                 one._start()
 
     def check(self, by: Account | None = None) -> None:
-        """Raise `LimitReached` where more was used than this worker may use."""
+        """Raise `LimitReached` if this worker has used more than its limits allow."""
         limits = self.file.limits
         if limits.tokens is not None and self.tokens > limits.tokens:
             raise self._reached("tokens", f"has used {self.tokens} tokens of the {limits.tokens} that it may use", by)
@@ -145,7 +145,7 @@ class Account:
         return self._reached("time", f"has worked for the {_seconds(self.file.limits.time)} that it may work", by)
 
     def may_delegate(self) -> str:
-        """Why no other worker can be called from here: how deep is deep enough. Empty where one can."""
+        """Return why no other worker can be called from here (the depth limit); empty if one can."""
         for depth, one in enumerate(self.line):
             most = one.file.limits.depth
             if most is not None and depth >= most:
@@ -153,7 +153,7 @@ class Account:
         return ""
 
     async def in_time(self, work: Callable[[], Awaitable[T]]) -> T:
-        """What `work` returns; it is cut off where somebody in the line runs out of time."""
+        """Return what `work` returns. It is cancelled when this worker or a caller reaches its time limit."""
         timed = [(one.file.limits.time - one._worked_now(), one) for one in self.line if one.file.limits.time]
         if not timed:
             return await work()
@@ -187,7 +187,7 @@ class Account:
         return self.worked + (self.clock.now() - self._since if self._since is not None else timedelta(0))
 
     def _keep(self) -> None:
-        """Put the figures where they outlive the process. For the outermost run, PydanticAI's own are there."""
+        """Store the figures where they outlive the process. For the outermost run, PydanticAI's own are there."""
         details = self.usage.details
         if self.file.limits.time is not None:
             details[self._name("worked_ms")] = round(self.worked / timedelta(milliseconds=1))

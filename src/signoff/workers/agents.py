@@ -1,4 +1,4 @@
-"""Agents in Python, looked at without being run: tools, gate, model, and agents that their tools name."""
+"""Inspect agents defined in Python without running them: tools, gate, model, and agents that their tools name."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from signoff.workers.models import model_named
 from signoff.workers.survey import Reachable, WorkerSurvey
 
 NAMELESS = "agent"
-"""What rules know an agent as that has no name."""
+"""The name of an unnamed agent in rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFacts:
-    """What is to be known about an agent in Python."""
+    """What is known about an agent defined in Python."""
 
     survey: WorkerSurvey
     has_gate: bool
     has_code: bool = False
-    """Whether a function of its gate has a say besides the rules."""
+    """Whether a function of its gate (`judge`) decides besides the rules."""
     model_problem: WrongUse | None = None
     has_model: bool = True
     ungated: tuple[tuple[str, str], ...] = ()
@@ -37,7 +37,7 @@ class AgentFacts:
 
 
 async def look_at(path: str, layers: Sequence[Policy], *, connect: bool = False) -> AgentFacts:
-    """Look at the agent at `package.module:agent`. `layers` hold where it has no gate, as with `signoff run`."""
+    """Inspect the agent at `package.module:agent`. `layers` apply if it has no gate, as with `signoff run`."""
     agent = load_agent(path)
     gate = signoff_of(agent)
     policies = gate.policies if gate is not None else tuple(layers)
@@ -62,7 +62,7 @@ async def look_at(path: str, layers: Sequence[Policy], *, connect: bool = False)
 
 
 def _problem(model: Any) -> WrongUse | None:
-    """Why a model that is only named cannot be made. It is not asked anything."""
+    """Return why a model that is given by name cannot be made. No request is sent to it."""
     if isinstance(model, str):
         try:
             model_named(model)
@@ -72,7 +72,7 @@ def _problem(model: Any) -> WrongUse | None:
 
 
 def _ungated(agent: Agent[Any, Any]) -> Iterator[tuple[str, str]]:
-    """Function tools that name another agent which has no gate of its own. What hides it better is not found."""
+    """Yield function tools that name another agent without a gate of its own. Less direct references are not found."""
     for toolset in agent.toolsets:
         for tool, function in _functions(toolset):
             for name, value in _named_in(function):
@@ -92,7 +92,7 @@ def _functions(toolset: AbstractToolset[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _named_in(function: Any) -> Iterator[tuple[str, Any]]:
-    """The values that the code of a function names, around it and in its module."""
+    """Yield the values that the code of a function names, in its closure and its module."""
     try:
         found = inspect.getclosurevars(function)
     except (TypeError, ValueError):  # not written in Python

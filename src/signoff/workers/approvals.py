@@ -1,4 +1,4 @@
-"""Questions of a toolset's own: `context.approvals`, for tools of a worker."""
+"""Questions that a toolset's own code asks people: `context.approvals`, for tools of a worker."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from signoff.workers.limits import account_of
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _NO_PERSON = frozenset({POLICY, SIGNOFF, "timeout"})
-"""Who said no, as a refusal names them, where nobody did."""
+"""Names in a refusal's `by` that are no person."""
 _ANY_ARGS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 
 
 @dataclass(slots=True)
 class ToolsetApprovals:
-    """As `signoff.toolsets.context.Approvals` says, for the toolsets of one worker."""
+    """Implements `signoff.toolsets.context.Approvals` for the toolsets of one worker."""
 
     policies: dict[str, list[Policy]] = field(default_factory=dict[str, "list[Policy]"])
-    """The rules of each toolset by its name: they hold for its questions too. Known once the toolsets are built."""
+    """The rules of each toolset by its name, which apply to its questions too. Known once the toolsets are built."""
 
     def rules_of(self, bounds: Bounds) -> None:
-        """Take the rules of the toolsets, once those are built."""
+        """Take over the rules of the toolsets, once those are built."""
         for layer in bounds.layers:
             if layer.toolset:
                 self.policies.setdefault(layer.toolset, []).append(layer.policy)
@@ -50,7 +50,7 @@ class ToolsetApprovals:
         self, ctx: RunContext[Any], question: str, args: Mapping[str, Any], *, summary: str = ""
     ) -> ApprovalDecision:
         asked = self._question(ctx, question, args, summary)
-        with account_of(ctx).resting():  # a person's time is not the worker's
+        with account_of(ctx).resting():  # waiting for a person does not count as the worker's time
             answered = await call_tool(ctx, asked, question, args)
         return _decision(_unnoticed(answered.content) if answered.ran else _refusal(answered.content))
 
@@ -76,14 +76,14 @@ class ToolsetApprovals:
 
 @dataclass(eq=False)
 class QuestionTool(AbstractToolset[Any]):
-    """One question, as a tool: to run it is to have a yes."""
+    """One question as a tool. If it runs, the question was approved."""
 
     name: str
     takes: tuple[str, ...]
     """The names of its arguments."""
     summary: str
     catalog_name: str
-    """Of the toolset that asks: rules about that hold for its questions."""
+    """Name of the toolset that asks: rules about it apply to its questions."""
     rules: tuple[Policy, ...]
 
     @property
@@ -104,7 +104,7 @@ class QuestionTool(AbstractToolset[Any]):
         return {self.name: tool}
 
     def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict | None:
-        """What the rules of the toolset that asks say. Where they say nothing, somebody is asked."""
+        """Return what the rules of the asking toolset say. If they say nothing, somebody is asked."""
         call = judging.get()
         if call is None:
             return None
@@ -116,7 +116,7 @@ class QuestionTool(AbstractToolset[Any]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        """The yes, and on whose word."""
+        """Return the approval, and who gave it."""
         call = running_call()
         assert isinstance(call, GatedCall), "the gate let it through"
         settled = call.request.decision if call.request is not None else None
@@ -130,7 +130,7 @@ class QuestionTool(AbstractToolset[Any]):
 
 
 def _unnoticed(content: Any) -> Mapping[str, Any]:
-    """The yes, without the words for a model that its arguments were edited."""
+    """Return the approval without the notice for a model that its arguments were edited."""
     return content["result"] if "notice" in content else content
 
 
@@ -141,7 +141,7 @@ def _decision(told: Mapping[str, Any]) -> ApprovalDecision:
 
 
 def _refusal(content: Any) -> Mapping[str, Any]:
-    """A no, from what a model would be told of it."""
+    """Convert what a model would be told of a denial to a decision."""
     try:
         payload = json.loads(content)
         by, note = str(payload["by"]), str(payload["reason"])

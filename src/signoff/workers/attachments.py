@@ -1,4 +1,4 @@
-"""What was attached to a run, as its toolsets see it: `context.attachments`."""
+"""The files attached to a run, as its toolsets see them: `context.attachments`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from signoff.workers.limits import WorkerDeps
 
 
 class RunAttachments(Sequence[str]):
-    """Absolute paths of the files that were attached to the run at hand; empty outside of a tool.
+    """Absolute paths of the files attached to the current run; empty outside a tool.
 
-    One toolset serves all runs of its worker, so this is looked up whenever it is looked at.
+    One toolset serves all runs of its worker, so every access looks them up anew.
     """
 
     @overload

@@ -1,4 +1,4 @@
-"""What a new worker is held against besides its creator's file: rules that name workers, and files nobody may read."""
+"""Bounds on a new worker besides its creator's file: rules that name workers, and files that must not be read."""
 
 from __future__ import annotations
 
@@ -30,34 +30,34 @@ from signoff.toolsets.catalog import NATIVE, BuiltToolset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerBound:
-    """A policy that holds for a worker besides its own."""
+    """A policy that applies to a worker besides its own."""
 
     policy: Policy
     toolset: str = ""
-    """The toolset whose rules these are; empty: they are about every call."""
+    """The toolset that the rules belong to; empty if they are about every call."""
     prefix: str = ""
-    """What stands before the names of its tools, which its own rules do not know."""
+    """Prefix of the names of its tools, which its own rules do not know."""
     lasting: bool = True
-    """Whether it holds beyond the run at hand."""
+    """Whether it applies beyond the current run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The policies over a creator, outermost first, and its toolsets as they were made for it."""
+    """The policies over a creator, outermost first, and its toolsets as they were built for it."""
 
     layers: tuple[WorkerBound, ...]
     built: tuple[BuiltToolset, ...] = ()
 
     @property
     def revision(self) -> str:
-        """Changes with whatever any of the policies says."""
+        """A digest that changes whenever one of the policies changes."""
         return digest([[one.toolset, one.prefix, one.policy.revision] for one in self.layers])
 
 
 def bounds_of(
     settings: Settings, creator: WorkerFile, *, caller: Sequence[Policy] = (), built: Sequence[BuiltToolset] = ()
 ) -> Bounds:
-    """What holds over a worker: the user's, the project's and the caller's rules, and those of its toolsets."""
+    """Return what applies to a worker: the rules of the user, the project, the caller and its toolsets."""
     layers = [WorkerBound(policy=policy) for policy in settings.layers]
     layers += [WorkerBound(policy=policy, lasting=False) for policy in caller]
     attached = {one.name: list(_attached(one.toolset)) for one in built}
@@ -72,7 +72,7 @@ def bounds_of(
 
 
 def _attached(toolset: AbstractToolset[Any] | None) -> Iterator[Policy]:
-    """The policies that a toolset carries, and all that it wraps or combines."""
+    """Yield the policies of a toolset, and of everything it wraps or combines."""
     for part in parts_of(toolset) if toolset is not None else ():
         yield from (layer.policy for layer in layers_of(part))
         if isinstance(own := getattr(part, "policy", None), Policy):
@@ -83,7 +83,7 @@ def _attached(toolset: AbstractToolset[Any] | None) -> Iterator[Policy]:
 
 
 def refuse_trusted(layers: Sequence[WorkerBound], name: str, creator: str) -> None:
-    """Refuse a name that rules grant something to, which they do not grant to the creator: the model chose the name."""
+    """Refuse a name to which rules grant something that they do not grant to the creator: the model chose the name."""
     for layer in layers:
         rules = layer.policy.rules
         for number, rule in enumerate(rules):
@@ -97,8 +97,9 @@ def refuse_trusted(layers: Sequence[WorkerBound], name: str, creator: str) -> No
 
 
 def _loosens(rule: Rule, later: Sequence[Rule]) -> bool:
-    """Whether a call may fare better where the rule matches: it runs, asks fewer people than a rule after it, or is
-    asked about where an `otherwise` after it denies."""
+    """Return whether a matching call may get a milder effect: it runs, asks fewer people than a later rule, or is asked
+    about where a later `otherwise` denies.
+    """
     if rule.effect is not Effect.ASK:
         return rule.effect is Effect.ALLOW
     needed = rule.requirement
@@ -111,7 +112,7 @@ def _loosens(rule: Rule, later: Sequence[Rule]) -> bool:
 
 
 def _names(match: Match, worker: str, *, ahead: bool = False) -> bool:
-    """Whether a rule speaks of this worker; with `ahead`, also of chains that may come to end with it."""
+    """Return whether a rule names this worker; with `ahead`, also chains that may end with it later."""
     conditions = [one for one in match.conditions if isinstance(one, WorkerCondition)]
     return bool(conditions) and all(
         (one.single and any_glob(one.single, worker) is not Truth.NO)
@@ -123,25 +124,25 @@ def _names(match: Match, worker: str, *, ahead: bool = False) -> bool:
 def _ends_with(pattern: str, worker: str, ahead: bool) -> bool:
     last = pattern.rpartition(CHAIN)[2]
     if ahead and "*" in last:
-        if "[" in last:  # what stands in a set is not worth telling apart
+        if "[" in last:  # a character set is not worth analysing: assume it matches
             return True
-        last = f"*{last.rpartition('*')[2]}"  # a star may stand for several workers of a chain
+        last = f"*{last.rpartition('*')[2]}"  # a star may match several workers of a chain
     return Glob(last, over_names=True).find(worker) is not Truth.NO
 
 
-# --- rules that bind ---
+# --- rules that apply to the new worker ---
 
 
 def rules_for(settings: Settings, layers: Sequence[WorkerBound], creator: WorkerFile, name: str) -> list[Any]:
-    """The rules that a new worker of this name carries: those of the creator's file, and all that name the creator.
+    """Return the rules that a new worker of this name gets: those of the creator's file, and all that name the creator.
 
-    They are written as for the new worker: what the creator must not do, or has to ask about, holds for it wherever
-    it runs, not only where its creator calls it.
+    They are rewritten for the new worker: what the creator must not do, or has to ask about, applies to it wherever it
+    runs, not only where its creator calls it.
     """
     found: list[Any] = []
     own = creator.policy.rules if creator.policy is not None else ()
     for rule, spot in zip(own, creator.policy_spots, strict=True):
-        by_default = spot.document.file == settings.file  # it holds for every worker anyway, unless it names one
+        by_default = spot.document.file == settings.file  # it applies to every worker anyway, unless it names one
         about = _about(rule, spot.value, _binding(rule, creator.name, name), whole=not by_default)
         if about is not None:
             found.append(about)
@@ -159,7 +160,7 @@ def rules_for(settings: Settings, layers: Sequence[WorkerBound], creator: Worker
 
 
 def _binding(rule: Rule, creator: str, name: str) -> list[bool]:
-    """Which alternatives of a rule are about the creator, and not about the new worker by its own name as well."""
+    """Return which alternatives of a rule are about the creator, and do not already name the new worker."""
     conditions = [[one for one in match.conditions if isinstance(one, WorkerCondition)] for match in rule.matches]
     held = [bool(some) and all(any_glob(one.single, name) is Truth.YES for one in some) for some in conditions]
     return [_names(match, creator) and not is_held for match, is_held in zip(rule.matches, held, strict=True)]
@@ -168,7 +169,7 @@ def _binding(rule: Rule, creator: str, name: str) -> list[bool]:
 def _about(
     rule: Rule, raw: Any, named: Sequence[bool], *, whole: bool, layer: WorkerBound | None = None, directory: str = ""
 ) -> dict[str, Any] | None:
-    """A rule without the condition that its creator makes the call; with `whole`, its other alternatives too."""
+    """Return a rule without the condition that the creator makes the call; with `whole`, its other alternatives too."""
     written = cast("dict[str, Any]", raw)
     if not any(named):  # an `otherwise` names no worker
         return dict(written) if whole else None
@@ -181,7 +182,7 @@ def _about(
     ]
     left_out = {effect, "examples", *(() if whole else ("id",))}
     rest = {key: value for key, value in written.items() if key not in left_out}
-    if rest.get("on_timeout") == str(OnTimeout.ALLOW):  # silence lets nothing run by a worker's own rules
+    if rest.get("on_timeout") == str(OnTimeout.ALLOW):  # in a worker's own rules a timeout lets nothing run
         del rest["on_timeout"]
     return {effect: kept[0] if len(kept) == 1 else kept, **rest}
 
@@ -190,7 +191,7 @@ def _anywhere(item: Mapping[str, Any], layer: WorkerBound | None, directory: str
     found = {key: value for key, value in item.items() if key != "worker"}
     if layer is None or not layer.toolset:
         return found
-    if layer.policy.root not in (None, directory):  # its paths start elsewhere: without them the rule holds for more
+    if layer.policy.root not in (None, directory):  # its paths start elsewhere: without them the rule applies to more
         found.pop("path", None)
     tools: Any = found.get("tool")
     if layer.prefix and tools is not None:
@@ -203,13 +204,13 @@ def _anywhere(item: Mapping[str, Any], layer: WorkerBound | None, directory: str
 
 
 def why_unreadable(bounds: Bounds, creator: WorkerFile, path: str) -> str:
-    """Why a new worker must not be told what is in a file: its creator could not read it. Empty where it could."""
+    """Return why a new worker must not be given a file: its creator could not read it. Empty if it could."""
     verdict = reading_verdict(bounds, creator, path)
     return verdict.reason if verdict.effect is Effect.DENY else ""
 
 
 def reading_verdict(bounds: Bounds, reader: WorkerFile, path: str) -> Verdict:
-    """What would become of it if a worker read a file with its own tools: by the one it may most."""
+    """Return the verdict on a worker reading a file with its own tools: that of the most permissive tool."""
     path = os.path.realpath(path)
     beside = os.path.dirname(reader.file)
     if path in {os.path.realpath(os.path.join(beside, one)) for one in reader.attachments}:
@@ -243,7 +244,7 @@ def _judged(policies: Sequence[Policy], call: Call) -> list[Verdict]:
 
 
 def _reading(toolset: AbstractToolset[Any] | None, path: str) -> tuple[str, Mapping[str, Any]]:
-    """How a toolset of signoff's own would read a file; of others nobody knows what they read."""
+    """Return how a toolset of signoff's own would read a file. What others read is not known."""
     while isinstance(toolset, WrapperToolset):
         toolset = toolset.wrapped
     if isinstance(toolset, FilesToolset):

@@ -1,4 +1,4 @@
-"""A PydanticAI agent from a worker file. What PydanticAI itself finds wrong is told with its place in the file."""
+"""Build a PydanticAI agent from a worker file. PydanticAI's own errors are reported with their place in the file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _READ_HERE = frozenset({"instructions", "model", "name", "description", "deps_sc
 CAPABILITIES = (
     "Caching", "Citations", "IncludeToolReturnSchemas", "RaiseContentFilterError", "ReinjectSystemPrompt", "Thinking",
 )  # fmt: skip
-"""What a worker file may name. The others bring tools, servers or models, or say about tools what rules believe."""
+"""Capabilities a worker file may name. The others bring tools, servers or models, or set what rules trust of tools."""
 SETTINGS = (
     "temperature", "top_p", "top_k", "max_tokens", "seed", "stop_sequences", "presence_penalty", "frequency_penalty",
     "logit_bias", "parallel_tool_calls", "tool_choice", "timeout", "request_timeout", "max_retries", "thinking",
@@ -40,24 +40,24 @@ _OF_A_PROVIDER = re.compile(
     r"(?!.*tools)[a-z]+_(reasoning_\w+|thinking_\w+|cache_\w+|prompt_cache_\w+|text_verbosity|service_tier|logprobs"
     r"|top_logprobs|safety_settings|disable_reasoning|clear_thinking|truncation|performance_configuration)"
 )
-"""The same, of one provider's models. Others can carry a body, and with it tools that no gate sees."""
+"""The same for one provider's models. Other settings can carry a request body, and with it tools that no gate sees."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerPlan:
-    """A worker file, checked as far as that goes without its model and its toolsets."""
+    """A worker file, checked as far as possible without its model and its toolsets."""
 
     file: WorkerFile
     spec: AgentSpec
     instructions: Instructions
     input: Mapping[str, Any] | None
-    """JSON schema of what it is given."""
+    """JSON schema of its input."""
     output: Any
-    """What it answers with: a type for PydanticAI."""
+    """Its output type, for PydanticAI."""
 
 
 def plan_of(file: WorkerFile) -> WorkerPlan:
-    """Check a worker file; raises with the place of what is wrong."""
+    """Check a worker file. Raises with the place of what is wrong."""
     given, answered = _schema(file, "input", "deps_schema"), _schema(file, "output", "output_schema")
     for one in (given, answered):
         if one is not None:
@@ -79,7 +79,7 @@ def build_agent(
     toolsets: Sequence[AbstractToolset[Any]],
     capabilities: Sequence[AbstractCapability[Any]],
 ) -> Agent[WorkerDeps, Any]:
-    """The agent. It can always pause for an answer; `capabilities` come after those that the file names."""
+    """Build the agent. It can always pause for an answer; `capabilities` come after those that the file names."""
     file = plan.file
     try:
         return Agent[WorkerDeps, Any].from_spec(
@@ -94,7 +94,7 @@ def build_agent(
             capabilities=list(capabilities),
             defer_model_check=True,
         )
-    except Exception as error:  # each capability fails in its own way when it is given the wrong things
+    except Exception as error:  # each capability fails in its own way with wrong arguments
         if "capabilities" not in file.spots:
             raise
         raise file.spots["capabilities"].wrong(f"a capability cannot be made: {_one_line(error)}") from error
@@ -107,14 +107,14 @@ def check_tool_names(file: WorkerFile, built: Sequence[BuiltToolset]) -> None:
     for number, one in enumerate(built):
         for tool in one.native:
             if (other := run_there.setdefault(tool.unique_id, one.name)) != one.name:
-                # The provider is offered one of the two: the rules of the other would hold for it, or not.
+                # The provider is offered only one of the two, and it would be unclear whose rules apply to it.
                 what = f"{shown(other)} and {shown(one.name)} are one tool to the provider, {shown(tool.unique_id)}"
                 spot = file.spots.get(f"toolsets[{number}]", file.spot)
                 raise spot.wrong(what, "leave one of the two out, or give each its own `id` where it takes one")
 
 
 def _schema(file: WorkerFile, ours: str, theirs: str) -> tuple[Mapping[str, Any], ConfigValue] | None:
-    """A schema under either of its two names, and its place."""
+    """Return a schema under either of its two names, and its place."""
     own: Mapping[str, Any] | None = getattr(file, ours)
     if own is not None:
         return own, file.spots.get(ours, file.spot)
@@ -144,7 +144,7 @@ def _spec(file: WorkerFile) -> AgentSpec:
 
 
 def _check_settings(file: WorkerFile) -> None:
-    """Refuse settings by which tools come to the model that no gate has seen."""
+    """Refuse settings that could give the model tools that no gate sees."""
     for key in cast("Mapping[str, Any]", file.spec.get("model_settings") or {}):
         if key not in SETTINGS and not _OF_A_PROVIDER.fullmatch(key):
             spot = _below(file.spots.get("model_settings", file.spot), (key,))
@@ -156,7 +156,7 @@ def _check_settings(file: WorkerFile) -> None:
 
 
 def _below(spot: ConfigValue, trail: Sequence[KeyStep]) -> ConfigValue:
-    """The place at the end of a key path, or the last one on the way that is there."""
+    """Return the place at the end of a key path, or the last place on the way that exists."""
     for step in trail:
         value: Any = spot.value
         there = isinstance(value, dict) and step in value

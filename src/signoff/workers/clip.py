@@ -1,4 +1,4 @@
-"""The keys of a new worker, with what its creator lacks taken out."""
+"""Clip the keys of a new worker to what its creator has."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_TOKENS = "max_tokens"
 
 
 class Clipped:
-    """A worker's keys with what its creator lacks taken out."""
+    """A worker's keys, clipped to what its creator has."""
 
     def __init__(self, settings: Settings, creator: WorkerFile, written: WorkerFile, bounds: Bounds) -> None:
         self.settings = settings
@@ -31,7 +31,7 @@ class Clipped:
         self.cut: list[str] = []
 
     def values(self) -> tuple[dict[str, Any], list[str]]:
-        """The keys of the file to write, and what was cut."""
+        """Return the keys of the file to write, and what was cut."""
         written, spec = self.written, self.written.spec
         kept = {key: spec[key] for key in ("end_strategy", "capabilities") if key in spec}
         found: dict[str, Any] = {
@@ -83,7 +83,7 @@ class Clipped:
         return {name: written_limit(value) for name, value in found.items() if value is not None}
 
     def _lower(self, what: str, asked: Any, most: Any) -> Any:
-        """The lower of two values; one that is missing is the creator's, if that has one."""
+        """Return the lower of two values; a missing one is replaced by the creator's, if there is one."""
         if most is None or (asked is not None and asked <= most):
             return asked
         told = f"instead of {written_limit(asked)}" if asked is not None else f"as for {self.creator.name}"
@@ -98,7 +98,7 @@ class Clipped:
         return next(iter(found.values())) if alike else found or None
 
     def _rules(self) -> list[Any]:
-        """The creator's rules first, so that they decide. Those of the project's defaults hold anyway."""
+        """Return the creator's rules first, so that they decide. Rules of the project's defaults apply anyway."""
         own = [spot.value for spot in self.written.policy_spots if spot.document.file != self.settings.file]
         rules = [*rules_for(self.settings, self.bounds.layers, self.creator, self.written.name), *own]
         return [rule for number, rule in enumerate(rules) if rule not in rules[:number]]
@@ -135,7 +135,7 @@ _RETRIES = ("tools", "output")
 
 
 def _by_kind(retries: Any) -> dict[str, int]:
-    """`retries` as written: a number stands for both kinds."""
+    """Return `retries` by kind: a single number applies to both kinds."""
     if isinstance(retries, Mapping):
         return dict(cast("Mapping[str, int]", retries))
     return {kind: int(retries) for kind in _RETRIES} if retries is not None else {}
@@ -147,7 +147,7 @@ def limits_of(limits: Limits) -> dict[str, Any]:
 
 
 def written_limit(value: Any) -> Any:
-    """A limit as it is written in a file."""
+    """Return a limit as it is written in a file."""
     return f"{int(value.total_seconds())}s" if isinstance(value, timedelta) else value
 
 

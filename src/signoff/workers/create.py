@@ -1,4 +1,4 @@
-"""A worker that another worker wrote: never more than its creator has, shown whole, and written once as shown."""
+"""Workers that another worker writes: clipped to what the creator has, shown in full, and written once as shown."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from signoff.workers.clip import Clipped, capabilities_of, limits_of, written_li
 from signoff.workers.worker_prompt import why_private
 
 LONGEST_FILE = 20_000
-"""Characters. What is longer nobody reads to the end, so nobody can approve it."""
+"""Characters. Nobody reads a longer file to the end, so nobody can approve it."""
 NAME = "[a-z0-9][a-z0-9_-]{0,63}"
-"""What a new worker may be called."""
+"""Pattern for the name of a new worker."""
 
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
-"""What file systems without hard links answer."""
+"""Error numbers of file systems without hard links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,11 @@ def draft(
     taken: Collection[str] = (),
     bounds: Bounds | None = None,
 ) -> NewWorker:
-    """The file that `text` becomes, with what its creator lacks taken out.
+    """Return the file that `text` becomes, clipped to what its creator has.
 
-    `taken` are names besides those of the project's files; `bounds` is what holds over the creator, if it is known
-    better than from the project's file. Raises `WrongUse`, or `WrongFile` with the place in `text`, where there is
-    nothing to write.
+    `taken` are names besides those of the project's files; `bounds` is what applies to the creator, if more is known
+    than the project's file says. Raises `WrongUse`, or `WrongFile` with the place in `text`, if there is nothing to
+    write.
     """
     path = _path(settings, name)
     bounds = bounds or bounds_of(settings, creator)
@@ -80,7 +80,7 @@ def draft(
 def _check_again(
     settings: Settings, creator: WorkerFile, bounds: Bounds, path: str, text: str, values: Mapping[str, Any]
 ) -> None:
-    """Whoever reads the file once it is written finds in it what was meant. Its lines are not those of the draft."""
+    """Check that the written file, parsed again, means the same. Its line numbers are not those of the draft."""
     try:
         again = parse_worker(text, path, settings)
         plan_of(again)
@@ -95,7 +95,7 @@ def _check_again(
 
 
 def powers(settings: Settings, creator: WorkerFile, bounds: Bounds | None = None) -> str:
-    """What a new worker can have at most, in words. It changes with whatever a draft depends on."""
+    """Describe in words what a new worker can have at most. The text changes with everything a draft depends on."""
     bounds = bounds or bounds_of(settings, creator)
     limits = limits_of(creator.limits)
     most = ", ".join(f"{name} {written_limit(value)}" for name, value in limits.items()) or "none"
@@ -111,7 +111,7 @@ def powers(settings: Settings, creator: WorkerFile, bounds: Bounds | None = None
 
 
 def write(made: NewWorker) -> None:
-    """Put the file there, whole or not at all, and never over another. One that is the same already is left alone."""
+    """Write the file atomically, and never over another one. An identical file is left alone."""
     if _is_written(made):
         return
     directory, temporary = os.path.dirname(made.path), ""
@@ -129,12 +129,12 @@ def write(made: NewWorker) -> None:
     except OSError as error:
         raise WrongUse(f"{made.path} cannot be written: {error.strerror}") from error
     finally:
-        with suppress(FileNotFoundError):  # where nothing was begun, and where it has its name by now
+        with suppress(FileNotFoundError):  # nothing was begun, or it already has its final name
             os.unlink(temporary)
 
 
 def _place(temporary: str, path: str) -> None:
-    """Give a file its name. Unlike a rename, this never replaces what is there."""
+    """Give a file its name. Unlike a rename, this never replaces an existing file."""
     try:
         os.link(temporary, path)
     except OSError as error:
@@ -156,7 +156,7 @@ def _path(settings: Settings, name: str) -> str:
 
 
 def _is_written(made: NewWorker) -> bool:
-    """Whether this very file is there: a call whose process died after it wrote is made again, and finds it done."""
+    """Return whether exactly this file exists: a call whose process died after writing is made again, and finds it."""
     if os.path.islink(made.path):
         return False
     try:
@@ -167,13 +167,13 @@ def _is_written(made: NewWorker) -> bool:
 
 
 def _meant(path: str, text: str) -> str:
-    """The name under which the text is read: Markdown where keys stand between two lines of dashes."""
+    """Return the path that the text is parsed as: Markdown if it has front matter between two lines of dashes."""
     lines = [line.rstrip() for line in text.split("\n")]
     return f"{os.path.splitext(path)[0]}.md" if lines[0] == "---" and "---" in lines[1:] else path
 
 
 def _refuse(written: WorkerFile, creator: WorkerFile, bounds: Bounds) -> None:
-    """What is not clipped but refused, because the rest would make no sense without it."""
+    """Refuse what cannot be clipped, because the rest would make no sense without it."""
     if (spot := written.spots.get("extends")) is not None:
         raise spot.wrong_key("a new worker extends no other", "write out what it should have")
     known = capabilities_of(creator)
@@ -194,7 +194,7 @@ def _names(names: Collection[str]) -> str:
 
 
 class _WorkerDumper(yaml.SafeDumper):
-    """Writes texts of several lines as such, and every value in full."""
+    """Writes multi-line strings as blocks, and every value in full, without aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""The tools by which workers call and write workers."""
+"""The tools with which workers call and create other workers (delegation)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CALL = "worker_call"
 CREATE = "worker_create"
 TOOLSET = "workers"
 _ASKED, _SHOWN = "asked_for", "file_digest"
-"""Keys of what goes with a card that tell which arguments, and which file, it is about."""
+"""Keys of the card's metadata that tell which arguments, and which file, it is about."""
 _RETRIES = 3
 
 
@@ -69,29 +69,29 @@ class Colleagues(Protocol):
     def names(self) -> list[str]: ...
 
     def callable_by(self, file: WorkerFile) -> dict[str, str]:
-        """The workers that a worker may call, each with what it does."""
+        """Return the workers that a worker may call, each with its description."""
         ...
 
     def delegate(self, name: str) -> Worker:
-        """A worker as others call it."""
+        """Return a worker as others call it."""
         ...
 
     def created(self, name: str) -> None:
-        """A worker was written: from now on it is one of those there are."""
+        """Add a worker that was just written."""
         ...
 
 
 @dataclass(eq=False)
 class DelegationToolset(Delegating):
-    """`worker_call` and `worker_create`, for one worker: it calls only those it may, and grants only what it has."""
+    """`worker_call` and `worker_create` for one worker: it calls only those it may, and grants only what it has."""
 
     delegates_by: ClassVar[str] = CALL
 
     others: Colleagues
     file: WorkerFile
-    """Of the worker that has these tools."""
+    """The file of the worker that has these tools."""
     bounds: Bounds | None = None
-    """What holds over that worker; None while it is made."""
+    """What applies to that worker; None while it is built."""
 
     @property
     def id(self) -> str:
@@ -120,9 +120,9 @@ class DelegationToolset(Delegating):
     # --- what the gate is told ---
 
     def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:
-        """Calling a worker does nothing by itself: what it does is judged. Writing one is asked about, always.
+        """Allow calling a worker, whose own calls are judged. Ask about creating one, or deny it if its file is wrong.
 
-        A file that goes with a call is read for it, so that is judged as if the caller read it.
+        A file attached to a call is judged as if the caller read it.
         """
         if name == CALL:
             return self._judged_attachments(args.get("attachments") or (), ctx)
@@ -135,7 +135,7 @@ class DelegationToolset(Delegating):
         )
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
-        """The whole file as it would be written, and what was taken out of it."""
+        """Show the whole file as it would be written, and what was cut from it."""
         if name == CALL:
             return {"summary": f"call the worker {args.get('worker')}"}
         return _described(self._draft(args), self.file.name, args)
@@ -145,7 +145,7 @@ class DelegationToolset(Delegating):
             return ("fs.write",)
         return ("fs.read",) if args.get("attachments") else ()
 
-    # --- what they do ---
+    # --- what the tools do ---
 
     async def delegation(
         self,
@@ -155,7 +155,7 @@ class DelegationToolset(Delegating):
         input: Mapping[str, Any] | None = None,
         attachments: Sequence[str] = (),
     ) -> str:
-        """As `signoff.toolsets.context.Delegate` says, for tools of the worker's other toolsets."""
+        """Implement `signoff.toolsets.context.Delegate`, for tools of the worker's other toolsets."""
         verdict = self._judged_attachments(attachments, ctx)
         if verdict.effect is not Effect.ALLOW:
             asked = " (a person would be asked: let the model call worker_call)" if verdict.effect is Effect.ASK else ""
@@ -164,7 +164,7 @@ class DelegationToolset(Delegating):
             return await self._call(ctx, worker, prompt, input, attachments, ends_call=False)
 
     async def creation(self, ctx: RunContext[Any], name: str, file: str) -> str:
-        """As `signoff.toolsets.context.Create` says, for tools of the worker's other toolsets."""
+        """Implement `signoff.toolsets.context.Create`, for tools of the worker's other toolsets."""
         with account_of(ctx).resting():
             only = self.filtered(lambda _, tool: tool.name == CREATE)
             return str((await call_tool(ctx, only, CREATE, {"name": name, "file": file})).content)
@@ -197,7 +197,7 @@ class DelegationToolset(Delegating):
             if reached.worker in caller.chain:
                 raise
             return f"{worker} was stopped: {reached}"
-        except UnexpectedModelBehavior as error:  # its model made no sense, over and over; its caller's may go on
+        except UnexpectedModelBehavior as error:  # its model failed repeatedly; the caller's may go on
             return f"{worker} came to no answer: {error}"
         return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
@@ -209,17 +209,17 @@ class DelegationToolset(Delegating):
             return f"{self.file.name} may not call {shown(worker)}; {did_you_mean(worker, callable_)}"
         return ""
 
-    # --- files that go with a call ---
+    # --- files attached to a call ---
 
     def _judged_attachments(self, attachments: Sequence[str], ctx: RunContext[Any]) -> Verdict:
-        """Whether they may go with a call: the strictest answer of all."""
+        """Return whether they may be attached to a call: the strictest verdict of all."""
         answers = [Verdict(effect=Effect.ALLOW, rules=(TOOLSET,), reason="each call of the worker is checked")]
         for one in attachments:
             try:
                 path = self._attachable(one)
             except WrongUse as error:
                 return Verdict(effect=Effect.DENY, rules=(TOOLSET,), reason=str(error))
-            if path not in _given_files(ctx):  # those it has seen already
+            if path not in _given_files(ctx):  # otherwise it has seen them already
                 answers.append(self._reading(one, path))
         return strictest(answers) or answers[0]
 
@@ -231,7 +231,7 @@ class DelegationToolset(Delegating):
         return replace(found, reason=f"the file {shown(name)} goes with the call: {found.reason}")
 
     def _attachable(self, name: str) -> str:
-        """The real path of a file that a model names to go with a call; raises `WrongUse` for what may not."""
+        """Return the real path of an attachment that a model names. Raises `WrongUse` if it may not be attached."""
         project = os.path.realpath(self.others.settings.directory)
         path = os.path.normpath(os.path.join(project, name))
         if not name or os.path.commonpath((project, path)) != project:
@@ -243,7 +243,7 @@ class DelegationToolset(Delegating):
         return path
 
     def _check(self, ctx: RunContext[Any], name: str, file: str) -> None:
-        """What is wrong with a file is told to whoever wrote it, the model or a person, before anybody is asked."""
+        """Report what is wrong with a file to its author, the model or a person, before anybody is asked."""
         try:
             self._draft({"name": name, "file": file})
         except (WrongFile, WrongUse) as error:
@@ -254,7 +254,7 @@ class DelegationToolset(Delegating):
         answered = passing.answered if passing is not None else ctx.tool_call_approved
         try:
             made = self._draft(args)
-            # Whatever the rules allow, a person sees the file first: this one, as it would be written now.
+            # Whatever the rules allow, a person sees the file first, exactly as it would be written now.
             if not answered or (passing is not None and not _was_shown(passing.shown, made, args)):
                 raise ApprovalRequired(metadata=dict(_described(made, self.file.name, args)))
             write(made)
@@ -270,12 +270,12 @@ class DelegationToolset(Delegating):
 
 
 def _given_files(ctx: RunContext[Any]) -> frozenset[str]:
-    """The files that were attached to the run."""
+    """Return the files that were attached to the run."""
     return frozenset(map(os.path.realpath, ctx.deps.files)) if isinstance(ctx.deps, WorkerDeps) else frozenset()
 
 
 def _was_shown(card: Mapping[str, Any], made: NewWorker, args: Mapping[str, Any]) -> bool:
-    """Whether a person saw this file. What they wrote themselves, or told to be remembered, no card has shown."""
+    """Return whether a person saw this file. No card has shown what they wrote themselves or had remembered."""
     return card.get(_ASKED) != digest(dict(args)) or card.get(_SHOWN) == digest(made.text)
 
 
@@ -321,15 +321,15 @@ def _call_definition(callable_: Mapping[str, str]) -> ToolDefinition:
 
 
 def _create_definition(most: str) -> ToolDefinition:
-    # What a draft is clipped to stands in the schema, because an approval holds for one schema only: where the
-    # creator's powers change between the card and the writing, it is asked again.
+    # The bounds that a draft is clipped to are part of the schema, because an approval is bound to one schema: if the
+    # creator's powers change between the card and the write, it is asked again.
     return ToolDefinition(
         name=CREATE,
         description=_CREATE_HELP + most,
         parameters_json_schema={
             "type": "object",
             "properties": {
-                # An edit from another process is checked by this schema alone.
+                # This schema alone checks an edit from another process.
                 "name": {
                     "type": "string",
                     "pattern": f"^{NAME}$",

@@ -1,6 +1,6 @@
-"""What an agent could call, without running it: its tools, and what each of their own policies can say.
+"""Inspect what an agent could call, without running it: its tools, and what each of their own policies can say.
 
-Nothing is started: a server that lists its tools only once it runs is unknown, unless it may be connected to.
+Nothing is started: the tools of a server that lists them only once it runs are unknown, unless connecting is allowed.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ from signoff.workers.delegate import CALL, CREATE, TOOLSET, DelegationToolset
 from signoff.workers.listing import is_server, listing_of
 
 Kind: TypeAlias = Literal["function", "mcp", "native", "external"]
-"""Who executes it: this process, an MCP server, the model's provider, or whoever takes it from the run's output."""
+"""Who executes it: this process, an MCP server, the model's provider, or the program that gets the run's output."""
 NATIVE = "native"
-"""The toolset that rules know provider-executed tools by."""
+"""The toolset name of provider-executed tools in rules."""
 NOT_STARTED = "a server that lists its tools once it runs"
 PER_RUN = "its tools are decided in each run"
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownCheck:
-    """Stands for code of a toolset's own that answers whether a call needs approval: nobody can say what it will."""
+    """Stands for a toolset's own code that decides whether a call needs approval: its answer cannot be known."""
 
     text: str
 
@@ -71,7 +71,7 @@ class FoundTool:
     toolset: str | None
     kind: Kind = "function"
     which: str = ""
-    """Tells tools of one name apart, where a provider runs several: `mcp_server:tickets`."""
+    """Tells tools of one name apart, if a provider runs several: `mcp_server:tickets`."""
     labels: tuple[frozenset[str], ...] | Unsure = (frozenset(),)
     claimed: frozenset[str] = frozenset()
     bare: bool = False
@@ -79,16 +79,16 @@ class FoundTool:
     description: str = ""
     arguments: tuple[str, ...] = ()
     required: frozenset[str] = frozenset()
-    """Those of its arguments that must be given."""
+    """The arguments that must be given."""
     schema_hash: str = ""
     own: tuple[tuple[Policy, ToolView], ...] = ()
     """What the tool and its toolset say themselves: their policies, each with the call as it is seen there."""
     owner: Origin | None = field(default=None, repr=False, compare=False)
 
     def reach(self, policies: Iterable[Policy], worker: tuple[str, ...], *, nested: bool = False) -> Reach:
-        """What can happen to its calls under these policies, by a worker that others may call where `nested`.
+        """Return what can happen to its calls under these policies, by a worker that others may call if `nested`.
 
-        No worker stands for any: then a rule about one may hold or not.
+        An empty `worker` means any: then a rule about one may match or not.
         """
         subject = ToolView(
             tool=self.name,
@@ -104,12 +104,12 @@ class FoundTool:
         return found if self.kind != "native" else _offered(found)
 
     def judge(self, policies: Iterable[Policy], worker: tuple[str, ...], args: Mapping[str, Any]) -> Verdict | None:
-        """What is said about one call as it would be made now; None where its toolset has code of its own to ask."""
+        """Return the verdict on one call as it would be made now; None if its toolset has code of its own to ask."""
         owner = self.owner
         if owner is None or not all(map(_is_ours, (*_own_methods(owner), *owner.capability_labels))):
             return None
         layers = Layers(tuple(policies))
-        ctx: Any = SimpleNamespace(agent=SimpleNamespace(name=worker[-1]), deps=None)  # all that signoff's own look at
+        ctx: Any = SimpleNamespace(agent=SimpleNamespace(name=worker[-1]), deps=None)  # all that signoff's own uses
         labels = frozenset[str]().union(*(hook(args, ctx) for hook in owner.capability_labels))
         call = Call(tool=self.name, args=args, toolset=self.toolset, worker=worker, labels=labels, claimed=self.claimed)
         call = call.changed(start=owner.start)
@@ -119,7 +119,7 @@ class FoundTool:
 
     @property
     def shown(self) -> str:
-        """What people are told it is called."""
+        """The name that people see."""
         return self.which or self.name
 
     @property
@@ -130,13 +130,13 @@ class FoundTool:
 
     @property
     def own_name(self) -> str:
-        """What the tool is called there."""
+        """The tool's name in that toolset."""
         checks = self.owner.checks if self.owner is not None else ()
         return next((check.tool for check in reversed(checks) if isinstance(check, OwnMethod)), self.name)
 
     @property
     def all_names(self) -> frozenset[str]:
-        """What the tool is called in rules: to the project, and to its toolset's own."""
+        """The tool's names in rules: those of the project, and those of its toolset."""
         return frozenset({self.name, *(subject.tool for _, subject in self.own)})
 
     @property
@@ -148,28 +148,28 @@ class FoundTool:
 
 @dataclass(frozen=True, slots=True)
 class AgentParts:
-    """What there is to find in an agent."""
+    """The tools found in an agent."""
 
     tools: list[FoundTool] = field(default_factory=list[FoundTool])
     unknown: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """Toolsets whose tools could not be listed, each with why."""
+    """Toolsets whose tools could not be listed, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectedAgent:
-    """An agent to look at, and what is known about it besides."""
+    """An agent to inspect, and what else is known about it."""
 
     agent: Agent[Any, Any]
     native: Mapping[str, Policy | Sequence[Policy]] = field(default_factory=dict[str, "Policy | Sequence[Policy]"])
-    """The policies that go with provider-executed tools, by their unique id or kind."""
+    """The policies for provider-executed tools, by their unique id or kind."""
     secrets: tuple[str, ...] = ()
-    """Values that must not be told, not even by an error."""
+    """Values that must not be shown, not even in an error."""
 
 
 async def tools_of(look: InspectedAgent, *, connect: bool = False) -> AgentParts:
-    """Every tool of an agent. With `connect`, MCP servers are started and stopped again to ask for their tools."""
+    """Return every tool of an agent. With `connect`, MCP servers are started and stopped again to list their tools."""
     agent, found = look.agent, AgentParts()
-    # The model is never asked anything: toolsets only want to be told that there is one.
+    # The model is never called: toolsets only need one to be there.
     ctx = RunContext[Any](deps=None, model=TestModel(), usage=RunUsage(), agent=agent)
     for toolset in _parts(agent.toolsets):
         try:
@@ -189,7 +189,7 @@ async def tools_of(look: InspectedAgent, *, connect: bool = False) -> AgentParts
 
 
 def _parts(toolsets: Sequence[AbstractToolset[Any]]) -> Iterator[AbstractToolset[Any]]:
-    """Toolsets one by one, so that one that cannot be listed hides no other."""
+    """Yield toolsets one by one, so that one that cannot be listed hides no other."""
     for toolset in toolsets:
         if isinstance(toolset, CombinedToolset):
             yield from _parts(toolset.toolsets)
@@ -227,7 +227,7 @@ def _takes_nothing(schema: Mapping[str, Any]) -> bool:
 
 
 def _labels(owner: Origin, ctx: RunContext[Any], declared: Iterable[str]) -> tuple[frozenset[str], ...] | Unsure:
-    """The sets of labels that calls can carry, as far as nothing but the call's tool decides them."""
+    """Return the sets of labels that calls can have, as far as the tool alone decides them."""
     sets = [frozenset(declared)]
     for hook in owner.capability_labels:
         said = _declared_by(hook, ctx)
@@ -245,7 +245,7 @@ def _declared_by(hook: Hook, ctx: RunContext[Any]) -> tuple[frozenset[str], ...]
         return _COMMANDS
     if isinstance(declarer, SqlToolset):
         return frozenset({"data.read"}), frozenset({"data.write"})
-    if _is_ours(hook) and not isinstance(declarer, AttachedToolset):  # it goes by the tool's name alone
+    if _is_ours(hook) and not isinstance(declarer, AttachedToolset):  # it depends on the tool's name alone
         return (frozenset(hook({}, ctx)),)
     return UNSURE
 
@@ -260,11 +260,11 @@ _COMMANDS = (
     ),
     frozenset({"proc.exec"}),
 )
-"""What a shell command can be labelled: that it only reads, or that it starts something, with all that may do."""
+"""The labels a shell command can have: it only reads, or it starts something, with everything that may do."""
 
 
 def _claimed(owner: Origin, ctx: RunContext[Any]) -> frozenset[str]:
-    """What is claimed for the tool. A claim that cannot be read makes its calls asked about, so none is assumed."""
+    """Return the labels claimed for the tool. A claim that cannot be read makes its calls ask, so none is assumed."""
     try:
         return frozenset[str]().union(*(hook({}, ctx) for hook in owner.claimed_labels))
     except Exception:
@@ -272,22 +272,22 @@ def _claimed(owner: Origin, ctx: RunContext[Any]) -> frozenset[str]:
 
 
 def _own_methods(owner: Origin) -> tuple[Hook, ...]:
-    """The methods of toolsets' own that are asked about the tool's calls."""
+    """Return the toolsets' own methods that are asked about the tool's calls."""
     return tuple(check.method for check in owner.checks if isinstance(check, OwnMethod))
 
 
 def _verdict(check: Check, args: Mapping[str, Any], ctx: Any) -> Verdict | None:
-    """What is said by a policy, or by a method of signoff's own."""
+    """Return the verdict of a policy, or of a method of signoff's own."""
     return check.verdict(args, ctx) if isinstance(check, AttachedCheck) else check.method(check.tool, args, ctx)
 
 
 def _own_layer(
     check: Check, tool: FoundTool, owner: Origin, worker: tuple[str, ...] | Unsure
 ) -> tuple[Policy, ToolView]:
-    """What one toolset on the way to the tool says about its calls: a policy, or that only its code knows."""
+    """Return what one toolset on the way says about the tool's calls: a policy, or that only its code knows."""
     name = check.tool
     if isinstance(check, AttachedCheck):
-        # The outermost is told all labels, one further down fewer.
+        # The outermost toolset gets all labels, one further down fewer.
         labels = tool.labels if len(check.below) == len(owner.steps) or not owner.capability_labels else UNSURE
         toolset = check.layer.name or UNSURE
         return check.layer.policy, ToolView(
@@ -296,24 +296,24 @@ def _own_layer(
     declarer = getattr(check.method, "__self__", None)
     if isinstance(declarer, DelegationToolset):
         return _DELEGATION, ToolView(tool=name)
-    if isinstance(declarer, AttachedToolset) and _is_ours(check.method):  # it looks at the call alone
+    if isinstance(declarer, AttachedToolset) and _is_ours(check.method):  # it depends on the call alone
         return declarer.policy, ToolView(tool=name, toolset=declarer.policy.name, worker=(), bare=tool.bare)
     return _own_check(check.method), ToolView(tool=name)
 
 
 def _declarer(hook: Hook) -> tuple[object, str]:
-    """Whose method a hook is, and what the tool is called there."""
+    """Return the object a hook belongs to, and the tool's name there."""
     method, args = getattr(hook, "func", hook), getattr(hook, "args", ("",))
     return getattr(method, "__self__", None), str(args[0])
 
 
 def _is_ours(hook: Hook) -> bool:
-    """Whether the code behind a hook is signoff's own, which keeps to the policy it carries or is stricter."""
+    """Return whether the code behind a hook is signoff's own, which applies the policy it carries or is stricter."""
     return str(getattr(getattr(hook, "func", hook), "__module__", "")).partition(".")[0] == "signoff"
 
 
 def _own_check(hook: Hook) -> Policy:
-    """A policy that may allow, in place of code that may."""
+    """Return a policy that may allow, in place of code that may."""
     method = getattr(hook, "func", hook)
     code = getattr(inspect.unwrap(method), "__code__", None)
     place = Place(code.co_filename, code.co_firstlineno) if code is not None else Place("")
@@ -323,15 +323,15 @@ def _own_check(hook: Hook) -> Policy:
 
 
 _DELEGATION = Policy.from_rules([{"allow": CALL}, {"ask": CREATE}], file=f"<{TOOLSET}>", name=TOOLSET)
-"""What `DelegationToolset` says, as rules: calling a worker does nothing by itself, writing one is asked about."""
+"""What `DelegationToolset` says, as rules: calling a worker does nothing by itself, creating one is asked about."""
 _ASKS_ALWAYS = Policy(rules=(Rule(id="tool", effect=Effect.ASK, matches=(Match(),)),), name="tool")
-"""What a tool says that was made with `requires_approval`."""
+"""The policy of a tool that was made with `requires_approval`."""
 
 
 def _add_native(found: AgentParts, agent: Agent[Any, Any], policies: Mapping[str, Policy | Sequence[Policy]]) -> None:
     for tool in agent.root_capability.get_native_tools():
         kind = getattr(tool, "kind", None)
-        if kind == "tool_search":  # PydanticAI's own way to find the agent's tools; it does nothing else
+        if kind == "tool_search":  # PydanticAI's own search for the agent's tools; it does nothing else
             continue
         if not isinstance(kind, str):  # a function makes it for each run
             found.unknown.append((NATIVE, "which tool the provider is offered is decided in each run"))
@@ -349,5 +349,5 @@ def _add_native(found: AgentParts, agent: Agent[Any, Any], policies: Mapping[str
 
 
 def _offered(found: Reach) -> Reach:
-    """A provider-executed tool is offered to the model or not: what would be asked about, is not."""
+    """Treat an ask as a deny: a provider-executed tool is either offered to the model or not."""
     return found if found.effect in ("allow", "conditional") else replace(found, effect="deny", unanswered=())

@@ -1,4 +1,4 @@
-"""Agents of programs, found where the project's file says: their runs go on where those programs do not."""
+"""Agents of other programs, found where the project's file says, whose runs can be resumed without those programs."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class LibraryAgent:
     make_deps: Any = None
 
     def dependencies(self, requester: str) -> Mapping[str, Any]:
-        """What its runs depend on, as options of `agent.run`."""
+        """Return the dependencies of its runs, as options of `agent.run`."""
         return {"deps": self.make_deps(requester)} if self.make_deps is not None else {}
 
     async def check_store(self, store: Store) -> None:
-        """Raise unless its gate keeps its runs in this store: the same key is in both."""
+        """Raise unless its gate saves its runs in this store: both then have the same key."""
         own = self.gate.broker.store
         if not own.is_durable or await secret_key(own) != await secret_key(store):
             raise self.entry.spot.wrong(
@@ -44,7 +44,7 @@ class LibraryAgent:
 
 
 def library_agent(entry: AgentEntry, directory: str) -> LibraryAgent:
-    """The agent of an entry. Raises where it is not there, or where its runs could not be told from those of others."""
+    """Load the agent of an entry. Raises if it is missing, or if its runs cannot be told from those of other agents."""
     try:
         agent = load_agent(entry.agent, directory)
     except WrongUse as error:
@@ -68,7 +68,7 @@ def _maker(entry: AgentEntry, directory: str) -> Any:
     try:
         with importable(directory):
             found = getattr(import_module(module), name, None)
-    except Exception as error:  # whatever a program does when it is imported
+    except Exception as error:  # whatever a program raises on import
         raise _wrong(entry, f"importing {shown(module)} failed with {type(error).__name__}: {error}") from error
     if not callable(found):
         raise _wrong(entry, f"{shown(entry.deps)} is not a function")

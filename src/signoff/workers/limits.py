@@ -1,4 +1,4 @@
-"""The capability that keeps a worker within its limits."""
+"""The capability that enforces a worker's usage limits: requests, tokens, cost and time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from signoff.workers.account import Account, place_of
 
 
 class Delegating(AbstractToolset[Any]):
-    """A toolset one of whose tools hands over to another worker, which counts the time it takes itself."""
+    """A toolset with a tool that hands over to another worker, which counts its time itself."""
 
     delegates_by: ClassVar[str]
     """The name of that tool."""
@@ -33,26 +33,26 @@ class Delegating(AbstractToolset[Any]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerDeps:
-    """The dependencies of a worker's run: what it was given, and on whose behalf it runs."""
+    """The dependencies of a worker's run: its input, and on whose behalf it runs."""
 
     input: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Its fields fill the templates of the instructions."""
     caller: Account | None = field(default=None, repr=False)
     """The run that called this one; None for a run that a person started."""
     path: str = ""
-    """The call it was called by."""
+    """The call that started it."""
     files: tuple[str, ...] = ()
-    """Absolute paths of what was attached to the run, besides what its file names."""
+    """Absolute paths of the files attached to the run, besides those its file names."""
 
 
 @dataclass
 class Meter(AbstractCapability[Any]):
-    """Counts what every run of a worker uses, and ends the run where a limit is reached."""
+    """Counts what every run of a worker uses, and ends the run when a limit is reached."""
 
     file: WorkerFile
     clock: Clock
     account: Account | None = None
-    """Of the run at hand."""
+    """The account of the current run."""
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
@@ -73,7 +73,7 @@ class Meter(AbstractCapability[Any]):
             check_price(one.file, ctx.model, for_worker=account.worker)
         try:
             result = await handler()
-        except ApprovalRequired:  # it pauses with the call it was started by
+        except ApprovalRequired:  # it pauses with the call that started it
             raise
         except BaseException:
             account.close()
@@ -105,7 +105,7 @@ class Meter(AbstractCapability[Any]):
         args: dict[str, Any],
         handler: Callable[[dict[str, Any]], Awaitable[Any]],
     ) -> Any:
-        """A tool is not cut off half-way: it runs to its end, and the run ends after it."""
+        """Count a tool's time. A tool is not cancelled half-way: it runs to its end, and the run ends after it."""
         if _delegates(ctx, tool_def):
             return await handler(args)
         account = self._account()
@@ -119,7 +119,7 @@ class Meter(AbstractCapability[Any]):
 
 
 def _delegates(ctx: RunContext[Any], tool_def: ToolDefinition) -> bool:
-    """Whether the call is handed to another worker. What a tool says about itself, or others say of it, is no proof."""
+    """Return whether the call is handed to another worker. Metadata about a tool is no proof."""
     tools = ctx.tool_manager.tools if ctx.tool_manager is not None else None
     tool = tools.get(tool_def.name) if tools else None
     toolset, name = steps_of(tool)[-1] if tool is not None else (None, "")
@@ -127,7 +127,7 @@ def _delegates(ctx: RunContext[Any], tool_def: ToolDefinition) -> bool:
 
 
 def account_of(ctx: RunContext[Any]) -> Account:
-    """The account of the run that a tool was called in."""
+    """Return the account of the run that a tool was called in."""
     root = ctx.root_capability
     for one in root.capabilities if isinstance(root, CombinedCapability) else [root]:
         if isinstance(one, Meter) and one.account is not None:
@@ -136,7 +136,7 @@ def account_of(ctx: RunContext[Any]) -> Account:
 
 
 def check_price(file: WorkerFile, model: AbstractModel | None, *, for_worker: str = "") -> None:
-    """Refuse a limit on cost that cannot be kept, because nobody knows what the model costs."""
+    """Refuse a cost limit that cannot be enforced, because the model's price is unknown."""
     if file.limits.cost is None or model is None or has_price(model):
         return
     name = f"{model.system}:{model.model_name}"
@@ -149,10 +149,10 @@ def check_price(file: WorkerFile, model: AbstractModel | None, *, for_worker: st
 
 
 def has_price(model: AbstractModel) -> bool:
-    """Whether it is known what the model costs."""
+    """Return whether the model's price is known."""
     try:
         url = model.base_url
-    except (AttributeError, UserError):  # a model without an address
+    except (AttributeError, UserError):  # a model without a URL
         url = None
     usage = RequestUsage(input_tokens=1, output_tokens=1)
     probe = ModelResponse(

@@ -1,4 +1,4 @@
-"""The tools that a toolset lists without a run, and whether it would list others in one."""
+"""List a toolset's tools without a run, and tell whether a run could have others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RUN_FIELDS = (
     *("run_id", "conversation_id", "run_step", "validation_context", "workspace"),
     *("loaded_capability_ids", "discovered_tool_names"),
 )
-"""What a run brings along. PydanticAI lists tools without any of it: who uses one while listing is code of others."""
+"""Fields that only a run has. PydanticAI lists tools without any of them: only other code uses one while listing."""
 
 
 class UsedWhileListing(Exception):
@@ -24,7 +24,7 @@ class UsedWhileListing(Exception):
 
 
 class RunStandIn:
-    """Stands for what a run brings along: whatever is done with it is noted and fails."""
+    """Stands for something that only a run has: every use of it is noted and raises."""
 
     def __init__(self, uses: list[str], name: str) -> None:
         self._uses, self._name = uses, name
@@ -35,7 +35,7 @@ class RunStandIn:
 
     __getattr__ = __bool__ = __len__ = __iter__ = __contains__ = __getitem__ = __call__ = __index__ = _use
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = __str__ = __repr__ = _use
-    __class__ = property(_use)  # pyright: ignore[reportIncompatibleMethodOverride]  # what isinstance asks
+    __class__ = property(_use)  # pyright: ignore[reportIncompatibleMethodOverride]  # what isinstance uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +48,15 @@ class ToolListing:
 
 
 async def listing_of(toolset: AbstractToolset[Any], ctx: RunContext[Any], *, connect: bool) -> ToolListing | None:
-    """The tools without a run; None where a server has to be started first and may not be.
+    """Return the tools without a run; None if a server has to be started first and may not be.
 
-    They are listed twice: with nothing in the context, and with stand-ins. Where the two differ, or a stand-in was
-    used, a run decides.
+    They are listed twice: with nothing in the context, and with stand-ins. If the two differ, or a stand-in was used,
+    the tools depend on the run.
     """
     starts = is_server(toolset)
     if starts and not connect:
         return None
-    whole = CombinedToolset([toolset])  # as an agent has it: then a tool knows all the way that leads to it
+    whole = CombinedToolset([toolset])  # as in an agent: then a tool knows all toolsets on the way
     async with toolset if starts else nullcontext():
         tools = await whole.get_tools(ctx)
         if is_made_per_run(toolset) or (not tools and lists_by_itself(toolset)):
@@ -64,15 +64,15 @@ async def listing_of(toolset: AbstractToolset[Any], ctx: RunContext[Any], *, con
         uses: list[str] = []
         try:
             again = await whole.get_tools(replace(ctx, **{name: RunStandIn(uses, name) for name in RUN_FIELDS}))
-        except Exception:  # without stand-ins there was none
+        except Exception:  # without stand-ins it raised nothing
             return ToolListing(list(tools.values()), by_run=True)
     same = {name: tool.tool_def for name, tool in tools.items()} == {name: one.tool_def for name, one in again.items()}
     return ToolListing(list(tools.values()), by_run=bool(uses) or not same)
 
 
 def is_server(toolset: AbstractToolset[Any]) -> bool:
-    """Whether there is an MCP server in it."""
-    module = sys.modules.get("pydantic_ai.mcp")  # who has an MCP toolset has imported it
+    """Return whether it contains an MCP server."""
+    module = sys.modules.get("pydantic_ai.mcp")  # code that has an MCP toolset has imported it
     kind = getattr(module, "MCPToolset", None)
     leaves: list[AbstractToolset[Any]] = []
     toolset.apply(leaves.append)
@@ -80,7 +80,7 @@ def is_server(toolset: AbstractToolset[Any]) -> bool:
 
 
 def is_made_per_run(toolset: AbstractToolset[Any]) -> bool:
-    """Whether something in it makes a toolset only when a run is there."""
+    """Return whether it contains a toolset that is only made in a run."""
     if isinstance(toolset, CombinedToolset):
         return any(is_made_per_run(one) for one in toolset.toolsets)
     if isinstance(toolset, WrapperToolset):
@@ -89,7 +89,7 @@ def is_made_per_run(toolset: AbstractToolset[Any]) -> bool:
 
 
 def lists_by_itself(toolset: AbstractToolset[Any]) -> bool:
-    """Whether code of others lists its tools, so that none now does not mean none ever."""
+    """Return whether code of others lists its tools, so that an empty list now may not be empty later."""
     while isinstance(toolset, WrapperToolset):
         if _is_foreign(toolset):
             return True

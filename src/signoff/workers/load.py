@@ -1,4 +1,4 @@
-"""An agent from the place where Python finds it: `package.module:agent`."""
+"""Import an agent by its path: `package.module:agent`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def load_agent(path: str, directory: str = "") -> Agent[Any, Any]:
 
 
 def why_no_plain_agent(found: object) -> tuple[str, str] | None:
-    """Why something cannot be run under a project's policy and in its store, and what to do; None where it can."""
+    """Return why an object cannot be run under a project's policy and in its store, and what to do; None if it can."""
     if not isinstance(found, Agent):
         return f"is a {type(found).__name__}, and no agent", "name a pydantic_ai.Agent"
     if signoff_of(cast("Agent[Any, Any]", found)) is not None:

@@ -13,7 +13,7 @@ CREATED_BY = "created_by"
 
 
 def creator_of(file: WorkerFile) -> str:
-    """The worker that wrote this one; empty where a person did.
+    """Return the worker that wrote this one; empty if a person did.
 
     Only the file itself counts: what it extends, and the project's defaults, were written by somebody else.
     """
@@ -21,7 +21,7 @@ def creator_of(file: WorkerFile) -> str:
 
 
 def writer_of(spot: ConfigValue) -> str:
-    """The worker that wrote the file in which something stands; empty where a person did."""
+    """Return the worker that wrote the file that contains a value; empty if a person did."""
     own: Any = spot.document.value
     metadata: Any = cast("Mapping[str, Any]", own).get("metadata") if isinstance(own, Mapping) else None
     name = cast("Mapping[str, Any]", metadata).get(CREATED_BY) if isinstance(metadata, Mapping) else None

@@ -1,4 +1,4 @@
-"""Agents from worker files: each behind its own gate, all over one store, able to call each other."""
+"""Build agents from worker files: each behind its own gate, all with one store, able to call each other."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Options:
     owner: str = ""
     secrets: Iterable[str] = ()
     message: Callable[[RunMessage], None] | None = None
-    """Told what toolsets have to say to whoever watches, from any thread."""
+    """Callback for messages from toolsets to observers, called from any thread."""
 
 
 @dataclass
@@ -62,16 +62,16 @@ class Workers(_Options):
 
     settings: Settings
     workers: Mapping[str, WorkerFile] | None = None
-    """The workers there are; None: those in the project's directory."""
+    """The workers there are; None for those in the project's directory."""
     store: Store | str | None = None
-    """One for all: requests of a worker and of those it calls belong together."""
+    """One store for all: requests of a worker and of those it calls belong together."""
     model: str | Model | None = None
     """For the worker that is run, and for those it calls that name none."""
     caller: tuple[Policy, ...] = ()
-    """Rules of whoever runs the workers: they can only tighten."""
+    """Rules of the caller that runs the workers: they can only make things stricter."""
     clock: Clock | None = None
     models: bool = True
-    """Whether workers get their models; without, they can be looked at but not run."""
+    """Whether workers get their models; without, they can be inspected but not run."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.settings, Settings):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -81,21 +81,21 @@ class Workers(_Options):
         self._built: dict[tuple[str, bool], Worker] = {}
         self._created: set[str] = set()
         self._secrets = set(self.secrets)
-        """Values that no line of a toolset shows, of all workers that were built."""
+        """Values to mask in every message of a toolset, of all workers that were built."""
 
     def worker(self, name: str) -> Worker:
-        """A worker to run. Raises with the place of whatever is wrong with it, or with a worker that it names."""
+        """Return a worker to run. Raises with the place of what is wrong with it, or with a worker that it names."""
         built = self._worker(name, called=False)
         for below in self._named_below(name):
             self.delegate(below)
         return built
 
     def delegate(self, name: str) -> Worker:
-        """A worker as others call it."""
+        """Return a worker as others call it."""
         return self._worker(name, called=True)
 
     def file(self, name: str) -> WorkerFile:
-        """A worker's file."""
+        """Return a worker's file."""
         if name not in self._files:
             if self.workers is not None and name not in self._created:
                 raise WrongUse(f"there is no worker {shown(name)}\n  {did_you_mean(name, self.workers)}")
@@ -103,13 +103,13 @@ class Workers(_Options):
         return self._files[name]
 
     def names(self) -> list[str]:
-        """All workers there are."""
+        """Return the names of all workers."""
         if self.workers is None:
             return worker_names(self.settings)
         return sorted({*self.workers, *self._created})
 
     def callable_by(self, file: WorkerFile) -> dict[str, str]:
-        """The workers that a worker may call, each with what it does: those it names and those it wrote."""
+        """Return the workers that a worker may call, with their descriptions: those it names and those it wrote."""
         every = EVERY_WORKER in file.delegates
         names = [name for name in (self.names() if every else file.delegates) if name != file.name]
         if file.creates and not every:
@@ -117,7 +117,7 @@ class Workers(_Options):
         return {name: self._description(name) for name in names}
 
     def created(self, name: str) -> None:
-        """A worker was written: from now on it is one of those there are."""
+        """Add a worker that was just written."""
         self._created.add(name)
 
     @cached_property
@@ -172,7 +172,7 @@ class Workers(_Options):
         return Worker(name=file.name, file=file, agent=agent, gate=gate, plan=plan, model=model)
 
     def _tell(self, worker: str, text: str) -> None:
-        """A line of a toolset's, for whoever watches."""
+        """Pass a message of a toolset to the observer, with secrets masked."""
         assert self.message is not None, "only then toolsets have a way to say something"
         call, masked = running_call(), redact_text(str(text), secrets=tuple(self._secrets))
         self.message(RunMessage(worker=call.workers or (worker,), call=call.path, text=masked))
@@ -206,14 +206,14 @@ class Workers(_Options):
         return built
 
     def check_model(self, name: str) -> None:
-        """Make the model that a worker would be run with, and ask it nothing. Raises where it cannot be used.
+        """Make the model that a worker would be run with, without a request to it. Raises if it cannot be used.
 
         `WrongFile` says which worker file names it.
         """
         self._model(self.file(name), called=False)
 
     def _model(self, file: WorkerFile, *, called: bool) -> Model:
-        """The given model for the worker that is run; then its own, then the project's, then the environment's."""
+        """Return the given model for the worker that is run; else its own, the project's, or the environment's."""
         own: Any = file.spec.get("model")
         if self.model is not None and (own is None or not called):
             return model_named(self.model) if isinstance(self.model, str) else self.model
@@ -231,7 +231,7 @@ class Workers(_Options):
     # --- who calls whom ---
 
     def _named_below(self, name: str) -> list[str]:
-        """The workers that a worker names, and those that they name."""
+        """Return the workers that a worker names, and those that they name."""
         found: dict[str, None] = {}
         waiting = [name]
         while waiting:
@@ -244,7 +244,7 @@ class Workers(_Options):
     def _wrote(self, creator: str, name: str) -> bool:
         try:
             return creator_of(self.file(name)) == creator
-        except (WrongFile, WrongUse):  # nobody calls what cannot be read
+        except (WrongFile, WrongUse):  # a file that cannot be read is never called
             return False
 
     def _description(self, name: str) -> str:
@@ -259,7 +259,7 @@ def _timed(toolset: AbstractToolset[Any], seconds: float | None) -> AbstractTool
 
 
 def _role(file: WorkerFile) -> str | None:
-    """The role that answers for a worker."""
+    """Return the role that answers for a worker."""
     if len(file.approvers) > 1:
         fix = "give the people who may answer a role of its own, and name that"
         raise file.spots.get("approvers[1]", file.spot).wrong("one role answers for a worker", fix)

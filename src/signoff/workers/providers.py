@@ -1,4 +1,4 @@
-"""What a model's provider needs before it can be asked: a package, which an extra installs, and a key."""
+"""What a model's provider needs before use: a package, which an extra installs, and an API key."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class Provider:
     """What models of one provider need."""
 
     extra: str
-    """Of signoff, named as PydanticAI names it."""
+    """The extra of signoff, named as PydanticAI names it."""
     module: str
-    """What that installs."""
+    """The module that it installs."""
     keys: tuple[str, ...] = ()
-    """Environment variables, any of which holds the key. Empty: it has ways of its own to find one."""
+    """Environment variables that may hold the key. Empty if the provider has its own ways to find one."""
 
 
 _OPENAI = "openai"
@@ -36,11 +36,11 @@ PROVIDERS = {
     "openrouter": Provider("openrouter", _OPENAI, ("OPENROUTER_API_KEY",)),
     "xai": Provider("xai", "xai_sdk", ("XAI_API_KEY",)),
 }
-"""By what stands before the `:` of a model's name. Others work as far as PydanticAI knows them."""
+"""By the prefix before the `:` of a model's name. Others work as far as PydanticAI knows them."""
 
 
 def missing_for(model: str) -> str:
-    """What a model lacks, and how to get it; empty where nothing is known to be missing. Asks nobody."""
+    """Return what a model lacks, and how to get it; empty if nothing is known to be missing. Sends no request."""
     provider = PROVIDERS.get(model.partition(":")[0])
     if provider is None:
         return ""
@@ -55,5 +55,5 @@ def missing_for(model: str) -> str:
 def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except (ImportError, ValueError):  # the package around it is not there, or broken
+    except (ImportError, ValueError):  # its parent package is missing, or broken
         return False

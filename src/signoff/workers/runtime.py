@@ -1,4 +1,4 @@
-"""Running an agent once: until it has an output, or waits for people."""
+"""Run an agent once, until it has an output or waits for people."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from signoff.workers.worker_prompt import Prompt, attached
 
 
 def is_answer(result: object) -> TypeGuard[AgentRunResult[Any]]:
-    """Whether it is the result of a run that is over, and not of one that waits."""
+    """Return whether it is the result of a run that is over, not of one that waits."""
     if not isinstance(result, AgentRunResult):
         return False
     return not isinstance(cast("AgentRunResult[Any]", result).output, DeferredToolRequests)
@@ -39,13 +39,13 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerUsage:
-    """What a run took so far, everything it delegated counted in."""
+    """What a run used so far, including everything it delegated."""
 
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost: Decimal | None = None
-    """In US dollars; None where the price of any answer is not known."""
+    """In US dollars; None if the price of any answer is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +57,14 @@ class Finished:
     """Whether it is not over. What it waited for may have been answered since, or may be done elsewhere."""
     waiting: tuple[ApprovalRequest, ...] = ()
     elsewhere: tuple[str, ...] = ()
-    """Tools that said that their results come from elsewhere, where it waits for those."""
+    """Externally executed tools whose results it waits for."""
     run: str = ""
-    """Id of the run, where it is kept."""
+    """Id of the run, if it is saved."""
     store: str = ""
-    """Where that is, if not where one would look."""
+    """The store that it is saved in, if not the default one."""
     spent: WorkerUsage = field(default_factory=WorkerUsage)
     conversation: Conversation | None = field(default=None, repr=False)
-    """What was said, for a run that goes on with it."""
+    """The conversation, for a run that continues it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +77,9 @@ class Runner:
     model: Model | None = None
     may_pause: bool = False
     adds_pause: bool = False
-    """Whether a run may end with open questions although the agent, which has a gate of its own, does not say so."""
+    """Whether a run may end with open questions although the agent, with a gate of its own, does not declare it."""
     listener: Listener | None = None
-    """Is told what the agent says, and what its calls return."""
+    """Gets what the agent says, and what its calls return."""
 
     async def run(
         self,
@@ -89,9 +89,9 @@ class Runner:
         after: Conversation | None = None,
         options: Mapping[str, Any] = _NOTHING,
     ) -> Finished:
-        """Run the agent from the beginning; `kept` is the run it is in the store, begun by the caller.
+        """Run the agent from the beginning; `kept` is its run in the store, begun by the caller.
 
-        `after` is a conversation that it goes on with; limits count for the run alone. `options` go to `agent.run`.
+        `after` is a conversation that it continues; limits count for this run alone. `options` go to `agent.run`.
         """
         options = self._options(options) | following(after)
         with asking(self.approver):
@@ -108,9 +108,9 @@ class Runner:
         after: Conversation | None = None,
         options: Mapping[str, Any] = _NOTHING,
     ) -> Finished:
-        """Take up a kept run. `prompt` is what it begins anew with, if it came nowhere and had more than a text.
+        """Resume a saved run. It starts again with `prompt` if it made no progress and its prompt was more than text.
 
-        `after` is the conversation it then goes on with.
+        `after` is the conversation that it then continues.
         """
         options = self._options(options)
         with asking(self.approver):
@@ -118,21 +118,21 @@ class Runner:
         return await self._finished(result, run_id)
 
     async def said_in(self, run_id: str) -> Conversation | None:
-        """The conversation of a turn that is over, as the store has it; None where it was not kept whole."""
+        """Return the conversation of a finished turn from the store; None if it was not saved completely."""
         broker = self.gate.broker
         run = await broker.runs.inside(run_id)
         return await conversation_of(broker, self.gate.histories, run) if run is not None and was_said(run) else None
 
     @staticmethod
     def last_answer(said: Conversation) -> str:
-        """What the model said last: its text, or the fields of an answer that is none."""
+        """Return what the model said last: its text, or the arguments of its last tool call."""
         for message in reversed(said.messages):
             if isinstance(message, ModelResponse):
                 return message.text or next((call.args_as_json_str() for call in reversed(message.tool_calls)), "")
         return ""
 
     def _options(self, more: Mapping[str, Any]) -> dict[str, Any]:
-        # PydanticAI would name a nameless agent after the variable it is called through, which is ours.
+        # PydanticAI would name an unnamed agent after the variable it is called through, which is ours.
         options: dict[str, Any] = {"infer_name": False, "model": self.model, **more}
         own = signoff_of(self.agent) is not None
         heard = [listening(self.listener, self.model or self.agent.model)] if self.listener is not None else []
@@ -157,7 +157,7 @@ class Runner:
 
 
 def can_pause(agent: Agent[Any, Any]) -> bool:
-    """Whether a run of the agent may end with questions that are open."""
+    """Return whether a run of the agent may end with open questions."""
     kinds: Any = agent.output_type
     listed = cast("Sequence[Any]", kinds) if isinstance(kinds, list | tuple) else (kinds,)
     return any(kind is DeferredToolRequests for kind in listed)
@@ -166,7 +166,7 @@ def can_pause(agent: Agent[Any, Any]) -> bool:
 def _spent(result: AgentRunResult[Any]) -> WorkerUsage:
     usage = result.usage
     answers = [message for message in result.new_messages() if isinstance(message, ModelResponse)]
-    # A sum that leaves out what has no price would pass for the whole.
+    # A sum that leaves out answers without a price would look complete.
     is_known = usage.cost is not None and all(answer.usage.cost is not None for answer in answers)
     return WorkerUsage(
         requests=usage.requests,
@@ -177,5 +177,5 @@ def _spent(result: AgentRunResult[Any]) -> WorkerUsage:
 
 
 def with_files(text: str, files: Sequence[str]) -> Prompt:
-    """A prompt with files attached to it; raises `WrongUse` for one that cannot be."""
+    """Return a prompt with files attached to it. Raises `WrongUse` for a file that cannot be attached."""
     return [text, *(attached(file)[0] for file in files)] if files else text

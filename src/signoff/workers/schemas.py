@@ -1,4 +1,4 @@
-"""JSON schemas in worker files: checked when they are read, and what is given or answered checked against them."""
+"""JSON schemas in worker files: check them when they are read, and validate input and output against them."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def check_schema(schema: Mapping[str, Any], spot: ConfigValue) -> None:
 
 
 def problems_in(value: Any, schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """What keeps a value from fitting a schema, one line each."""
+    """Return why a value does not fit a schema, one line for each problem, at most five."""
     jsonschema: Any = import_module("jsonschema")
     known: Any = import_module("jsonschema_specifications").REGISTRY
     try:
-        # With a registry of its own, a reference in a schema fetches nothing from anywhere.
+        # With a registry of its own, a `$ref` in a schema fetches nothing over the network.
         errors: list[Any] = list(jsonschema.Draft202012Validator(schema, registry=known).iter_errors(value))
-    except Exception as error:  # whatever a broken reference or pattern raises: what cannot be checked does not fit
+    except Exception as error:  # a broken reference or pattern: what cannot be checked does not fit
         return (f"it cannot be checked: {error}",)
     lines: list[str] = []
     for error in errors[:_MOST_PROBLEMS]:
@@ -47,7 +47,7 @@ def problems_in(value: Any, schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def output_type(schema: Mapping[str, Any], spot: ConfigValue) -> type[dict[str, Any]]:
-    """A type for answers that fit the schema: the model is told what does not, and answers again."""
+    """Return a type for answers that fit the schema. The model is told what does not fit, and answers again."""
     check_schema(schema, spot)
     try:
         structured = StructuredDict(dict(schema))

@@ -1,4 +1,4 @@
-"""A model that follows a script: for demos, examples and tests that need no provider.
+"""A model that follows a script, for demos, examples and tests that need no provider.
 
 A script is a YAML list of turns. Each turn says something, calls tools, or both:
 
@@ -9,9 +9,9 @@ A script is a YAML list of turns. Each turn says something, calls tools, or both
 ```
 
 `{{last}}` stands for the results of the tools called in the turn before, one below the other; `{{last.0}}` for the
-first of them. It may stand in `say` and in any text of `args`. The model keeps no position of its own: the turn is the
-number of answers the conversation holds already, so one instance serves many runs at once, and a resumed run goes on
-where it paused.
+first of them. Both can be used in `say` and in any string of `args`. The model keeps no position of its own: the turn
+is the number of answers already in the conversation, so one instance serves many runs at once, and a resumed run
+continues where it paused.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ScriptedModel(FunctionModel):
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> ScriptedModel:
-        """Read a script; a wrong one raises `ScriptError` with the place and the fix."""
+        """Read a script. Raises `ScriptError` with the place and the fix if it is wrong."""
         file = Path(path)
         try:
             text = file.read_text(encoding="utf-8")
@@ -65,7 +65,7 @@ class ScriptedModel(FunctionModel):
             parts.append(TextPart(_filled(turn.say, results)))
         for index, call in enumerate(turn.calls):
             parts.append(ToolCallPart(call.tool, _filled(call.args, results), tool_call_id=_id(call, number, index)))
-        # Without a figure of ours, the base class would count words over the whole history at every turn.
+        # Without usage given here, the base class would count words over the whole history at every turn.
         return ModelResponse(parts=parts, usage=RequestUsage(input_tokens=0, output_tokens=0))
 
     async def _stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:

@@ -1,4 +1,4 @@
-"""A question to an agent's model beside a run of it: what was said so far, and the question; no tools, one answer."""
+"""Ask an agent's model a side question during a run: with the conversation so far, without tools, for one answer."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from signoff.workers.runtime import Runner
 LONGEST_ANSWER = 1_500
 """Characters."""
 MOST_TOKENS = 600
-"""Of an answer."""
+"""Tokens of an answer."""
 PATIENCE = timedelta(minutes=1)
 _LONGEST_RESULT = 4_000
-"""Characters of what one tool returned."""
+"""Characters of a tool's result."""
 _INSTRUCTIONS = (
     "You are asked about a tool call that you made and that waits for a person's approval. It has not run. "
     "Answer the person's question in a few plain sentences, from what was said in this conversation. "
@@ -43,9 +43,9 @@ _INSTRUCTIONS = (
 
 
 async def side_answer(runner: Runner, run: SavedRun, question: str) -> str:
-    """What the model of a saved run says to a question. The run stays as it is.
+    """Return what the model of a saved run answers to a question. The run is not changed.
 
-    Raises `RequestError` where nothing of the run is kept yet, or the model fails or says nothing.
+    Raises `RequestError` if nothing of the run is saved yet, or the model fails, says nothing, or reaches the timeout.
     """
     said = await conversation_of(runner.gate.broker, runner.gate.histories, run)
     if said is None:
@@ -77,7 +77,7 @@ async def side_answer(runner: Runner, run: SavedRun, question: str) -> str:
 
 
 def _in_words(messages: Sequence[ModelMessage]) -> Iterator[ModelMessage]:
-    """What was said, with calls and their results told in words: providers want tools declared that calls are of."""
+    """Yield the messages with calls and results as text: providers require the tools of a call to be declared."""
     for message in messages:
         parts = list(_told(message))
         if not parts:

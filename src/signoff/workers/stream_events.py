@@ -1,4 +1,4 @@
-"""Whoever looks on hears what an agent says, as it says it, and what its calls return."""
+"""Stream what an agent says, and what its calls return, to a listener."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from pydantic_ai.tools import ToolDefinition, ToolDenied
 from pydantic_core import PydanticSerializationError, to_json
 
 LONGEST = 2_000
-"""Characters of a result that are told."""
+"""Characters of a result that are passed on."""
 
 
 class Listener(Protocol):
-    """Is told what the outermost agent says. What happens to its calls is told to `observe`."""
+    """Gets what the outermost agent says. What happens to its calls goes to `observe`."""
 
     is_live: bool
-    """Whether the model's words are wanted as they come; otherwise only whole answers are told."""
+    """Whether the model's words are wanted as they stream; otherwise only whole answers are passed on."""
 
     def saying(self, text: str) -> None:
-        """The next piece of what the model says. Empty: it goes on with something else, such as a call."""
+        """The next piece of the model's text. Empty if something else follows, such as a call."""
         ...
 
     def said(self, text: str, *, calls: bool) -> None:
-        """All that the model said in one answer; `calls` where it called tools too, or answered through one."""
+        """The whole text of one answer; `calls` if it called tools too, or answered through one."""
         ...
 
     def returned(self, tool: str, result: str) -> None:
@@ -51,7 +51,7 @@ class Listener(Protocol):
 
 @dataclass
 class Words(AbstractCapability[Any]):
-    """Tells a listener what was said, when it was said whole. It changes nothing."""
+    """Tells a listener each answer once it is complete. It changes nothing."""
 
     listener: Listener
 
@@ -71,7 +71,7 @@ class Words(AbstractCapability[Any]):
 
 @dataclass
 class LiveWords(Words):
-    """Tells it as it comes, too. Where this is there, PydanticAI asks the model for a stream."""
+    """Also tells it while it streams. With this capability, PydanticAI requests a stream from the model."""
 
     async def wrap_run_event_stream(
         self, ctx: RunContext[Any], *, stream: AsyncIterable[AgentStreamEvent]
@@ -79,7 +79,7 @@ class LiveWords(Words):
         any_text = was_text = False
         async for event in stream:
             if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
-                # As `ModelResponse.text` has it: parts that follow each other are one text, others are set apart.
+                # As in `ModelResponse.text`: adjacent text parts are one text, others are separated.
                 self.listener.saying(("\n\n" if any_text and not was_text else "") + event.part.content)
                 any_text = was_text = True
             elif isinstance(event, PartStartEvent):
@@ -91,7 +91,7 @@ class LiveWords(Words):
 
 
 def listening(listener: Listener, model: Model | str | None) -> Words:
-    """The capability that tells `listener`: as it comes, where that is wanted and the model can."""
+    """Return the capability that tells `listener`: while it streams, if that is wanted and the model supports it."""
     return LiveWords(listener) if listener.is_live and _can_stream(model) else Words(listener)
 
 

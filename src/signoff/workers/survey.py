@@ -1,4 +1,4 @@
-"""Every tool that every worker of a project can come to, by itself and through those it may call."""
+"""Survey every tool that each worker of a project can reach, by itself and through the workers it may call."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ from signoff.workers.origin import creator_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reachable:
-    """A tool, and how a worker comes to it."""
+    """A tool, and how a worker reaches it."""
 
     worker: str
     """The worker that a person starts."""
     chain: tuple[str, ...]
-    """From that one to the worker that has the tool, by the shortest way."""
+    """From that worker to the one that has the tool, by the shortest way."""
     tool: FoundTool
     policies: tuple[Policy, ...]
-    """What binds its calls there, besides its toolset's own."""
+    """The policies on its calls there, besides its toolset's own."""
     reach: Reach
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSurvey:
-    """Every tool that every worker can come to."""
+    """Every tool that every worker can reach."""
 
     tools: list[Reachable] = field(default_factory=list[Reachable])
     unknown: list[tuple[tuple[str, ...], str, str]] = field(default_factory=list[tuple[tuple[str, ...], str, str]])
-    """A chain of workers, a toolset of the last one whose tools could not be listed, and why."""
+    """A chain of workers, a toolset of the last one whose tools could not be listed, and the reason."""
     broken: dict[str, SignoffError] = field(default_factory=dict[str, SignoffError])
-    """Workers that cannot be built, each with the error that running it would end with."""
+    """Workers that cannot be built, each with the error that running it would raise."""
     built: dict[str, AgentParts] = field(default_factory=dict[str, AgentParts])
 
 
 Build: TypeAlias = Callable[[str], InspectedAgent]
-"""Makes a worker's agent to look at. Raises a `SignoffError` where it cannot."""
+"""Makes a worker's agent to inspect. Raises a `SignoffError` if it cannot."""
 
 
 async def survey(
@@ -61,10 +61,10 @@ async def survey(
     names: Iterable[str] | None = None,
     connect: bool = False,
 ) -> WorkerSurvey:
-    """What each of the named workers, or of all, can come to by itself and through those it may call.
+    """Return what each of the named workers, or of all, can reach by itself and through those it may call.
 
-    `layers` are the policies that hold for all of them. Those of a worker on the way between two others can only
-    tighten, and are left out: a tool that is told to ask does, one that is told to run may not.
+    `layers` are the policies for all of them. Those of a worker on the way between two others can only make things
+    stricter, and are left out: a tool reported to ask does ask, one reported to run may not.
     """
     found = WorkerSurvey()
     for name in workers if names is None else names:
@@ -87,7 +87,7 @@ async def _add(found: WorkerSurvey, name: str, build: Build, connect: bool) -> N
         look = build(name)
     except SignoffError as error:
         found.broken[name] = error
-    except Exception as error:  # code of toolsets; its words are not told, because they may hold a secret
+    except Exception as error:  # code of toolsets; its message is not shown, because it may contain a secret
         told = f"{type(error).__name__} was raised while it was made"
         found.broken[name] = WrongUse(f"{told}\n  signoff run {name} shows where")
     else:
@@ -95,7 +95,7 @@ async def _add(found: WorkerSurvey, name: str, build: Build, connect: bool) -> N
 
 
 def chains_from(workers: Mapping[str, WorkerFile], name: str) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """The worker itself, then every worker it can come to: the shortest way, and whether there are others."""
+    """Yield the worker itself, then every worker it can reach: the shortest way, and whether there are others."""
     deepest = workers[name].limits.depth
     ways: dict[str, tuple[str, ...]] = {name: (name,)}
     queue = [name]
@@ -112,7 +112,7 @@ def chains_from(workers: Mapping[str, WorkerFile], name: str) -> Iterator[tuple[
 
 
 def delegates_of(workers: Mapping[str, WorkerFile], name: str) -> tuple[str, ...]:
-    """The workers that one may call: those it names, and those it wrote."""
+    """Return the workers that one may call: those it names, and those it wrote."""
     file = workers[name]
     every = EVERY_WORKER in file.delegates
     wrote = [one for one, other in workers.items() if file.creates and creator_of(other) == name]
@@ -124,9 +124,9 @@ def delegates_of(workers: Mapping[str, WorkerFile], name: str) -> tuple[str, ...
 
 
 def way_to_change(one: Reachable, path: str) -> Verdict | None:
-    """The verdict that lets a worker change a file unasked with this tool, as things are; None where none does.
+    """Return the verdict that lets a worker change a file unasked with this tool, as things are; None if none does.
 
-    Only signoff's own tools for files and shells are tried: of others nobody knows which argument is a path.
+    Only signoff's own tools for files and shells are tried: for others it is unknown which argument is a path.
     """
     for args in _tries(one.tool, path):
         verdict = one.tool.judge(one.policies, one.chain, args)
@@ -136,7 +136,7 @@ def way_to_change(one: Reachable, path: str) -> Verdict | None:
 
 
 def beyond_reading(one: Reachable) -> list[Rule]:
-    """The rules that let calls of a tool run unasked, but for those about commands that only read."""
+    """Return the rules that let calls of a tool run unasked, except those about read-only commands."""
     return [rule for rule in one.reach.lets if not all(_only_reads(match) for match in rule.matches)]
 
 
@@ -145,17 +145,17 @@ def _only_reads(match: Match) -> bool:
 
 
 def unsealed(tool: FoundTool) -> tuple[str, ...]:
-    """The directories of programs that commands of a shell can write in: a sandbox seals them. None for other tools."""
+    """Return the program directories that a shell without a sandbox can write in; otherwise empty."""
     home = tool.home
     return home.guarded if isinstance(home, ShellToolset) and home.sandbox is None else ()
 
 
 def _tries(tool: FoundTool, path: str) -> Iterator[Mapping[str, Any]]:
-    """Arguments with which the tool would change a file."""
+    """Yield arguments with which the tool would change a file."""
     home = tool.home
     if isinstance(home, FilesToolset):
         if (inside := _inside(home.root.path, path)) and tool.own_name in WRITE_TOOLS:
-            # One tool takes some of these, another others; what it does not know it does not look at.
+            # Each tool takes some of these, and ignores the others.
             yield {"path": inside, "content": "", "old": "", "new": "", "source": f"{inside}.new", "target": inside}
     elif isinstance(home, ShellToolset):
         name = shlex.quote(_inside(home.root, path) or os.path.realpath(path))
@@ -163,6 +163,6 @@ def _tries(tool: FoundTool, path: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _inside(root: str | os.PathLike[str], path: str) -> str:
-    """The path from the root on; empty where it is not below."""
+    """Return the path relative to the root; empty if it is not below."""
     relative = os.path.relpath(os.path.realpath(path), os.path.realpath(root))
     return "" if relative == os.pardir or relative.startswith(os.pardir + os.sep) else relative

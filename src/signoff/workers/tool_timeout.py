@@ -1,4 +1,4 @@
-"""`tool_timeout` of a worker file: it holds for the tools of the catalog, which PydanticAI's own would leave out."""
+"""The `tool_timeout` of a worker file, applied to the catalog's tools, which PydanticAI's own timeout leaves out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic_ai.toolsets.function import FunctionToolsetTool
 
 @dataclass
 class TimedToolset(WrapperToolset[Any]):
-    """A toolset whose tools are stopped after a time, unless one says for itself how long it may take."""
+    """A toolset whose tools are stopped after a timeout, unless a tool has its own."""
 
     seconds: float
 
@@ -30,7 +30,7 @@ class TimedToolset(WrapperToolset[Any]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        if isinstance(tool, FunctionToolsetTool):  # it looks at the time by itself, in threads too
+        if isinstance(tool, FunctionToolsetTool):  # it enforces the timeout itself, in threads too
             return await super().call_tool(name, tool_args, ctx, tool)
         try:
             async with asyncio.timeout(tool.tool_def.timeout):

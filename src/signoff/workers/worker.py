@@ -42,7 +42,7 @@ class Worker:
         *,
         within: str = "",
     ) -> Prompt:
-        """The prompt for one run: the text, the fields of the input that the instructions do not name, and files.
+        """Return the prompt for one run: the text, the input fields that the instructions do not name, and files.
 
         `within` is a directory that no attachment may lead out of.
         """
@@ -58,15 +58,15 @@ class Worker:
         path: str = "",
         attachments: Sequence[str | os.PathLike[str]] = (),
     ) -> dict[str, Any]:
-        """What `agent.run` needs besides the prompt, when a run begins and when it is resumed.
+        """Return what `agent.run` needs besides the prompt, when a run begins and when it is resumed.
 
-        `caller` is the run that this one is counted to, and `path` the call in it. `attachments` are those of the
-        prompt, for toolsets that look at them. Raises `WrongUse` where the input does not fit.
+        `caller` is the run that this one is charged to, and `path` the call in it. `attachments` are those of the
+        prompt, for toolsets that look at them. Raises `WrongUse` if the input does not fit.
         """
         given = checked_input(self.file, self.plan.input, input)
         files = tuple(os.path.abspath(os.fspath(one)) for one in attachments)
         return {
             "deps": WorkerDeps(input=given, caller=caller, path=path, files=files),
-            # The limits are kept by the worker's meter, which knows whose they are; PydanticAI's default would be 50.
+            # The worker's meter enforces the limits, and knows whose they are; PydanticAI's default would be 50.
             "usage_limits": UsageLimits(request_limit=None),
         }

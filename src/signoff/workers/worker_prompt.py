@@ -1,4 +1,4 @@
-"""What a worker is told: its instructions with the input filled in, the prompt, and the files that go with it."""
+"""What a worker is told: its instructions with the input filled in, the prompt, and the attached files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from signoff.workers.schemas import problems_in
 LARGEST_FILE = 10_000_000
 """Bytes of one attached file."""
 LARGEST_ALL = 25_000_000
-"""Bytes of all files that go with one prompt."""
+"""Bytes of all files attached to one prompt."""
 
 Prompt = str | Sequence[UserContent]
 _TEXT = frozenset({"application/json", "application/xml", "application/yaml", "application/toml", "application/x-sh"})
@@ -36,15 +36,15 @@ _TEXT = frozenset({"application/json", "application/xml", "application/yaml", "a
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """A worker's instructions, some of which wait for its input."""
+    """A worker's instructions, as text and as templates that its input fills."""
 
     parts: tuple[str | Callable[[RunContext[Any]], str], ...]
     fields: frozenset[str]
-    """The fields of the input that they mention."""
+    """The input fields that they mention."""
 
 
 def read_instructions(file: WorkerFile, schema: Mapping[str, Any] | None) -> Instructions:
-    """The instructions of a worker's file; raises with the place where a template is wrong."""
+    """Read the instructions of a worker's file. Raises with the place of a wrong template."""
     written: Any = file.spec.get("instructions")
     texts = cast("list[Any]", written if isinstance(written, list) else [written] if written is not None else [])
     parts: list[str | Callable[[RunContext[Any]], str]] = []
@@ -62,7 +62,7 @@ def read_instructions(file: WorkerFile, schema: Mapping[str, Any] | None) -> Ins
 
 
 def _checked(text: str, spot: ConfigValue, schema: Mapping[str, Any] | None) -> set[str]:
-    """The fields that a template mentions, all of which the worker's input has."""
+    """Return the fields that a template mentions. Raises if the worker's input lacks one."""
     try:
         fields = set(extract_dependencies(text))
         if schema is None:
@@ -84,7 +84,7 @@ def _checked(text: str, spot: ConfigValue, schema: Mapping[str, Any] | None) -> 
 
 
 def _spelt_out(schema: Any) -> Any:
-    """The schema with `true` and `false` in it as mappings that mean the same, which is all that the check reads."""
+    """Return the schema with `true` and `false` in it as equivalent mappings: the check reads nothing else."""
     if isinstance(schema, bool):
         return {} if schema else {"not": {}}
     if not isinstance(schema, Mapping):
@@ -114,7 +114,7 @@ def _filling(text: str) -> Callable[[RunContext[Any]], str]:
 def checked_input(
     file: WorkerFile, schema: Mapping[str, Any] | None, given: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """What a worker is given, if it fits; raises `WrongUse` that says what does not."""
+    """Return a worker's input. Raises `WrongUse` that says what does not fit the schema."""
     if schema is None:
         if given:
             raise WrongUse(f"{file.name} takes no input: {file.file} has no `input` schema")
@@ -135,9 +135,9 @@ def prompt_of(
     attachments: Sequence[str | os.PathLike[str]] = (),
     within: str = "",
 ) -> Prompt:
-    """The prompt: the text, whatever of the input is not in the instructions (`filled`), and the attached files.
+    """Return the prompt: the text, the input fields that the instructions do not hold (`filled`), and attached files.
 
-    `within` is a directory that no attachment of the run may lead out of, not even through a link.
+    `within` is a directory that no attachment of the run may lead out of, not even through a symlink.
     """
     rest = {name: value for name, value in given.items() if name not in frozenset(filled)}
     words = [text] if text.strip() else []
@@ -164,14 +164,14 @@ def _own(file: WorkerFile) -> Iterator[tuple[str, ConfigValue | None]]:
     directory = os.path.dirname(file.file)
     for number, name in enumerate(file.attachments):
         spot = _spot(file, "attachments", number)
-        # What was approved may be a link by now, also for a worker that extends the one it was approved for.
+        # The approved file may be a symlink by now, also for a worker that extends the one it was approved for.
         if (writer := writer_of(spot)) and (why := why_private(file.file, name)):
             raise spot.wrong(f"{shown(name)} {why}, and {writer} wrote this file", "take it out")
         yield os.path.join(directory, name), spot
 
 
 def why_private(file: str, name: str) -> str:
-    """Why a model may not choose this file to be attached, as words that follow its name; empty where it may.
+    """Return why a model may not attach this file, as words that follow its name; empty if it may.
 
     `file` is the worker's file, from whose directory the name starts.
     """
@@ -191,9 +191,9 @@ def why_private_in(project: str, path: str) -> str:
 
 
 def attached(path: str, spot: ConfigValue | None = None, *, within: str = "") -> tuple[UserContent, int]:
-    """A file as a model is given it, and its size. `spot` is where it is named, if that is in a file.
+    """Return a file as a model gets it, and its size. `spot` is where it is named, if that is in a file.
 
-    `within` is a directory that it has to be in, reached without links.
+    `within` is a directory that it must be in, reached without symlinks.
     """
     name = os.path.basename(path)
     try:
@@ -220,7 +220,7 @@ def _content(path: str) -> bytes:
 
 
 def _beneath(root: str, path: str) -> bytes:
-    """What is in a file below a directory. Between the check of its path and this, a link may have been put there."""
+    """Read a file below a directory. Since its path was checked, it may have become a symlink (a TOCTOU race)."""
     meant = os.path.relpath(path, os.path.realpath(root))
     with closing(Root(root)) as opened, opened.reach(meant) as file:
         if file.where != meant:
@@ -236,14 +236,14 @@ def _text(data: bytes) -> str | None:
 
 
 def _wrong(spot: ConfigValue | None, what: str, fix: str = "") -> WrongFile | WrongUse:
-    """The error about an attached file: in the worker's file, or in what the program was given."""
+    """Return the error about an attached file: in the worker's file, or in what the program was given."""
     if spot is not None:
         return spot.wrong(what, fix)
     return WrongUse(f"{what}\n  {fix}" if fix else what)
 
 
 def _spot(file: WorkerFile, key: str, number: int | None = None) -> ConfigValue:
-    """Where a key of the file stands, or one item of the list below it."""
+    """Return where a key of the file is, or one item of the list below it."""
     whole = file.spots.get(key, file.spot)
     if number is None:
         return whole

@@ -1,4 +1,4 @@
-"""Where 0.1 had `Workshop`: it is `signoff.workers.Workers` now. To be removed with 0.3."""
+"""Deprecated home of `Workshop` in 0.1: it is `signoff.workers.Workers` now. To be removed with 0.3."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The agent of `signoff demo`: real files, a real shell, a scripted model, and a policy one can read."""
+"""The agent of `signoff demo`: real files, a real shell, a scripted model, and a readable policy."""

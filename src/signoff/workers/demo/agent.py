@@ -1,4 +1,4 @@
-"""The demo's files and its agent, which has two of the built-in toolsets for them."""
+"""The demo's files and its agent, which uses two of the built-in toolsets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
 
 
 def lay_out(root: Path) -> None:
-    """Put the demo's files into an empty directory."""
+    """Write the demo's files into an empty directory."""
     for name, text in FILES.items():
         file = root / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -38,6 +38,6 @@ def lay_out(root: Path) -> None:
 
 
 def demo_agent(root: Path) -> Agent[None, str]:
-    """The agent, working on `root`."""
+    """Return the agent, working on `root`."""
     toolsets = [filesystem_rw(root), shell_file_ops(root)]
     return Agent(ScriptedModel.from_file(SCRIPT), name="writer", toolsets=toolsets)
