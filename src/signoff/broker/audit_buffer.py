@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from signoff.broker.ledger import Ledger
 from signoff.core.call import Call
+from signoff.core.grant import Grant
 from signoff.core.record import EventDraft
 from signoff.core.verdict import Verdict
 from signoff.ports import Transaction
@@ -25,6 +26,7 @@ class _Step(NamedTuple):
     verdict: Verdict | None
     by: str
     text: str
+    grant: str
     secrets: tuple[str, ...]
 
 
@@ -44,11 +46,14 @@ class AuditBuffer:
         run: str = "",
         by: str = "",
         text: str = "",
+        grant: Grant | None = None,
         secrets: tuple[str, ...] = (),
     ) -> None:
-        """Add a step of a call. `secrets` are masked, besides what the broker knows."""
+        """Add a step of a call. `grant` is the remembered answer it runs on. `secrets` are masked, besides what the
+        broker knows."""
         now, args = self._ledger.now(), json.dumps(call.args)
-        self._steps.append(_Step(str(kind), now, run, call, args, verdict, by, text, secrets))
+        name, by = (grant.id, by or grant.by) if grant is not None else ("", by)
+        self._steps.append(_Step(str(kind), now, run, call, args, verdict, by, text, name, secrets))
 
     def flush(self) -> None:
         """Have what is buffered written down, ahead of whatever is written next."""
@@ -62,5 +67,13 @@ class AuditBuffer:
     def _draft(self, step: _Step) -> EventDraft:
         call = step.call.changed(args=json.loads(step.args))
         return self._ledger.journal.passed(
-            step.kind, call, step.verdict, step.at, run=step.run, by=step.by, text=step.text, secrets=step.secrets
+            step.kind,
+            call,
+            step.verdict,
+            step.at,
+            run=step.run,
+            by=step.by,
+            text=step.text,
+            grant=step.grant,
+            secrets=step.secrets,
         )

@@ -46,6 +46,7 @@ class Journal:
         run: str = "",
         by: str = "",
         text: str = "",
+        grant: str = "",
         secrets: Sequence[str] = (),
     ) -> EventDraft:
         """A step of a call that nobody was asked about: `allowed`, `denied`, `remembered`, `ran` …"""
@@ -56,6 +57,8 @@ class Journal:
             body["by"] = by
         if text:
             body["why"] = self.text(text, secrets=secrets)
+        if grant:
+            body["grant"] = grant
         return EventDraft(kind=kind, at=at, run=run, body=body)
 
     def asked(self, request: ApprovalRequest, at: datetime) -> EventDraft:

@@ -99,6 +99,8 @@ def _rest(said: Mapping[str, Any], kind: str) -> str:
     """Why; of a call that ran, how it ended; of a run that was started or resumed, what was loosened."""
     if kind in _STARTS and (loosened := _texts(said.get("loosened"))):
         return f"loosened: {'; '.join(loosened)}"
+    if kind == "remembered" and (grant := _text(said.get("grant"))):
+        return f"grant {grant}"
     names = _ENDINGS if kind in ("ran", "failed") else _REASONS
     return next((text for name in names if (text := _text(said.get(name)))), "")
 

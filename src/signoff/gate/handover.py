@@ -19,6 +19,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApp
 from signoff.broker import Broker, new_id
 from signoff.core.card import safe_summary
 from signoff.core.decision import ApprovalDecision
+from signoff.core.grant import Grant
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import WrongUse
@@ -102,7 +103,7 @@ class Handover:
                 asked[request.tool_call_id] = known.id
             elif (grant := await self.answers.recall(made)) is not None:
                 remembered = ApprovalDecision(approved=grant.approved, note=grant.note)
-                self._record("remembered", made, by=grant.by)
+                self._record("remembered", made, grant=grant)
                 results.approvals[request.tool_call_id] = result_of(made, remembered)
             else:
                 fresh.append(made)
@@ -151,11 +152,11 @@ class Handover:
         self._record("denied", request, by=POLICY)
         return denial(request.tool_name, by=POLICY, reason=verdict.reason)
 
-    def _record(self, kind: str, request: ApprovalRequest, *, by: str) -> None:
+    def _record(self, kind: str, request: ApprovalRequest, *, by: str = "", grant: Grant | None = None) -> None:
         """Record a call that nobody was asked about."""
         assert request.call is not None, "it was made here"
         buffer = self.broker.audit_buffer
-        buffer.add(kind, request.call, request.verdict, by=by, secrets=request.secrets)
+        buffer.add(kind, request.call, request.verdict, by=by, grant=grant, secrets=request.secrets)
         buffer.flush()
 
     async def _known(self, request: ApprovalRequest) -> ApprovalRequest | None:

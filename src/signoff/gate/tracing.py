@@ -146,6 +146,7 @@ class Reporter:
         self, what: CallStep, gated: GatedCall, *, request: ApprovalRequest | None = None, by: str = "", text: str = ""
     ) -> None:
         """Report a step. No observer can change what happens."""
+        grant = gated.grant if what is CallStep.REMEMBERED else None
         if self.gate.keeps_record and request is None:  # with a request, the broker records what happens
             self.gate.broker.audit_buffer.add(
                 what,
@@ -154,6 +155,7 @@ class Reporter:
                 run=self.run_id,
                 by=by,
                 text=text,
+                grant=grant,
                 secrets=(*self.gate.secrets, *self.inside),
             )
         if self._traces is not None:
@@ -166,7 +168,7 @@ class Reporter:
                 request=request,
                 by=by,
                 text=text,
-                grant=gated.grant if what is CallStep.REMEMBERED else None,
+                grant=grant,
             )
             _observed(self.gate, event)
 

@@ -89,9 +89,9 @@ class ClientGate(OutsideGate):
         step = await self._step(seen)
         match step:
             case Run(why):
-                self.broker.audit_buffer.add(why, seen.call, seen.verdict, run="", secrets=self.secrets)
-                self.broker.audit_buffer.flush()
                 grant = seen.grant if why is CallStep.REMEMBERED else None
+                self.broker.audit_buffer.add(why, seen.call, seen.verdict, grant=grant, secrets=self.secrets)
+                self.broker.audit_buffer.flush()
                 by = grant.by if grant is not None else "policy"
                 return Ruling(
                     allowed=True, by=by, reason=self._why_run(why, seen), grant=grant.id if grant is not None else ""

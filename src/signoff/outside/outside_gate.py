@@ -368,7 +368,8 @@ class OutsideGate:
 
     def _passed(self, outside: OutsideCall, seen: _Pass, why: CallStep) -> CallPermission:
         """Nobody is asked: it is written down, and runs."""
-        self.broker.audit_buffer.add(why, seen.call, seen.verdict, run="", secrets=self.secrets)
+        grant = seen.grant if why is CallStep.REMEMBERED else None
+        self.broker.audit_buffer.add(why, seen.call, seen.verdict, grant=grant, secrets=self.secrets)
         self.broker.audit_buffer.flush()
         by = seen.grant.by if seen.grant is not None else POLICY
         return CallPermission(allowed=True, args=outside.args, by=by, reason=self._why_run(why, seen))
