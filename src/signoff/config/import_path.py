@@ -1,4 +1,4 @@
-"""Where Python finds a project's own code, and for how long."""
+"""Make a project's own code importable, for a limited time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def importable(directory: str) -> Generator[None]:
-    """While this lasts, modules are found in a project's directory, after everything that is installed.
+    """Add a project's directory to the end of the import path, after everything that is installed.
 
-    To be left as soon as the project's own code is imported. Agents may write into the directory, and many packages try
-    to import another one that need not be there: from then on a file of that name would be run, unasked.
+    Exit as soon as the project's own code is imported. Agents may write into the directory, and many packages try to
+    import another one that need not be installed: a file of that name would then be run without being asked about.
     """
-    if directory in sys.path:  # whoever started Python wants it there
+    if directory in sys.path:  # whoever started Python put it there
         yield
         return
     sys.path.append(directory)

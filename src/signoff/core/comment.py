@@ -59,7 +59,7 @@ def unanswered(comments: Sequence[Comment]) -> list[Comment]:
 
 
 def question_called(request_id: str, asked: Sequence[str], waiting: Sequence[str], prefix: str) -> str:
-    """Find the question whose id starts with `prefix`; without one, the only unanswered question. Raises `RequestError`.
+    """Find the question whose id starts with `prefix`; without one, the only unanswered one. Raises `RequestError`.
 
     `asked` are the ids of all questions about a request, `waiting` those of the unanswered ones.
     """
