@@ -14,7 +14,7 @@ def importable(directory: str) -> Generator[None]:
     Exit as soon as the project's own code is imported. Agents may write into the directory, and many packages try to
     import another one that need not be installed: a file of that name would then be run without being asked about.
     """
-    if directory in sys.path:  # whoever started Python put it there
+    if directory in sys.path:  # it is there already, so it is not removed afterwards
         yield
         return
     sys.path.append(directory)

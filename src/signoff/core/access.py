@@ -28,7 +28,7 @@ class Permission(StrEnum):
 
     READ = "read"
     ANSWER = "answer"
-    """Vote, comment, take and hand over requests, report outcomes of calls, revoke the grants that one may give."""
+    """Vote, comment, take and hand over requests, report outcomes of calls, revoke grants (denials as entitled)."""
     RUN = "run"
     """Start, resume and cancel runs."""
     ADMIN = "admin"

@@ -13,7 +13,7 @@ from signoff.core.subject import Subject
 
 NEVER = -1
 NOWHERE: Mapping[str, str] = MappingProxyType({})
-"""No place given: each channel finds one for itself. Otherwise places by channel."""
+"""Places by channel, if none was given: each channel finds a place for itself."""
 
 
 class DeliveryState(StrEnum):

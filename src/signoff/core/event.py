@@ -17,7 +17,7 @@ class CallStep(StrEnum):
     ALLOWED = "allowed"
     """Policy allows the call; it runs."""
     REMEMBERED = "remembered"
-    """A grant covers it; it runs."""
+    """A person's earlier answer (a grant) covers it; it runs."""
     APPROVED = "approved"
     """A person approved this call; it runs."""
     REVIEWED = "reviewed"

@@ -139,7 +139,7 @@ class Process:
 
     id: str
     host: str
-    """The machine and PID namespace; a process id is unique only within one."""
+    """The machine since its last boot, and its PID namespace; a process id is unique only within one."""
     pid: int
     born: str
     """Start time of the process, as the operating system reports it: process ids are reused."""
