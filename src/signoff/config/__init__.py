@@ -1,4 +1,4 @@
-"""What people write in files: the project, its toolsets, its workers. Read strictly, each with its place."""
+"""Configuration files: the project, its toolsets, its workers. Read strictly; errors name the file and the line."""
 
 from __future__ import annotations
 

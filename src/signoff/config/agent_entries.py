@@ -1,4 +1,4 @@
-"""`agents:` of the project file: agents in Python whose runs are gone on with where no program of theirs does."""
+"""`agents:` in the project file: agents of Python programs whose runs signoff can resume without the program."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _WHAT = "a mapping such as {shop: app.agents:agent}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentEntry:
-    """An agent that a program of one's own runs."""
+    """An agent that a program of the user's runs."""
 
     name: str
-    """As the agent itself is named: `Agent(name=…)`."""
+    """The name of the agent: `Agent(name=…)`."""
     agent: str
-    """Where it is found: `package.module:agent`."""
+    """Its import path: `package.module:agent`."""
     deps: str = ""
-    """Where the function is found that makes what its runs depend on; empty: they depend on nothing."""
+    """Import path of the function that makes the deps of its runs; empty: they have none."""
     spot: ConfigValue
 
 
@@ -44,7 +44,7 @@ AGENT = MappingFormat(
 
 
 def read_agents(spot: ConfigValue) -> dict[str, AgentEntry]:
-    """Every agent of the file, in its order."""
+    """Read every agent, in the order of the file."""
     found = spot.entries(what=_WHAT) if spot.value is not None else {}
     return {name: _entry(name, one) for name, one in found.items()}
 

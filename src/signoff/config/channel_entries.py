@@ -1,4 +1,4 @@
-"""`channels:` of the project file: where people are asked besides the terminal a command is typed at."""
+"""`channels:` in the project file: where people are asked, besides the terminal of a command."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.placed_value import ConfigValue
 
 TIMEOUTS: Mapping[str, timedelta | None] = {"discord": timedelta(minutes=5), "terminal": None}
-"""How long each kind waits for an answer, where neither the entry nor the rule says otherwise."""
+"""Default timeout of each kind of channel, if neither the entry nor the rule sets one."""
 NOTIFIED = ("approvers", "nobody")
-"""Who may be notified of a call: those who may answer it, or nobody."""
+"""Who may be notified of a call: the people who may answer it, or nobody."""
 DISCORD_TOKEN = "${DISCORD_TOKEN}"
 NO_TIMEOUT = "none"
 
@@ -39,36 +39,36 @@ _EXAMPLE = 'a mapping such as {channel: "112233445566778899"}'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelEntry:
-    """One channel, as the file describes it. The environment is looked at when it is opened, and not before."""
+    """One channel, as in the file. The environment is read only when the channel is opened."""
 
     name: str
     use: str
-    """What kind it is: `discord` or `terminal`."""
+    """The kind of channel: `discord` or `terminal`."""
     token: str = ""
-    """The variable that holds the secret, as written: `${NAME}`."""
+    """The environment variable that holds the token, as written: `${NAME}`."""
     channel: str = ""
-    """Where people are asked, as the service numbers it."""
+    """The id of the channel at the service in which people are asked."""
     workers: tuple[str, ...] = ()
-    """Who may be started from there."""
+    """The workers that may be started from there."""
     timeout: timedelta | None = None
-    """How long a request waits once it was shown there, where its rule does not say; None: for ever."""
+    """Timeout of a request after it was shown there, if its rule sets none; None: no timeout."""
     notify: str = NOTIFIED[0]
-    """Who is notified when a call is asked about there: one of `NOTIFIED`."""
+    """Who is notified of a request there: one of `NOTIFIED`."""
     backup_for: str = ""
-    """The channel it takes over from; empty: it is asked at once."""
+    """The channel that it replaces when that fails; empty: it is used from the start."""
     spot: ConfigValue
     spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
-    """Where each key stands."""
+    """The position of each key."""
 
     @property
     def variable(self) -> str:
-        """The name of the environment variable that holds the secret; empty where none is needed."""
+        """The name of the environment variable that holds the token; empty if none is needed."""
         return self.token[2:-1]
 
     def secret(self) -> str:
-        """The secret, from the environment. Raises `WrongFile` that names the variable where it is not set."""
+        """The token, from the environment. Raises `WrongFile` that names the variable if it is not set."""
         spot = self.spots.get("token", self.spot)
-        if self.variable and self.variable not in os.environ:  # no word about defaults: they would be in the file
+        if self.variable and self.variable not in os.environ:  # no hint at defaults: a secret would be in the file
             raise spot.wrong(f"the environment has no {self.variable}", "set it to the bot's token")
         value: str = filled(self.token, spot).value
         if not value.strip():
@@ -77,7 +77,7 @@ class ChannelEntry:
 
 
 def read_channels(spot: ConfigValue) -> dict[str, ChannelEntry]:
-    """Every channel of the file, in its order."""
+    """Read every channel, in the order of the file."""
     found = spot.entries(what="a mapping of names to channels") if spot.value is not None else {}
     entries = {name: _entry(name, one) for name, one in found.items()}
     _check_places(entries)
@@ -86,7 +86,7 @@ def read_channels(spot: ConfigValue) -> dict[str, ChannelEntry]:
 
 
 def discord_id(what: str) -> Format[str]:
-    """An id as Discord shows it. It has to be in quotes: as a number, other programs would round it."""
+    """A Discord id. It must be in quotes: other programs would round a number."""
     return matching(
         _DISCORD_ID,
         what,
@@ -97,7 +97,7 @@ def discord_id(what: str) -> Format[str]:
 
 
 def is_discord_id(text: str) -> bool:
-    """Whether a text can be an id of Discord's."""
+    """Whether a text can be a Discord id."""
     return re.fullmatch(_DISCORD_ID, text) is not None
 
 
@@ -114,7 +114,7 @@ def _entry(name: str, spot: ConfigValue) -> ChannelEntry:
 
 
 def _kind(name: str, spot: ConfigValue, keys: Mapping[str, ConfigValue]) -> str:
-    """What kind of channel it is: as `use` says, or else its name."""
+    """The kind of channel: the value of `use`, or else its name."""
     use = keys["use"].text("a kind of channel, such as discord") if "use" in keys else name
     if use in KINDS:
         return use
@@ -138,7 +138,7 @@ def _read_notify(spot: ConfigValue) -> str:
 
 
 def _check_places(entries: Mapping[str, ChannelEntry]) -> None:
-    """One bot asks once in one place: of two that did, each would take the other's messages for nobody's."""
+    """Refuse two entries with the same bot and Discord channel: each would not recognise the messages of the other."""
     taken: dict[tuple[str, str], str] = {}
     for name, entry in entries.items():
         if entry.use != "discord":
@@ -181,7 +181,7 @@ _DISCORD = MappingFormat(
         "token": matching(
             _VARIABLE,
             "a variable",
-            "this is not a variable",  # what is written instead is never told: it may be the token itself
+            "this is not a variable",  # the value is never shown: it may be the token itself
             f'secrets come from the environment: token: "{DISCORD_TOKEN}"',
         ).about("The environment variable that holds the bot's token. Default: ${DISCORD_TOKEN}"),
         "channel": discord_id("the id of a Discord channel").about(
@@ -203,7 +203,7 @@ KINDS: Mapping[str, MappingFormat] = {
     "discord": _DISCORD,
     "terminal": MappingFormat({key: _DISCORD.keys[key] for key in ("use", "timeout", "backup_for")}),
 }
-"""What each kind of channel takes."""
+"""The keys of each kind of channel."""
 _CHANNEL = Format(
     _entry,
     {

@@ -1,4 +1,4 @@
-"""Toolsets and workers as files describe them: values, with the places they stand at. Nothing is built here."""
+"""Toolsets and workers as files describe them: values with their positions. Nothing is built here."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ EVERY_WORKER = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsetEntry:
-    """One name of the catalog, with `extends` and the project's defaults already merged in."""
+    """One toolset of the catalog, with `extends` and the project's defaults already merged in."""
 
     name: str
     use: str
     """An alias (a built-in, an entry point, `mcp`, `native`), or `package.module:Class`."""
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """As written: variables are filled in when the toolset is built."""
+    """As written: variables are replaced when the toolset is built."""
     policy: Policy | None = None
-    """Its rules, named after it; None where it has none of its own."""
+    """Its rules, named after it; None if it has none of its own."""
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
-    """Capability labels by tool name or glob, where the toolset declares none."""
+    """Capability labels by tool name or glob, if the toolset declares none."""
     prefix: str = ""
-    """Goes before the names of its tools, as in `orders_query`, where two toolsets of a worker share a name."""
+    """Prefix of the names of its tools, as in `orders_query`, if two toolsets of a worker share a name."""
     spot: ConfigValue
-    """Where the entry stands."""
+    """The position of the entry."""
     config_spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
-    """Where each key of `config` stands, by its path (`pool.size`): with `extends`, in another entry."""
+    """The position of each key of `config`, by its path (`pool.size`): with `extends`, in another entry."""
     policy_spot: ConfigValue | None = None
-    """Where its rules stand: a list with one item per rule."""
+    """The position of its rules: a list with one item per rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How far one run of a worker may go, everything it delegates counted in. None: no limit."""
+    """The limits of one run of a worker, including everything it delegates. None: no limit."""
 
     requests: int | None = None
     tokens: int | None = None
@@ -48,7 +48,7 @@ class Limits:
     time: timedelta | None = None
     """Wall time while it works; waiting for people does not count."""
     depth: int | None = None
-    """How many workers deep it may delegate; 0: not at all."""
+    """How many levels deep it may delegate; 0: not at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,27 +59,29 @@ class WorkerFile:
     file: str
     description: str = ""
     spec: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What PydanticAI's own agent spec knows: model, instructions, model_settings, capabilities …, as written."""
+    """The keys of PydanticAI's own agent spec: model, instructions, model_settings, capabilities …, as written."""
     toolsets: tuple[str, ...] = ()
     """Names from the catalog."""
     delegates: tuple[str, ...] = ()
-    """Workers it may call by name, or `*`."""
+    """Workers that it may call, by name, or `*`."""
     creates: bool = False
-    """Whether it may write new workers (`worker_create`)."""
+    """Whether it may create new workers (`worker_create`)."""
     policy: Policy | None = None
     """Its own rules; they can only tighten what the project says."""
     approvers: tuple[str, ...] = ()
-    """Roles of which somebody has to answer whatever is asked about it; empty: whoever the rules name."""
+    """Somebody with one of these roles must answer its requests; empty: the people that the rules name."""
     limits: Limits = Limits()
     input: Mapping[str, Any] | None = None
-    """JSON schema of what it is given (`--input-json`); its fields fill `{{field}}` in the instructions."""
+    """JSON schema of its input (`--input-json`); its fields replace `{{field}}` in the instructions."""
     output: Mapping[str, Any] | None = None
-    """JSON schema of what it answers; None: text."""
+    """JSON schema of its output; None: text."""
     attachments: tuple[str, ...] = ()
-    """Files that go with every prompt, relative to the worker's file."""
+    """Files that are attached to every prompt, relative to the worker's file."""
     spot: ConfigValue
     spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
-    """Where each key stands, each item of a list of names (`toolsets[0]`) and each limit (`limits.time`), for errors
-    found when it is built."""
+    """The position of each key, each item of a list of names (`toolsets[0]`) and each limit (`limits.time`).
+
+    For errors that are found when it is built.
+    """
     policy_spots: tuple[ConfigValue, ...] = ()
-    """Where each rule of `policy` stands, in the same order."""
+    """The position of each rule of `policy`, in the same order."""

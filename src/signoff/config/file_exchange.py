@@ -1,4 +1,4 @@
-"""Another text in a file that people keep: whole or not at all, and only while it is what was read."""
+"""Replace the content of a file that people edit: atomically, and only if it is still what was read."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SAID = "nothing was written"
 
 
 def exchange(file: str, before: str, after: str) -> None:
-    """Put `after` into a file that holds `before`; a link stays, and what it leads to is exchanged.
+    """Replace the content `before` of a file by `after`. A symlink is kept, and its target is replaced.
 
-    Owner and rights stay as they are. Raises `WrongFile` where the file holds something else by now, or
-    cannot be written; in either case it is as it was.
+    Owner and permissions stay as they are. Raises `WrongFile` if the file has changed since, or cannot be written;
+    in either case it is unchanged.
     """
     check_regular(file)
     check_owner(file)
@@ -36,7 +36,7 @@ def _exchange(file: str, target: str, before: str, after: str) -> None:
     if was.st_nlink > 1:
         what = f"this file has {was.st_nlink} names (hard links), and would lose the others; {_SAID}"
         raise WrongFile(what, place=Place(file), fix="change it by hand")
-    if not os.access(target, os.W_OK):  # a directory of one's own would let it be replaced all the same
+    if not os.access(target, os.W_OK):  # write permission for the directory would be enough to replace it
         what = f"this file is write-protected; {_SAID}"
         raise WrongFile(what, place=Place(file), fix="chmod u+w, if you may change it")
     handle, beside = tempfile.mkstemp(dir=os.path.dirname(target), prefix=f".{os.path.basename(target)}-")
@@ -61,7 +61,7 @@ def _exchange(file: str, target: str, before: str, after: str) -> None:
 
 @contextmanager
 def _alone(target: str) -> Generator[None]:
-    """Of two processes that exchange a file at once, let one look after the other is done, where the system can."""
+    """Lock the file against another process that replaces it at the same time, where the system supports `flock`."""
     with open(target, "rb") as held:
         with suppress(ImportError, OSError):
             import fcntl
@@ -77,7 +77,7 @@ def _check_same(file: str, target: str, before: str) -> None:
 
 
 def _settle(directory: str) -> None:
-    """Have the new name outlive a power cut, where the system can."""
+    """Sync the directory, so that the new file survives a power failure, where the system supports it."""
     with suppress(OSError):
         handle = os.open(directory, os.O_RDONLY)
         try:

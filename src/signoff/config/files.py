@@ -1,4 +1,4 @@
-"""Files and where they are: the project's, the user's own rules, and whose they may be."""
+"""Find, check and read files: the project's and the user's own rules. Checks the type and the owner of a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROJECT_FILE = "signoff.yaml"
 
 
 def find_project(start: str | None = None) -> str | None:
-    """The nearest `signoff.yaml`, in `start` (default: the working directory) or above it; None where there is none.
+    """Find the nearest `signoff.yaml`, in `start` (default: the working directory) or above it; None if there is none.
 
     Raises `WrongFile` if it is not a readable regular file or belongs to another user: otherwise anybody who can write
     to a directory above could decide what agents may do here.
@@ -25,7 +25,7 @@ def find_project(start: str | None = None) -> str | None:
 
 
 def nearest_project(start: str | None = None) -> str | None:
-    """As `find_project`, whoever it belongs to."""
+    """As `find_project`, whoever the owner is."""
     first = Path(os.path.abspath(start if start is not None else "."))
     for directory in (first, *first.parents):
         file = str(directory / PROJECT_FILE)
@@ -36,7 +36,7 @@ def nearest_project(start: str | None = None) -> str | None:
 
 
 def _is_there(file: str) -> bool:
-    """Whether anything has this name: also what leads nowhere, for one above must not decide in its place."""
+    """Whether anything has this name. A broken symlink counts, so that a file further up does not replace it."""
     try:
         os.lstat(file)
     except (FileNotFoundError, NotADirectoryError):
@@ -48,12 +48,12 @@ def _is_there(file: str) -> bool:
 
 
 def check_regular(file: str) -> None:
-    """Refuse a name that stands for no regular file: a directory, a pipe that never ends, a link that leads nowhere."""
+    """Refuse anything but a regular file: a directory, a pipe that never ends, a broken symlink."""
     try:
         mode = os.stat(file).st_mode
     except FileNotFoundError as error:
         if not os.path.islink(file):
-            return  # whoever reads it says so
+            return  # the caller reports a missing file
         raise WrongFile("this symbolic link is broken", place=Place(file), fix="remove it, or repair it") from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
@@ -66,8 +66,8 @@ def check_regular(file: str) -> None:
 def check_owner(
     file: str, *, fix: str = "name a file of your own with --policy FILE, or make it yours with chown"
 ) -> None:
-    """Refuse a file, or a link to it, that belongs to another user than this one or root."""
-    if not hasattr(os, "getuid"):  # Windows keeps rights in another way
+    """Refuse a file, or a symlink to it, that belongs to a user other than this one or root."""
+    if not hasattr(os, "getuid"):  # Windows has other permissions
         return
     mine = {os.getuid(), 0}
     for owner in (os.lstat(file).st_uid, os.stat(file).st_uid):
@@ -77,7 +77,7 @@ def check_owner(
 
 
 def own_text(file: str, *, missing: str = "") -> str:
-    """The text of a regular file of this user or root. `missing`: what to do where there is none."""
+    """Read a regular file of this user or root. `missing` says what to do if there is none."""
     if _is_there(file):
         check_regular(file)
         check_owner(file, fix="make it yours with chown, or remove it")
@@ -85,21 +85,21 @@ def own_text(file: str, *, missing: str = "") -> str:
 
 
 def from_here(path: str | os.PathLike[str]) -> str:
-    """A path as people say it: from the working directory, unless it is shorter from the root."""
+    """A path for people: relative to the working directory, unless the absolute one is shorter."""
     whole = os.path.abspath(path)
     return min(os.path.relpath(whole), whole, key=len)
 
 
 def user_file() -> str | None:
-    """Where a user keeps rules that hold in every project; None where there is no home directory."""
+    """Path of the user's rules for every project; None without a home directory."""
     config = os.environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(config):  # as the standard says: a relative one is to be ignored
+    if not os.path.isabs(config):  # the XDG standard says to ignore a relative path
         config = os.path.join(os.path.expanduser("~"), ".config")
     return os.path.join(config, "signoff", "policy.yaml") if os.path.isabs(config) else None
 
 
 def text_of(file: str, *, fix: str = "`signoff init` writes a first one") -> str:
-    """What a file holds; raises `WrongFile` where it cannot be read as text. `fix`: what to do where there is none."""
+    """Read a file; raises `WrongFile` if it cannot be read as text. `fix` says what to do if there is none."""
     try:
         with open(file, "rb") as stream:
             content = stream.read(4 * LARGEST_TEXT + 1)

@@ -1,6 +1,6 @@
-"""JSON Schemas (draft 2020-12) of the files people write, so that an editor completes and checks them.
+"""JSON Schemas (draft 2020-12) of the files that people write, so that editors complete and check them.
 
-They are made of the formats that the readers read with; nothing is said about a file twice.
+They are generated from the formats that also parse the files.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _FORMATS: Mapping[str, tuple[str, Format[Any]]] = {
 }
 SCHEMAS = tuple(_FORMATS)
 SCHEMA_FILES = {name: f"{'signoff' if name == 'project' else name}.schema.json" for name in SCHEMAS}
-"""What `signoff schema --write` calls each of them."""
+"""The file names that `signoff schema --write` uses."""
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """The schema of the `project` file, a `worker` file or a `script`: whole, referring to nothing outside."""
+    """The schema of the `project` file, a `worker` file or a `script`: complete, without external references."""
     title, top = _FORMATS[name]
     named: dict[str, Any] = {}
     schema = _plain(top.schema, named)
@@ -33,7 +33,7 @@ def schema_of(name: str) -> dict[str, Any]:
 
 
 def _plain(value: Any, named: dict[str, Any]) -> Any:
-    """A schema as JSON values. The formats it refers to are put under `named`, each once."""
+    """Convert a schema to JSON values. Formats that it refers to are added to `named`, each once."""
     if isinstance(value, Format):
         return {"$ref": _reference(cast("Format[Any]", value), named)} if value.name else _plain(value.schema, named)
     if isinstance(value, Mapping):
@@ -46,6 +46,6 @@ def _plain(value: Any, named: dict[str, Any]) -> Any:
 
 def _reference(one: Format[Any], named: dict[str, Any]) -> str:
     if one.name not in named:
-        named[one.name] = {}  # its place, in the order in which they are met
+        named[one.name] = {}  # reserves its position, in the order of first use
         named[one.name] = _plain(one.schema, named)
     return f"#/$defs/{one.name}"

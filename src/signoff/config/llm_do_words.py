@@ -1,4 +1,4 @@
-"""Words of llm-do that people write into our files out of habit, and what each is called here."""
+"""Words of llm-do that people write into signoff's files out of habit, and what to write instead."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from signoff.policy.phrases import shown
 
 SUFFIXES = (".worker", ".agent")
-"""How worker files of llm-do end."""
+"""The suffixes of llm-do's worker files."""
 
 _OURS = {
     "server_side_tools": "a toolset of signoff.yaml: {use: native, config: {kind: web_search}}",
@@ -50,11 +50,11 @@ _TOOLSETS = {
 }
 
 FOREIGN_TOOLSETS = frozenset(_TOOLSETS)
-"""What toolsets are called there."""
+"""The names of llm-do's toolsets."""
 
 
 def foreign_hint(word: str) -> str:
-    """What llm-do's word is here; empty where it is none of its words."""
+    """What to write instead of llm-do's word; empty if it is not one of its words."""
     ours = _OURS.get(word) or _TOOLSETS.get(word)
     if not ours:
         return ""
@@ -71,7 +71,7 @@ def import_hint(file: str) -> str:
 
 
 def foreign_files(directory: str, known: set[str]) -> list[str]:
-    """Worker files of llm-do in a directory, but for those of a name that is known here."""
+    """Worker files of llm-do in a directory, except those with a known name."""
     try:
         listed = sorted(os.listdir(directory))
     except OSError:

@@ -1,4 +1,4 @@
-"""Mappings laid over each other, key by key: what `extends` and `defaults` do. Every value keeps its place."""
+"""Merge mappings key by key, for `extends` and `defaults`. Every value keeps its position."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.placed_value import ConfigValue
 
 NAME = "[A-Za-z0-9][A-Za-z0-9_-]*"
-"""What toolsets, channels and workers may be called, as a regular expression."""
+"""Valid names of toolsets, channels and workers, as a regular expression."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Several mappings as one, and where each key of it stands."""
+    """Several mappings merged into one, with the position of each key."""
 
     value: dict[str, Any]
     spots: dict[str, ConfigValue]
@@ -25,7 +25,7 @@ class Merged:
 
 
 def merged(layers: Iterable[ConfigValue]) -> Merged:
-    """The mappings as one; a later one wins, and mappings within them are merged likewise."""
+    """Merge mappings; a later one wins, and nested mappings are merged the same way."""
     result = Merged({}, {})
     for layer in layers:
         _lay(layer, result.value, result.spots, ())
@@ -45,9 +45,9 @@ def _lay(layer: ConfigValue, value: dict[str, Any], spots: dict[str, ConfigValue
 
 
 def lineage(name: str, parent_of: Callable[[str], ConfigValue | None], known: Collection[str], what: str) -> list[str]:
-    """The names from the outermost one a name extends down to itself.
+    """The names from the outermost one that a name extends, down to itself.
 
-    `parent_of` says where a name names what it extends. Raises where one is unknown or they go round in a circle.
+    `parent_of` returns the `extends` value of a name. Raises if a name is unknown or they form a cycle.
     """
     line = [name]
     while (spot := parent_of(line[-1])) is not None:
@@ -65,6 +65,6 @@ def lineage(name: str, parent_of: Callable[[str], ConfigValue | None], known: Co
 
 
 def check_name(spot: ConfigValue, name: str, what: str) -> None:
-    """Refuse the key a spot stands under where it is no good name."""
+    """Refuse an invalid name: the key of a value."""
     if not re.fullmatch(NAME, name):
         raise spot.wrong_key(f"bad name {shown(name)} for a {what}", "use letters, digits, `_` and `-`")

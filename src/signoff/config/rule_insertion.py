@@ -1,7 +1,7 @@
-"""One more rule in the text of a `signoff.yaml`. Nothing else of it changes: comments, layout, quotes and order stay.
+"""Insert a rule into the text of a `signoff.yaml`. Everything else stays: comments, layout, quotes and order.
 
-Where the rule goes is told by the places that the reader of the file knows. What comes out is read again, and has to
-be the old rules and exactly this one; otherwise it is refused, with the lines to paste by hand.
+The parser's positions say where the rule goes. The result is parsed again, and must be the old rules and exactly this
+one; otherwise it is refused, with the lines to paste by hand.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from signoff.policy.rule_text import flow_text, rule_lines
 POLICY = "policy"
 
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
-"""What ends a line for YAML: more than for Python's universal newlines, less than for `str.splitlines`."""
+"""Line breaks in YAML: more than Python's universal newlines, fewer than `str.splitlines`."""
 _DASH = re.compile(r"( *)-(?: .*)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The text of a file with one more rule, and the policy that it holds."""
+    """The text of a file with the inserted rule, and its policy."""
 
     text: str
     policy: Policy
     at: int
-    """Which of the rules is the new one, counted from 0."""
+    """The index of the new rule, counted from 0."""
 
     @property
     def rule(self) -> Rule:
@@ -44,11 +44,11 @@ class Added:
 
 
 def add_rule(text: str, rule: Mapping[str, Any], *, at: int, file: str, root: str | None) -> Added:
-    """The text with `rule` (JSON values) before the rule number `at`, counted from 0; or at the end of the rules.
+    """Insert `rule` (JSON values) before the rule number `at`, counted from 0; or at the end of the rules.
 
-    `root` is the directory that relative paths in rules start from. Raises `PolicyError` where the text itself
-    is wrong, where the rule does not go with the others, and where it cannot be put there without touching anything
-    else: then with the lines to paste by hand.
+    `root` is the directory that relative paths in rules start from. Raises `PolicyError` if the text itself is wrong,
+    if the rule does not go with the others, or if it cannot be inserted without changing anything else: then with the
+    lines to paste by hand.
     """
     old = read_document(text, file=file)
     before = _policy(old, root)
@@ -67,7 +67,7 @@ def add_rule(text: str, rule: Mapping[str, Any], *, at: int, file: str, root: st
         if _same(before.rules, (*after.rules[:at], *after.rules[at + 1 :])):
             return Added(changed, after, at)
     if problem is not None and not problem.what.startswith("this is not YAML"):
-        raise problem  # the file could be written, and then it would be wrong
+        raise problem  # a rule can be inserted, but the file would be wrong then
     place = old.place_of((POLICY,)) if before.rules else Place(file)
     pasted = "\n".join(f"    {line}" for line in rule_lines(rule))
     raise PolicyError(
@@ -78,12 +78,12 @@ def add_rule(text: str, rule: Mapping[str, Any], *, at: int, file: str, root: st
 
 
 def policy_in_text(text: str, *, file: str, root: str | None) -> Policy:
-    """The policy in the text of a `signoff.yaml`: no rules where it has toolsets and no `policy`."""
+    """The policy in the text of a `signoff.yaml`: no rules if it has toolsets and no `policy`."""
     return _policy(read_document(text, file=file), root)
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a file as YAML counts them, without what ends them."""
+    """The lines of a file as YAML counts them, without their line breaks."""
     lines = _BREAK.split(text)
     return lines[:-1] if not lines[-1] else lines
 
@@ -97,7 +97,7 @@ def _policy(document: Document, root: str | None) -> Policy:
 
 
 def _is_meant(old: Document, new: Document, rule: Mapping[str, Any], at: int) -> bool:
-    """Whether all values of the file are the same, but for the rule that is there too."""
+    """Whether all values of the file are the same, except for the new rule."""
     was, now = cast("dict[str, Any]", old.value), new.value
     rules: list[Any] = [*was.get(POLICY, ())]
     rules.insert(at, rule)
@@ -108,18 +108,18 @@ def _is_meant(old: Document, new: Document, rule: Mapping[str, Any], at: int) ->
 
 
 def _same(before: Sequence[Rule], after: Sequence[Rule]) -> bool:
-    """Whether the rules say the same. Those without an id of their own are counted, so they may have another number."""
+    """Whether the rules are the same. Those without an id are numbered, so their numbers may differ."""
     nowhere = Place("")
     return [replace(one, id="", place=nowhere) for one in before] == [
         replace(one, id="", place=nowhere) for one in after
     ]
 
 
-# --- where it may go ---
+# --- where to insert it ---
 
 
 def _candidates(text: str, document: Document, rule: Mapping[str, Any], at: int) -> Iterator[str]:
-    """Texts that may be meant, the best first. Each is checked by whoever asks, so none has to be right."""
+    """Yield texts that may be right, the best first. The caller verifies each."""
     lines = TextLines(text)
     node = document.root.child(POLICY)
     if node is None:
@@ -137,7 +137,7 @@ def _in_lines(lines: TextLines, document: Document, node: Node, rule: Mapping[st
         return
     written = [indent + line for line in rule_lines(rule)]
     if at > 0:
-        # Right behind the rule above: comments that follow it stay with the rule below, which they are about.
+        # Directly after the rule above: comments that follow it stay with the rule below, which they are about.
         yield lines.after(items[at - 1].end, written)
     else:
         yield lines.after((document.root.keys[POLICY][0], 2), written)
@@ -158,7 +158,7 @@ def _in_brackets(lines: TextLines, node: Node, rule: Mapping[str, Any], at: int)
 
 
 def _first_rule(lines: TextLines, root: Node, rule: Mapping[str, Any]) -> Iterator[str]:
-    """A key `policy` with the rule, behind everything else."""
+    """Add a key `policy` with the rule, after everything else."""
     if root.style != "block":
         return
     indent = " " * (root.column - 1)
@@ -168,12 +168,12 @@ def _first_rule(lines: TextLines, root: Node, rule: Mapping[str, Any]) -> Iterat
 
 
 class TextLines:
-    """A text by its lines and columns, both counted from 1, as the reader of the file counts them."""
+    """A text by its lines and columns, both counted from 1, as the parser counts them."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.spans: list[tuple[int, int]] = []
-        """Where each line starts, and where the next one does."""
+        """The start of each line, and of the next one."""
         start = 0
         for found in _BREAK.finditer(text):
             self.spans.append((start, found.end()))
@@ -182,18 +182,18 @@ class TextLines:
             self.spans.append((start, len(text)))
 
     def _line(self, number: int) -> str:
-        """A line without what ends it."""
+        """A line without its line break."""
         start, end = self.spans[number - 1]
         return _BREAK.sub("", self.text[start:end])
 
     def _break(self, number: int) -> str:
-        """What ends a line; where nothing does, what ends the first one of the file."""
+        """The line break of a line; if it has none, the first one of the file."""
         start, end = self.spans[number - 1]
         found = _BREAK.search(self.text, start, end) or _BREAK.search(self.text)
         return found[0] if found else "\n"
 
     def after(self, end: tuple[int, int], written: Sequence[str]) -> str:
-        """The text with lines behind the one that something ends on."""
+        """Insert lines after the line on which something ends."""
         number = min(end[0] - (end[1] == 1), len(self.spans))
         if number < 1:
             first = self._break(1)
@@ -204,17 +204,17 @@ class TextLines:
         return self.text[:cut] + "".join(f"{ends}{line}" for line in written) + self.text[cut:]
 
     def inserted(self, spot: tuple[int, int], written: str) -> str:
-        """The text with something before a place."""
+        """Insert a text at a position."""
         at = self.spans[spot[0] - 1][0] + spot[1] - 1
         return self.text[:at] + written + self.text[at:]
 
     def indent_at(self, spot: tuple[int, int]) -> str:
-        """A line break and the blanks before what is the first thing on its line; empty where something is before."""
+        """A line break and the indentation of the first item on a line; empty if something else is before it."""
         before = self._line(spot[0])[: spot[1] - 1]
         return self._break(spot[0]) + before if before.strip(" ") == "" and spot[0] > 1 else ""
 
     def dash_before(self, item: Node) -> str | None:
-        """The blanks before the dash of a list's item; None where it is written in another way."""
+        """The indentation of the dash of a list item; None if it is written in another way."""
         for number in range(item.line, 0, -1):
             line = self._line(number)
             if number == item.line:

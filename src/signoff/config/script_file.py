@@ -1,4 +1,4 @@
-"""Scripts of the scripted model: what it says and calls, turn by turn."""
+"""Script files of the scripted model: what it says and calls, turn by turn."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class ScriptedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One answer of the model."""
+    """One response of the model."""
 
     say: str | None = None
     calls: tuple[ScriptedCall, ...] = ()
 
 
 def parse_script(document: Document) -> tuple[Turn, ...]:
-    """Turns from a parsed file; raises `ScriptError` with the place of what is wrong."""
+    """Parse the turns of a script; raises `ScriptError` with the position of the error."""
     try:
         return SCRIPT.read(ConfigValue.top(document))
     except PolicyError as error:
@@ -62,7 +62,7 @@ def _read_calls(spot: ConfigValue) -> tuple[ScriptedCall, ...]:
 
 
 def _read_text(spot: ConfigValue) -> str | None:
-    """A text that may be empty, or nothing."""
+    """Read a text that may be empty or null."""
     if spot.value is not None and not isinstance(spot.value, str):
         raise spot.wrong(f"this should be a text, not {kind_of(spot.value)}", "write it in quotes")
     return spot.value
@@ -93,7 +93,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _referring(one: Format[Any]) -> Format[Any]:
-    """The same, where `{{last}}` may stand in any text."""
+    """The same format, with `{{last}}` allowed in every text."""
 
     def read(spot: ConfigValue) -> Any:
         found = one.read(spot)

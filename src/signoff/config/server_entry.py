@@ -1,4 +1,4 @@
-"""`server:` of the project file: where `signoff serve` is reached, whom it believes, and where people sign in."""
+"""`server:` in the project file: the address of `signoff serve`, its trusted proxies, and how people sign in."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
 SESSION = timedelta(hours=12)
-"""How long a browser stays signed in, where the file does not say."""
+"""How long a browser stays signed in by default."""
 EMAIL = "email"
-"""The claim that is looked up among the addresses of people; any other among their names."""
+"""This claim is looked up among the email addresses of people; any other claim among their names."""
 Network: TypeAlias = "IPv4Network | IPv6Network"
 
 _VARIABLE = r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"
@@ -27,18 +27,18 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcEntry:
-    """An OpenID provider, as the file describes it. The environment is looked at when somebody signs in."""
+    """An OpenID provider, as in the file. The environment is read when somebody signs in."""
 
     issuer: str
     client_id: str
     client_secret: str = ""
-    """The variable that holds the secret, as written: `${NAME}`; empty for a client without one."""
+    """The environment variable that holds the client secret, as written: `${NAME}`; empty for a public client."""
     claim: str = EMAIL
-    """What the provider says that tells who it is."""
+    """The claim that identifies the person."""
     spot: ConfigValue
 
     def secret(self) -> str:
-        """The secret, from the environment. Raises `WrongFile` that names the variable where it is not set."""
+        """The client secret, from the environment. Raises `WrongFile` that names the variable if it is not set."""
         name = self.client_secret[2:-1]
         value = os.environ.get(name, "").strip() if name else ""
         if name and not value:
@@ -51,20 +51,20 @@ class OidcEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerEntry:
-    """What the file says about the server."""
+    """The server settings of the file."""
 
     url: str = ""
-    """Where people reach it, as in `https://signoff.example.com`; empty: on this machine only."""
+    """The public URL, as in `https://signoff.example.com`; empty: on this machine only."""
     trusted_proxy: tuple[Network, ...] = ()
-    """Whose word counts about who is at the other end: proxies in front of it."""
+    """Trusted reverse proxies: only their headers about the client are believed."""
     session: timedelta = SESSION
     oidc: OidcEntry | None = None
     spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
-    """Where each key stands."""
+    """The position of each key."""
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or an address can only be this machine. Names are not looked up."""
+    """Whether a host name or an address can only be this machine (loopback). Names are not resolved."""
     from ipaddress import ip_address
 
     try:
@@ -74,13 +74,13 @@ def is_loopback(host: str) -> bool:
 
 
 def is_local_name(host: str) -> bool:
-    """Whether it is a name below `localhost`: browsers take it for this machine, and for a host of its own."""
+    """Whether it is a name below `localhost`: browsers resolve it to this machine, and treat it as a separate host."""
     name, dot, top = host.lower().rpartition(".")
     return bool(dot) and top == "localhost" and all(name.split("."))
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of an address, as browsers spell them. Raises `ValueError` where it is none, or more."""
+    """The origin (scheme, host and port) of a URL, as browsers write it. Raises `ValueError` if it is anything else."""
     if not url.isascii() or not url.isprintable() or any(char in url for char in " \\"):
         raise ValueError("write it as in https://signoff.example.com")
     parts = _parts(url)
@@ -152,7 +152,7 @@ OIDC = MappingFormat(
         "client_secret": matching(
             _VARIABLE,
             "a variable",
-            "this is not a variable",  # what is written instead is never told: it may be the secret itself
+            "this is not a variable",  # the value is never shown: it may be the secret itself
             'secrets come from the environment: client_secret: "${OIDC_SECRET}"',
         ).about("The environment variable that holds the client secret. Leave it out only for a public client."),
         "claim": text("the name of a claim").about(

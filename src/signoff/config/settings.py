@@ -1,4 +1,4 @@
-"""Reads `signoff.yaml`: the policy, who answers and where, the toolsets, the store, and the default model."""
+"""Load `signoff.yaml`: the policy, who answers and where, the toolsets, the store, and the default model."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from signoff.policy.rule import Rule
 
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 USER = "user"
-"""The name of the user's own layer: its rules are `user/rule-1` …"""
+"""The name of the user's own policy layer: its rules are `user/rule-1` …"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Somebody who may answer, and where they are reached."""
+    """Somebody who may answer, and how to reach them."""
 
     name: str
     roles: frozenset[str] = frozenset()
@@ -57,49 +57,49 @@ class Settings:
     model: str | None = None
     """The default model for workers."""
     store: str | None = None
-    """Where requests, answers and runs are kept: `sqlite:FILE`, or `postgresql://…`."""
+    """The store for requests, answers and runs: `sqlite:FILE`, or `postgresql://…`."""
     file: str = ""
     toolsets: Mapping[str, ToolsetEntry] = field(default_factory=dict[str, ToolsetEntry])
-    """The names of the catalog that the file adds."""
+    """The toolsets that the file adds to the catalog."""
     plugins: tuple[str, ...] = ()
-    """Which modules toolsets may be imported from, as patterns."""
+    """Patterns of the modules that toolsets may be imported from."""
     channels: Mapping[str, ChannelEntry] = field(default_factory=dict[str, ChannelEntry])
-    """Where people are asked, besides the terminal a command is typed at."""
+    """Where people are asked, besides the terminal of a command."""
     agents: Mapping[str, AgentEntry] = field(default_factory=dict[str, AgentEntry])
-    """Agents of programs whose runs `signoff serve` and `signoff resume` go on with, by their names."""
+    """Agents of programs, by name: `signoff serve` and `signoff resume` resume their runs."""
     server: ServerEntry = field(default_factory=ServerEntry)
-    """Where `signoff serve` is reached, and where people sign in."""
+    """The address of `signoff serve`, and how people sign in."""
     locked: bool = False
     """Whether flags and the environment may only tighten what the file says."""
     user: Policy | None = None
-    """The user's own rules, over those of every project. Where the project is locked, only those that tighten."""
+    """The user's own rules, which apply in every project. If the project is locked, only those that tighten."""
     unheard: tuple[Rule, ...] = ()
-    """The user's rules that do not count as they were written, because the project is locked."""
+    """The user's rules that do not apply as written, because the project is locked."""
     directory: str = field(default_factory=lambda: Path(os.path.realpath(".")).as_posix())
-    """The real path of the project directory; the working directory where there is no file."""
+    """The real path of the project directory, or of the working directory if there is no file."""
     defaults: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
-    """What `defaults` holds for a `worker` and a `toolset`, as written; already merged into `toolsets`."""
+    """`defaults` for a `worker` and a `toolset`, as written; already merged into `toolsets`."""
     spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
-    """Where each key of the file stands; under `user`, the user's own rules."""
+    """The position of each key of the file; under `user`, the user's own rules."""
 
     @property
     def layers(self) -> tuple[Policy, ...]:
-        """The policies that hold for whatever runs here, the outermost first."""
+        """The policies that apply to everything that runs here, the outermost first."""
         return (self.policy,) if self.user is None else (self.user, self.policy)
 
     @property
     def warnings(self) -> tuple[Problem, ...]:
-        """What is allowed to stand but probably not meant, in the policy and about who can answer."""
+        """What is valid but probably not meant, in the policy and about who can answer."""
         named = (entry.policy for entry in self.toolsets.values() if entry.policy is not None)
         policies = (*self.layers, *named)
         odd = (one for policy in policies for one in policy.warnings)
         told = (*odd, *self._unanswerable(policies), *map(unheard_problem, self.unheard), *self.closed_toolsets)
-        # A rule that several entries share through `extends` is told about once.
+        # Report a rule once, if several entries share it through `extends`.
         return tuple({(one.place, one.what.removeprefix(one.rule)): one for one in told}.values())
 
     @property
     def closed_toolsets(self) -> Iterator[Problem]:
-        """Toolsets of the file of which an `otherwise` outside of them refuses every call, as far as that is known."""
+        """Toolsets whose every known call is denied by an `otherwise` rule outside of the toolset."""
         from signoff.policy.reach import UNSURE, reach  # only checks need it
 
         if not any(rule.otherwise for policy in self.layers for rule in policy.rules):
@@ -112,7 +112,7 @@ class Settings:
                 yield Problem(what, rule.place, rule.id, fix, "closed-toolset")
 
     def toolset_layers(self, name: str | None) -> tuple[Policy, ...]:
-        """The rules of a toolset: those of its entry, and below them those that a built-in one brings."""
+        """The rules of a toolset: those of its entry, and below them those of a built-in one."""
         from signoff.policy.builtin import builtin_policy  # few commands need it
 
         if name is None:
@@ -147,30 +147,30 @@ class Settings:
 
 
 def load_policy(path: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None) -> Policy:
-    """The policy in a `signoff.yaml`. Its relative paths start from `root`, by default the directory of the file."""
+    """Load the policy of a `signoff.yaml`. Relative paths start from `root`, by default the directory of the file."""
     return _load(path, root).policy
 
 
 def load_settings(path: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None) -> Settings:
-    """Everything in a `signoff.yaml`, with the user's own rules. Raises `WrongFile` with the place of an error."""
+    """Load a `signoff.yaml` and the user's own rules. Raises `WrongFile` with the position of an error."""
     return with_user(_load(path, root))
 
 
 def load_people(path: str | os.PathLike[str]) -> dict[str, Person]:
-    """The `people` of a `signoff.yaml` alone; nothing else in it is looked at."""
+    """Load only the `people` of a `signoff.yaml`; the rest is not validated."""
     top = ConfigValue.top(read_document(text_of(os.fspath(path)), file=os.fspath(path)))
     entries = top.entries() if top.value is not None else {}
     return _read_people(entries["people"]) if "people" in entries else {}
 
 
 def no_settings(directory: str | os.PathLike[str] = ".") -> Settings:
-    """Where there is no file: no rules but the user's own, and everything else is asked about."""
+    """The settings without a file: only the user's own rules, and everything else is asked about."""
     real = Path(os.path.realpath(directory)).as_posix()
     return with_user(Settings(policy=Policy(rules=()), people={}, directory=real))
 
 
 def with_user(settings: Settings) -> Settings:
-    """The settings, under the user's own rules if there are any; relative paths in them start from the project."""
+    """Add the user's own rules to the settings, if there are any. Relative paths in them start from the project."""
     file = user_file()
     if file is None or not os.path.lexists(file):
         return settings
@@ -190,11 +190,11 @@ def _load(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> 
     if whole is not None and not isinstance(whole, dict):
         raise top.wrong(f"this should be a mapping with `policy`, not {kind_of(whole)}", EXAMPLE)
     entries = PROJECT.entries(top) if whole is not None else {}
-    # The real path, because links in arguments are followed too: both have to lead to the same place.
+    # The real path, because symlinks in arguments are followed too: both must lead to the same place.
     start = Path(root) if root is not None else Path(file).parent
     directory = Path(os.path.realpath(start)).as_posix()
     defaults = _read_defaults(entries["defaults"]) if "defaults" in entries else {}
-    # Toolsets bring rules of their own; a file with neither has lost something.
+    # Toolsets have rules of their own. A file with neither toolsets nor a policy is an error.
     if "policy" in entries or "toolsets" not in entries:
         policy = read_policy(policy_in(top, entries), root=directory)
     else:
@@ -225,7 +225,7 @@ def _read_defaults(spot: ConfigValue) -> dict[str, ConfigValue]:
 
 
 def email_key(address: str) -> str:
-    """The same for every spelling of an address. Only ASCII letters have two: others may fold into one of them."""
+    """A key for all spellings of an address. Lowercases ASCII letters only: others may fold into an ASCII letter."""
     return address.strip().translate(_LOWER)
 
 
@@ -236,7 +236,7 @@ def _read_people(spot: ConfigValue) -> dict[str, Person]:
         if not name.strip():
             raise entry.wrong_key("a person needs a name")
         person = found[name] = Person(name=name, **PERSON.read(entry))
-        # Otherwise one account could be counted as two people, or stand for either.
+        # Otherwise one account could count as two people, or be either of them.
         for key, account, what in (
             ("discord", person.discord, "Discord account"),
             ("email", email_key(person.email), "address"),

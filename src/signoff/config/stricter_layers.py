@@ -1,4 +1,4 @@
-"""Layers that may only tighten: what would let more run is refused there, or does not count."""
+"""Policy layers that may only tighten: rules that would let more run are refused there, or ignored."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from signoff.policy.rule import Rule
 
 
 def refuse_loosening(policy: Policy, spot: ConfigValue, *, whose: str, more: str, instead: str, file: str) -> Policy:
-    """The policy; raises for a rule that lets something run: where the layers above are silent, it would decide alone.
+    """Return the policy; raises for a rule that allows: if the layers above have no rule, it would decide alone.
 
-    `whose` rules they are, what `more` would be, and what to do `instead`, for people; `file` is where rules that allow
-    may stand.
+    For the messages: `whose` rules they are, what `more` would be, and what to do `instead`. `file` is the file where
+    rules that allow are permitted.
     """
     for at, rule in enumerate(policy.rules):
         item = spot.child(at)
@@ -33,15 +33,15 @@ def refuse_loosening(policy: Policy, spot: ConfigValue, *, whose: str, more: str
 
 
 def tightening(policy: Policy, spot: ConfigValue) -> tuple[Policy, tuple[Rule, ...]]:
-    """What is left of a policy that may only tighten, and the rules that do not count as they were written.
+    """Reduce a policy to what tightens. Also returns the rules that do not apply as written.
 
-    Rules that allow are left out, and silence denies where it would allow: both can only lead to more questions, and
-    to more that an `otherwise: deny` refuses.
+    Rules that allow are left out, and a timeout denies instead of allowing. Both can only lead to more questions, and
+    to more calls that an `otherwise: deny` refuses.
     """
     kept: list[tuple[Rule, dict[str, Any]]] = []
     unheard: list[Rule] = []
     for rule, value in zip(policy.rules, spot.value, strict=True):
-        said: dict[str, Any] = {**value, "id": rule.id}  # it keeps its number without those before it
+        said: dict[str, Any] = {**value, "id": rule.id}  # it keeps its number although rules before it are left out
         if rule.effect is Effect.ALLOW:
             unheard.append(rule)
         elif rule.requirement.on_timeout is OnTimeout.ALLOW:
@@ -58,7 +58,7 @@ def tightening(policy: Policy, spot: ConfigValue) -> tuple[Policy, tuple[Rule, .
 
 
 def unheard_problem(rule: Rule) -> Problem:
-    """What to tell people about a rule that `tightening` did not leave as it was."""
+    """The warning about a rule that `tightening` left out or changed."""
     fix = "if everybody here should have it, write it in signoff.yaml, under `policy`"
     if rule.effect is Effect.ALLOW:
         what = f"{rule.id} is ignored here: the project is locked, and this rule would loosen it"

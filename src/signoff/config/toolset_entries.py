@@ -1,4 +1,4 @@
-"""`toolsets:` of the project file: names, what each is made of, and the policy that goes with it."""
+"""`toolsets:` in the project file: their names, configuration and policies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EXAMPLE = "a mapping such as {use: filesystem_rw, config: {root: .}}"
 
 
 def read_toolsets(spot: ConfigValue, defaults: ConfigValue | None, directory: str) -> dict[str, ToolsetEntry]:
-    """Every entry, with what it extends and the defaults merged in. `directory`: where relative paths start."""
+    """Read every entry, with `extends` and the defaults merged in. Relative paths start from `directory`."""
     written: dict[str, dict[str, ConfigValue]] = {}
     found = spot.entries(what="a mapping of names to toolsets") if spot.value is not None else {}
     for name, entry in found.items():
@@ -37,7 +37,7 @@ def read_toolsets(spot: ConfigValue, defaults: ConfigValue | None, directory: st
 
 
 def default_entries(spot: ConfigValue) -> dict[str, ConfigValue]:
-    """What `defaults.toolset` holds."""
+    """Read `defaults.toolset`."""
     entries = spot.entries(what="a mapping such as {config: {…}}")
     for key, value in entries.items():
         if key in TOOLSET.keys and key not in DEFAULTS.keys:
@@ -49,9 +49,9 @@ def default_entries(spot: ConfigValue) -> dict[str, ConfigValue]:
 
 
 def known_tools(entry: ToolsetEntry) -> frozenset[str]:
-    """The tools of an entry that can be told without making it: those of a built-in, and those its own rules name.
+    """The tools of an entry that are known without building it: those of a built-in, and those its own rules name.
 
-    They are called as the project's rules know them, with the entry's prefix.
+    The names are those that the project's rules use, with the entry's prefix.
     """
     from signoff.policy.builtin import READ_TOOLS, WRITE_TOOLS, builtin_policy  # only checks need it
 
@@ -115,9 +115,9 @@ def _use(spot: ConfigValue) -> str:
 
 
 def _root(root: object, directory: str) -> str:
-    """Where relative paths in the entry's rules start: where its tools do, as far as that is known here."""
+    """The start directory of relative paths in the entry's rules: that of its tools, as far as it is known here."""
     if isinstance(root, str) and root and not has_variables(root):
-        with suppress(ValueError):  # characters that no file system takes: the toolset will say so
+        with suppress(ValueError):  # characters that no file system accepts: the toolset will report them
             return Path(os.path.realpath(os.path.join(directory, root))).as_posix()
     return directory
 
@@ -157,7 +157,7 @@ DEFAULTS = MappingFormat(
     },
     what="a mapping such as {config: {…}}",
 )
-"""What `defaults.toolset` may say."""
+"""The keys of `defaults.toolset`."""
 TOOLSET = MappingFormat(
     {
         "use": Format(

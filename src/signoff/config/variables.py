@@ -1,4 +1,4 @@
-"""`${NAME}` in files: filled in from the environment, and known as secrets from then on."""
+"""Environment variables in files: replace `${NAME}`, and collect the values as secrets to mask."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ _INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A value with its variables filled in."""
+    """A value with its variables replaced."""
 
     value: Any
     secrets: tuple[str, ...] = ()
-    """What came from the environment, each once: to be masked wherever the value may be shown."""
+    """The values from the environment, each once: to be masked wherever the value may be shown."""
 
     def __repr__(self) -> str:
         return f"Filled(<{type(self.value).__name__}>, {len(self.secrets)} secrets)"  # it may end up in a traceback
 
 
 def filled(value: object, spot: ConfigValue) -> Filled:
-    """Fill `${NAME}` and `${NAME:-default}` in every text of a value; `$$` is a dollar sign.
+    """Replace `${NAME}` and `${NAME:-default}` in every text of a value; `$$` is a dollar sign.
 
-    `spot` says where the value stands. Raises `WrongFile` that names the variable, never a value.
+    `spot` is the position of the value. Raises `WrongFile` that names the variable, never a value.
     """
     secrets: dict[str, None] = {}
     return Filled(_value(value, spot, secrets), tuple(secrets))
 
 
 def filled_config(entry: ToolsetEntry) -> Filled:
-    """The whole `config` of an entry, filled; errors name the place a value was written at, also through `extends`."""
+    """Replace the variables in the `config` of an entry. Errors name the position of a value, also with `extends`."""
     secrets: dict[str, None] = {}
     return Filled(_level(entry.config, (), entry, secrets), tuple(secrets))
 
 
 def has_variables(text: str) -> bool:
-    """Whether a text is another one when it is filled in."""
+    """Whether a text contains variables, or `$$`."""
     return _DOLLAR.search(text) is not None
 
 
 def _level(level: Mapping[str, Any], trail: tuple[str, ...], entry: ToolsetEntry, secrets: dict[str, None]) -> Any:
-    """One level of a merged config: below a key that no two entries share, its spot knows every place."""
+    """One level of a merged config. If only one entry sets a key, its spot has the positions of everything below."""
     done: dict[str, Any] = {}
     for key, value in level.items():
         path = (*trail, key)
@@ -88,7 +88,7 @@ def _found(found: re.Match[str], spot: ConfigValue, secrets: dict[str, None]) ->
     value = os.environ.get(name)
     if value is None and default is None:
         raise spot.wrong(f"the environment has no {name}", f"set it, or write a default: {shown(f'${{{name}:-…}}')}")
-    if default is not None and not value:  # as a shell does: an empty one is none
+    if default is not None and not value:  # as in a shell: empty means not set
         return default
     if value:
         secrets[value] = None

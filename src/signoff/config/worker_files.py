@@ -1,4 +1,4 @@
-"""Worker files: `workers/NAME.yaml`, `.yml` or `.md` below the project directory, read with whatever they extend."""
+"""Load worker files: `workers/NAME.yaml`, `.yml` or `.md` below the project directory, with the files they extend."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from signoff.policy.placed_value import ConfigValue
 DIRECTORY = "workers"
 
 _DEEP = ("model_settings", "metadata")
-"""What is merged key by key with what it extends; everything else is replaced, and rules add up."""
+"""Keys that are merged key by key with the extended worker. All others are replaced, and rules add up."""
 
 
 def worker_names(settings: Settings) -> list[str]:
-    """The workers of a project, by the names of their files. Nothing is read."""
+    """The workers of a project, by the names of their files. No file is read."""
     return sorted(_files(settings))
 
 
 def load_workers(settings: Settings) -> Mapping[str, WorkerFile]:
-    """Every worker of the project. Raises `WrongFile` for the first file with an error."""
+    """Load every worker of the project. Raises `WrongFile` for the first file with an error."""
     desk = _Desk(settings)
     found = {name: desk.worker(name) for name in sorted(desk.files)}
     for name in found:
@@ -53,7 +53,7 @@ def load_workers(settings: Settings) -> Mapping[str, WorkerFile]:
 
 
 def load_worker(settings: Settings, name: str) -> WorkerFile:
-    """One worker. Of the other files, only those it extends are checked. Raises `WrongUse` for an unknown name."""
+    """Load one worker. Of the other files, only those it extends are checked. Raises `WrongUse` for an unknown name."""
     desk = _Desk(settings)
     if name not in desk.files:
         where = workers_directory(settings)
@@ -72,7 +72,7 @@ def load_worker(settings: Settings, name: str) -> WorkerFile:
 
 
 def parse_worker(text: str, file: str, settings: Settings) -> WorkerFile:
-    """A worker from a text that need not be a file yet; `file` is the place it is meant for."""
+    """Parse a worker from a text that need not be a file yet; `file` is the path it is meant for."""
     name = os.path.splitext(os.path.basename(file))[0]
     desk = _Desk(settings, {name: text}, {name: [file]})
     worker = desk.worker(name)
@@ -81,20 +81,22 @@ def parse_worker(text: str, file: str, settings: Settings) -> WorkerFile:
 
 
 def worker_text(file: str, *, missing: str = "") -> str:
-    """What a worker file holds. Raises `WrongFile` where it cannot be read, or belongs to another user; `missing`: what
-    to do where there is none."""
+    """Read a worker file. Raises `WrongFile` if it cannot be read, or belongs to another user.
+
+    `missing` says what to do if there is no such file.
+    """
     return own_text(file, missing=missing)
 
 
 def workers_directory(settings: Settings) -> str:
-    """Where the worker files are, as short as it can be said from here."""
+    """The directory of the worker files, as a path that is short from here."""
     beside = os.path.dirname(settings.file)
     is_short = settings.file and os.path.realpath(beside or ".") == os.path.realpath(settings.directory)
     return os.path.join(beside if is_short else settings.directory, DIRECTORY)
 
 
 def _files(settings: Settings) -> dict[str, list[str]]:
-    """The files of every name; more than one is a mistake that is told when it is read."""
+    """The files of every worker name. Two for one name are an error, which is raised when they are read."""
     directory = workers_directory(settings)
     found: dict[str, list[str]] = {}
     try:
@@ -111,7 +113,7 @@ def _files(settings: Settings) -> dict[str, list[str]]:
 
 
 class _Desk:
-    """Worker files of one project while they are read, each once."""
+    """The worker files of one project while they are loaded, each once."""
 
     def __init__(
         self,
@@ -127,7 +129,7 @@ class _Desk:
         self._workers: dict[str, WorkerFile] = {}
 
     def read(self, name: str) -> tuple[ConfigValue, dict[str, ConfigValue]]:
-        """The top and the keys of one file, checked by themselves."""
+        """The top value and the keys of one file, validated by themselves."""
         if name not in self._read:
             file, *others = self.files[name]
             if others:
@@ -139,7 +141,7 @@ class _Desk:
             text = self.texts[name] if name in self.texts else worker_text(file)
             top, entries = read_worker_text(text, file)
             if "toolsets" in entries:
-                toolset_names(entries["toolsets"], self.project_file)  # it names the project's own file
+                toolset_names(entries["toolsets"], self.project_file)  # for errors that name the project's file
             check_worker(entries, self.project_file)
             if "name" in entries and entries["name"].value != name:
                 fix = f"write `name: {name}`, leave it out, or rename the file"
@@ -192,7 +194,7 @@ class _Desk:
     def _policy(
         self, name: str, written: list[tuple[str, ConfigValue]]
     ) -> tuple[Policy | None, tuple[ConfigValue, ...]]:
-        """The rules of a worker and of all it extends: each keeps the name of the file it stands in."""
+        """The rules of a worker and of all it extends. Each rule keeps the name of its file."""
         if not written:
             return None, ()
         directory = self.settings.directory
@@ -204,13 +206,13 @@ class _Desk:
             if rule.id in seen:
                 raise spot.wrong(f"the id {shown(rule.id)} is taken by a rule it extends", "give each rule its own id")
             seen.add(rule.id)
-        if any(rule.otherwise for rule in rules):  # one of a file also counts what the files it extends name
+        if any(rule.otherwise for rule in rules):  # an `otherwise` also counts what extended files name
             rules = tuple(with_naming(rule, spot) for rule, spot in zip(rules, spots, strict=True))
         revision = parts[0].revision if len(parts) == 1 else digest([part.revision for part in parts])
         return Policy(rules=rules, file=self.files[name][0], name=name, root=directory, revision=revision), spots
 
     def _limits(self, written: list[ConfigValue]) -> dict[str, ConfigValue]:
-        """Where each limit stands: of the worker's own and the project's for every worker, the lower one."""
+        """The position of each limit: the lower one of the worker's own and the project's default."""
         own = merged(written).spots
         every = self._defaults["limits"].entries() if "limits" in self._defaults else {}
         return {
@@ -219,7 +221,7 @@ class _Desk:
         }
 
     def _approvers(self, spot: ConfigValue) -> list[ConfigValue]:
-        """Who answers for a worker: of its own roles those that answer for every worker, where the project says so."""
+        """The roles that answer for a worker: its own, restricted to the project's default if there is one."""
         own = read_names(spot, "roles")
         every = read_names(self._defaults["approvers"], "roles") if "approvers" in self._defaults else []
         if not every or not own:
@@ -231,7 +233,7 @@ class _Desk:
         raise own[0].wrong(f"{what}, so {shown(own[0].value)} alone cannot", "leave it out, or change it there")
 
     def _toolsets(self, written: list[ConfigValue]) -> list[ConfigValue]:
-        """The toolsets of a worker: each file replaces what those it extends give, or changes it."""
+        """The toolsets of a worker: each file replaces or changes those of the file it extends."""
         found: list[ConfigValue] = []
         for spot in written:
             found = toolset_names(spot, self.project_file).after(found)
@@ -246,13 +248,13 @@ class _Desk:
         return items
 
     def _attachments(self, spot: ConfigValue) -> list[ConfigValue]:
-        """Files below the project only: what goes to a model with every prompt is nobody's private key."""
+        """Only files below the project directory (no path traversal): no private key may go to a model."""
         items = read_names(spot, "files")
         inside = os.path.realpath(self.settings.directory)
         for item in items:
             try:
                 path = os.path.realpath(os.path.join(os.path.dirname(item.document.file), item.value))
-            except ValueError as error:  # characters that no file system takes
+            except ValueError as error:  # characters that no file system accepts
                 raise item.wrong(f"{shown(item.value)} is no path") from error
             if item.value.startswith("~") or os.path.commonpath((inside, path)) != inside:
                 fix = "write a path relative to the worker's file, inside the project directory"
@@ -260,7 +262,7 @@ class _Desk:
         return items
 
     def refuse_circles(self, start: str) -> None:
-        """Raise where workers delegate to each other in a circle that begins, or is reached, here."""
+        """Raise if workers delegate to each other in a cycle that starts at, or is reachable from, this one."""
         path = [start]
         open_: list[Iterator[tuple[str, ConfigValue]]] = [self._edges(start)]
         done: set[str] = set()
@@ -279,7 +281,7 @@ class _Desk:
                 open_.pop()
 
     def _edges(self, name: str) -> Iterator[tuple[str, ConfigValue]]:
-        """The workers a worker names, each with where it does; a file that is wrong says so when it is asked for."""
+        """The workers that a worker names, with positions; none for a file with errors, which fails when loaded."""
         try:
             worker = self.worker(name)
         except WrongFile:
@@ -294,7 +296,7 @@ def _limit(key: str, spot: ConfigValue) -> Any:
 
 
 def _inherited(layers: list[dict[str, ConfigValue]], own: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
-    """The keys that hold: the innermost of each, and of two names for one thing the innermost."""
+    """The effective keys: the innermost of each. Of two names for one key, the innermost counts, too."""
     keys: dict[str, ConfigValue] = {}
     for layer in layers:
         for key, spot in layer.items():

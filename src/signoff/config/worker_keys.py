@@ -1,4 +1,4 @@
-"""The keys of a worker file: PydanticAI's own and ours, and what may stand under each."""
+"""The keys of a worker file, PydanticAI's and signoff's own, and the values they take."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from signoff.policy.placed_value import ConfigValue
 from signoff.policy.policy_source import read_policy
 
 NOT_INHERITED = ("$schema", "name", "extends")
-"""What a worker says for itself alone."""
+"""Keys that are never inherited."""
 SAME = {"output": "output_schema", "output_schema": "output", "input": "deps_schema", "deps_schema": "input"}
-"""Two names for one thing: ours and PydanticAI's."""
+"""Two names for one key: signoff's and PydanticAI's."""
 
 _FRACTION = r"(?i)[0-9]+\s*(?:ms|msec|us|µs|ns|millis\w*|micros\w*)|[0-9]*\.[0-9]+\s*[a-zµ]*"
 _NOT_HERE = {
@@ -56,7 +56,7 @@ _NOT_HERE = {
 
 
 def check_worker(entries: Mapping[str, ConfigValue], project_file: str) -> None:
-    """Refuse unknown keys, values of the wrong kind, and two keys for one thing."""
+    """Refuse unknown keys, values of the wrong type, and two names for one key."""
     for key, spot in entries.items():
         if key in WORKER.keys:
             WORKER.keys[key].read(spot)
@@ -71,7 +71,7 @@ def check_worker(entries: Mapping[str, ConfigValue], project_file: str) -> None:
 
 
 def check_defaults(spot: ConfigValue) -> None:
-    """The same for `defaults.worker` of the project file."""
+    """As `check_worker`, for `defaults.worker` in the project file."""
     entries = spot.entries(what="a mapping such as {limits: {requests: 50}}")
     for key, value in entries.items():
         if key in WORKER.keys and key not in DEFAULTS.keys:
@@ -86,7 +86,7 @@ def check_defaults(spot: ConfigValue) -> None:
 
 
 def read_worker_policy(spot: ConfigValue, name: str, root: str | None, project_file: str) -> Policy:
-    """A worker's own rules. One that lets something run is refused: where the project is silent, it would decide."""
+    """Read a worker's own rules. A rule that allows is refused: if the project has no rule, it would decide alone."""
     return refuse_loosening(
         read_policy(spot, name=name, root=root),
         spot,
@@ -98,7 +98,7 @@ def read_worker_policy(spot: ConfigValue, name: str, root: str | None, project_f
 
 
 def read_limits(entries: Mapping[str, ConfigValue]) -> Limits:
-    """How far a run may go."""
+    """Read the limits of a run."""
     return Limits(**LIMITS.values(entries))
 
 
@@ -111,17 +111,17 @@ def _time(spot: ConfigValue) -> timedelta:
 
 @dataclass(frozen=True, slots=True)
 class ToolsetNames:
-    """What a worker file says under `toolsets`: names, each with its place."""
+    """The value of `toolsets` in a worker file: names with their positions."""
 
     names: tuple[ConfigValue, ...] = ()
-    """In the place of what it extends gives."""
+    """These replace the toolsets of the extended worker."""
     add: tuple[ConfigValue, ...] = ()
     drop: tuple[ConfigValue, ...] = ()
     changes: bool = False
-    """Whether it adds to what it extends gives, or drops some of it, and has no `names`."""
+    """Whether it adds to, or drops from, the toolsets of the extended worker. Then `names` is empty."""
 
     def after(self, given: Sequence[ConfigValue]) -> list[ConfigValue]:
-        """The names that hold, where `given` is what the file extends. Raises where a change would change nothing."""
+        """The resulting names; `given` are those of the extended worker. Raises if a change would have no effect."""
         if not self.changes:
             return list(self.names)
         there = {spot.value: spot for spot in given}
@@ -137,10 +137,10 @@ class ToolsetNames:
 
 
 def toolset_names(spot: ConfigValue, project_file: str = "signoff.yaml") -> ToolsetNames:
-    """What stands under `toolsets`: a list of names, `{name: {}}`, or `{add: […], drop: […]}`.
+    """Read `toolsets`: a list of names, `{name: {}}`, or `{add: […], drop: […]}`.
 
-    Configuration there is refused with the place where it belongs. A toolset that is called `add` is told from the
-    word by what it is given: nothing, as `{add: {}}`.
+    Configuration is refused, with the place where it belongs. A toolset that is called `add` is recognised by its empty
+    mapping: `{add: {}}`.
     """
     if isinstance(spot.value, dict):
         return _named_or_changed(spot, project_file)
@@ -204,7 +204,7 @@ def _capabilities(spot: ConfigValue) -> None:
 
 def _json_schema(spot: ConfigValue) -> None:
     ANY_MAPPING.read(spot)
-    from jsonschema import Draft202012Validator, SchemaError  # few worker files need it, and it takes its time
+    from jsonschema import Draft202012Validator, SchemaError  # few worker files need it, and the import is slow
 
     try:
         Draft202012Validator.check_schema(spot.value)
@@ -283,7 +283,7 @@ SPEC_KEYS: Mapping[str, Format[Any]] = {
         {"type": "array", "items": {"anyOf": [text(), {"type": "object", "minProperties": 1, "maxProperties": 1}]}},
     ).about("PydanticAI capabilities by name."),
 }
-"""The keys that PydanticAI's own agent spec has."""
+"""The keys of PydanticAI's own agent spec."""
 OWN_KEYS: Mapping[str, Format[Any]] = {
     "extends": text("the name of a worker").about("Another worker, whose keys apply unless this file sets them."),
     "toolsets": Format(
@@ -327,4 +327,4 @@ WORKER = MappingFormat(
 DEFAULTS = MappingFormat(
     {key: one for key, one in WORKER.keys.items() if key not in (*NOT_INHERITED, "description", "attachments")}
 )
-"""What `defaults.worker` may say."""
+"""The keys of `defaults.worker`."""

@@ -1,4 +1,4 @@
-"""A worker file's text as keys with their places: YAML, or Markdown with keys on top and instructions below."""
+"""Parse the text of a worker file: YAML, or Markdown with front matter and the instructions below."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIX = "start the file with a line `---`, then the keys, then another line `---`
 
 
 def read_worker_text(text: str, file: str) -> tuple[ConfigValue, dict[str, ConfigValue]]:
-    """The top of a worker file and its keys. Lines and columns are those of the whole file, in Markdown too."""
+    """The top value of a worker file, and its keys. Lines and columns are those of the whole file, in Markdown too."""
     front, body = _parted(text, file) if file.endswith(".md") else (text, None)
     top = ConfigValue.top(read_document(front, file=file))
     what = "a mapping with the worker's keys, such as {instructions: Sort the mail.}"
@@ -32,7 +32,7 @@ def read_worker_text(text: str, file: str) -> tuple[ConfigValue, dict[str, Confi
 
 
 def _parted(text: str, file: str) -> tuple[str, ConfigValue | None]:
-    """The keys of a Markdown file, on the lines they stand on, and what is below them."""
+    """Split a Markdown file into its front matter, on the same lines, and the text below."""
     lines = text.removeprefix("\ufeff").split("\n")
     if lines[0].rstrip() != _FENCE:
         raise WrongFile("there are no keys on top of this file", place=Place(file, 1), fix=_FIX)
@@ -43,7 +43,7 @@ def _parted(text: str, file: str) -> tuple[str, ConfigValue | None]:
 
 
 def _body(lines: Sequence[str], start: int, file: str) -> ConfigValue | None:
-    """The instructions, and the line they begin on; None where nothing is written."""
+    """The instructions, with the line they start on; None if there is no text."""
     first = next((at for at in range(start, len(lines)) if lines[at].strip()), None)
     if first is None:
         return None

@@ -1,4 +1,4 @@
-"""Calls that agents elsewhere ask about by the Agent Approval Protocol, and the instances that they ask as."""
+"""The Agent Approval Protocol (AAP): calls that remote agents ask about, and the instances they use."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from signoff.core.values import Changeable
 from signoff.core.visible_text import is_clean
 
 VALID_FOR = timedelta(hours=1)
-"""How long an approval may be consumed. It is judged again when it is, so this is only for agents that never come."""
+"""Expiry of an approval. The call is judged again when it is consumed, so this is for agents that never come."""
 OUTCOME_WITHIN = timedelta(hours=1)
-"""How long after a call was consumed its outcome is expected; later nobody knows, and a person is asked."""
+"""How long after a call was consumed its outcome is expected; later it is unknown, and a person is asked."""
 UPDATES_KEPT = timedelta(days=7)
 HOLDER = "aap:"
-"""What the holder of a claim begins with where an agent elsewhere has it; then comes the id of the request there."""
+"""Prefix of the holder of a claim that a remote agent has; the id of its request follows."""
 
 LONGEST_NAME = 100
 _NOT_IN_NAMES = frozenset(":>*?[]")
-"""They mean something where rules name workers."""
+"""Characters with a meaning in rules that name workers."""
 
 
 class AapStatus(StrEnum):
-    """How a request stands, in the words of the protocol."""
+    """The status of a request, in the words of the protocol."""
 
     PENDING = "pending"
     APPROVED = "approved"
@@ -33,31 +33,31 @@ class AapStatus(StrEnum):
 
 
 class AapStage(StrEnum):
-    """What is still to come of a request: a store looks for requests by it."""
+    """What a request still waits for: a store queries requests by it."""
 
     OPEN = "open"
     APPROVED = "approved"
-    """And not consumed."""
+    """Approved, and not consumed yet."""
     CONSUMED = "consumed"
-    """And no outcome was told."""
+    """Consumed, and no outcome was reported yet."""
     OVER = "over"
 
 
 @dataclass(frozen=True, kw_only=True)
 class AapDecision:
-    """What was decided. Once it was told it never changes, whatever becomes of the request behind it."""
+    """The decision. Once the agent has been told it never changes, whatever happens to the request behind it."""
 
     status: AapStatus
     at: datetime
     note: str = ""
-    """For the agent."""
+    """The message for the agent."""
     expires_at: datetime | None = None
-    """Until when an approval may be consumed."""
+    """Expiry: until when an approval may be consumed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AapOutcome:
-    """What the agent says came of its call."""
+    """The outcome of the call, as the agent reports it."""
 
     succeeded: bool
     at: datetime
@@ -66,28 +66,28 @@ class AapOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class AapRequest(Changeable):
-    """A call that an agent asks about. What policy alone decided has no request in the inbox."""
+    """A call that a remote agent asks about. If policy alone decided, there is no request in the inbox."""
 
     id: str
-    """A UUID, as the protocol wants it."""
+    """A UUID, as the protocol requires."""
     instance: str
     key: str
-    """What the agent calls this attempt (its idempotency key)."""
+    """The agent's idempotency key for this attempt."""
     asked: str
-    """Digest of the fields that were sent: other ones under the same key are a mistake."""
+    """Digest of the fields that were sent: other fields with the same key are an error."""
     body: str
-    """What was sent, to the letter: it is told again exactly so."""
+    """What was sent, byte for byte: it is returned exactly like this."""
     created_at: datetime
     deadline: datetime
-    """Until when a decision is of use to the agent."""
+    """Until when the agent can use a decision."""
     request: str = ""
-    """Id of the request in the inbox, where people were asked."""
+    """Id of the request in the inbox, if people were asked."""
     grant: str = ""
-    """Id of the remembered answer that lets it run, where one does."""
+    """Id of the grant that lets it run, if there is one."""
     decision: AapDecision | None = None
     consumed_at: datetime | None = None
     consumed_as: str = ""
-    """What the agent calls the attempt that consumed it."""
+    """The agent's idempotency key for the attempt that consumed it."""
     outcome: AapOutcome | None = None
 
     @property
@@ -104,35 +104,35 @@ class AapRequest(Changeable):
 
     @property
     def touched_at(self) -> datetime:
-        """When anything last happened to it."""
+        """When it last changed."""
         told = self.outcome.at if self.outcome is not None else None
         decided = self.decision.at if self.decision is not None else None
         return told or self.consumed_at or decided or self.created_at
 
     @property
     def holder(self) -> str:
-        """Who has the claim of its approval."""
+        """The holder of the claim on its approval."""
         return f"{HOLDER}{self.id}"
 
     def is_silent(self, now: datetime) -> bool:
-        """Whether it was consumed, and no outcome came while one was expected."""
+        """Whether it was consumed, and the time to report an outcome has passed."""
         return self.consumed_at is not None and self.outcome is None and now >= self.consumed_at + OUTCOME_WITHIN
 
 
 @dataclass(frozen=True, kw_only=True)
 class AapUpdate:
-    """A change of an instance that was made under a name: the same again changes nothing."""
+    """A change of an instance with an idempotency key: repeating it changes nothing."""
 
     key: str
     asked: str
     at: datetime
     name: str
-    """What the instance was called from then on."""
+    """The name of the instance after the change."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AapInstance(Changeable):
-    """An agent elsewhere, as far as this server knows it. Its name is what somebody called it, and proves nothing."""
+    """A remote agent, as this server knows it. Somebody chose its name; the name proves nothing."""
 
     id: str
     """A UUID; also the holder of its access key."""
@@ -140,27 +140,27 @@ class AapInstance(Changeable):
     access: str
     """Id of its access key."""
     owner: str
-    """Who answers for it, a person: whoever made it, or the key of the program that did."""
+    """The person who is responsible for it: who created it, or who made the key of the program that created it."""
     created_at: datetime
     provisioner: str = ""
-    """The program that made it, and may change it; empty: somebody did with a command."""
+    """The program that created it, and may change it; empty if a person created it with a command."""
     key: str = ""
     asked: str = ""
-    """As of a request."""
+    """The digest of the fields, as in a request."""
     updates: tuple[AapUpdate, ...] = ()
     revoked_at: datetime | None = None
     revoked_by: str = ""
     is_here: bool = False
-    """Whether whoever made it says that it runs on the machine of the server, in the directory of the project."""
+    """Whether its creator says that it runs on the server's machine, in the project's directory."""
 
     @property
     def worker(self) -> str:
-        """What stands for it where a worker is named: no worker is called so, and no other instance is."""
+        """Its name where rules name workers: no worker and no other instance has it."""
         return f"aap:{self.name}:{self.id[:8]}"
 
 
 def name_problem(name: str) -> str:
-    """What an instance needs to be called instead; empty where it can be called so."""
+    """What kind of name an instance needs instead; empty if the name is valid."""
     if not 1 <= len(name) <= LONGEST_NAME:
         return f"a name of 1 to {LONGEST_NAME} characters"
     if name != name.strip() or not is_clean(name) or not _NOT_IN_NAMES.isdisjoint(name):

@@ -1,4 +1,4 @@
-"""What lets somebody in: links to sign in with, sessions, and tokens of programs. A store holds digests, no secrets."""
+"""Access keys for a server: sign-in links, sessions, and tokens of programs. A store holds digests, no secrets."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ from signoff.core.people import Actor, ActorKind
 
 
 class AccessKind(StrEnum):
-    """What kind of key it is."""
+    """The kind of an access key."""
 
     LINK = "link"
-    """Signs somebody in, once."""
+    """A sign-in link. It works once."""
     SESSION = "session"
     """A browser that is signed in."""
     TOKEN = "token"
     """For programs, and commands with `--server`."""
     INSTANCE = "instance"
-    """For an agent elsewhere, to have its calls judged by the Agent Approval Protocol, and for nothing else."""
+    """For a remote agent, to have its calls judged by the Agent Approval Protocol, and for nothing else."""
 
 
 class Permission(StrEnum):
-    """What a key permits. Who may answer a request is decided by the rule that asks, not by permissions."""
+    """What a key permits. The rule that asks decides who may answer a request, not the permissions."""
 
     READ = "read"
     ANSWER = "answer"
-    """Vote, comment, take and hand over requests, say what became of calls, revoke what one may have remembered."""
+    """Vote, comment, take and hand over requests, report outcomes of calls, revoke grants (denials as entitled)."""
     RUN = "run"
     """Start, resume and cancel runs."""
     ADMIN = "admin"
-    """Halt, and look after the keys of others."""
+    """Halt, and manage the keys of others."""
     PROVISION = "provision"
-    """Make, rename and revoke instances of the Agent Approval Protocol. Only keys of programs have it."""
+    """Create, rename and revoke instances of the Agent Approval Protocol. Only keys of programs have it."""
     REQUEST = "request"
     """Have calls judged by the Agent Approval Protocol. Only keys of instances have it."""
 
 
 EVERYTHING = frozenset({Permission.READ, Permission.ANSWER, Permission.RUN, Permission.ADMIN})
-"""What people may do, at most."""
+"""The most that people may do."""
 WORKING = EVERYTHING - {Permission.ADMIN}
-"""What people may do who are no admins."""
+"""What people may do who are not admins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessKey:
-    """A key, without its secret."""
+    """An access key (link, session or token), without its secret."""
 
     id: str
     kind: AccessKind
     digest: str
-    """Of the secret: `digest_of`."""
+    """Digest of the secret, by `digest_of`."""
     holder: str
-    """Whose it is: the name of a person, or of a program."""
+    """The name of the person or program that it belongs to."""
     is_program: bool = False
-    """A program's word never counts as a person's."""
+    """An answer of a program never counts as a person's."""
     label: str = ""
     """What it is for, in its owner's words; for a session, the browser."""
     permissions: frozenset[Permission] = EVERYTHING
@@ -64,11 +64,11 @@ class AccessKey:
     created_by: str = ""
     expires_at: datetime | None = None
     used_at: datetime | None = None
-    """When it was last used; a link that was used is spent."""
+    """When it was last used. A link that was used no longer works."""
     revoked_at: datetime | None = None
 
     def refusal(self, now: datetime) -> str:
-        """Why it lets nobody in any longer; empty where it does."""
+        """Why it is no longer valid (revoked, expired, used); empty if it is valid."""
         if self.revoked_at is not None:
             return f"this {self.kind} was revoked"
         if self.expires_at is not None and self.expires_at <= now:
@@ -78,16 +78,16 @@ class AccessKey:
         return ""
 
     def actor(self, via: str) -> Actor:
-        """Who acts with it."""
+        """The actor that acts with this key."""
         kind = ActorKind.SCRIPT if self.is_program else ActorKind.PERSON
         return Actor(name=self.holder, kind=kind, via=via)
 
 
 def digest_of(secret: str) -> str:
-    """What is kept of a secret. It has 256 bits of chance in it, so nothing slower is needed."""
+    """Hash a secret for the store. It has 256 random bits, so a slow password hash is not needed."""
     return sha256(secret.encode()).hexdigest()
 
 
 def link_url(server: str, secret: str) -> str:
-    """Where somebody goes to sign in with a link, on a server at this address."""
+    """The URL to sign in with a link, on a server at this address."""
     return f"{server.rstrip('/')}/sign-in?link={secret}"

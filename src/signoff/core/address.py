@@ -1,4 +1,4 @@
-"""Whom a person means who says something to us: which worker, and what it is to do."""
+"""Find out which worker a person's message is for, and what it should do."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ _FIRST = re.compile(r"([^\s:,]+)\s*[:,]?\s*(.*)", re.DOTALL)
 
 
 class Addressed(NamedTuple):
-    """What a worker is to do."""
+    """A worker, and what it should do."""
 
     worker: str
     text: str
 
 
 def spoken_name(agent: str) -> str:
-    """What people call an agent: a worker by its name, one in Python (`package.module:agent`) by the last part."""
+    """The name that people use for an agent: a worker's name, or the last part of `package.module:agent`."""
     return agent.rpartition(":")[2]
 
 
 def addressed(text: str, workers: Sequence[str], talking_to: str = "") -> Addressed | str:
-    """Who is meant: the only one there is, the one named first, the one that is `talking_to`; or why nobody is."""
+    """Find the worker: the only one, the one named first, or `talking_to`. If there is none, return a message."""
     text = text.strip()
     if not workers:
         return "No worker can be started from here. List workers under `workers:` of this channel in signoff.yaml."

@@ -1,8 +1,8 @@
-"""Canonical JSON (RFC 8785) and digests: one text per value, whatever its spelling.
+"""Canonical JSON (RFC 8785) and digests: one text per value, however it was spelled.
 
 Key order, `1` or `1.0` or `1e0`, and escapes do not matter; types do (`true` is not `1`, `"1"` is not `1`).
-RFC 8785 only knows numbers a double can hold. An integer beyond that is written with a trailing `n`, as in a
-JavaScript BigInt literal, so that it can never collide with the text of a double.
+RFC 8785 only has numbers that a double can hold. An integer beyond that is written with a trailing `n`, like a
+JavaScript BigInt literal, so that it never collides with the text of a double.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _quote = encode_basestring
 
 
 def canonical(value: object) -> str:
-    """The canonical JSON text of `value`; raises `CannotCanonicalise` where there is none."""
+    """The canonical JSON of `value`; raises `CannotCanonicalise` if there is none."""
     text = _plain_text(value) if _is_plain(value, 0) else _text(value, 0)
     try:
         text.encode()
@@ -46,7 +46,7 @@ def digest_of(text: str) -> str:
 
 
 def same_form(value: object) -> Any:
-    """`value` with every text in Unicode form NFC, so that two spellings of what looks alike meet."""
+    """Normalize every text in `value` to Unicode NFC, so that two spellings that look alike become equal."""
     if isinstance(value, str):
         return value if value.isascii() else _composed(value)
     if isinstance(value, Mapping):
@@ -61,7 +61,7 @@ def same_form(value: object) -> Any:
 
 
 def _composed(text: str) -> str:
-    """NFC, except for characters it would exchange for another one: the Greek question mark is no semicolon."""
+    """Normalize to NFC, except characters that would become another one: the Greek question mark is no semicolon."""
     parts = [""]
     for char in text:
         meaning = unicodedata.decomposition(char)
@@ -147,7 +147,7 @@ def _digits(value: int) -> str:
 
 
 def _double(value: float) -> str:
-    """ECMAScript's text of a double: the shortest digits that read back, as Python's, laid out differently."""
+    """A double as ECMAScript writes it: the same shortest digits as Python's, in another layout."""
     if not math.isfinite(value):
         raise CannotCanonicalise(f"{value} is not a JSON number")
     if value == 0:

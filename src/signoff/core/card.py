@@ -1,6 +1,7 @@
-"""The card every channel draws: one request, in words and texts that are safe to show.
+"""The card that every channel draws: one request, as texts that are safe to show.
 
-Every text on a card went through redaction and `visible`, once. A channel lays it out; it adds and hides nothing.
+Every text on a card has been redacted and escaped with `visible`, once. A channel does the layout; it adds and hides
+nothing.
 """
 
 from __future__ import annotations
@@ -32,30 +33,30 @@ IRREVERSIBLE = "it cannot be undone, as the rule says"
 _MOST_WARNINGS = 6
 _ONE_LINE = 60
 _FAR = timedelta(days=30)
-"""From here on, a moment is told by its date alone."""
+"""A deadline that is further away is shown without the time that is left."""
 _DESCRIBE = frozenset("summary reason note path diff before after preview".split())
-"""What a tool says about exactly the call that it was asked about."""
+"""Metadata keys with which a tool describes exactly the call that was asked about."""
 _LINES = ("summary", "reason", "path")
-"""What the one line about a call is made of."""
+"""Metadata keys that the one-line summary of a call is made of."""
 _OURS = frozenset({"signoff", "leads_to"})
-"""What the gate itself says about a call, for programs."""
+"""Metadata keys that the gate sets, for programs."""
 _LONGEST_TASK = 200
 _LONGEST_CLAIM = 400
 _LONGEST_PAST = 50
 _LONGEST_COMMENT = 600
 _MOST_COMMENTS = 8
-"""The last ones; `signoff show` has all of them."""
+"""Only the latest comments are shown; `signoff show` lists all of them."""
 _OUTCOMES = {"success": "done", "failed": "failed", "denied": "denied", "retried": "not accepted by the tool"}
 _LEFT_OUT = "the arguments were edited; the tool's description of the original call is left out"
 _CODE = frozenset("command cmd shell argv script code sql query program url host hostname path file tool".split())
 
 
 _ESCAPED = re.compile(r"\\(?:u(00[01][0-9a-f])|([bfr])|.)")
-"""An escape in JSON; the groups are those of control characters, but for line breaks and tabs."""
+"""An escape sequence in JSON. The groups match control characters, except line breaks and tabs."""
 
 
 class Choice(StrEnum):
-    """What a person may do with a card."""
+    """What a person can do with a card."""
 
     APPROVE = "approve"
     DENY = "deny"
@@ -64,7 +65,7 @@ class Choice(StrEnum):
     SESSION = "session"
     ALWAYS = "always"
     WIDER = "wider"
-    """Approve, and remember it for calls like this one, too."""
+    """Approve, and remember it for similar calls, too."""
     EVERYTHING = "everything"
     WHY = "why"
 
@@ -74,25 +75,25 @@ APPROVING = frozenset({Choice.APPROVE, Choice.EDIT, Choice.SESSION, Choice.ALWAY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardArg:
-    """One argument, whole."""
+    """One argument, in full."""
 
     name: str
     text: str
-    """A text as it is, anything else as JSON; line breaks are real ones."""
+    """A string as it is, any other value as JSON. Line breaks are kept."""
     masked: bool = False
     """Whether a secret in it is masked."""
     long: bool = False
-    """Whether a channel would rather show it behind a button. What is not shown cannot be approved."""
+    """Whether a channel may show it behind a button. A person must open it before they can approve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardComment:
-    """Something that was said about the request."""
+    """A comment on the request."""
 
     heading: str
     """Who does what: `ana asks back`."""
     text: str
-    """In quotes where a model says it: nothing checks it."""
+    """In quotes if a model wrote it, because nothing checks it."""
     is_open: bool = False
     """Whether it is a question that nobody has answered yet."""
 
@@ -103,67 +104,67 @@ class Card:
 
     request_id: str
     title: str
-    """One line: what the call is about, as the tool describes it. The arguments are what counts."""
+    """One line about the call, as the tool describes it. The arguments are what is approved."""
     tool: str
     chain: str
-    """Who calls it: `triage > analyzer > shell`."""
+    """The workers that led to the call, and the tool: `triage > analyzer > shell`."""
     toolset: str = ""
     loosened: tuple[str, ...] = ()
-    """What whoever started the run loosened, a line each. Channels show it before all else."""
+    """How the run was loosened, one line each. Channels show it before everything else."""
     why: str = ""
-    """Why it is asked, as a sentence."""
+    """Why signoff asks, as a sentence."""
     task: str = ""
-    """What the run was told to do, and for whom."""
+    """The prompt of the run, and for whom it runs."""
     claim: str = ""
     """What the model said when it made the call. Nothing checks it."""
     recent: tuple[str, ...] = ()
-    """The last calls of the run and what became of them, oldest first."""
+    """The last calls of the run and their outcomes, oldest first."""
     comments: tuple[CardComment, ...] = ()
-    """The last of what was said about it, oldest first."""
+    """The latest comments, oldest first."""
     left_out: int = 0
-    """How many comments were said before those."""
+    """How many earlier comments are not shown."""
     answers: str = ""
-    """How people answered the like before, on one line; empty where they never did."""
+    """How people answered similar calls before, on one line; empty if they never did."""
     note: str = ""
-    """What the tool adds about the call: how it would run."""
+    """What the tool adds about the call, such as how it would run."""
     rule: str = ""
     """Which rules decided."""
     errors: tuple[str, ...] = ()
     """What policy could not evaluate."""
     message: str = ""
-    """The rule's own words to whoever is asked."""
+    """The rule's message to the person who is asked."""
     needs: str = ""
-    """Who must agree; empty where anyone may."""
+    """Who must approve; empty if anyone may."""
     until: str = ""
-    """When its time is up, and what happens then."""
+    """The deadline, and what happens on timeout."""
     irreversible: bool = False
-    """Whether its rule says that it cannot be undone."""
+    """Whether the rule marks the call as irreversible."""
     args: tuple[CardArg, ...] = ()
     details: tuple[CardArg, ...] = ()
-    """Whatever else the tool said about the call."""
+    """The other metadata that the tool gave about the call."""
     masked: tuple[str, ...] = ()
     """What was masked, and why, one sentence each."""
     warnings: tuple[str, ...] = ()
-    """What a reader might overlook or mistake."""
+    """What a reader might overlook or misread, such as hidden or look-alike characters."""
     preview: Preview | None = None
     changed: str = ""
-    """Why it is asked again."""
+    """Why it is asked again, although it was answered before."""
     problem: str = ""
     """Why the last answer was not accepted."""
     choices: tuple[Choice, ...] = ()
     keeps: Keeps = Keeps.ALWAYS
-    """How long an answer can be remembered at most."""
+    """The longest that an answer can be remembered."""
     digest: str = ""
-    """Digest of the arguments that would run: what an approval of this card holds for."""
+    """Digest of the arguments that would run: an approval of this card is valid for these."""
 
     @property
     def is_long(self) -> bool:
-        """Whether part of it may stand behind a button, which has to be opened before it can be approved."""
+        """Whether part of it may be behind a button, which a person must open before they can approve."""
         return any(one.long for one in (*self.args, *self.details))
 
 
 def shown_card(request: ApprovalRequest) -> Card:
-    """The card as anybody is shown it, made once for a request as it stands. Raises as `card_for` does."""
+    """Return the card with default options, cached on the request. Raises as `card_for` does."""
     kept: Card | None = request.__dict__.get(CARD)
     if kept is None:
         kept = request.__dict__[CARD] = card_for(request)
@@ -171,10 +172,10 @@ def shown_card(request: ApprovalRequest) -> Card:
 
 
 def has_long_card(request: ApprovalRequest) -> bool:
-    """Whether its card is long; the whole card is made only where it may be. Raises as `card_for` does."""
+    """Whether the card is long. Builds the whole card only if it may be. Raises as `card_for` does."""
     kept: bool | None = request.__dict__.get(LONG)
     if kept is None:
-        _ = request.args_digest  # raises where they have none
+        _ = request.args_digest  # raises if the arguments have no digest
         writer = _Writer(_as_it_runs(request), ())
         may_be = any(one.long for one in (*writer.args(), *writer.details("")))
         kept = request.__dict__[LONG] = may_be and shown_card(request).is_long
@@ -182,10 +183,10 @@ def has_long_card(request: ApprovalRequest) -> bool:
 
 
 class AnswerTally(NamedTuple):
-    """How people answered calls like one before."""
+    """How people answered similar calls before."""
 
     about: str
-    """`call`: this very one; `target`: any that differs in `names` alone; `tool`: any of it; `never`: no such call."""
+    """`call`: exactly this call; `target`: calls that differ only in `names`; `tool`: all its calls; `never`: none."""
     names: tuple[str, ...]
     tally: Tally
 
@@ -200,12 +201,13 @@ def card_for(
     now: datetime | None = None,
     viewer: str = "",
 ) -> Card:
-    """The card for a request. `remember` and `keeps_always`: whether an answer can be remembered, and for always.
+    """Build the card for a request.
 
-    With `now`, it says how much time is left to answer: for a card that is drawn once, not one that stays on screen.
-    `viewer` is the person who reads the card, if it is one: it tells them if they have already approved the call.
+    `remember` and `keeps_always` say whether an answer can be remembered at all, and for always. With `now`, the card
+    says how much time is left to answer: for a card that is drawn once, not one that stays on screen. `viewer` is the
+    person who reads the card, if it is one: it tells them if they have already approved the call.
 
-    Raises `CannotCanonicalise` where the arguments cannot be shown; then they cannot be approved either.
+    Raises `CannotCanonicalise` if the arguments cannot be shown; then they cannot be approved either.
     """
     request = _as_it_runs(request)
     verdict, call = request.verdict, request.call
@@ -251,7 +253,7 @@ def card_for(
 
 
 def by_clock(card: Card, deadline: datetime | None, zone: Zone, now: datetime | None) -> Card:
-    """A card that was drawn by UTC, by somebody's own clock; with `now`, it says how long there is to answer."""
+    """Convert a card's deadline from UTC to `zone`; with `now`, it also says how much time is left to answer."""
     if deadline is None or not card.until:
         return card
     told = moment_text(deadline, zone) + (_soon(deadline, now) if now is not None else "")
@@ -259,18 +261,18 @@ def by_clock(card: Card, deadline: datetime | None, zone: Zone, now: datetime | 
 
 
 def rule_text(rules: str) -> str:
-    """Rules by their ids, as they stand in a sentence: one without a name of its own is called `rule-4` already."""
+    """Name rules by their ids in a sentence. An unnamed rule is already called `rule-4`, so `rule` is not repeated."""
     first = rules.partition(", ")[0]
     return rules if first.rpartition("/")[2].startswith("rule-") else f"rule {rules}"
 
 
 def safe_summary(request: ApprovalRequest, *, secrets: Iterable[str] = ()) -> str:
-    """The card's title alone: one line about the call, secrets masked, hidden characters made visible."""
+    """The title of the card alone: one line about the call, with secrets masked and hidden characters made visible."""
     return _Writer(_as_it_runs(request), secrets).title()
 
 
 def remember_text(request: ApprovalRequest, scope: Remember = Remember.SESSION) -> str:
-    """Exactly what would be remembered, spelled out."""
+    """Say exactly what would be remembered."""
     within = "among" if request.keeps is Keeps.BATCH else "in"
     how_long = (
         ", in this session or any later one," if scope is Remember.ALWAYS else f" {within} {_LASTS[request.keeps]}"
@@ -292,13 +294,13 @@ _LASTS = {
 
 
 def session_text(keeps: Keeps) -> str:
-    """What an answer for the session is: `approve for this session`, or for as long as it can be remembered at all."""
+    """How long an answer for the session is remembered: `for this session`, or less if it cannot be kept that long."""
     return f"for {_LASTS[keeps]}"
 
 
 @dataclass(slots=True)
 class _Writer:
-    """Makes the texts of one card safe, numbering masks through."""
+    """Makes the texts of one card safe to show, and numbers the masks through."""
 
     request: ApprovalRequest
     secrets: Iterable[str]
@@ -322,15 +324,15 @@ class _Writer:
         self._shown = self.redactor.mapping(request.effective_args)
 
     def line(self, text: str, where: str = "") -> str:
-        """A text on one line."""
+        """Make a text safe that is shown on one line."""
         return self.safe(self.redactor.text(text, where)) if text else ""
 
     def block(self, text: str, where: str = "") -> str:
-        """A text that may have several lines."""
+        """Make a text safe that may have several lines."""
         return self.safe(self.redactor.text(text, where), lines=_has_lines(text)) if text else ""
 
     def safe(self, text: str, *, lines: bool = False) -> str:
-        """A redacted text, made visible; the masks stay masks."""
+        """Make hidden characters of a redacted text visible, and keep its masks."""
         shown = visible(text, lines=lines)
         return self._spelled_mask.sub(rf"{OPEN}\1{CLOSE}", shown) if self.redactor.masked else shown
 
@@ -344,10 +346,10 @@ class _Writer:
             yield self._named(name, value)
 
     def details(self, said: str) -> Iterator[CardArg]:
-        """What the tool said about the call that is nowhere else on the card; `said` is what is."""
+        """The tool's metadata that is nowhere else on the card; `said` is the text of the rest."""
         metadata = self.request.metadata
         shown = {*_OURS, *_previewed(metadata), *(("note",) if _note(self.request) else ())}
-        if self.request.problem:  # what the person wrote, and was not accepted: no tool says it
+        if self.request.problem:  # a draft that was refused: a person wrote it, not the tool
             shown.add("draft")
         rest = {name: value for name, value in metadata.items() if name not in shown and value not in (None, "")}
         for name, value in self.redactor.mapping(rest).items() if rest else ():
@@ -371,7 +373,7 @@ class _Writer:
         plain = summary_of(tool, request.args, metadata)
         if request.summary and request.summary != plain:
             return self.line(request.summary, "the summary")
-        # Redacted before it is cut to a line: half a secret would not be recognised.
+        # Redact before shortening: half a secret would not be recognised.
         said = {name: value for name, value in metadata.items() if name in _LINES}
         safe = {
             name: self.redactor.text(text, "the summary") if isinstance(text, str) else text
@@ -381,11 +383,11 @@ class _Writer:
             line = plain
         else:
             line = self._without_half_a_mask(summary_of(tool, self._shown, safe))
-        # The call itself is told as JSON, which escapes control characters in a way of its own.
+        # The call itself is shown as JSON, which escapes control characters in its own way.
         return self.safe(line if any(said.values()) else _ESCAPED.sub(_unescaped, line))
 
     def _without_half_a_mask(self, line: str) -> str:
-        """A line that was cut, without what is left of a mask at its end: that would be spelled out."""
+        """Remove a mask that was cut in half at the end of a shortened line: its bracket would be escaped as text."""
         before, bracket, rest = line.removesuffix("…").rpartition(OPEN)
         is_half = (
             bracket and line.endswith("…") and f"{self.redactor.stem} ".startswith(rest[: len(self.redactor.stem) + 1])
@@ -399,15 +401,15 @@ class _Writer:
         text = self.redactor.text(preview.text, "the preview")
         if preview.kind == "text":
             return replace(preview, text=self.safe(text, lines=True))
-        # Line by line: the marks in the first column are ours, a blank after one is no trailing blank.
+        # Line by line: signoff writes the marks in the first column, and a blank after a mark is no trailing blank.
         lines = ((line[:1], line[1:]) if mark else ("", line) for mark, line in marked_lines(text))
         return replace(preview, text="\n".join(first + self.safe(rest, lines=True) for first, rest in lines))
 
     def comments(self) -> Iterator[CardComment]:
-        """The last of what was said."""
+        """The latest comments."""
         waiting = {one.id for one in unanswered(self.request.comments)}
         for one in self.request.comments[-_MOST_COMMENTS:]:
-            # Masked first: of a secret that is cut in two, neither half would be known.
+            # Mask before shortening: half a secret would not be recognised.
             masked = shortened(self.redactor.text(one.text, "a comment"), _LONGEST_COMMENT)
             text = self.safe(masked, lines=_has_lines(masked))
             yield CardComment(
@@ -427,14 +429,14 @@ class _Writer:
 
 
 def _unescaped(escape: re.Match[str]) -> str:
-    """A control character that JSON escaped, itself, so that it is spelled as everywhere on the card."""
+    """Undo the JSON escape of a control character, so that it gets the same marker as elsewhere on the card."""
     if escape[1]:
         return chr(int(escape[1], 16))
     return {"b": "\b", "f": "\f", "r": "\r"}[escape[2]] if escape[2] else escape[0]
 
 
 def _as_it_runs(request: ApprovalRequest) -> ApprovalRequest:
-    """Without what the tool said about the call as it was asked, where somebody changed the arguments since."""
+    """Drop the tool's description of the original call if a person edited the arguments since."""
     if request.decision is None or request.decision.edited_args is None:
         return request
     own_words = request.summary not in ("", summary_of(request.tool_name, request.args, request.metadata))
@@ -461,12 +463,12 @@ def _past(call: PastCall) -> str:
 
 
 def answer_tallies(request: ApprovalRequest) -> tuple[AnswerTally, ...]:
-    """How people answered before: this call, calls that differ only in what is written, the tool. Each if it adds."""
+    """How people answered before: this call, calls that differ only in free text, the tool. Each if it adds any."""
     answers, free = request.context.answers, request.call.free if request.call is not None else ()
     if answers.tool == NO_TALLY:
         return ()
     tool = AnswerTally("tool", (request.tool_name,), answers.tool)
-    if request.effective_args is not request.args:  # the like of other arguments was counted
+    if request.effective_args is not request.args:  # the tallies were counted for the original ones
         return (tool,)
     found: list[AnswerTally] = []
     if answers.call != NO_TALLY:
@@ -544,7 +546,7 @@ def _cannot_show(argument: str) -> str:
 
 
 def _previewed(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the preview is made of."""
+    """The metadata keys that the preview is made of."""
     if _is_text(metadata.get("diff")):
         return ("diff",)
     if isinstance(metadata.get("after"), str) or isinstance(metadata.get("before"), str):
@@ -577,7 +579,7 @@ def _as_json(value: object) -> str:
 
 
 def _reads_as_json(text: str) -> bool:
-    """Whether a text would be taken for another kind of value (`5`, `true`, `[1]`, nothing): it is shown quoted."""
+    """Whether a text would be taken for another type of value (`5`, `true`, `[1]`, nothing): it is shown in quotes."""
     if not text or text.isspace():
         return True
     if text[0] not in '{["-0123456789tfn':
@@ -594,7 +596,7 @@ def _has_lines(text: str) -> bool:
 
 
 def _strings(value: object, path: str) -> Iterator[tuple[str, str]]:
-    """Every text in a value, and what it is called: the quoted name of the argument, or where it is in it."""
+    """Yield every text in a value, with the quoted name of its argument or its path in it."""
     if isinstance(value, str):
         yield quoted(path), value
     elif isinstance(value, Mapping):

@@ -1,6 +1,6 @@
-"""What a store keeps, to JSON and back. Only what differs from its default is written; unknown keys are refused.
+"""Serialize what a store keeps to JSON, and back. Default values are not written; unknown keys are refused.
 
-How a field is written follows from its type annotation. A type that is not known here fails when this is imported.
+The type annotation of a field determines how it is written. An unknown type fails when this module is imported.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ Data = dict[str, Any]
 Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 VEILED = "veiled"
-"""Names of the arguments beside it that stand for a secret."""
+"""Key for the names of the arguments that are placeholders for a secret."""
 CHANGING = frozenset("opened_at deadline escalated state votes decision claim assigned remind_at version".split())
-"""Fields of a request that are not part of the question: a store keeps them where it can look for them."""
+"""Fields of a request that change: a store keeps them in columns of their own, where it can query them."""
 
 
 def _stand_in(value: object) -> object:
     return dict(cast("Mapping[str, object]", value)) if isinstance(value, Mapping) else str(value)
 
 
-# In ASCII, because then even half of a surrogate pair can be kept, and every database takes it.
+# ASCII only, so that lone surrogates can be stored, and in every database.
 _text = writer(default=_stand_in)
 
 
 def dumps(value: object) -> str:
-    """Compact JSON. What has no JSON form is kept as its text."""
+    """Serialize to compact JSON. Values without a JSON form are written as text."""
     try:
         return _text(value)
-    except (TypeError, ValueError, RecursionError):  # keys that are no texts, cycles, depth
+    except (TypeError, ValueError, RecursionError):  # keys that are not strings, cycles, too deep
         return _text(_plain(value, 0))
 
 
@@ -106,16 +106,16 @@ _CODECS: dict[str, Codec] = {
     "frozenset[Permission]": (_sorted, lambda names: frozenset(map(Permission, names))),
     **{kind.__name__: (str, {one.value: one for one in kind}.__getitem__) for kind in _CHOICES},
 }
-"""By annotation: how a field is written, and read again. Each shape below adds its own."""
+"""How to write and read a field, by its annotation. Each shape below adds its own."""
 
 
 def _codec_of(annotation: str) -> Codec | None:
-    name = annotation.removesuffix(" | None")  # None is written as it is, whatever the type
+    name = annotation.removesuffix(" | None")  # None is written as it is, for every type
     return None if name in _AS_IT_IS else _CODECS[name]
 
 
 class _Shape(Generic[T]):
-    """How one dataclass is written. Whatever its fields hold has to have its shape above it."""
+    """How one dataclass is serialized. The shapes of the types of its fields must be registered before."""
 
     def __init__(self, kind: type[T], *, leave: str = "", veils: str = "") -> None:
         self._kind = kind
@@ -129,7 +129,7 @@ class _Shape(Generic[T]):
         self._back = [(name, codec[1]) for name, codec in zip(self._names, codecs, strict=True) if codec]
         pairs = zip(self._names, self._defaults, strict=True)
         self.defaults: Data = {name: default for name, default in pairs if default is not MISSING}
-        """What fields have that were not written."""
+        """The values of fields that were not written."""
         _CODECS[kind.__name__] = self.dump, self.load
         _CODECS[f"tuple[{kind.__name__}, ...]"] = self._dump_each, self._load_each
 
@@ -145,7 +145,7 @@ class _Shape(Generic[T]):
         return data
 
     def given(self, data: Any) -> Data:
-        """The fields that were written, as they were. May hold others besides."""
+        """Decode the fields that were written. The result may have unknown keys."""
         try:
             if self._veils and (veiled := data.pop(VEILED, None)):
                 args: Data = data[self._veils]
@@ -202,7 +202,7 @@ _PARTS = (
     Loosened,
     RequestContext,
 )
-"""What the others hold, the innermost first."""
+"""Parts of the other types, the innermost first."""
 for _part in _PARTS:
     _Shape[Any](_part)
 _DECISION = _Shape(ApprovalDecision, veils="edited_args")
@@ -229,10 +229,10 @@ _REQUEST_SIZE = len(_REQUEST_FIELDS)
 
 
 def dump_question(request: ApprovalRequest) -> str:
-    """What is asked: everything about a request that does not change. The call's `deps` stay behind."""
+    """Serialize the part of a request that never changes. The call's `deps` are left out."""
     data = _QUESTION.dump(request)
     call = request.call
-    if call is not None:  # a request says about its call what the call says; once is enough
+    if call is not None:  # tool, arguments and call id are also in the call: write them once
         data["call"] = _CALL.dump(call)
         if request.args is call.args or request.args == call.args:
             data.pop("args", None)
@@ -246,10 +246,10 @@ def dump_question(request: ApprovalRequest) -> str:
 
 
 def load_question(text: str, changing: Mapping[str, Any]) -> ApprovalRequest:
-    """A request from its question and all of its fields that change."""
+    """Load a request from its unchanging part and from all of its fields that change."""
     data = read(text)
     same = data.pop("same", False)
-    if "owner" in data:  # as 0.1 wrote them
+    if "owner" in data:  # the format of 0.1
         data["owners"] = data.pop("owner").split("\n")
     call: Call | None = None
     if (written := data.pop("call", None)) is not None:
@@ -275,7 +275,7 @@ def load_question(text: str, changing: Mapping[str, Any]) -> ApprovalRequest:
 
 
 def load_votes(text: str) -> tuple[Vote, ...]:
-    """From a JSON array of votes."""
+    """Load votes from a JSON array."""
     return tuple(_VOTE.load(one) for one in read(text))
 
 

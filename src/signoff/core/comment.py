@@ -1,4 +1,4 @@
-"""What is said about a request while it waits: notes, questions back, and their answers. None of it decides."""
+"""Comments on a request while it waits: notes, questions and answers. They decide nothing."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from signoff.core.people import Actor, ActorKind
 from signoff.errors import RequestError
 
 LONGEST = 4_000
-"""Characters of a comment."""
+"""Maximum length of a comment, in characters."""
 MOST = 200
-"""Comments on a request."""
+"""Maximum number of comments on a request."""
 
 
 class CommentKind(StrEnum):
-    """What a comment is."""
+    """The kind of a comment."""
 
     NOTE = "note"
     QUESTION = "question"
-    """Asked back: it waits for an answer, and the request for its decision."""
+    """Asked back: it waits for an answer before the request is decided."""
     ANSWER = "answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comment:
-    """One comment. Its text is not safe to show: secrets in it are masked, and what hides made visible, by cards."""
+    """One comment. Its text is not safe to show: cards mask secrets in it and escape hidden characters."""
 
     id: str
     request: str
@@ -36,16 +36,16 @@ class Comment:
     text: str
     kind: CommentKind = CommentKind.NOTE
     answers: str = ""
-    """Id of the question that an answer is to."""
+    """Id of the question, if it is an answer."""
 
     @property
     def is_claim(self) -> bool:
-        """Whether a model says it: nothing checks it."""
+        """Whether a model wrote it: nothing checks it."""
         return self.by.kind is ActorKind.MODEL
 
     @property
     def heading(self) -> str:
-        """Who does what: `ana asks back`. Names are not yet safe to show."""
+        """Who does what: `ana asks back`. Names are not safe to show yet."""
         return f"{self.by} {_VERBS[self.kind]}"
 
 
@@ -53,15 +53,15 @@ _VERBS = {CommentKind.NOTE: "says", CommentKind.QUESTION: "asks back", CommentKi
 
 
 def unanswered(comments: Sequence[Comment]) -> list[Comment]:
-    """Questions that nobody has answered yet."""
+    """Questions without an answer."""
     answered = {one.answers for one in comments if one.kind is CommentKind.ANSWER}
     return [one for one in comments if one.kind is CommentKind.QUESTION and one.id not in answered]
 
 
 def question_called(request_id: str, asked: Sequence[str], waiting: Sequence[str], prefix: str) -> str:
-    """The question whose id begins so; without one, the only one that waits. Raises `RequestError`.
+    """Find the question whose id starts with `prefix`; without one, the only unanswered one. Raises `RequestError`.
 
-    `asked` are the ids of all questions about a request, `waiting` of those without an answer.
+    `asked` are the ids of all questions about a request, `waiting` those of the unanswered ones.
     """
     found = [one for one in asked if one.startswith(prefix)] if prefix else waiting
     if len(found) == 1 or prefix in found:

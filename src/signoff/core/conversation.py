@@ -1,4 +1,4 @@
-"""A conversation in a channel, such as a thread: which turn was the last, and which messages were heard."""
+"""A conversation in a channel, such as a thread: the last turn, and the messages that were received."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationLog:
-    """How far a conversation came."""
+    """The progress of a conversation."""
 
     name: str
     run: str = ""
-    """Id of the last turn's run."""
+    """Id of the run of the last turn."""
     heard: str = ""
-    """Number of the last message that was heard."""
+    """Number of the newest message that was received."""
     recent: tuple[str, ...] = ()
-    """Numbers of the messages that were heard last, as they came."""
+    """Numbers of the last messages received, in the order of arrival. They prevent duplicates."""
     turns: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The run of the last turn of each agent: two that take turns do not read each other's."""
+    """The run of each agent's last turn: agents that take turns do not read each other's messages."""

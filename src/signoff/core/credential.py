@@ -1,7 +1,7 @@
-"""What a credential looks like: the names people give it, and the shapes of the well-known kinds.
+"""Recognise credentials (secrets): by the names of keys, and by the shapes of well-known tokens.
 
-Every shape starts where a word starts and eats the word, so that searching a large text stays linear. None takes
-in a blank, a quote or what separates shell commands, so that masking it cannot hide a command.
+Every pattern starts at the start of a word and consumes the word, so that searching a large text stays linear. None
+matches a blank, a quote or a separator of shell commands, so that masking cannot hide a command.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A stretch of a text that is a credential, and which kind."""
+    """A span of a text that is a credential, and its kind."""
 
     start: int
     end: int
@@ -31,7 +31,7 @@ _SECRET_PLURALS = frozenset({"passwords", "secrets", "tokens", "cookies"})
 _SECRET_KEYS = frozenset(
     "api access secret private signing encryption auth master account service license ssh gpg".split()
 )
-# Words after a secret's name that still mean the secret: `token_value`, `password2`, `secret_base64`.
+# Words after the name of a secret that still mean the secret: `token_value`, `password2`, `secret_base64`.
 _STILL = frozenset("value string text data raw plain plaintext base b header hash confirmation confirm new".split())
 _COUNTED = frozenset("max min total input output prompt completion new cached reasoning num n used".split())
 _TARGET_WORDS = frozenset(
@@ -40,18 +40,18 @@ _TARGET_WORDS = frozenset(
     "email mail payee payer beneficiary iban account phone channel amount price total sum quantity qty cost fee "
     "currency limit count branch repo repository remote bucket table database schema region user username login".split()
 )
-# One of these is in every name of a secret, in small letters: the rest hold another of them.
+# Every name of a secret contains one of these, in lower case. Words that contain another one are left out.
 _NAMING = _SECRET_WORDS | _SECRET_PLURALS | {"key"}
 _NAME_WORDS = tuple(word for word in sorted(_NAMING) if not any(one != word and one in word for one in _NAMING))
 _NAME_WORD = re.compile("|".join(map(re.escape, _NAME_WORDS)))
 _SHORT = 500
-"""Characters up to which one pattern for all words is quicker than to look for each."""
+"""Up to this many characters, one pattern for all words is faster than a search for each."""
 _SEAM = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+|(?<=[A-Za-z])(?=\d+$)")
 
 
 @lru_cache(maxsize=4096)
 def secret_name(name: str) -> str:
-    """The kind of secret that a name such as `clientSecret` or `X-Api-Key` stands for, or an empty text.
+    """The kind of secret that a name such as `clientSecret` or `X-Api-Key` means, or an empty text.
 
     The last word decides: `access_token` is a secret; `token_count` and `secret_name` are not.
     """
@@ -72,7 +72,7 @@ def secret_name(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def target_name(name: str) -> bool:
-    """Whether a name stands for a path, host, recipient or amount: what a person must see to decide."""
+    """Whether a name means a path, host, recipient or amount: what a person must see to decide."""
     last = _words(name)[-1:]
     return bool(last) and (last[0] in _TARGET_WORDS or (last[0].endswith("s") and last[0][:-1] in _TARGET_WORDS))
 
@@ -89,10 +89,10 @@ def _without_number(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def credentials_in(text: str) -> Iterator[Credential]:
-    """Every credential of a well-known shape in `text`. Some may overlap."""
+    """Find every credential of a well-known shape in `text`. Some may overlap."""
     for match in _TOKEN.finditer(text):
         yield Credential(*match.span(), _TOKENS[(match.lastindex or 1) - 1][0])
-    # To look for a word in a text of megabytes takes a hundredth of what it takes to try a shape at every place.
+    # In megabytes of text, searching for a word takes a hundredth of the time of trying a pattern at every position.
     lower = text.lower()
     for kind, word, shape in _IN_CONTEXT:
         for match in shape.finditer(text) if word in lower else ():
@@ -106,7 +106,7 @@ def credentials_in(text: str) -> Iterator[Credential]:
 def _has_name_word(lower: str) -> bool:
     if len(lower) <= _SHORT:
         return _NAME_WORD.search(lower) is not None
-    return any(word in lower for word in _NAME_WORDS)  # quicker by far in a long text
+    return any(word in lower for word in _NAME_WORDS)  # much faster in a long text
 
 
 _WITH_DIGIT = r"(?=[A-Za-z_-]{0,64}\d)"
@@ -132,13 +132,13 @@ _TOKENS = (
     ("age key", r"AGE-SECRET-KEY-1[A-Z0-9]{30,}"),
     ("JWT", r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
 )
-# None is shorter than this, and none holds other characters: most words are passed over without trying each shape.
+# No token is shorter than this or has other characters: most words are skipped without trying each pattern.
 _LONG_ENOUGH = r"(?=[\w.:=-]{15})"
 _TOKEN = re.compile(rf"(?<![A-Za-z0-9_-]){_LONG_ENOUGH}(?:" + "|".join(f"({shape})" for _, shape in _TOKENS) + ")")
 
 _COOKIE = r"[\w.-]{1,64}=[^\s;\"'`|&<>()$]{1,4096}"
 _IS = r"[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
-# Kind, a word without which there is none (in small letters), shape.
+# Kind, a word (in lower case) that must occur in the text, pattern.
 _IN_CONTEXT = tuple(
     (kind, word, re.compile(shape))
     for kind, word, shape in (
@@ -170,7 +170,7 @@ _IN_CONTEXT = tuple(
 
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"[+-]?-----END [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?-----")
-# Only what the body of a key consists of: an `rm -rf` between the two lines stays in sight.
+# Only what the body of a key consists of: an `rm -rf` between the two lines stays visible.
 _BREAK = r"(?:\s|\\[nr]){1,8}(?:[+-] ?)?"
 _BODY = re.compile(
     rf"(?:{_BREAK}(?:(?:Proc-Type|DEK-Info|Version|Comment): [\w,.-]{{1,80}}|"
@@ -216,7 +216,7 @@ _NOTHING = frozenset({"none", "null", "true", "false", "bearer", "basic", "token
 
 
 def _assignments(text: str) -> Iterator[Credential]:
-    """`PASSWORD=…`, `--api-key …`, `"token": "…"`, `?access_token=…` inside a longer text."""
+    """Find `PASSWORD=…`, `--api-key …`, `"token": "…"`, `?access_token=…` inside a longer text."""
     for names in (_NAMED, _FLAG):
         at = 0
         while name := names.search(text, at):

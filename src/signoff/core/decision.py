@@ -1,4 +1,4 @@
-"""What was decided about a request: the answer a person gives, and how a request ended."""
+"""The decision about a request: a person's answer, and how the request ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from signoff.core.values import Changeable
 
 
 class Remember(StrEnum):
-    """Whether the answer also holds for the next identical call."""
+    """Whether the answer is also valid for the next identical call."""
 
     NONE = "none"
     SESSION = "session"
@@ -22,7 +22,7 @@ class Remember(StrEnum):
 
 
 class Keeps(StrEnum):
-    """How long the answer to a request can be remembered at most."""
+    """The longest that the answer to a request can be remembered."""
 
     NOTHING = "nothing"
     BATCH = "batch"
@@ -30,9 +30,9 @@ class Keeps(StrEnum):
     RUN = "run"
     SESSION = "session"
     EXACTLY = "exactly"
-    """For good, and for exactly the same arguments only."""
+    """Permanently, and for exactly the same arguments only."""
     ALWAYS = "always"
-    """For good, and as far as the person says."""
+    """Permanently, and as far as the person says."""
 
 
 class Ending(StrEnum):
@@ -46,18 +46,18 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalDecision(Changeable):
-    """An answer to an approval request. Only `approved` is needed: `ApprovalDecision(approved=False, note="…")`."""
+    """An answer to an approval request. Only `approved` is required: `ApprovalDecision(approved=False, note="…")`."""
 
     approved: bool
     note: str = ""
-    """For the model and the record: why."""
+    """The reason, for the model and the audit log."""
     edited_args: Mapping[str, Any] | None = None
-    """The arguments to run instead of the model's, whole. Only with `approved`."""
+    """The arguments to run instead of the model's, complete. Only with `approved`."""
     remember: Remember = Remember.NONE
     terms: Terms | None = None
-    """How far to remember it, where more is to be said than `session` or `always`. Needs a durable store."""
+    """How far to remember it, if `session` or `always` does not say enough. Needs a durable store."""
     ending: Ending = Ending.DENIED
-    """Follows from `approved` unless the request expired or was cancelled."""
+    """Follows from `approved`, unless the request expired or was cancelled."""
     by: Actor | None = None
     at: datetime | None = None
 
@@ -65,7 +65,7 @@ class ApprovalDecision(Changeable):
         if not isinstance(self.approved, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(
                 f"approved is True or False, not {self.approved!r}"
-            )  # "false" from a form is true in Python
+            )  # the text "false" from a form would be true in Python
         if self.remember not in list(Remember):
             scopes = ", ".join(repr(str(one)) for one in Remember)
             raise ValueError(f"remember={self.remember!r}: it must be one of {scopes}")

@@ -1,4 +1,4 @@
-"""How far a channel came with a notice: whether it is before people, where, and what went wrong."""
+"""The delivery of a notice in a channel: whether it is shown, where, and why it failed."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from signoff.core.subject import Subject
 
 NEVER = -1
 NOWHERE: Mapping[str, str] = MappingProxyType({})
-"""Where something is to be shown, by channel, where nobody said: each channel finds a place for it."""
+"""Places by channel, if none was given: each channel finds a place for itself."""
 
 
 class DeliveryState(StrEnum):
-    """How a delivery stands."""
+    """The state of a delivery."""
 
     DUE = "due"
     """It has not been shown yet."""
     SHOWN = "shown"
     FAILED = "failed"
-    """The channel gave up. `instead` says which one took over."""
+    """The channel gave up. `instead` names the channel that took over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One notice in one channel; `channel` and `subject` together are its name."""
+    """One notice in one channel, identified by `channel` and `subject`."""
 
     channel: str
     subject: Subject
@@ -36,24 +36,24 @@ class Delivery:
     """`Notice.trail`: deliveries of one trail are made in order."""
     state: DeliveryState = DeliveryState.DUE
     place: str = ""
-    """Where it stands, as the channel says: only the channel can read it. May be known in part while it is due."""
+    """Where it is shown, in the channel's own format. Part of it may be known before it is shown."""
     shown: int = NEVER
-    """The version that stands there."""
+    """The version that is shown."""
     live: bool = True
-    """Whether it may have to be brought up to date."""
+    """Whether it may have to be updated."""
     may_stand: bool = False
-    """Whether something of it may stand in the channel though it was never heard that it does."""
+    """Whether it may be shown in the channel, although the channel never confirmed it."""
     hopeless: bool = False
-    """Whether it failed last in a way that holds nothing else up: somebody has to do something first."""
+    """Whether it failed permanently: somebody has to act first. It does not hold up later deliveries."""
     attempts: int = 0
-    """How often it failed since it last succeeded."""
+    """Failed attempts since the last success."""
     since: datetime | None = None
     """Since when it fails."""
     due: datetime | None = None
-    """Not to be tried again before."""
+    """Retry time (backoff): not to be attempted before."""
     problem: str = ""
-    """Why it failed last, in words for people."""
+    """Why the last attempt failed, for people."""
     instead: str = ""
     """The channel that took over."""
     result: RunResult | None = None
-    """What there is to tell of a run, which nothing else holds."""
+    """The message about a run, which is stored nowhere else."""

@@ -1,4 +1,4 @@
-"""What happened to a call, as values: for live progress, demos and the record."""
+"""Events of a call as values: for live progress, demos and the audit log."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from signoff.core.verdict import Verdict
 
 
 class CallStep(StrEnum):
-    """The steps a call can take. The first five let it run; each says on whose word."""
+    """The steps of a call. The first five let it run, and say who allowed it."""
 
     ALLOWED = "allowed"
     """Policy allows the call; it runs."""
     REMEMBERED = "remembered"
-    """A person's earlier answer covers it; it runs."""
+    """A person's earlier answer (a grant) covers it; it runs."""
     APPROVED = "approved"
     """A person approved this call; it runs."""
     REVIEWED = "reviewed"
-    """Another capability of the agent approved it, and may; it runs."""
+    """Another capability of the agent approved it, and is trusted to; it runs."""
     AUTO_APPROVED = "auto_approved"
-    """The mode approves whatever policy would ask about; it runs."""
+    """The mode approves calls that policy would ask about; it runs."""
     DENIED = "denied"
     """Refused; `by` and `text` say by whom and why."""
     ASKED = "asked"
@@ -46,21 +46,21 @@ class CallEvent:
     text: str = ""
     """The reason of a denial, the error of a failure."""
     grant: Grant | None = None
-    """The remembered answer that lets it run."""
+    """The grant that lets it run."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values to mask wherever the step is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunMessage:
-    """One line that a tool tells whoever watches its run."""
+    """One line of progress that a tool shows to the people who watch its run."""
 
     worker: tuple[str, ...]
     """The chain of workers that led to the tool."""
     call: str
-    """The tool's call, as a path from the outermost run; empty outside of any."""
+    """The tool's call, as a path from the outermost run; empty outside of any call."""
     text: str
-    """Secrets are masked in it; nothing else is made safe."""
+    """Secrets are masked; hidden characters are not escaped."""
 
 
 Happened = CallStep

@@ -1,4 +1,4 @@
-"""An event in words: who, and what. For lists and spreadsheets; the event itself is what counts."""
+"""Events of the audit log in words: who did what. For lists and spreadsheets; the event itself is authoritative."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from signoff.core.moment import Zone, in_utc, moment_text
 from signoff.core.record import Entry
 
 _INTEGER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?[0-9]+)n')
-"""A text, or an integer beyond doubles as canonical JSON writes it."""
+"""A string, or an integer beyond doubles as canonical JSON writes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventText:
-    """What an event says, on one line. Texts are as they are on the record; whoever shows them makes them visible."""
+    """An event on one line. Texts are as in the audit log; the caller must escape hidden characters."""
 
     who: str
     what: str
     rules: tuple[str, ...] = ()
-    """Which rules decided."""
+    """The rules that decided."""
 
 
 def account_of(entry: Entry, zone: Zone = in_utc) -> EventText:
-    """An event in words. It says nothing where it cannot be read."""
+    """Describe an event. One that cannot be read is returned as it is."""
     body = event_body(entry.body)
     if not isinstance(body, dict):
         return EventText("", entry.body)
@@ -40,13 +40,13 @@ def account_of(entry: Entry, zone: Zone = in_utc) -> EventText:
 
 
 def title_of(entry: Entry) -> str:
-    """The title of the request that an event is about, where it says so."""
+    """The title of the request that an event is about; empty if it has none."""
     body = event_body(entry.body)
     return _text(cast("dict[str, Any]", body).get("title")) if isinstance(body, dict) else ""
 
 
 def event_body(text: str) -> object:
-    """What the body of an event says, also where it holds integers that JSON readers cannot; None: it is no JSON."""
+    """Parse the body of an event, even if it has integers that JSON parsers cannot read; None if it is not JSON."""
     for spelled in (str, _plainly):
         try:
             return json.loads(spelled(text))
@@ -78,7 +78,7 @@ def _head(said: Mapping[str, Any], zone: Zone) -> str:
 
 
 def _answer(said: Mapping[str, Any], zone: Zone) -> Iterator[str]:
-    """What was said about something that an earlier event names."""
+    """What was answered about something that an earlier event names."""
     for name, yes, no in (("approved", "approves", "denies"), ("happened", "it happened", "it did not happen")):
         if isinstance(said.get(name), bool):
             yield yes if said[name] else no
@@ -96,7 +96,7 @@ def _answer(said: Mapping[str, Any], zone: Zone) -> Iterator[str]:
 
 
 def _rest(said: Mapping[str, Any], kind: str) -> str:
-    """Why; of a call that ran, how it ended; of a run that was started or resumed, what was loosened."""
+    """The reason; for a call that ran, how it ended; for a run that was started or resumed, how it was loosened."""
     if kind in _STARTS and (loosened := _texts(said.get("loosened"))):
         return f"loosened: {'; '.join(loosened)}"
     if kind == "remembered" and (grant := _text(said.get("grant"))):

@@ -1,7 +1,9 @@
-"""The record as a file: a header, an event a line, and a last line that signs it all. Pure: makes lines, reads lines.
+"""Export the audit log as a file, and verify it: a header, one event per line, and a last line with a signature.
 
 Every line is canonical JSON. The last one signs the number of events, the hash of the last event and a digest of all
-bytes before it, so nothing can be changed, added, moved or cut without being found, and the chain says where.
+bytes before it. So anything that is changed, added, moved or cut is detected, and the hash chain tells where.
+
+Pure functions: they make lines and read lines.
 """
 
 from __future__ import annotations
@@ -33,30 +35,30 @@ _HEADER = {"at": str, "format": str, "key": str, "store": str, "version": int}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """The first line."""
+    """The first line of an export."""
 
     store: str
-    """Which store it comes from."""
+    """Id of the store that it comes from."""
     key: str
-    """Public key, in hex, of whoever made the file."""
+    """Public key of the exporter, in hex."""
     at: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """A file in which nothing is wrong."""
+    """A verified export, in which nothing is wrong."""
 
     header: Header
     record: Verified
 
     @property
     def key(self) -> str:
-        """Who signed it, as a whole."""
+        """The public key that signed the whole file."""
         return self.header.key
 
 
 class Exporter:
-    """Makes the lines of a file, checking the record on the way: nobody signs what is broken."""
+    """Makes the lines of an export. Verifies the log at the same time, because a broken log must not be signed."""
 
     def __init__(self, header: Header, is_signed: IsSigned) -> None:
         self._header = header
@@ -77,13 +79,13 @@ class Exporter:
         return self._line(event_line(entry))
 
     def checkpoint(self, checkpoint: Checkpoint) -> bytes:
-        """A checkpoint, right after the event it signs."""
+        """The line of a checkpoint, right after the event that it signs."""
         self._walk.checkpoint(checkpoint)
         fields = {name: getattr(checkpoint, name) for name in _CHECKPOINT}
         return self._line(_as_line({"checkpoint": fields}))
 
     def end(self, sign: Callable[[bytes], str], *, events: int) -> tuple[bytes, Verified]:
-        """The last line, after that many events. `sign` makes a signature, in hex, with the key the header names."""
+        """The last line, after that many events. `sign` makes a signature, in hex, with the key in the header."""
         if self._walk.seq < events:
             raise self._walk.cut_off(f"the store counts {events:,}")
         record, digest, at = self._walk.end(), self._digest.hexdigest(), self._header.at
@@ -97,7 +99,7 @@ class Exporter:
 
 
 def event_line(entry: Entry) -> bytes:
-    """An event as a line."""
+    """The line of an event."""
     body = entry.body if _is_json(entry.body) else _quoted(entry.body)
     return (
         f'{{"at":{_quoted(entry.at)},"body":{body},"hash":{_quoted(entry.hash)},"kind":{_quoted(entry.kind)},'
@@ -107,9 +109,9 @@ def event_line(entry: Entry) -> bytes:
 
 
 def verify_export(lines: Iterable[bytes], is_signed: IsSigned, *, name: str = "the file") -> Export:
-    """Check a file, given as its lines with their ends.
+    """Verify an export, given as its lines with their line endings.
 
-    Raises `WrongFile` where it is no export that this program knows, and `RecordBroken` for the first thing wrong.
+    Raises `WrongFile` if it is not an export that this version knows, and `RecordBroken` for the first fault.
     """
     rest = iter(lines)
     first = next(rest, b"")
@@ -133,13 +135,13 @@ def verify_export(lines: Iterable[bytes], is_signed: IsSigned, *, name: str = "t
 
 
 def event_of(line: bytes) -> Entry:
-    """The event on a line; raises `ValueError` where the line is not exactly as `event_line` writes it."""
+    """Parse the event on a line; raises `ValueError` if the line is not exactly as `event_line` writes it."""
     value = _value(line)
     if value.keys() != _EVENT or type(value["seq"]) is not int:
         raise ValueError("it is not an event")
     body = value.pop("body")
     try:
-        # Numbers were looked at as they were read, so in ASCII the C encoder's text is almost always the canonical one.
+        # Numbers were checked when they were parsed, so for ASCII the C encoder's text is almost always canonical.
         if not isinstance(body, str) and line.isascii():
             entry = Entry(**value, body=_plain_text(body))
             if event_line(entry) == line:
@@ -147,7 +149,7 @@ def event_of(line: bytes) -> Entry:
         entry = Entry(**value, body=body if isinstance(body, str) else canonical(body))
         if event_line(entry) == line:
             return entry
-    except (TypeError, RecursionError, CannotCanonicalise) as error:  # a text that is none, or something bottomless
+    except (TypeError, RecursionError, CannotCanonicalise) as error:  # a field of the wrong type, or nested too deep
         raise ValueError("it is not an event") from error
     raise ValueError("its spelling was changed after it was written")
 
@@ -204,7 +206,7 @@ def _header(line: bytes, name: str) -> Header:
 
 
 def _part(line: bytes, name: str, fields: dict[str, type], walk: Walk, number: int) -> dict[str, Any]:
-    """The fields of a checkpoint or of the end."""
+    """The fields of a checkpoint or of the last line."""
     try:
         value = _value(line)
         if value.keys() != {name} or not _has(value[name], fields):
@@ -232,7 +234,7 @@ def _wrong_line(line: bytes, number: int, walk: Walk, error: ValueError) -> Reco
 
 
 def _value(line: bytes) -> dict[str, Any]:
-    """The object on a line. Everything that is wrong with it is a `ValueError`."""
+    """Parse the object on a line. Every fault is a `ValueError`."""
     if not line.endswith(b"\n"):
         raise ValueError("it breaks off")
     try:
@@ -268,7 +270,7 @@ _BIG = re.compile(r"[0-9]n")
 
 
 def _is_json(body: str) -> bool:
-    """Whether a body can stand in a line as it is. The canonical form of huge integers is beyond JSON."""
+    """Whether a body can be embedded in a line as it is. The canonical form of huge integers is not JSON."""
     if _BIG.search(body) is None:
         return True
     try:
@@ -289,7 +291,7 @@ def _signed_text(events: int, link: str, digest: str, at: str) -> bytes:
     return f"signoff export {VERSION}\n{events}\n{link}\n{digest}\n{at}\n".encode()
 
 
-# --- for spreadsheets ---
+# --- CSV, for spreadsheets ---
 
 COLUMNS = ("seq", "at", "kind", "by", "what", "request", "run", "body", "prev", "hash")
 
@@ -299,7 +301,7 @@ def csv_header() -> str:
 
 
 def csv_row(entry: Entry) -> str:
-    """An event as a row. A spreadsheet shows it and computes nothing: formulas are made texts."""
+    """The CSV row of an event. Formulas are escaped, so that a spreadsheet does not evaluate them (CSV injection)."""
     told = account_of(entry)
     cells = (str(entry.seq), entry.at, entry.kind, told.who, told.what, entry.request, entry.run, entry.body)
     return _row((*cells, entry.prev, entry.hash))

@@ -1,4 +1,4 @@
-"""A remembered decision: later calls it covers are not asked about again, or not allowed to be."""
+"""A grant: a remembered answer that approves or denies later calls without asking again."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from signoff.core.terms import ArgCondition, Budget, Scope, Terms, amount_of, na
 from signoff.core.verdict import Verdict
 
 _EXACT = Context(prec=1_000)
-"""Budgets are not rounded, whatever the program around us set its own numbers to."""
+"""Budgets are not rounded, whatever decimal context the surrounding program has set."""
 _SHORT = 12
-"""Digits of a digest that tell things apart in a text."""
+"""Digits of a digest that are shown in texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """A person's answer that also holds later, for this version of the tool."""
+    """A person's answer that is also valid for later calls, as long as the tool does not change."""
 
     tool: str
     memory_key: str
-    """`Call.memory_key` of the call it was given for; empty where a pattern says what is covered."""
+    """`Call.memory_key` of the original call; empty if a pattern says what is covered."""
     exact: str = ""
-    """`Call.fingerprint` of that call, where its texts are in another Unicode form than the key takes them in."""
+    """`Call.fingerprint` of the original call, if it differs from the key because of Unicode normalization."""
     approved: bool
     scope: Scope
     schema_hash: str = ""
@@ -38,40 +38,40 @@ class Grant:
     where: str = ""
     """The run, the session or the worker it is limited to, by `scope`."""
     directory: str = ""
-    """`Call.directory` of that call: the same path in another directory is another file."""
+    """`Call.directory` of the original call: the same path in another directory is another file."""
     agent: str = ""
-    """`Call.agent` of that call."""
+    """`Call.agent` of the original call."""
     pattern: tuple[ArgCondition, ...] | None = None
     asked_by: tuple[str, ...] = ()
-    """The rules that asked then, as in `Verdict`: a pattern is no answer to a rule that asked for other reasons."""
+    """The rules that asked, as in `Verdict`: a pattern does not answer a rule that asked for other reasons."""
     until: datetime | None = None
     max_uses: int | None = None
     budget: Budget | None = None
     role: str = ""
-    """The role that the rule wanted of whoever gave it: where a rule wants a role, only a grant of that role counts."""
+    """The role that the rule required of the approver: a rule with a role accepts only grants of that role."""
     loosened: bool = False
-    """Whether it was given in a run that let more run unasked than its project says."""
+    """Whether it was given in a loosened run."""
     by: str = ""
     at: datetime | None = None
     note: str = ""
     summary: str = ""
-    """The call it was given for, as it may be shown."""
+    """The original call in one line, safe to show."""
     used: int = 0
     spent: Decimal = Decimal(0)
-    """Of the budget; of today's, where it is daily."""
+    """How much of the budget is spent; of today's, if it is daily."""
     spent_on: str = ""
-    """The day `spent` belongs to."""
+    """The day that `spent` belongs to."""
     revoked_at: datetime | None = None
     revoked_by: str = ""
 
     def covers(self, call: Call) -> bool:
-        """Whether it speaks about this call. A changed tool puts the grant to sleep; another toolset has its own."""
+        """Whether it covers this call. A grant does not apply to a changed tool or to another toolset."""
         if call.schema_hash != self.schema_hash or call.toolset != self.toolset or call.tool != self.tool:
             return False
         if self.approved and not self._is_at_home(call):
             return False
         if self.pattern is None:
-            # A yes is for the very text: in another Unicode form it may name another file. A no is for all forms of it.
+            # An approval covers the exact text only: another Unicode form may name another file. A denial covers all.
             return call.fingerprint == self.speaks_of if self.approved else call.memory_key == self.memory_key
         return set(call.args) == {one.arg for one in self.pattern} and all(
             one.holds(call.args[one.arg], call) if self.approved else one.may_hold(call.args[one.arg], call)
@@ -79,16 +79,16 @@ class Grant:
         )
 
     def _is_at_home(self, call: Call) -> bool:
-        """Whether a call is made in the directory, and with the tool of the agent, that the answer was given for."""
+        """Whether the call has the directory, and the agent, that the approval was given for."""
         return (not self.directory or call.directory == self.directory) and (not self.agent or call.agent == self.agent)
 
     @property
     def speaks_of(self) -> str:
-        """The fingerprint of the only call that a yes without a pattern covers."""
+        """The fingerprint of the only call that an approval without a pattern covers."""
         return self.exact or self.memory_key
 
     def counts_for(self, verdict: Verdict) -> bool:
-        """Whether it may stand in for an answer that policy wants. A no always does."""
+        """Whether policy accepts it instead of a new answer. A denial is always accepted."""
         if not self.approved:
             return True
         role = verdict.requirement.role
@@ -96,11 +96,11 @@ class Grant:
         return (role is None or self.role == role) and not (self.pattern is not None and is_asked_otherwise)
 
     def reaches(self, places: Mapping[Scope, str]) -> bool:
-        """Whether it holds where the call is made."""
+        """Whether its scope includes the place where the call is made."""
         return self.scope is Scope.PROJECT or (bool(self.where) and places.get(self.scope) == self.where)
 
     def why_asleep(self, call: Call | None, now: datetime, zone: Zone = in_utc) -> str:
-        """Why it does not speak now, although it might about this call; empty where it does."""
+        """Why it does not apply now (revoked, expired, used up, over budget); empty if it applies."""
         if self.revoked_at is not None:
             return f"revoked by {self.revoked_by or 'somebody'}"
         if self.until is not None and now >= self.until:
@@ -116,13 +116,13 @@ class Grant:
         return ""
 
     def spent_by(self, now: datetime) -> Decimal:
-        """What has been spent of the budget that holds now. A clock that is behind does not fill it up again."""
+        """How much of the current budget is spent. A clock that runs behind does not refill a daily budget."""
         is_over = self.budget is not None and self.budget.daily and self.spent_on < _day(now)
         return Decimal(0) if is_over else self.spent
 
     @property
     def is_counted(self) -> bool:
-        """Whether a use has to be written down before it is made."""
+        """Whether each use must be recorded before the call runs."""
         return self.approved and (self.max_uses is not None or self.budget is not None)
 
     def used_for(self, call: Call, now: datetime) -> Grant:
@@ -143,7 +143,7 @@ class Grant:
         asked_by: tuple[str, ...] = (),
         loosened: bool = False,
     ) -> Grant:
-        """What a person's answer about a call is remembered as."""
+        """Make the grant for a person's answer about a call."""
         terms = decision.terms
         if terms is None:
             terms = Terms(scope=Scope.SESSION if decision.remember is Remember.SESSION else Scope.PROJECT)
@@ -154,7 +154,7 @@ class Grant:
             approved=decision.approved,
             scope=terms.scope,
             where=(where or {}).get(terms.scope, ""),
-            directory=call.directory if decision.approved else "",  # a no is meant wherever it is
+            directory=call.directory if decision.approved else "",  # a denial applies in every directory
             agent=call.agent if decision.approved else "",
             pattern=terms.pattern,
             asked_by=asked_by if terms.pattern is not None else (),
@@ -173,12 +173,12 @@ class Grant:
 
 
 def places_of(call: Call, run: str) -> dict[Scope, str]:
-    """Where a call is made, for grants that hold in one run, session or worker only."""
+    """Where a call is made, for grants that are limited to a run, a session or a worker."""
     return {Scope.RUN: run, Scope.SESSION: call.conversation_id, Scope.WORKER: " > ".join(call.worker)}
 
 
 def grant_for(request: ApprovalRequest, call: Call, decision: ApprovalDecision, summary: str) -> Grant:
-    """What an answer about the call of a request is remembered as in a store."""
+    """Make the grant for the answer to a request, for a store."""
     where = places_of(call, request.run)
     asked_by = request.verdict.asked_by if request.verdict is not None else ()
     return Grant.of(
@@ -193,7 +193,7 @@ def grant_for(request: ApprovalRequest, call: Call, decision: ApprovalDecision, 
 
 
 def grant_from(request: ApprovalRequest, decision: ApprovalDecision) -> Grant | None:
-    """What the answer to a request is remembered as; None where nothing was to be remembered."""
+    """Make the grant for the answer to a request; None if nothing is to be remembered."""
     if decision.remember is Remember.NONE:
         return None
     args = decision.edited_args if decision.edited_args is not None else request.args
@@ -201,13 +201,13 @@ def grant_from(request: ApprovalRequest, decision: ApprovalDecision) -> Grant | 
 
 
 def call_of(request: ApprovalRequest) -> Call:
-    """The call that a request is about; one that was made by hand says no more than its tool and arguments."""
+    """The call of a request; a request that was built by hand has only the tool and the arguments."""
     return request.call or Call(tool=request.tool_name, args=request.args, call_id=request.tool_call_id)
 
 
 def grant_text(grant: Grant, zone: Zone = in_utc) -> str:
-    """What a grant says, in full: nothing is stored that is not in this text, and the other way round."""
-    # What ends with the session, the run, a day or a number of calls is not for always.
+    """Describe a grant in full: every condition that is stored is in the text, and no other."""
+    # A grant that ends with a session, a run, a day or a number of calls is not `always`.
     ends = grant.until is not None or grant.max_uses is not None or grant.scope in (Scope.RUN, Scope.SESSION)
     word = "never" if not grant.approved else "allow" if ends else "always"
     parts = [f"{word} {named(grant.tool)}, {_what(grant)}"]
@@ -242,13 +242,13 @@ def grant_text(grant: Grant, zone: Zone = in_utc) -> str:
 def _what(grant: Grant) -> str:
     if grant.pattern is not None:
         return _spelled(grant.pattern, approved=grant.approved)
-    # The summary may leave something out, or be somebody's words: the digest is of the arguments, all of them.
+    # The summary may be incomplete, or written by somebody else; the digest covers all arguments.
     summary = canonical(grant.summary) if ";" in grant.summary else grant.summary
     return f"exactly as in: {summary} (arguments {grant.memory_key[:_SHORT]})"
 
 
 def _moment(moment: datetime, zone: Zone) -> str:
-    """To the minute where it is one: a text does not round."""
+    """To the minute, or more precise if needed: the text does not round."""
     at = zone(moment)
     seconds = f":{at:%S.%f}".rstrip("0").rstrip(".") if at.microsecond else f"{at::%S}" if at.second else ""
     return f"{at:%Y-%m-%d %H:%M}{seconds} {at:%Z}"

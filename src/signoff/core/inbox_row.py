@@ -1,4 +1,4 @@
-"""A request as it stands in a list: what one needs to choose which to open."""
+"""A request as a row in a list such as the inbox, and who has approved it so far."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from signoff.core.quorum import approvers, needs_text
 from signoff.core.request import ApprovalRequest, State
 
 ALREADY = "; you have already approved it"
-"""At the end of who must agree, for whoever did."""
+"""Suffix of the text about who must approve, for a viewer who has approved."""
 
 
 def agreed(request: ApprovalRequest) -> int:
-    """How many of the people it needs have approved what would run."""
+    """How many of the required people have approved the arguments that would run."""
     return len(_agreed_by(request))
 
 
 def agreed_text(request: ApprovalRequest) -> str:
-    """How many have approved what would run, of how many, and who: `1 of 2 (ana)`. Names are not yet safe to show."""
+    """How many of how many have approved, and who: `1 of 2 (ana)`. Names are not safe to show yet."""
     names = sorted(_agreed_by(request).values())
     return f"{len(names)} of {request.requirement.quorum}" + (f" ({', '.join(names)})" if names else "")
 
 
 def needs_of(request: ApprovalRequest, viewer: str = "") -> str:
-    """Who must agree and who has, the same on every screen; empty where anyone may answer. Not yet safe to show.
+    """Who must approve and who has, the same on every screen; empty if anyone may answer. Not safe to show yet.
 
-    `viewer` is who reads it, where that is one person.
+    `viewer` is the person who reads it, if it is one person.
     """
     requirement = request.requirement
     text = needs_text(requirement)
@@ -37,7 +37,7 @@ def needs_of(request: ApprovalRequest, viewer: str = "") -> str:
         text += f"; escalated, as {request.silence}"
     if not request.votes:
         return text
-    # Those who approved what is shown: somebody may have approved other arguments.
+    # Only those who approved what is shown: somebody may have approved other arguments.
     agreed = approvers(requirement, request.votes, request.args_digest, request.parties)
     if agreed and requirement.quorum > 1:
         text += f"; {len(agreed)} of {requirement.quorum} ({', '.join(sorted(agreed.values()))})"
@@ -47,7 +47,7 @@ def needs_of(request: ApprovalRequest, viewer: str = "") -> str:
 
 
 def has_approved(request: ApprovalRequest, name: str, args_digest: str) -> bool:
-    """Whether this person approved these arguments and it counts, in their own name or in another's."""
+    """Whether this person's approval of these arguments counts, in their own name or as a deputy."""
     key, counted = person_key(name), approvers(request.requirement, request.votes, args_digest, request.parties)
     return any(
         vote.by.key == key
@@ -65,30 +65,30 @@ def _agreed_by(request: ApprovalRequest) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One line of the inbox."""
+    """One row of the inbox."""
 
     id: str
     state: State
-    """`pending`, or `unknown`: somebody has to say whether the call happened."""
+    """`pending`, or `unknown`: somebody has to report whether the call was made."""
     title: str
     tool: str
     worker: str
-    """The chain of workers, as `triage > analyzer`."""
+    """The chain of workers, as in `triage > analyzer`."""
     run: str
     role: str
-    """Who is asked, after escalation; empty for anyone."""
+    """The role that is asked, after escalation; empty for anyone."""
     quorum: int
     votes: int
-    """How many have answered so far, whether or not their answers count; `agreed` says how many do."""
+    """How many have answered, whether or not their answers count; `agreed` says how many count."""
     assigned: str
     opened_at: datetime
     deadline: datetime | None
     escalated: bool = False
     task: str = ""
-    """What its run was told to do, and for whom, as it may be shown."""
+    """The prompt of its run, and for whom it runs; safe to show."""
     needs: str = ""
-    """Who must agree and who has, in words, as it may be shown; empty where anyone may answer."""
+    """Who must approve and who has, in words; safe to show. Empty if anyone may answer."""
     questions: int = 0
-    """How many were asked back and not answered."""
+    """Number of questions without an answer."""
     loosened: tuple[str, ...] = ()
-    """What whoever started its run loosened, as it may be shown, a line each."""
+    """How its run was loosened, one line each; safe to show."""

@@ -1,4 +1,4 @@
-"""JSON texts as the standard library writes and reads them, with less ado around each."""
+"""Fast JSON: the standard library's encoder and decoder, with less overhead per text."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Write = Callable[[object], str]
 
 
 def writer(*, ensure_ascii: bool = True, sort_keys: bool = False, default: Callable[[Any], Any] | None = None) -> Write:
-    """`json.JSONEncoder(...).encode`, compact: the encoder in C is made once, and not for every text.
+    """`json.JSONEncoder(...).encode`, compact: the C encoder is created once, not for every text.
 
-    What holds itself raises `RecursionError`.
+    Circular references raise `RecursionError`.
     """
     made = json.JSONEncoder(
         ensure_ascii=ensure_ascii,
@@ -27,7 +27,7 @@ def writer(*, ensure_ascii: bool = True, sort_keys: bool = False, default: Calla
     quote = encoder.encode_basestring_ascii if ensure_ascii else encoder.encode_basestring
     try:
         pieces = make(None, made.default, quote, None, ":", ",", sort_keys, False, True)
-    except TypeError:  # it is no public function, and another Python may have another
+    except TypeError:  # it is not a public function, and may differ in another Python
         return made.encode
     return lambda value: "".join(pieces(value, 0))
 
@@ -36,7 +36,7 @@ _read = json.JSONDecoder().raw_decode
 
 
 def read(text: str) -> Any:
-    """`json.loads`. What was written by `writer` has nothing around it to look for."""
+    """`json.loads`, faster for texts that `writer` wrote: these have no whitespace around them."""
     try:
         value, end = _read(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which process runs a channel, and since when nothing can be shown there."""
+"""The lease of a channel: which process runs it, and since when it is down."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Down:
-    """Nothing can be shown in a channel, whatever it is."""
+    """The channel is down: nothing can be shown there."""
 
     since: datetime
     problem: str
     attempts: int = 1
     due: datetime | None = None
-    """Not to be tried again before."""
+    """Retry time (backoff): not to be attempted before."""
     hopeless: bool = False
-    """Whether somebody has to do something first."""
+    """Whether the failure is permanent: somebody has to act first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """A channel in the hand of a process."""
+    """The process that runs a channel."""
 
     channel: str
     process: str = ""
-    """Id of the process; empty where it was given back."""
+    """Id of the process; empty if the lease was released."""
     backup_for: str = ""
     down: Down | None = None

@@ -1,20 +1,23 @@
-"""The life of a request, as a table. `advance(request, event, now)` is the only way a request changes.
+"""The state machine of a request, as a transition table.
+
+`advance(request, event, now)` is the only function that changes the state of a request.
 
 ```
 pending  --vote--> pending | approved | denied        approved --claim--> claimed --succeed--> succeeded
 pending  --expire--> expired | pending (escalated,             --cancel-> cancelled --fail-> failed
-                     parked) | approved (in words)                                  --lose-> unknown
+                     parked) | approved (`allow`)                                   --lose-> unknown
 pending  --assign, remind, date, comment--> pending                                 --ask again-> cancelled
 pending  --cancel--> cancelled
-                                                      claimed --enter--> claimed (it only waits for runs inside it)
-                                                      claimed --pause--> approved (to be claimed anew with those runs)
+                                                      claimed --enter--> claimed (it only waits for inner runs)
+                                                      claimed --pause--> approved (claimed again with its inner runs)
+                                                      claimed --return--> approved (stopped before the call began)
                                                       approved --hand over--> succeeded (a program runs it itself)
-                                                      unknown --succeed, fail--> succeeded, failed (it came back)
-                                                      unknown --told--> succeeded | cancelled (a person knows)
+                                                      unknown --succeed, fail--> succeeded, failed (late outcome)
+                                                      unknown --report--> succeeded | cancelled (a person knows)
                                                       unknown --comment--> unknown
 ```
-Whatever is not in the table is refused: a final state is never left, and nothing becomes approved
-except through the votes its requirement asks for, or a rule that says `on_timeout: allow` in words.
+Every other transition is refused. A final state never changes. A request is approved only by the votes that its
+requirement asks for, or on timeout by a rule with an explicit `on_timeout: allow`.
 """
 
 from __future__ import annotations
@@ -40,17 +43,17 @@ from signoff.errors import AlreadySettled, AlreadySpent, NotEntitled, RequestErr
 
 @dataclass(frozen=True, slots=True)
 class Voted:
-    """Somebody answered, in their own name or in the place of somebody absent."""
+    """A person or program answered, in their own name or as the deputy of somebody absent."""
 
     by: Actor
     decision: ApprovalDecision
     absent: tuple[Actor, ...] = ()
-    """Whom the actor stands in for."""
+    """The absent people that the actor is a deputy of."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """The deadline passed. Refused while it has not."""
+    """The deadline passed. Refused before the deadline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,33 +63,33 @@ class Reminded:
 
 @dataclass(frozen=True, slots=True)
 class Dated:
-    """A channel showed it that waits only so long. Refused where the rule says how long, or what comes of silence."""
+    """A channel with a timeout showed the request. Refused if its rule has a timeout, or does not deny on timeout."""
 
     deadline: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """Somebody works on the answer; with an empty name, nobody does any longer."""
+    """Somebody took the request, to work on the answer. An empty name releases it."""
 
     to: str
 
 
 @dataclass(frozen=True, slots=True)
 class Commented:
-    """Somebody said something about it, asked back, or answered that. It decides nothing."""
+    """Somebody added a note, a question or a reply. It decides nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The question is moot: the run ended, or something else replaced it."""
+    """The request is no longer needed: the run ended, or something else replaced it."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The right to run is taken, before the tool runs."""
+    """The approval is used (claimed), before the tool runs."""
 
     holder: str = ""
     token: str = ""
@@ -109,41 +112,41 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Whoever claimed is gone without an outcome."""
+    """The process that holds the claim is gone, without an outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedAgain:
-    """The tool asked for approval itself, when it ran: the approval is used up, the call is open again."""
+    """The tool itself asked for approval while it ran: the approval is used up, and the call needs a new one."""
 
     reason: str = "the tool asked again"
 
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """All that a claimed call does, from now to its end, is to wait for runs inside it, which are kept."""
+    """From now until it ends, a claimed call only waits for inner runs. Those are saved."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """A claimed call was put down together with the run inside it: whoever takes that up claims it anew."""
+    """A claimed call was suspended together with its inner run. The process that resumes the run claims it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """Whoever claimed was stopped before the call began: the approval is as good as it was."""
+    """The holder of the claim was stopped before the call began: the approval is valid again."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """The right to run is taken by a program that runs the call itself, and of which nothing more is heard."""
+    """A program that runs the call itself uses the approval. It reports no outcome."""
 
     holder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeReported:
-    """A person knows what became of a call whose process is gone."""
+    """A person reports the outcome of a call whose process is gone."""
 
     by: Actor
     happened: bool
@@ -173,13 +176,13 @@ Event: TypeAlias = (
 
 FINAL = frozenset({State.DENIED, State.EXPIRED, State.CANCELLED, State.SUCCEEDED, State.FAILED})
 OPEN = frozenset({State.PENDING, State.UNKNOWN})
-"""A person has to say something: whether it may run, or whether it did."""
+"""A person has to act: decide whether the call may run, or report whether it ran."""
 SPENT = frozenset({State.CLAIMED, State.SUCCEEDED, State.FAILED, State.UNKNOWN})
-"""The right to run was taken, whatever became of it."""
+"""The approval was used, with whatever outcome."""
 
 
 def advance(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
-    """The request after the event. Raises a `RequestError` where the table has no such step."""
+    """Return the request after the event. Raises a `RequestError` if the table has no such transition."""
     step = TABLE.get((request.state, type(event)))
     if step is None:
         raise _refusal(request, event)
@@ -207,7 +210,7 @@ def _vote(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
     if refusal:
         raise NotEntitled(refusal)
     mine = (event.by.key, stands_for.key if stands_for else event.by.key)
-    # Whoever has it keeps others from approving it twice over, and nobody from saying no.
+    # An assignment keeps others from approving. It keeps nobody from denying.
     if decision.approved and request.assigned and person_key(request.assigned) not in mine:
         raise NotEntitled(
             f"{request.assigned} is working on request {request.id}; take it over first, on its page or with "
@@ -215,7 +218,7 @@ def _vote(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
         )
     approved_args = request.args_digest if decision.edited_args is None else digest(decision.edited_args)
     vote = Vote(by=event.by, at=now, decision=decision, args_digest=approved_args, stands_for=stands_for)
-    # One vote a person: a second thought replaces the first.
+    # One vote per person: a later vote replaces the earlier one.
     votes = (*(earlier for earlier in request.votes if earlier.by.key != vote.by.key), vote)
     voted = request.changed_to(votes=votes, assigned="")
     if not decision.approved:
@@ -342,10 +345,10 @@ def _claim_of(request: ApprovalRequest) -> Claim:
 
 
 def may_be_dated(request: ApprovalRequest) -> bool:
-    """Whether a channel may say how long a request waits: it waits, nothing else says so, and then it is denied.
+    """Whether a channel may set the deadline: the request is pending, has no timeout, and would be denied on timeout.
 
-    Silence that a channel made an end of never loosens anything: where the rule would have it approved, parked or put
-    before other people, only the rule says when.
+    A channel's timeout never loosens a rule. If the rule approves, parks or escalates on timeout, only it sets the
+    deadline.
     """
     waits = request.state is State.PENDING and not request.escalated
     open_ended = request.deadline is None and request.requirement.timeout is None
@@ -353,7 +356,7 @@ def may_be_dated(request: ApprovalRequest) -> bool:
 
 
 def remind_at(requirement: Requirement, deadline: datetime | None) -> datetime | None:
-    """When people are to be reminded of a request with this deadline."""
+    """When to remind people of a request with this deadline. None without a deadline or a `remind` time."""
     return deadline - requirement.remind if deadline is not None and requirement.remind is not None else None
 
 

@@ -1,4 +1,4 @@
-"""What whoever started a run loosened: the run says it to everybody who is asked, in lists and in the record."""
+"""How a run was loosened when it was started: every approver, every list and the audit log are told."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loosened:
-    """How flags let a run do more unasked than its project says. False where they did not."""
+    """How flags let a run do more without asking than its project says. False if they did not."""
 
     auto_approve: bool = False
-    """`--mode auto_approve`: calls that the policy asks about run unasked, where it wants nobody in particular."""
+    """`--mode auto_approve`: calls that the policy asks about run unasked, unless it requires particular people."""
     policies: tuple[str, ...] = ()
-    """`--policy`: files that took the place of the project's own, each named from the project's directory if inside."""
+    """`--policy`: files that replaced the project's own policy; relative to the project's directory if inside it."""
 
     def __bool__(self) -> bool:
         return self.auto_approve or bool(self.policies)
@@ -27,7 +27,7 @@ class Loosened:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What to tell people, a line each. Names of files in it are not yet safe to show."""
+        """What to tell people, one line each. File names in it are not safe to show yet."""
         mode = (
             ("calls that anybody may approve run without a question (--mode auto_approve)",)
             if self.auto_approve

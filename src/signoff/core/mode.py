@@ -1,4 +1,4 @@
-"""What happens to calls that policy asks about when nobody should be asked, or nobody is there."""
+"""Approval modes: what happens to calls that policy asks about if nobody should or can be asked."""
 
 from __future__ import annotations
 

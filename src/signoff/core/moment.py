@@ -1,4 +1,4 @@
-"""Moments as people read them: to the second, with the zone. Which zone is for whoever shows them to say."""
+"""Timestamps and durations as people read them. The caller chooses the time zone."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from signoff.errors import SignoffError
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 Zone = Callable[[datetime], datetime]
-"""The same moment by another clock. `datetime.astimezone` is the clock of this machine."""
+"""Converts a moment to a time zone. `datetime.astimezone` uses the zone of this machine."""
 
 
 def in_utc(moment: datetime) -> datetime:
-    """By the clock that is the same everywhere: for the record, for programs, for readers who may be anywhere."""
+    """Convert to UTC: for the audit log, for programs, and for readers who may be anywhere."""
     return moment.astimezone(UTC)
 
 
 def moment_text(moment: datetime, zone: Zone = in_utc) -> str:
-    """`2031-05-24 18:00:00 CEST`."""
+    """Format a moment to the second, with its zone: `2031-05-24 18:00:00 CEST`."""
     return f"{zone(moment):%Y-%m-%d %H:%M:%S %Z}"
 
 
 def iso(moment: datetime | None) -> str | None:
-    """A moment for programs: UTC, to the millisecond."""
+    """Format a moment for programs: UTC, to the millisecond."""
     return f"{moment.astimezone(UTC).isoformat(timespec='milliseconds')[:-6]}Z" if moment is not None else None
 
 
 def span(seconds: float) -> str:
-    """How long something takes, as people say it: `40 s`, `4 min`, `1 h 20 min`, `3 days`."""
+    """Format a duration for people: `40 s`, `4 min`, `1 h 20 min`, `3 days`."""
     whole = max(0, int(seconds))
     if whole < _MINUTE:
         return f"{whole} s"
@@ -53,7 +53,7 @@ def ahead(moment: datetime, at: datetime) -> str:
 
 
 def error_text(error: SignoffError, zone: Zone) -> str:
-    """What an error says, with the moment it names by another clock."""
+    """The text of an error, with the moment in it converted to another time zone."""
     text = str(error)
     moment = error.moment
     return text if moment is None else text.replace(moment_text(moment), moment_text(moment, zone))

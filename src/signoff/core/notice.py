@@ -1,7 +1,7 @@
-"""What a channel puts before people: one call, several that were asked at once, or what a run came to.
+"""Notices: what a channel shows to people. One call, a batch of calls, or the result of a run.
 
-A notice is always the whole of it as it stands now. A channel that is handed the same one again brings up to date what
-it showed before, so it need not know what happened in between.
+A notice is always complete and current. A channel that gets the same one again updates what it showed before, so it
+need not know what happened in between.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ class Asked:
     request: ApprovalRequest
     number: int = 1
     of: int = 1
-    """How many were asked at once, and which of them this is."""
+    """Which call of a batch this is, and how many were asked at once."""
 
     @property
     def key(self) -> Subject:
-        """What it is of."""
+        """What it is about."""
         return Subject(SubjectKind.REQUEST, self.request.id)
 
     @property
     def subject(self) -> str:
-        """Stands for it in every channel, always the same."""
+        """The same as text: identifies it in every channel, and never changes."""
         return str(self.key)
 
     @property
     def trail(self) -> str:
-        """What belongs together, such as everything about one run."""
+        """What groups notices, such as everything about one run."""
         return trail_of(self.request)
 
     @property
     def version(self) -> int:
-        """Grows with every change."""
+        """Increases with every change."""
         return self.request.version
 
     @property
     def is_live(self) -> bool:
-        """Whether anything more will be told about it."""
+        """Whether more changes can follow."""
         return self.request.state in _LIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Together:
-    """Several calls that were asked at once, for whoever wants to decide them together. Each also comes as `Asked`."""
+    """A batch: several calls that were asked at once and can be decided together. Each also comes as `Asked`."""
 
     requests: tuple[ApprovalRequest, ...]
 
@@ -79,17 +79,17 @@ class Together:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """A message about a run: its result (the agent's answer, or why there is none), or a line of one of its tools."""
+    """A message about a run: its result (the agent's answer, or why there is none), or a line from one of its tools."""
 
     run: str
     state: RunState
-    """`going` where it is not over and nobody here can go on with it: the text says who can."""
+    """`going` if it is not finished and cannot be resumed here: the text says who can."""
     worker: str
-    """What people call whatever ran."""
+    """The name that people use for the agent that ran."""
     text: str
-    """Secrets are masked in it; nothing else is made safe."""
+    """Secrets are masked; hidden characters are not escaped."""
     line: str = ""
-    """Tells a line of one of the run's tools from others; empty for what the run came to."""
+    """Identifies a line from one of the run's tools; empty for the result."""
 
     @property
     def key(self) -> Subject:
@@ -124,7 +124,7 @@ Said = RunResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reminder:
-    """People are to be told of a call again. What stands there already is told by `Asked`."""
+    """People should be notified of a call again. `Asked` updates what is already shown."""
 
     request: ApprovalRequest
     occasion: Occasion
@@ -147,12 +147,12 @@ class Reminder:
 
     @property
     def is_live(self) -> bool:
-        """Until it is answered, or something newer is to be told."""
+        """Valid until the request is answered, or a newer reminder replaces it."""
         return True
 
     @property
     def since(self) -> datetime | None:
-        """When there was occasion to tell people, by the times of the rule; None where those do not say."""
+        """When the reminder was due, by the times of the rule; None if the rule does not say."""
         need = self.request.requirement
         before = need.timeout if self.occasion is Occasion.ESCALATED else need.remind
         if self.occasion is Occasion.UNKNOWN or self.request.deadline is None or before is None:
@@ -161,7 +161,7 @@ class Reminder:
 
 
 def reminder_of(request: ApprovalRequest) -> Reminder | None:
-    """The last occasion to tell people of a request again: what came before it need not be told any longer."""
+    """The latest reason to notify people of a request again; it replaces earlier ones. None if there is none."""
     if request.state is State.UNKNOWN:
         return Reminder(request=request, occasion=Occasion.UNKNOWN)
     if request.state is not State.PENDING:
@@ -177,5 +177,5 @@ _LIVE = frozenset({State.PENDING, State.APPROVED, State.CLAIMED, State.UNKNOWN})
 
 
 def trail_of(request: ApprovalRequest) -> str:
-    """What a request belongs to: its run, or where that is not kept its conversation, or nothing but itself."""
+    """What a request belongs to: its run; if that is not saved, its conversation; otherwise the request itself."""
     return request.run or (request.call.conversation_id if request.call is not None else "") or request.id

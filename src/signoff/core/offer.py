@@ -1,4 +1,4 @@
-"""What a person may have remembered besides exactly this call: narrow patterns made from it, spelled out."""
+"""The ways a person may have an approval remembered besides exactly this call: narrow patterns made from the call."""
 
 from __future__ import annotations
 
@@ -16,29 +16,32 @@ from signoff.core.verdict import Wanted
 
 _MONEY = frozenset("amount charge cost credit fee refund sum".split())
 _SETS = frozenset("adjust budget limit price quota rate set threshold update".split())
-"""Tools that set something to an amount: a smaller one is not less."""
+"""Tools that set something to an amount: a smaller amount does not mean that less is done."""
 _RUNS = frozenset(
     "argv bash code cmd command commands eval exec expression javascript lua perl program python query ruby script "
     "shell sql statement statements".split()
 )
-"""What is run as a program: a pattern over it would let a whole interpreter through."""
+"""Arguments that are run as a program: a pattern over them would let a whole interpreter through."""
 _RUNNERS = frozenset("bash eval exec execute interpreter lua perl python ruby run shell sql terminal".split())
-"""Tools that run what they are pointed at: any file in a directory would be any program."""
+"""Tools that run a file: any file in a directory would be any program."""
 _TELLS = frozenset("answer comment email mail message notify post reply respond send tell".split())
 _TO = frozenset("address channel conversation email issue number pr recipient recipients room thread ticket to".split())
-"""Tools that tell somebody something, and who that is. For any other tool a text may say what is done, or to what."""
+"""Tools that send somebody a message, and the arguments that name the recipient.
+
+For any other tool a text may say what is done, or to what.
+"""
 _WRITES = frozenset("append create edit save write".split())
 """Tools that write a text into a file, where no label says so."""
 _ACTS = frozenset(
     "apply buy click close command delete deploy drop evaluate forward input key keys order patch press publish query "
     "remove repl request revoke sell stdin tap trade transaction".split()
 )
-"""Tools for which what is written may be what is done, whatever else their name says."""
+"""Tools whose text may be what is done, whatever else their name says."""
 _PATHS = frozenset("dir directory file filename filepath folder path".split())
 _WHO = frozenset("account code customer id iban key nr number user".split())
-"""What tells one from another: a smaller one is not less of it."""
+"""Words for identifiers: a smaller one is not less of anything."""
 _ODD = frozenset("\\:;|&$<>`\"'(){}[]*?!#%=")
-"""What a path written plainly does not hold: it may mean something else to whoever reads it."""
+"""Characters that a plain path does not contain: other programs may give them a meaning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +54,13 @@ class Offer:
 
 
 LEADS_TO = "leads_to"
-"""Metadata of a request about a call that turns into another below: an answer about one alone is none about both."""
+"""Metadata key of a request whose call leads to another one below: an answer to one alone does not cover both."""
 
 
 def may_be_remembered(request: ApprovalRequest) -> bool:
-    """Whether the answer may hold for a later call too: one person is enough, and nothing is in doubt.
+    """Whether the answer may be remembered for later calls: one person is enough, and nothing is in doubt.
 
-    Where the rule wants a role, it holds by that role, if whoever keeps it knows who has which.
+    If the rule wants a role, the answer counts for that role, if the place that keeps it knows who has which.
     """
     call, wanted = request.call, request.requirement.wanted
     by_role = wanted is Wanted.ROLE and request.keeps is Keeps.ALWAYS and not request.escalated
@@ -69,19 +72,19 @@ def may_be_remembered(request: ApprovalRequest) -> bool:
 
 
 def offers(request: ApprovalRequest) -> tuple[Offer, ...]:
-    """Every way the answer to this request may be remembered, narrowest first. Empty where it may not be at all."""
+    """All ways to remember the answer to this request, narrowest first. Empty if it may not be remembered at all."""
     call = request.call
     if call is None or not may_be_remembered(request):
         return ()
     exact = Offer(name="exact", pattern=None, text=f"{call.tool} with exactly these arguments")
     is_edited = request.decision is not None and request.decision.edited_args is not None
     if is_edited or (request.verdict is not None and request.verdict.exactly):
-        return (exact,)  # what is known about paths and commands is known of the call as it was asked about
+        return (exact,)  # paths and commands were only checked for the original call
     return (exact, *_patterns(call, request.effective_args))
 
 
 def offer_called(request: ApprovalRequest, which: str) -> Offer | None:
-    """The offer of a number, counted from 1, or of a name; None where there is none."""
+    """Find an offer by its number, counted from 1, or by its name; None if there is none."""
     offered = offers(request)
     if which.isdecimal() and 1 <= int(which) <= len(offered):
         return offered[int(which) - 1]
@@ -91,7 +94,7 @@ def offer_called(request: ApprovalRequest, which: str) -> Offer | None:
 def wider_terms(request: ApprovalRequest, now: datetime) -> tuple[Terms, ...]:
     """How far an approval may be remembered beyond exactly this call, narrowest first; an amount until the day is over.
 
-    Empty where whoever asks keeps nothing but exact answers.
+    Empty if the place that asks remembers only exact answers.
     """
     if request.keeps is not Keeps.ALWAYS:
         return ()
@@ -110,14 +113,14 @@ def wider_terms(request: ApprovalRequest, now: datetime) -> tuple[Terms, ...]:
 
 
 def how_long(terms: Terms, now: datetime) -> str:
-    """How long an answer is remembered, in a word or three."""
+    """How long an answer is remembered, in one to three words."""
     if terms.until is not None:
         return "today" if terms.until - now <= timedelta(days=1) else "today and tomorrow"
     return "session" if terms.scope is Scope.SESSION else "always"
 
 
 def _end_of_day(now: datetime) -> datetime:
-    """In UTC, as budgets and records count days; of the next one where this is nearly over."""
+    """The end of the day in UTC, as budgets count days; the end of the next day in the last two hours of one."""
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
     return midnight if midnight - now > timedelta(hours=2) else midnight + timedelta(days=1)
 
@@ -142,7 +145,7 @@ def _patterns(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
 
 
 def _free_texts(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
-    """What is written left open, where it is told to somebody, or goes into a file."""
+    """Leave free text open, if it is sent to somebody or goes into a file."""
     free = [name for name, value in args.items() if is_free(name, value)]
     paths = [value for name, value in args.items() if isinstance(value, str) and _is_path(call, name, value)]
     goes_to = any(_words(name) & _TO and _is_somebody(value) for name, value in args.items() if name not in free)
@@ -154,7 +157,7 @@ def _free_texts(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
 
 
 def _offer(call: Call, args: Mapping[str, Any], wide: ArgCondition, *, leaves_texts: bool) -> Offer:
-    """One argument is widened; what is written may be left open, all else stays as it is."""
+    """Widen one argument. Free text may be left open; everything else stays as it is."""
     pattern = tuple(
         wide if name == wide.arg else _as_written(name, value, is_open=leaves_texts and is_free(name, value))
         for name, value in args.items()
@@ -171,19 +174,19 @@ def _as_written(name: str, value: Any, *, is_open: bool) -> ArgCondition:
 
 
 def _words(name: str) -> frozenset[str]:
-    """The words in a name: `shell_command`, `shellCommand` and `shell-command` hold two."""
+    """Split a name into words: `shell_command`, `shellCommand` and `shell-command` have two."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
     return frozenset(word.casefold() for word in re.split(r"[\W_]+", parted) if word)
 
 
 def _writes(call: Call) -> bool:
-    """Whether what is written goes into the file that the call names, and no further."""
+    """Whether the text goes into the file that the call names, and nowhere else."""
     words = _words(call.tool)
     return ("fs.write" in call.labels or bool(words & _WRITES)) and not words & _ACTS
 
 
 def _is_somebody(value: Any) -> bool:
-    """Whether a value names somebody or something: one, or several."""
+    """Whether a value names one recipient or several."""
     if isinstance(value, str):
         return bool(value.strip())
     if isinstance(value, list):
@@ -203,13 +206,13 @@ def _is_path(call: Call, name: str, value: str) -> bool:
 
 
 def _is_below(path: str) -> bool:
-    """Whether a path is written plainly, and starts from where the tool does."""
+    """Whether a path is written plainly and is relative, without `..` (path traversal)."""
     is_plain = path.isprintable() and not _ODD & set(path)
     return is_plain and all(step.strip() not in ("", ".", "..") for step in path.split("/")) and path[:1] != "~"
 
 
 def _directory(value: str) -> str:
-    """The directory of a plainly written path; empty where there is none, or where it is the root of all."""
+    """The directory of a plainly written path; empty if it has none, or one too close to the root."""
     directory, _, name = value.rpartition("/")
     steps = directory.lstrip("/").split("/")
     if not name or any(step.strip() in ("", ".", "..") for step in (*steps, name)) or value.startswith("//"):

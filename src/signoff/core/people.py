@@ -1,4 +1,4 @@
-"""Who answered. An answer carries a name and how it was given; only a person counts as a person."""
+"""Actors, people and deputies: who answers a request. Only a person counts as a person."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from signoff.lazy_names import lazy_names
 
 @lru_cache(maxsize=1024)
 def person_key(name: str) -> str:
-    """The same for every spelling of a name: `Ana`, `ana ` and another Unicode form are one person."""
+    """A key that is the same for every spelling of a name: `Ana`, `ana ` and another Unicode form are one person."""
     return unicodedata.normalize("NFKC", name).strip().casefold()
 
 
 class ActorKind(StrEnum):
-    """What kind of actor gave a vote."""
+    """The kind of an actor."""
 
     PERSON = "person"
     SCRIPT = "script"
@@ -39,11 +39,11 @@ class Actor:
 
     @property
     def key(self) -> str:
-        """Who it is, whatever the spelling."""
+        """The key of the actor, the same for every spelling of the name."""
         return person_key(self.name)
 
     def __post_init__(self) -> None:
-        """Raises `WrongUse` for a kind that there is not, and for roles that are no set of names."""
+        """Raises `WrongUse` for an unknown kind, and for roles that are not a set of names."""
         if not isinstance(self.kind, ActorKind):  # pyright: ignore[reportUnnecessaryIsInstance]
             kinds = ", ".join(repr(str(one)) for one in ActorKind)
             if self.kind not in list(ActorKind):
@@ -61,7 +61,7 @@ class Actor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parties:
-    """Whom a rule may keep from answering: who a call is for, and who the agents that make it belong to."""
+    """The people that a rule may exclude: the requester of a call, and the owners of the agents that make it."""
 
     requester: str = ""
     owners: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ NOBODY = Parties()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delegation:
-    """Somebody stands in for somebody else, for a while. The record names both."""
+    """A deputy answers for an absent person until some time. The audit log names both."""
 
     absent: str
     deputy: str
@@ -85,7 +85,7 @@ class Delegation:
         return self.since <= now < self.until
 
     def is_between(self, absent: str, deputy: str) -> bool:
-        """Whether these two are meant, whatever the spelling."""
+        """Whether it is between these two people, however their names are spelled."""
         return person_key(self.absent) == person_key(absent) and person_key(self.deputy) == person_key(deputy)
 
 

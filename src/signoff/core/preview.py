@@ -1,4 +1,4 @@
-"""What a call would change, as text: a unified diff, or whatever the tool says about it."""
+"""Previews: what a call would change, as a unified diff or as the tool's own text."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 _CONTEXT = 3
-# Beyond this many changed lines the smallest difference takes too long to find: everything between the first and
-# the last of them is shown as replaced.
+# With more changed lines, the smallest diff takes too long to find: everything between the first and the last of them
+# is shown as replaced.
 _MOST_CHANGES = 400
 
 
@@ -21,12 +21,12 @@ class Preview:
     kind: Literal["diff", "text"]
     text: str
     added: int = 0
-    """Lines added, where it is a diff."""
+    """Number of added lines, if it is a diff."""
     removed: int = 0
 
 
 def unified_diff(before: str, after: str, path: str = "") -> Preview:
-    """The difference of two texts. Nothing that differs is left out, down to a missing line break at the end."""
+    """The diff of two texts. No difference is left out, not even a missing line break at the end."""
     old, new = _lines(before), _lines(after)
     name = path if path.isprintable() else json.dumps(path)
     hunks = list(_hunks(old, new))
@@ -35,7 +35,7 @@ def unified_diff(before: str, after: str, path: str = "") -> Preview:
 
 
 def read_diff(text: str) -> Preview:
-    """A unified diff somebody else made, with its added and removed lines counted."""
+    """Make a preview of a unified diff that somebody else made, and count its added and removed lines."""
     added = removed = 0
     for mark, _line in marked_lines(text):
         added += mark == "+"
@@ -44,7 +44,7 @@ def read_diff(text: str) -> Preview:
 
 
 def marked_lines(diff: str) -> Iterator[tuple[str, str]]:
-    """Every line of a unified diff with what it is: `+`, `-`, ` ` (unchanged), `@` (a place) or empty (a heading)."""
+    """Yield each line of a unified diff with its kind: `+`, `-`, ` ` (unchanged), `@` (hunk), empty (heading)."""
     old = new = 0
     for line in diff.split("\n"):
         mark = line[:1]
@@ -53,7 +53,7 @@ def marked_lines(diff: str) -> Iterator[tuple[str, str]]:
             if place:
                 old, new = (int(count) if count else 1 for count in place.groups())
             elif mark in ("+", "-") and not line.startswith(("+++ ", "--- ")):
-                yield mark, line  # a loose line, outside any hunk: still a change
+                yield mark, line  # a line outside any hunk is still a change
                 continue
             yield ("@" if place else ""), line
             continue
@@ -69,7 +69,7 @@ _PLACE = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
 
 
 def _lines(text: str) -> list[str]:
-    """Lines with their breaks. Only `\\n` ends a line: `splitlines` would hide what else looks like a break."""
+    """Split into lines with their breaks. Only `\\n` ends a line: `splitlines` would hide other line breaks."""
     lines = text.split("\n")
     return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
@@ -104,7 +104,7 @@ def _range(at: int, count: int) -> str:
 
 
 def _script(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Every line of both texts, in order, with ` `, `-` or `+`."""
+    """Yield every line of both texts, in order, with ` `, `-` or `+`."""
     shared = min(len(old), len(new))
     head = next((index for index in range(shared) if old[index] != new[index]), shared)
     tail = next((index for index in range(shared - head) if old[-1 - index] != new[-1 - index]), shared - head)
@@ -122,7 +122,7 @@ def _script(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]
 
 
 def _kept(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Positions of lines both texts keep, by Myers' shortest edit script; none where it would be too long."""
+    """Positions of lines that both texts keep, by Myers' shortest edit script; empty if it would be too long."""
     numbers: dict[str, int] = {}
     a = [numbers.setdefault(line, len(numbers)) for line in old]
     b = [numbers.setdefault(line, len(numbers)) for line in new]

@@ -1,4 +1,4 @@
-"""Counting votes: who may answer, in whose place, and whether enough of them agree on the same arguments."""
+"""Count votes: who may answer, for whom a deputy answers, and whether a quorum agrees on the same arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from signoff.core.vote import Vote
 
 
 def why_not_entitled(requirement: Requirement, by: Actor, parties: Parties = NOBODY, *, denies: bool = False) -> str:
-    """Why this actor's vote would not count, or an empty text when it does. A veto role may only deny."""
+    """Why this actor's vote would not count, or an empty text if it counts. A veto role may only deny."""
     if by.kind is ActorKind.MODEL:
         return f"{by.name} is a model; a person has to answer"
     if requirement.is_strict and by.kind is not ActorKind.PERSON:
@@ -24,7 +24,7 @@ def why_not_entitled(requirement: Requirement, by: Actor, parties: Parties = NOB
 
 
 def why_excluded(requirement: Requirement, by: Actor, parties: Parties) -> str:
-    """Why the rule keeps this very person from answering, or an empty text."""
+    """Why the rule excludes this person from answering (separation of duties), or an empty text."""
     excluded = {"requester": (parties.requester,) if parties.requester else (), "owner": parties.owners}
     for part in sorted(requirement.not_by):
         if not excluded.get(part):
@@ -42,10 +42,10 @@ def entitled_as(
     *,
     denies: bool = False,
 ) -> tuple[Actor | None, str]:
-    """In whose place an answer counts: None for the actor's own, or one of the `absent` they stand in for.
+    """For whom an answer counts: None for the actor, or one of the `absent` people that the actor is a deputy of.
 
-    The text says why it does not count, and is empty where it does. Whoever is excluded cannot stand in for somebody
-    who is not, nor the other way round.
+    The text says why it does not count, and is empty if it does. An excluded person cannot be the deputy of somebody
+    who is not excluded, nor the other way round.
     """
     refusal = why_not_entitled(requirement, by, parties, denies=denies)
     if not refusal:
@@ -60,10 +60,10 @@ def entitled_as(
 def approvals(
     requirement: Requirement, votes: Iterable[Vote], args_digest: str, parties: Parties = NOBODY
 ) -> frozenset[str]:
-    """The distinct people who approved exactly these arguments and whose vote counts under this requirement.
+    """The distinct people who approved exactly these arguments, and whose votes count for this requirement.
 
-    A deputy's vote counts as the vote of whom they stand in for: the two together are one. Nobody is counted twice for
-    voting in their own name and in another's.
+    A deputy's vote counts as the vote of the absent person: the two together count once. A person who votes in their
+    own name and for somebody else is counted once.
     """
     return frozenset(approvers(requirement, votes, args_digest, parties))
 
@@ -71,7 +71,7 @@ def approvals(
 def approvers(
     requirement: Requirement, votes: Iterable[Vote], args_digest: str, parties: Parties = NOBODY
 ) -> dict[str, str]:
-    """Those whom `approvals` counts, by their keys: the names they go by."""
+    """The people that `approvals` counts: their names, by their keys."""
     counted: dict[str, str] = {}
     seen: set[str] = set()
     for vote in votes:
@@ -84,7 +84,7 @@ def approvers(
 
 
 def who(requirement: Requirement) -> str:
-    """Who must agree, in words: the same ones wherever it is said."""
+    """Who must approve, in words. Every text uses the same ones."""
     if requirement.quorum > 1:
         text = f"{requirement.quorum} people"
     else:
@@ -97,14 +97,14 @@ def who(requirement: Requirement) -> str:
 
 
 def role_text(role: str) -> str:
-    """A role's name inside a sentence: in quotes where it could be taken for more than a name."""
+    """The name of a role in a sentence: in quotes if it could be read as more than a name."""
     return role if is_plain(role) else quoted(role)
 
 
 def needs_text(requirement: Requirement) -> str:
-    """Who must agree, and who may say no besides them; empty where anyone may answer."""
+    """Who must approve, and who else may deny; empty if anyone may answer."""
     if not requirement.is_strict:
         return ""
-    # Without a role anyone may say no.
+    # Without a role anyone may deny.
     vetoes = requirement.veto if requirement.role is not None and requirement.veto != requirement.role else None
     return who(requirement) + (f"; the role {role_text(vetoes)} may deny, too" if vetoes is not None else "")

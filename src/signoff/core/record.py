@@ -1,4 +1,7 @@
-"""The record: a chain of events, each with the hash of the one before. Pure: makes and checks links, keeps nothing."""
+"""The audit log as a hash chain: every event holds the hash of the one before.
+
+Pure functions that make and verify the links; nothing is stored here.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from signoff.errors import CannotCanonicalise, RecordBroken
 _SAFE_INT = 2**53
 
 START = "0" * 64
-"""What stands for the hash before the first event."""
+"""The previous hash of the first event."""
 
 
 KINDS: Mapping[str, str] = {
@@ -61,11 +64,11 @@ KINDS: Mapping[str, str] = {
     "halted": "somebody halted the store (kill switch)",
     "unhalted": "somebody lifted the halt",
 }
-"""What is on the record, by the `kind` of an event."""
+"""The events in the audit log: what each `kind` means."""
 
 
 class EventDraft(NamedTuple):
-    """An event that has not been given its place in the chain yet. Nothing secret is in it."""
+    """An event that has no place in the hash chain yet. It holds no secrets."""
 
     kind: str
     at: datetime
@@ -75,7 +78,7 @@ class EventDraft(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An event in its place; its fields in the order of a store's columns."""
+    """An event in the hash chain. Its fields are in the order of the store's columns."""
 
     seq: int
     """1, 2, 3 … without gaps."""
@@ -90,7 +93,7 @@ class Entry(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """Somebody's signature under everything up to an event; its fields in the order of a store's columns."""
+    """A signature over all events up to one. Its fields are in the order of the store's columns."""
 
     seq: int
     hash: str
@@ -102,28 +105,28 @@ class Checkpoint(NamedTuple):
 
 
 def linked(draft: EventDraft, seq: int, prev: str) -> Entry:
-    """The event as number `seq`, after the event whose hash is `prev`."""
+    """Link the event into the chain as number `seq`, after the event whose hash is `prev`."""
     at = timestamp(draft.at)
     try:
         body = canonical(draft.body)
         link = hash_of(seq, at, draft.kind, draft.request, draft.run, body, prev)
     except CannotCanonicalise:
-        # An event is never lost for what it holds: what has no JSON form is written as a text.
+        # An event is never lost because of its content: a value without a JSON form is written as text.
         body = canonical(_readable(draft.body, 0))
         link = hash_of(seq, at, draft.kind, draft.request, draft.run, body, prev)
     return Entry(seq, at, draft.kind, draft.request, draft.run, body, prev, link)
 
 
 def timestamp(moment: datetime) -> str:
-    """A moment as the record writes it: UTC, always with microseconds, so that texts sort as moments do."""
+    """Format a moment as the audit log does: UTC, always with microseconds, so that texts sort by time."""
     utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
     return f"{utc.isoformat(timespec='microseconds')[:-6]}Z"
 
 
 def hash_of(seq: int, at: str, kind: str, request: str, run: str, body: str, prev: str) -> str:
-    """SHA-256 over the event's canonical JSON, all but its own hash. `body` is canonical already."""
+    """SHA-256 over the event's canonical JSON, without its own hash. `body` is canonical already."""
     if type(at) is type(kind) is type(prev) is type(request) is type(run) is str and 0 <= seq < _SAFE_INT:
-        # The same text as below, several times faster.
+        # The same text as `canonical` below makes, several times faster.
         head = (
             f'{{"at":{_quoted(at)},"kind":{_quoted(kind)},"prev":{_quoted(prev)},'
             f'"request":{_quoted(request)},"run":{_quoted(run)},"seq":{seq}}}'
@@ -137,46 +140,46 @@ def hash_of(seq: int, at: str, kind: str, request: str, run: str, body: str, pre
 
 
 def is_link(entry: Entry) -> bool:
-    """Whether the event's hash is what its content says."""
+    """Whether the event's hash matches its content."""
     return entry.hash == hash_of(entry.seq, entry.at, entry.kind, entry.request, entry.run, entry.body, entry.prev)
 
 
 def signed_text(seq: int, link: str, at: str) -> bytes:
-    """What a checkpoint signs."""
+    """The bytes that a checkpoint signs."""
     return f"signoff record 1\n{seq}\n{link}\n{at}\n".encode()
 
 
 IsSigned: TypeAlias = Callable[[str, str, bytes], bool]
-"""Whether the holder of a public key (in hex) made a signature (in hex) under a text."""
+"""Verifies a signature (hex) over a text, by a public key (hex)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """A record in which nothing is wrong."""
+    """The result of verifying an audit log in which nothing is wrong."""
 
     events: int
     head: str
     """Hash of the last event."""
     signed: Mapping[str, int] = field(default_factory=dict[str, int])
-    """By public key: the last event that its holder signed. Whose keys they are, nobody here knows."""
+    """By public key: the last event that it signed. Whose keys they are is not known here."""
 
 
 class Trust(StrEnum):
-    """Why a signature is believed."""
+    """Why a signature is trusted."""
 
     PINNED = "pinned"
-    """It was made with a key that whoever asks holds to be right."""
+    """It was made with a key that the person who verifies trusts."""
     OWN = "own"
     """It was made with this machine's own key."""
     CARRIED = "carried"
-    """It came with its own key: nothing was changed since it was signed, by whomever."""
+    """The log came with its own key: nothing was changed since it was signed, but the signer is unknown."""
     NOBODY = "nobody"
-    """There is none."""
+    """There is no signature."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vouched:
-    """Who vouches for a record, and up to which event."""
+    """Which key vouches for an audit log, up to which event, and why it is trusted."""
 
     trust: Trust
     key: str = ""
@@ -184,7 +187,7 @@ class Vouched:
 
 
 def vouched(signed: Mapping[str, int], *, pinned: Collection[str] = (), own: str = "") -> Vouched:
-    """The best that the signatures under a record are worth. Where keys are pinned, no other counts."""
+    """Return the most trusted signature of an audit log. If keys are pinned, no other key counts."""
     for trust, keys in ((Trust.PINNED, pinned), (Trust.OWN, (own,)), (Trust.CARRIED, signed)):
         known = [key for key in keys if key in signed]
         if known:
@@ -196,14 +199,14 @@ def vouched(signed: Mapping[str, int], *, pinned: Collection[str] = (), own: str
 
 
 class Walk:
-    """Checks a record as it comes, event by event, keeping nothing of it: the first thing wrong is raised.
+    """Verifies an audit log event by event, without keeping it. Raises at the first fault.
 
-    Checkpoints may come before the event they sign, or right after it.
+    A checkpoint may come before the event that it signs, or right after it.
     """
 
     def __init__(self, is_signed: IsSigned, *, after: int = 0, link: str = START) -> None:
         self.seq = after
-        """The last event that is all right."""
+        """The last event that was verified."""
         self.hash: str = link
         self._is_signed = is_signed
         self._vouched = after
@@ -211,7 +214,7 @@ class Walk:
         self._ahead: dict[int, list[tuple[Checkpoint, str]]] = {}
 
     def event(self, entry: Entry) -> None:
-        """The next event. Raises `RecordBroken` unless it is the one that was written after the last."""
+        """Verify the next event. Raises `RecordBroken` unless it was written right after the last one."""
         if entry.seq != self.seq + 1 or entry.prev != self.hash or not _is_sound(entry):
             raise self._wrong(entry)
         self.seq, self.hash = entry.seq, entry.hash
@@ -220,7 +223,7 @@ class Walk:
                 self._match(checkpoint, where)
 
     def checkpoint(self, checkpoint: Checkpoint, where: str = "") -> None:
-        """A checkpoint of the record; `where` says where it is kept, if not in the record itself."""
+        """Verify a checkpoint; `where` says where it is stored, if not in the log itself."""
         texts = (checkpoint.hash, checkpoint.at, checkpoint.key, checkpoint.signature)
         if type(checkpoint.seq) is not int or not all(type(text) is str for text in texts):
             raise RecordBroken("a checkpoint was changed: its fields have the wrong types")
@@ -233,7 +236,7 @@ class Walk:
             self._match(checkpoint, where)
 
     def end(self) -> Verified:
-        """There are no more events. Raises `RecordBroken` where a checkpoint signs more than came."""
+        """Finish, after the last event. Raises `RecordBroken` if a checkpoint signs more events than came."""
         for seq in sorted(self._ahead):
             for checkpoint, where in self._ahead[seq]:
                 self._check_signature(checkpoint, where)
@@ -243,7 +246,7 @@ class Walk:
         return Verified(events=self.seq, head=self.hash, signed=dict(self._signed))
 
     def cut_off(self, why: str) -> RecordBroken:
-        """What is to be raised where it is known that more events were written than came."""
+        """Make the error for a truncated log: more events are known to have been written than came."""
         after = f"after event {self.seq}" if self.seq else "whole"
         return RecordBroken(f"the log is truncated {after}: {why}", seq=self.seq + 1)
 
@@ -276,7 +279,7 @@ class Walk:
             )
         if not _is_sound(entry):
             return RecordBroken(f"event {due} was changed: its hash does not match its content", seq=due)
-        if self.seq == self._vouched:  # whatever stands before it was signed, or is nothing: the fault is its own
+        if self.seq == self._vouched:  # all events before it are signed, or there are none: so this event is at fault
             return RecordBroken(f"event {due} was changed or inserted: it was written after another event", seq=due)
         what = f"event {self.seq} was changed or replaced: event {due} was written after another one"
         return RecordBroken(what, seq=self.seq)
@@ -285,7 +288,7 @@ class Walk:
 def _is_sound(entry: Entry) -> bool:
     try:
         return is_link(entry)
-    except CannotCanonicalise:  # not even texts: a database can be made to hold anything
+    except CannotCanonicalise:  # not even text: a database can hold anything
         return False
 
 
@@ -301,7 +304,7 @@ _DEEPEST = 50
 
 
 def _readable(value: object, depth: int) -> object:
-    """`value`, with a text in place of whatever has no JSON form."""
+    """Replace values without a JSON form by texts."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if depth < _DEEPEST and isinstance(value, Mapping):

@@ -1,8 +1,8 @@
-"""Masking secrets for people and records, and putting them back after a person edited around them.
+"""Mask secrets (redaction) in what people see and what is recorded, and restore them after an edit.
 
-A secret is known by the name it is under, by its value where the caller declared it, or by its shape. A mask says
+A secret is recognised by the name of its key, by its value if the caller declared it, or by its shape. A mask says
 what it covers: `⟦masked 2: GitHub token⟧`. What a person must see to decide (a path, a host, a recipient, an
-amount) is never masked whole.
+amount) is never masked as a whole.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _DECLARED = "declared secret"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Masked:
-    """One masked place."""
+    """One masked place in a value."""
 
     path: str
-    """Where it is, as `headers.Authorization` or `env[2]`."""
+    """Where it is, such as `headers.Authorization` or `env[2]`."""
     why: str
-    """What it was taken for, and how that is known."""
+    """What kind of secret it was taken for, and how it was recognised."""
     placeholder: str
-    """The text that stands in its place; no other place has the same."""
+    """The text shown instead; unique among the masks."""
     span: tuple[int, int] | None = None
-    """Which part of the original text it covers; the whole value, of whatever type, where None."""
+    """The part of the original text that it covers; None: the whole value, of whatever type."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.why}" if self.path else self.why
@@ -43,31 +43,31 @@ class Masked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redacted:
-    """Arguments that may be shown, and what was masked in them."""
+    """Arguments that are safe to show, and what was masked in them."""
 
     args: Mapping[str, Any]
     masked: tuple[Masked, ...] = ()
 
 
 def redact(args: Mapping[str, Any], *, secrets: Iterable[str] = ()) -> Redacted:
-    """`args` with secrets masked. `secrets` are values to mask wherever they stand, in keys too."""
+    """Mask secrets in `args`. The values in `secrets` are masked wherever they occur, in keys too."""
     redactor = Redactor(secrets, avoid=args)
     return Redacted(args=redactor.mapping(args), masked=tuple(redactor.masked))
 
 
 def redact_text(text: str, *, secrets: Iterable[str] = ()) -> str:
-    """A text with secrets masked."""
+    """Mask secrets in a text."""
     return Redactor(secrets, avoid=text).text(text)
 
 
 @dataclass(slots=True)
 class Redactor:
-    """Masks one value after the other, numbering the masks through: for what is shown together."""
+    """Masks one value after the other and numbers the masks through: for values that are shown together."""
 
     secrets: Iterable[str] = ()
     masked: list[Masked] = field(default_factory=list[Masked])
     avoid: object = None
-    """Whatever will be masked or shown next to a mask: no placeholder is made that occurs in it already."""
+    """All that will be masked, or shown beside a mask: no placeholder is used that already occurs in it."""
     _declared: tuple[str, ...] = field(init=False)
     _stem: str = field(init=False, default="")
 
@@ -76,7 +76,7 @@ class Redactor:
 
     @property
     def stem(self) -> str:
-        """How every placeholder begins, after its bracket. Looked for with the first mask: most values need none."""
+        """The start of every placeholder, after its bracket. Computed with the first mask: most values need none."""
         if not self._stem:
             self._stem = _STEM
             while any(f"{OPEN}{self._stem} " in text for text in _texts(self.avoid, 0)):
@@ -84,15 +84,15 @@ class Redactor:
         return self._stem
 
     def mapping(self, args: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-        """A mapping of arguments, masked by name, value and shape."""
+        """Mask a mapping of arguments, by name, value and shape."""
         return self._mapping(args, path, "", 0)
 
     def text(self, text: str, path: str = "") -> str:
-        """A text, masked by value and shape."""
+        """Mask a text, by value and shape."""
         return self._masked_text(text, path, self.found(text))
 
     def found(self, text: str) -> list[Credential]:
-        """What would be masked in a text, in order."""
+        """The secrets that would be masked in a text, in order."""
         return _merged([*self._declared_in(text), *credentials_in(text)])
 
     def _value(self, value: object, name: str, path: str, kind: str, depth: int) -> Any:
@@ -132,7 +132,7 @@ class Redactor:
         if kind in _FILES and _PATH.fullmatch(value):
             return value
         if url := _ORIGIN.match(value):
-            # The host is a target: it stays in sight.
+            # The host is a target, so it stays visible.
             rest = [Credential(url.end(), len(value), kind)] if url.end() < len(value) else []
             return self._masked_text(value, path, _merged([*rest, *self._declared_in(value), *credentials_in(value)]))
         if kind != "cookie" and _SHELL.search(value):
@@ -173,7 +173,7 @@ _SHELL = re.compile(r"[;|`\n]|&&|\$\(|[<>]\s")
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A declared secret as written, and as it stands in JSON and in a URL."""
+    """A declared secret as written, and as escaped in JSON and in a URL."""
     if secret.strip():
         yield secret
         if len(secret) >= _SHORTEST:
@@ -183,7 +183,7 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def _merged(found: Iterable[Credential]) -> list[Credential]:
-    """Stretches in order; those that overlap, and neighbours of one kind, as one."""
+    """Sort the spans; merge those that overlap, and adjacent ones of the same kind."""
     merged: list[Credential] = []
     for one in sorted(found, key=lambda found: (found.start, -found.end)):
         last = merged[-1] if merged else None
@@ -208,7 +208,7 @@ def _texts(value: object, depth: int) -> Iterator[str]:
             yield from _texts(item, depth + 1)
 
 
-# --- putting back ---
+# --- restoring secrets after an edit ---
 
 _KEY = object()
 
@@ -221,10 +221,10 @@ class _Hidden:
 
 
 def restore(edited: Mapping[str, Any], original: Mapping[str, Any], redacted: Redacted) -> dict[str, Any]:
-    """`edited`, made from `redacted.args`, with the secrets of `original` back where their masks were left alone.
+    """Put the secrets of `original` back into `edited`, which was made from `redacted.args`, where masks are untouched.
 
-    A masked value may also be replaced or removed. Raises `EditRefused` where a mask was moved, copied or changed:
-    nobody can say what was meant.
+    A masked value may also be replaced or removed. Raises `EditRefused` if a mask was moved, copied or changed: it is
+    unclear what was meant.
     """
     return _Restorer(original, redacted).restored(edited)
 

@@ -1,4 +1,4 @@
-"""One open question: may this call run?"""
+"""A request for approval: the question whether a call may run, its votes and its outcome."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from signoff.core.verdict import ANYONE, Requirement, Verdict
 from signoff.core.vote import Vote
 
 CARD, LONG = "_card", "_long"
-"""Where `core.card` keeps a request's card, and whether it is long: both are found once for a request as it stands."""
+"""Where `core.card` caches a request's card, and whether it is long. `changed_to` drops both."""
 
 
 class State(StrEnum):
@@ -32,16 +32,16 @@ class State(StrEnum):
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     CLAIMED = "claimed"
-    """The right to run was taken; the tool is running."""
+    """The approval is used; the tool is running."""
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     UNKNOWN = "unknown"
-    """The process died between claim and outcome: nobody knows whether the call happened."""
+    """The process died between claim and outcome: it is not known whether the call was made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """What an approval holds for. If any of it differs when the call is about to run, it is asked again."""
+    """What an approval is valid for. If any of it differs when the call is about to run, signoff asks again."""
 
     tool: str
     args_digest: str
@@ -51,7 +51,7 @@ class Binding:
     root: str = ""
     """The directory that relative paths start from."""
     leads: str = ""
-    """Digest of where the paths in it lead, once links are followed."""
+    """Digest of where the paths in the arguments lead, once symlinks are followed."""
 
     def changed_since(self, then: Binding) -> tuple[str, ...]:
         """What differs from the binding that was approved, in words."""
@@ -77,7 +77,7 @@ class Binding:
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalRequest:
-    """A question put to people. The first five fields are what a user interface needs; the rest is bookkeeping."""
+    """A request for approval. A user interface needs the first five fields; the rest is bookkeeping."""
 
     tool_call_id: str
     tool_name: str
@@ -94,7 +94,7 @@ class ApprovalRequest:
     schema: Mapping[str, Any] | None = None
     """The tool's JSON schema, for editors of arguments."""
     changed: tuple[str, ...] = ()
-    """Why this is asked again although it was answered before, a sentence each."""
+    """Why it is asked again although it was answered before, one sentence each."""
     problem: str = ""
     """Why the last answer was not accepted."""
     opened_at: datetime | None = None
@@ -104,34 +104,34 @@ class ApprovalRequest:
     votes: tuple[Vote, ...] = ()
     decision: ApprovalDecision | None = None
     claim: Claim | None = None
-    """Who took the right to run, and what became of it."""
+    """Who used the approval, and the outcome of the call."""
     context: RequestContext = NO_CONTEXT
-    """What the run is for, and how it came to the call."""
+    """The prompt of the run, and what led to the call."""
     keeps: Keeps = Keeps.ALWAYS
-    """How long the answer can be remembered at most, where whoever asks keeps it."""
+    """The longest that the answer can be remembered, in the place that asks."""
     root: str = ""
-    """The directory that relative paths in it start from."""
+    """The directory that relative paths in the arguments start from."""
     secrets: tuple[str, ...] = ()
-    """Values among all of this that are masked wherever it is shown, as the program that asks declared them."""
+    """Secrets that the program declared: these values are masked wherever the request is shown."""
     requester: str = ""
     """Who the run is for."""
     owners: tuple[str, ...] = ()
-    """Who the agent belongs to, and those around it."""
+    """The owners of the agent, and of the agents around it."""
     run: str = ""
-    """Id of the kept run that waits for the answer."""
+    """Id of the saved run that waits for the answer."""
     title: str = ""
-    """The summary as it may be shown anywhere: secrets masked, nothing invisible."""
+    """The summary, safe to show anywhere: secrets masked, hidden characters made visible."""
     assigned: str = ""
-    """Who works on the answer, so that nobody else starts."""
+    """Who is working on the answer, so that nobody else starts."""
     remind_at: datetime | None = None
     comments: tuple[Comment, ...] = ()
-    """What was said about it, in order, where it was read to be shown. A store keeps it by itself."""
+    """Comments in order, if the request was loaded to be shown. A store keeps them separately."""
     version: int = 0
-    """Counts changes; the store swaps only against the version it was read at."""
+    """Counts changes, for optimistic locking: a store updates a request only if the version is unchanged."""
 
     @classmethod
     def made(cls, **given: Any) -> ApprovalRequest:
-        """As the class itself makes one, several times faster. `args` and `metadata` have to be given."""
+        """Make a request as the constructor does, several times faster. `args` and `metadata` must be given."""
         request = object.__new__(cls)
         held = request.__dict__
         held.update(_DEFAULTS)
@@ -139,7 +139,7 @@ class ApprovalRequest:
         return request
 
     def changed_to(self, **fields: Any) -> ApprovalRequest:
-        """A copy with other values in some fields: `dataclasses.replace`, several times faster."""
+        """Copy the request with other values in some fields: `dataclasses.replace`, several times faster."""
         request = object.__new__(type(self))
         request.__dict__.update(self.__dict__)
         request.__dict__.pop(CARD, None)
@@ -151,23 +151,23 @@ class ApprovalRequest:
 
     @property
     def silence(self) -> str:
-        """What is said of it when its time runs out."""
+        """The note for a request that expires."""
         return "too few people answered in time" if self.votes else "nobody answered in time"
 
     @property
     def requirement(self) -> Requirement:
-        """Who must agree, after escalation."""
+        """Who must approve, after escalation."""
         requirement = self.verdict.requirement if self.verdict else ANYONE
         return requirement.escalated if self.escalated else requirement
 
     @property
     def parties(self) -> Parties:
-        """Whom a rule may keep from answering."""
+        """The people that a rule may exclude from answering."""
         return Parties(requester=self.requester, owners=self.owners)
 
     @property
     def owner(self) -> str:
-        """The owners as one text, one to a line."""
+        """The owners as one text, one per line."""
         return "\n".join(self.owners)
 
     @property
@@ -177,7 +177,7 @@ class ApprovalRequest:
 
     @property
     def answer(self) -> Literal["", "approved", "edited", "denied"]:
-        """What people settled it with; empty where it is open, or where anything else settled or withdrew it."""
+        """How people settled it; empty if it is open, or if anything but a person settled or cancelled it."""
         decision = self.decision
         if decision is None or decision.by is None or decision.by.kind is not ActorKind.PERSON:
             return ""
@@ -187,7 +187,7 @@ class ApprovalRequest:
 
     @property
     def effective_args(self) -> Mapping[str, Any]:
-        """The arguments that would run: the person's, where a person edited them."""
+        """The arguments that would run: the edited ones, if a person edited them."""
         if self.decision is not None and self.decision.edited_args is not None:
             return self.decision.edited_args
         return self.args
@@ -200,7 +200,7 @@ class ApprovalRequest:
 
     @property
     def binding(self) -> Binding:
-        """What an approval of this request holds for."""
+        """What an approval of this request is valid for."""
         return Binding(
             tool=self.tool_name,
             args_digest=self.args_digest,
@@ -213,7 +213,7 @@ class ApprovalRequest:
 
     @property
     def _leads(self) -> str:
-        """Unknown for edited arguments: they are read anew when they are about to run."""
+        """Empty for edited arguments: their paths are resolved when the call is about to run."""
         edited = self.decision is not None and self.decision.edited_args is not None
         return "" if edited or self.call is None else digest_of_leads(self.call.resolved)
 
@@ -222,7 +222,7 @@ _DEFAULTS = {one.name: one.default for one in fields(ApprovalRequest) if one.def
 
 
 def digest_of_leads(resolved: Mapping[str, Any]) -> str:
-    """What tells apart where the paths of two calls lead. Most have none."""
+    """Digest that tells whether the paths of two calls lead to the same places. Most calls have no paths."""
     return digest(resolved) if resolved else _NOWHERE
 
 

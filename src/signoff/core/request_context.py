@@ -1,4 +1,4 @@
-"""What a person needs to know beside the call itself: what the run is for, and how it came to the call."""
+"""The context of a request: the prompt of the run, and what led to the call."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ LONGEST_PROMPT = 1_000
 LONGEST_WORDS = 2_000
 MOST_CALLS = 3
 MOST_ANSWERS = 100
-"""So many answers of a kind are counted; there may be more."""
+"""Answers of a kind are counted up to this number; there may be more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastCall:
-    """A call that the run made before."""
+    """An earlier call of the run."""
 
     summary: str
-    """One line, secrets masked."""
+    """One line, with secrets masked."""
     outcome: str
-    """`success`, `failed`, `denied`, or `retried`: the model was told to call it otherwise."""
+    """`success`, `failed`, `denied`, or `retried`: the tool did not accept it, and the model was told to try again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,18 +36,18 @@ NO_TALLY = Tally()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierAnswers:
-    """How people answered the like before, in the same store, when the question was asked.
+    """How people answered similar calls before, in the same store, at the time of asking.
 
-    A request counts once, for what settled it. What a mode, a script, memory or the end of its time settled does not
-    count, nor what was withdrawn. Approved with other arguments, it counts for the tool alone.
+    A request counts once, for the answer that settled it. It does not count if a mode, a script, a grant or a timeout
+    settled it, or if it was cancelled. If it was approved with edited arguments, it counts for the tool only.
     """
 
     call: Tally = NO_TALLY
     """The same tool with exactly the same arguments."""
     target: Tally = NO_TALLY
-    """The same tool with the same arguments, whatever was to be written (`Call.free`)."""
+    """The same tool with the same arguments, except free text (`Call.free`)."""
     tool: Tally = NO_TALLY
-    """The tool, by its name, whatever the arguments."""
+    """The tool by its name, with any arguments."""
 
 
 NO_ANSWERS = EarlierAnswers()
@@ -55,24 +55,24 @@ NO_ANSWERS = EarlierAnswers()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """What led to a request. Texts are shortened, and not yet safe to show."""
+    """What led to a request. Texts are shortened, and not safe to show yet."""
 
     prompt: str = ""
-    """What the outermost run was told to do."""
+    """The prompt of the outermost run."""
     words: str = ""
-    """What the model said in the turn that made the call. A claim: nothing checks it."""
+    """What the model said in the turn that made the call. Nothing checks it."""
     recent: tuple[PastCall, ...] = ()
     """The last calls before this one, oldest first."""
     answers: EarlierAnswers = NO_ANSWERS
-    """How people answered the like before."""
+    """How people answered similar calls before."""
     loosened: Loosened = NOT_LOOSENED
-    """What whoever started the run loosened."""
+    """How the run was loosened."""
 
 
 NO_CONTEXT = RequestContext()
 
 
 def shortened(text: str, longest: int) -> str:
-    """A text that is at most so long; one that is cut ends with `…`."""
+    """Truncate a text to at most `longest` characters; a truncated text ends with `…`."""
     text = text.strip()
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

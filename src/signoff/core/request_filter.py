@@ -1,4 +1,4 @@
-"""Which requests a list is to show, and where a page of it begins."""
+"""Filter and pagination of lists of requests."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from enum import StrEnum
 from typing import NamedTuple
 
 CHAIN = " > "
-"""Between the workers of a chain."""
+"""The separator between the workers of a chain."""
 
 
 class ListState(StrEnum):
-    """Requests by whether anybody has to do something."""
+    """Requests by whether somebody has to act."""
 
     WAITING = "waiting"
-    """Oldest first: those without an answer, and those whose outcome is unknown."""
+    """Without an answer, or with an unknown outcome; oldest first."""
     SETTLED = "settled"
-    """The newest first."""
+    """Newest first."""
     ALL = "all"
-    """The newest first."""
+    """Newest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFilter:
-    """Each that is given has to fit."""
+    """A filter for requests. All given conditions must match."""
 
     state: ListState = ListState.WAITING
     tool: str = ""
@@ -32,20 +32,20 @@ class RequestFilter:
     """The chain of workers, or one of them."""
     run: str = ""
     assigned: str | None = None
-    """Who works on it; empty: nobody does."""
+    """Who is working on it; empty: nobody; None: no condition."""
     text: str = ""
-    """Part of the title, the tool or the worker. Small and capital letters of ASCII are the same."""
+    """Part of the title, the tool or the worker. Case-insensitive for ASCII letters."""
 
 
 class ListPlace(NamedTuple):
-    """Where in a list a request stands."""
+    """The position of a request in a list, as a cursor for pagination."""
 
     opened_at: datetime
     id: str
 
 
 def plain_case(text: str) -> str:
-    """A text with the capital letters of ASCII made small: what every database does, too."""
+    """Lowercase ASCII letters only, as every database does, too."""
     return text.translate(_SMALL)
 
 

@@ -1,6 +1,7 @@
-"""How a request stands: as data, and in the words that every screen uses. Nothing here is safe to show yet.
+"""The status of a request: as data, and in the words that every screen uses.
 
-Names, notes and results are those of others: whoever shows them masks secrets and makes visible what hides.
+Nothing here is safe to show yet. Names, notes and results come from others: the caller must mask secrets and escape
+hidden characters.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from signoff.core.verdict import OnTimeout
 from signoff.core.visible_text import quoted
 
 SILENCE = Actor(name="nobody in time", kind=ActorKind.MODE)
-"""By whom a rule's answer is that counts because nobody gave one."""
+"""The actor of an approval by `on_timeout: allow`: nobody answered."""
 
 
 class StatusWords(NamedTuple):
-    """What is said of a state."""
+    """The words for a state."""
 
     title: str
-    """Above all that else is told."""
+    """The heading of a status."""
     step: str
-    """In a log."""
+    """The word in a log."""
 
 
 STATUS_WORDS = {
@@ -49,49 +50,49 @@ _HANDED_OVER = "approved, and handed to the program that asked"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestStatus:
-    """How a request stands."""
+    """The current status of a request."""
 
     state: State
     handed_over: bool = False
-    """Whether a program has the approval, and runs the call itself: what becomes of it is not known here."""
+    """Whether a program has the approval and runs the call itself: the outcome is not known here."""
     by: Actor | None = None
-    """Whose decision it was; None: nobody's yet, or nobody knows."""
+    """Who decided; None if nobody did yet, or if it is not known."""
     stands_for: Actor | None = None
-    """In whose place they decided."""
+    """The absent person they decided for."""
     at: datetime | None = None
     """When it was decided."""
     by_rule: bool = False
-    """Whether a rule approved it because nobody answered."""
+    """Whether a rule approved it on timeout."""
     note: str = ""
-    """What whoever decided said; empty where the words would be ours."""
+    """The note of the person who decided; empty if signoff wrote the note."""
     edited: bool = False
     remembered: bool = False
     silence: str = ""
-    """For one that expired or was escalated: who did not answer."""
+    """If it expired or was escalated: who did not answer."""
     deadline: datetime | None = None
-    """Until when it waits."""
+    """The deadline."""
     then: str = ""
-    """What happens after that."""
+    """What happens on timeout."""
     escalated: bool = False
     assigned: str = ""
     started_at: datetime | None = None
     process: str = ""
     ended_at: datetime | None = None
     told_by: str = ""
-    """The person who said what became of the call; empty: its process did."""
+    """The person who reported the outcome of the call; empty: its process did."""
     error: str = ""
     result: str = ""
     """What the call returned, or what that person noted."""
 
     @property
     def title(self) -> str:
-        """In a few words."""
+        """The status in a few words."""
         title = _HANDED_OVER if self.handed_over else STATUS_WORDS[self.state].title
         return f"{title}: {self.silence}" if self.state is State.EXPIRED else title
 
     @property
     def step(self) -> str:
-        """How far it came, and by whose word."""
+        """The last step, and who decided."""
         if self.handed_over:
             return f"approved{self.by_whom}, handed over"
         word = STATUS_WORDS[self.state].step
@@ -99,14 +100,14 @@ class RequestStatus:
 
     @property
     def by_whom(self) -> str:
-        """To be put behind what was done: ` by ana`; empty where nobody is known."""
+        """The actor, as a suffix: ` by ana`; empty if nobody is known."""
         if self.by_rule:
             return " by the rule"
         return f" by {self.by}" if self.by is not None else ""
 
 
 def status_of(request: ApprovalRequest) -> RequestStatus:
-    """How it stands."""
+    """The status of a request."""
     decision, claim, pending = request.decision, request.claim, request.state is State.PENDING
     last = request.votes[-1] if request.votes else None
     by = decision.by if decision is not None else None
@@ -136,7 +137,7 @@ def status_of(request: ApprovalRequest) -> RequestStatus:
 
 
 def without_answer(request: ApprovalRequest, named: Callable[[str], str] = role_text) -> str:
-    """What happens once time is up. `named` writes the name of a role as it stands in a text."""
+    """What happens on timeout. `named` formats the name of a role."""
     requirement = request.requirement
     match requirement.on_timeout:
         case OnTimeout.ALLOW:
@@ -150,12 +151,12 @@ def without_answer(request: ApprovalRequest, named: Callable[[str], str] = role_
 
 
 def settled_at(request: ApprovalRequest) -> datetime | None:
-    """When it was settled, where that is known."""
+    """When it was settled; None if that is not known."""
     return request.decision.at if request.decision is not None else None
 
 
 def settled_text(request: ApprovalRequest, zone: Zone = in_utc) -> str:
-    """Who settled a request, when and how: what a late answer is told."""
+    """Who settled a request, when and how: the reply to a late answer."""
     decision = request.decision
     if decision is None:
         return f"request {request.id} is {request.state}"
@@ -184,15 +185,15 @@ def approval_text(request: ApprovalRequest, zone: Zone = in_utc) -> str:
 
 
 def is_silence(decision: ApprovalDecision) -> bool:
-    """Whether a rule approved it because nobody answered."""
+    """Whether a rule approved it on timeout."""
     return decision.approved and decision.by == SILENCE
 
 
 def _own_words(decision: ApprovalDecision) -> str:
-    """The note of a decision inside a sentence: an answer's is quoted, what is ours is not."""
+    """The note of a decision in a sentence: a person's note is quoted, signoff's own is not."""
     return decision.note if _is_ours(decision) else quoted(decision.note)
 
 
 def _is_ours(decision: ApprovalDecision) -> bool:
-    """Whether the words of a decision are ours, and nobody's answer."""
+    """Whether signoff wrote the note of a decision, not a person who answered."""
     return decision.by == SILENCE or decision.ending in (Ending.EXPIRED, Ending.CANCELLED)

@@ -1,4 +1,4 @@
-"""A run that outlives its process: what it was started with, who has it in hand, and how far it came."""
+"""A saved run: what it was started with, which process executes it, and its state. It outlives its process."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from signoff.core.mode import ApprovalMode
 from signoff.core.values import Changeable
 
 FORMAT = 2
-"""Of the saved state. 1 was one JSON text for a whole run; 2 keeps messages in segments, each stored once."""
+"""Format of the saved state. 1 was one JSON text for a whole run; 2 stores messages in segments, each once."""
 
 
 class RunState(StrEnum):
-    """How a run stands. Whether it waits for people follows from its requests."""
+    """The state of a run. Whether it waits for people follows from its requests."""
 
     GOING = "going"
-    """Not over: some process has it in hand, or it can be resumed."""
+    """Not finished: a process executes it, or it can be resumed."""
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -28,39 +28,39 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSetup:
-    """How a run was started by a command or a channel, to build its agent again. Paths are absolute."""
+    """How a command or a channel started a run, so that its agent can be built again. Paths are absolute."""
 
     directory: str = ""
     project: str = ""
-    """Where the project was whose file was read."""
+    """The directory of the project whose file was read."""
     project_id: str = ""
     policy: str = ""
     """The policy file."""
     other_policies: tuple[str, ...] = ()
-    """Policy files that took the place of the project's own, when it began or when it was resumed; see `Loosened`."""
+    """Policy files that replaced the project's own, when it was started or resumed; see `Loosened`."""
     model: str = ""
     mode: ApprovalMode = ApprovalMode.INTERACTIVE
     ask: tuple[str, ...] = ()
-    """Tools that whoever started it wanted to be asked about, besides what the policy says."""
+    """Tools to ask about in addition to what the policy says, as given when the run was started."""
     deny: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
-    """Files with more rules of theirs."""
+    """Files with additional rules, as given when the run was started."""
     worker_file: str = ""
-    """Of a worker that is not one of the project's."""
+    """The file of a worker that is not one of the project's."""
     input: Mapping[str, Any] | None = None
-    """For a worker with an `input` schema."""
+    """The input of a worker with an `input` schema."""
     files: tuple[str, ...] = ()
-    """What was attached to the prompt."""
+    """Files that were attached to the prompt."""
     chat: bool = False
-    """Whether it is one turn of several."""
+    """Whether it is one turn of a chat."""
     keeps: bool = False
-    """Whether all that was said is kept at its end, for another run to follow. Turns of a chat always keep it."""
+    """Whether the messages are kept after its end, for another run to continue. Turns of a chat always keep them."""
     after: str = ""
-    """Id of the turn before."""
+    """Id of the previous turn."""
 
     @property
     def loosened(self) -> Loosened:
-        """What whoever started or resumed it loosened."""
+        """How the run was loosened when it was started or resumed."""
         return Loosened(auto_approve=self.mode is ApprovalMode.AUTO_APPROVE, policies=self.other_policies)
 
 
@@ -69,7 +69,7 @@ PLAIN_SETUP = RunSetup()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnteredCall:
-    """A call that runs are inside of: all that has to be the same when it is let through again."""
+    """A call with inner runs: what must be the same when it is let through again."""
 
     tool: str
     args_digest: str
@@ -81,64 +81,66 @@ class EnteredCall:
 
 @dataclass(frozen=True, kw_only=True)
 class SavedRun(Changeable):
-    """One run. `epoch` counts the processes that had it in hand: whoever comes with an older one has lost it."""
+    """One saved run. `epoch` is a fencing token: it counts the processes that executed it; only the last one may."""
 
     id: str
     parent: str = ""
-    """Id of the run it is inside of: a run that a tool of another one started. Empty for runs of their own."""
+    """Id of the outer run, if a tool of that run started this one."""
     conversation_id: str = ""
     agent: str = ""
-    """Where the agent is found, as `package.module:agent`; empty where only the program that made it knows."""
+    """Import path of the agent, as `package.module:agent`; empty if only the program that made it knows it."""
     name: str = ""
-    """What its agent is called, where a program began it with `Agent(name=…)`; a name that was only guessed is none."""
+    """The name given as `Agent(name=…)` in a program; empty if the name was only guessed."""
     prompt: str = ""
     setup: RunSetup = PLAIN_SETUP
     entered: EnteredCall | None = None
-    """Set where it is no run, but stands for a call that runs are inside of."""
+    """Set if this is not a run, but stands for a call with inner runs."""
     places: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Where it began: an address, by the channel that can read it."""
+    """Where it was started: an address for each channel that can read it."""
     requester: str = ""
     behind: str | None = None
-    """Where a program began it with a key: who made that key, and so is a requester, too; empty: nobody who is known.
-    None where a person began it."""
+    """If a program started it with an access key: the person who made the key, who is a requester, too.
+
+    Empty if that is not known. None if a person started it.
+    """
     state: RunState = RunState.GOING
     epoch: int = 1
     holder: str = ""
-    """Id of the process that has it in hand; empty where it was put down."""
+    """Id of the process that executes it; empty if it is suspended."""
     started_at: datetime | None = None
     changed_at: datetime | None = None
     tip: str = ""
-    """Id of the last `Segment` of its messages; empty where nothing was saved yet."""
+    """Id of the last `Segment` of its messages; empty if nothing was saved yet."""
     rest: str = ""
-    """What else is needed to go on, as JSON in the gate's own format: usage, the requests waited for."""
+    """What else is needed to resume, as JSON in the gate's own format: usage, the requests that it waits for."""
     heard: tuple[str, ...] = ()
-    """Ids of requests that were refused, or that nobody answered in time, and that the run has gone on with since."""
+    """Ids of requests that were denied or expired, and after which the run has continued."""
     format: int = FORMAT
     detail: str = ""
-    """How it ended, in one line: an error, or the beginning of the output."""
+    """How it ended, in one line: an error, or the start of the output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Some messages of a conversation, in order, after those of `parent`. Never changed; a history is a chain."""
+    """Messages of a conversation, in order, after those of `parent`. Immutable; a history is a chain of segments."""
 
     id: str
     """Digest of the parent's id and the body."""
     parent: str
     count: int
-    """How many messages the body holds."""
+    """Number of messages in the body."""
     body: bytes
-    """The messages as the gate writes them: `j` and JSON, or `z` and JSON that is compressed."""
+    """The messages as the gate writes them: `j` and JSON, or `z` and compressed JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """A process that holds claims or runs. It says that it lives every now and then."""
+    """A process that holds claims or runs. It sends heartbeats (`seen_at`)."""
 
     id: str
     host: str
-    """Which machine and process space; process numbers mean something within one only."""
+    """The machine since its last boot, and its PID namespace; a process id is unique only within one."""
     pid: int
     born: str
-    """When the process began, as the system tells it: numbers are used again."""
+    """Start time of the process, as the operating system reports it: process ids are reused."""
     seen_at: datetime

@@ -1,4 +1,4 @@
-"""Texts as they may be shown and kept anywhere: secrets masked, what hides spelled out, the masks left as masks."""
+"""Texts that are safe to show and store: secrets masked, hidden characters escaped, masks kept."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from signoff.core.visible_text import CLOSE, OPEN, visible
 
 
 def safe_text(text: str, *, secrets: Iterable[str] = (), lines: bool = False) -> str:
-    """A text with secrets masked and everything hidden spelled out; line breaks are kept with `lines`."""
+    """Mask secrets and make hidden characters visible; line breaks are kept with `lines`."""
     redactor = Redactor(secrets, avoid=text)
     shown = redactor.text(text)
     return visible_around([one.placeholder for one in redactor.masked], shown, lines=lines)
 
 
 def kept_text(text: str, *, lines: bool = False) -> str:
-    """A text that was made safe before it was kept: its markers and masks stay, what got in since is spelled out."""
+    """Show a stored text that was made safe before: keep its markers and masks, escape anything hidden besides."""
     shown = visible(text, lines=lines)
     for bracket in (OPEN, CLOSE):
         shown = shown.replace(visible(bracket), bracket)
@@ -31,12 +31,12 @@ def kept_text(text: str, *, lines: bool = False) -> str:
 
 
 def printable(text: str) -> str:
-    """A text that was made visible before it was kept, as it is; or made visible, if something got into it since."""
+    """Return a stored text that was made safe before; escape it if it contains unprintable characters nevertheless."""
     return text if text.isprintable() else kept_text(text)
 
 
 def redacted_text(text: str, *, lines: bool = False) -> str:
-    """A text that was redacted elsewhere, made visible. Whatever looks like a mask stays one; it covers no more."""
+    """Escape a text that was redacted elsewhere. What looks like a mask is kept as a mask."""
     return _MASK.sub(rf"{OPEN}\1{CLOSE}", visible(text, lines=lines))
 
 
@@ -44,7 +44,7 @@ _MASK = re.compile(rf"{re.escape(visible(OPEN))}(masked'* \d+: [^{OPEN}{CLOSE}]*
 
 
 def safe_grant_text(grant: Grant, *, secrets: Iterable[str] = (), zone: Zone = in_utc) -> str:
-    """What a grant says. Its summary was made safe when it was kept; what its pattern holds was not."""
+    """Describe a grant. Its summary was made safe when it was stored; the values in its pattern are made safe here."""
     if grant.pattern is None:
         return grant_text(grant, zone)
     pattern, masks = masked_pattern(grant.pattern, secrets=secrets)
@@ -52,15 +52,15 @@ def safe_grant_text(grant: Grant, *, secrets: Iterable[str] = (), zone: Zone = i
 
 
 def grant_line(grant: Grant, *, secrets: Iterable[str] = (), zone: Zone = in_utc) -> str:
-    """What a grant says, on one line that can be printed anywhere."""
+    """Describe a grant on one line that can be printed anywhere."""
     text = safe_grant_text(grant, secrets=secrets, zone=zone)
     return text if text.isprintable() else kept_text(text)
 
 
 def spelled_out(request: ApprovalRequest, decision: ApprovalDecision, zone: Zone = in_utc) -> str:
-    """Exactly what will be remembered with an answer in a store, as `signoff grants` will tell it.
+    """Say exactly what an answer will be remembered as in a store, as `signoff grants` shows it.
 
-    But for the session, which `signoff grants` names by its id: whoever answers is asked in it.
+    The session is an exception: `signoff grants` shows its id, but the person who answers is in it.
     """
     call = request.call
     assert call is not None, "offers are made for calls only"
@@ -72,16 +72,16 @@ def spelled_out(request: ApprovalRequest, decision: ApprovalDecision, zone: Zone
 def masked_pattern(
     pattern: Sequence[ArgCondition], *, secrets: Iterable[str] = ()
 ) -> tuple[tuple[ArgCondition, ...], list[str]]:
-    """The pattern with masks where secrets are, known by their names too, and the masks."""
+    """Mask secrets in a pattern, also by the names of arguments. Returns the pattern and the masks."""
     shown = redact({one.arg: one.value for one in pattern}, secrets=secrets)
-    # Names may be masked too, so they are told apart by their place.
+    # Names may be masked too, so conditions are matched by position.
     conditions = zip(pattern, shown.args.items(), strict=True)
     masked = tuple(replace(one, arg=name, value=value) for one, (name, value) in conditions)
     return masked, [one.placeholder for one in shown.masked]
 
 
 def visible_around(masks: Iterable[str], text: str, *, lines: bool = False) -> str:
-    """A redacted text, made visible; the masks stay masks."""
+    """Make hidden characters of a redacted text visible, and keep the masks."""
     shown = visible(text, lines=lines)
     for mask in masks:
         shown = shown.replace(visible(mask), mask)

@@ -1,4 +1,4 @@
-"""What a notice is of: by it a delivery is found, and a channel finds again what it showed."""
+"""The subject of a notice: identifies its delivery, and what a channel showed for it."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from enum import StrEnum
 
 
 class SubjectKind(StrEnum):
-    """What a delivery is of."""
+    """The kind of a notice."""
 
     REQUEST = "request"
     """One call, from the question to its outcome."""
     BATCH = "batch"
     """Several calls that were asked at once."""
     REMINDER = "reminder"
-    """People are told of a call again."""
+    """People are notified of a call again."""
     RESULT = "result"
-    """What a run came to."""
+    """The result of a run."""
     MESSAGE = "message"
-    """A line that a tool of a run tells people."""
+    """A line from one of the run's tools."""
 
 
 class Occasion(StrEnum):
-    """Why people are told again of something that stands before them."""
+    """Why people are notified again of a request that is already shown."""
 
     REMINDED = "reminded"
     ESCALATED = "escalated"
     AGAIN = "again"
-    """Those whom it was escalated to are reminded."""
+    """The people it was escalated to are reminded."""
     UNKNOWN = "unknown"
-    """Something else is asked by now: whether the call happened."""
+    """The question changed: now it is whether the call was made."""
 
 
 _PREFIX = {
@@ -43,22 +43,22 @@ _PREFIX = {
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a notice is of, whatever stands in it."""
+    """What a notice is about, whatever its content."""
 
     kind: SubjectKind
     about: str
-    """Id of the request, of the first one of a batch, or of the run; of a line, the run's, `/` and its own."""
+    """Id of the request, of the first one of a batch, or of the run; for a line, the run's id, `/` and its own."""
     occasion: Occasion | None = None
-    """Of a reminder."""
+    """Why, if it is a reminder."""
 
     def __str__(self) -> str:
-        """As channels know it: they find again what they showed by it, so it must never change."""
+        """The subject as channels know it. They find what they showed by this text, so it must never change."""
         after = f":{self.occasion}" if self.occasion is not None else ""
         return f"{_PREFIX[self.kind]}{self.about}{after}"
 
     @classmethod
     def parse(cls, text: str) -> Subject:
-        """What a channel was told. Anything is a subject; one that nobody ever told is not found."""
+        """Parse the text of a subject. Any text is a subject; an unknown one is simply not found."""
         for kind in (SubjectKind.BATCH, SubjectKind.RESULT, SubjectKind.MESSAGE):
             if text.startswith(_PREFIX[kind]):
                 return cls(kind, text.removeprefix(_PREFIX[kind]))
@@ -70,15 +70,15 @@ class Subject:
 
     @property
     def request(self) -> str:
-        """Id of the request, or of the first of several; empty for what is told of a run."""
+        """Id of the request, or of the first of a batch; empty if it is about a run."""
         return "" if self.is_of_run else self.about
 
     @property
     def is_of_run(self) -> bool:
-        """Whether it is told of a run: what that came to, or a line of one of its tools."""
+        """Whether it is about a run: its result, or a line from one of its tools."""
         return self.kind in (SubjectKind.RESULT, SubjectKind.MESSAGE)
 
     @property
     def run(self) -> str:
-        """Id of the run, of what is told of one."""
+        """Id of the run; empty if it is not about a run."""
         return self.about.partition("/")[0] if self.is_of_run else ""

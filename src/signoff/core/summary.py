@@ -1,4 +1,4 @@
-"""One line about a call, for lists and titles."""
+"""A one-line summary of a call, for lists and titles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _text = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def summary_of(tool: str, args: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
-    """What the tool says about the call (`summary`, else `reason` and `path`), or the call itself, on one line."""
+    """Summarize a call in one line: what the tool says (`summary`, else `reason` and `path`), or the call itself."""
     said = metadata.get("summary")
     if isinstance(said, str) and said.strip():
         return _line(said)

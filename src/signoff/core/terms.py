@@ -1,4 +1,4 @@
-"""How far an answer is remembered: where, for which arguments, until when, how often."""
+"""The terms of a remembered answer: its scope, pattern of arguments, expiry, number of uses and budget."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from signoff.core.canonical import canonical
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
 _ESCAPES = re.compile(r"\\|%(?:00|2e|2f|5c)", re.IGNORECASE)
 _WORDS = frozenset({"any", "false", "null", "true"})
-"""Names that would be taken for something else."""
+"""Names that could be mistaken for a value."""
 COMMAND = "command"
-"""The argument that is a command line, if any is."""
+"""The argument that is a command line, if there is one."""
 _CALM = "(no files known to hold secrets or settings, or to be run by tools)"
 _NAMES = "names and paths below the directory it runs in, of the kind it is for, no options"
 
@@ -36,28 +36,28 @@ class Scope(StrEnum):
 
 
 class Fits(StrEnum):
-    """How an argument is held against a pattern."""
+    """How an argument is compared with a pattern."""
 
     IS = "is"
     UNDER = "under"
-    """A path inside a directory, written plainly, that no link leads out of."""
+    """A path inside a directory, written plainly, without traversal, and not leading out through a symlink."""
     AT_MOST = "at most"
     """A number from 0 up to a limit."""
     COMMAND = "command"
-    """A command line that is the same but for the names at its end, as `Call.prefix` has it."""
+    """A command line that differs only in the names at its end, as in `Call.prefix`."""
     ANY = "any"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgCondition:
-    """What one argument has to be."""
+    """A condition on one argument."""
 
     arg: str
     fits: Fits
     value: Any = None
 
     def holds(self, value: object, call: Call) -> bool:
-        """Whether the value of the argument in a call is one."""
+        """Whether the argument's value in a call meets the condition."""
         match self.fits:
             case Fits.IS:
                 return canonical(value) == canonical(self.value)
@@ -73,7 +73,7 @@ class ArgCondition:
                 return True
 
     def may_hold(self, value: object, call: Call) -> bool:
-        """As `holds`, for a no: however a path is spelled, it is in the directory or it is not."""
+        """As `holds`, for a denial: a path matches however it is spelled, or if it leads into the directory."""
         if self.fits is not Fits.UNDER or not isinstance(value, str):
             return self.holds(value, call)
         directory = _spelled_out(str(self.value), call.start)
@@ -91,7 +91,7 @@ class ArgCondition:
 
     @property
     def text(self) -> str:
-        """The condition in words; two that say the same text are the same condition."""
+        """The condition in words. Two conditions with the same text are the same condition."""
         name = named(self.arg)
         match self.fits:
             case Fits.IS:
@@ -108,12 +108,12 @@ class ArgCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How much of a numeric argument all uses may come to."""
+    """The limit for the sum of a numeric argument over all uses."""
 
     arg: str
     limit: Decimal
     daily: bool = False
-    """Afresh each day, in UTC; otherwise once and for all."""
+    """Whether it starts again each day, in UTC; otherwise it is a total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,12 +128,12 @@ class Terms:
 
 
 def named(name: str) -> str:
-    """A name as it stands in a text: in quotes where it could be taken for something else."""
+    """A name in a text: in quotes if it could be mistaken for something else."""
     return name if is_plain(name) and name not in _WORDS else canonical(name)
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name is one word that nothing but a name is written like."""
+    """Whether a name is one word that can only be read as a name."""
     return _PLAIN.fullmatch(name) is not None
 
 
@@ -150,7 +150,7 @@ def scope_text(scope: Scope, where: str) -> str:
 
 
 def amount_of(value: object) -> Decimal | None:
-    """A number one can spend: finite, not negative; None for anything else."""
+    """A number that can be spent: finite and not negative; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if isinstance(value, float) and not math.isfinite(value):
@@ -159,7 +159,7 @@ def amount_of(value: object) -> Decimal | None:
 
 
 def _spelled_out(path: str, start: str) -> str:
-    """A path without what means nothing, from the directory it starts from, as far as that is known."""
+    """Normalize a path: decode `%` escapes, drop hidden characters, join it to the start directory, resolve `..`."""
     plain = unquote(path).replace("\\", "/")
     steps = "/".join("".join(filter(str.isprintable, step)).strip() for step in plain.split("/"))
     return posixpath.normpath(posixpath.join(start, steps))
@@ -167,7 +167,7 @@ def _spelled_out(path: str, start: str) -> str:
 
 def _is_under(value: str, directory: str, resolved: Mapping[str, str]) -> bool:
     steps = value.split("/")
-    # Blanks around a step count for nothing with some tools, nor do characters that cannot be seen; some read `%2e`.
+    # Some tools ignore blanks around a step of a path, or invisible characters; some decode `%2e`.
     odd = any(step.strip() in ("", ".", "..") for step in steps[value.startswith("/") :]) or _ESCAPES.search(value)
     inside = value.startswith(directory.rstrip("/") + "/")
     return inside and not odd and value.isprintable() and resolved.get(value, value) == value

@@ -1,4 +1,4 @@
-"""What a server says about a tool: the text that models choose it by. It may say something else tomorrow."""
+"""The definition of a tool by a server: the text by which models choose it. It may change at any time."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from signoff.core.preview import unified_diff
 from signoff.errors import CannotCanonicalise
 
 LONGEST = 100_000
-"""Characters of a definition, as JSON. A longer one is no definition that a person could look at."""
+"""Maximum length of a definition as JSON, in characters. Nobody could review a longer one."""
 
 
 def definition_digest(takes: object, description: object, annotations: object, *more: object) -> str:
-    """Digest of a tool as somebody else defines it: its schema, its description, what is claimed about it."""
+    """Digest of a tool as somebody else defines it: its schema, its description, its annotations."""
     parts = [takes, description, annotations, *more]
     try:
         return digest(parts)
-    except CannotCanonicalise:  # half a surrogate pair, a number beyond all: told apart all the same
+    except CannotCanonicalise:  # lone surrogates, or numbers out of range: these get a digest, too
         return digest_of(json.dumps(parts, sort_keys=True))
 
 
@@ -40,27 +40,27 @@ class ToolDefinition:
 
     @property
     def digest(self) -> str:
-        """Changes with whatever a model or a person is shown of it. The same as for the toolset of a worker."""
+        """Changes with anything that a model or a person is shown of it. The same as for the toolset of a worker."""
         return definition_digest(self.takes, self.description, self.annotations, *([self.title] if self.title else []))
 
     @property
     def text(self) -> str:
-        """All of it, for people: first the words, then the rest as JSON."""
+        """The whole definition for people: title and description, then the rest as JSON."""
         rest = {"annotations": self.annotations, "takes": self.takes}
         told = [self.title, self.description or "", json.dumps(rest, indent=1, sort_keys=True, ensure_ascii=False)]
         return "\n".join(one for one in told if one)
 
     @property
     def is_too_long(self) -> bool:
-        """Whether nobody can be expected to look at it."""
+        """Whether it is too long for a person to review."""
         return len(json.dumps(self.data())) > LONGEST
 
     def diff_from(self, before: ToolDefinition) -> str:
-        """What changed, as a unified diff. Nothing in it is safe to show yet."""
+        """What changed, as a unified diff. Not safe to show yet."""
         return unified_diff(before.text, self.text, f"definition of {self.tool}").text
 
     def data(self) -> dict[str, Any]:
-        """As it is kept."""
+        """The definition as it is stored."""
         return {
             "toolset": self.toolset,
             "tool": self.tool,
@@ -73,19 +73,19 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolPin:
-    """A definition that somebody accepted: by approving a call, or by a rule that allows calls."""
+    """A definition that was accepted: by approving a call, or by a rule that allows calls."""
 
     definition: ToolDefinition
     by: str
     at: datetime
 
     def text(self) -> str:
-        """As it is kept, as JSON."""
+        """The pin as it is stored, as JSON."""
         return json.dumps({"definition": self.definition.data(), "by": self.by, "at": self.at.isoformat()})
 
     @classmethod
     def read(cls, text: str) -> ToolPin:
-        """The pin in a text that `text` made."""
+        """Parse a pin that `text` wrote."""
         told = json.loads(text)
         definition = ToolDefinition(**told["definition"])
         return cls(definition=definition, by=told["by"], at=datetime.fromisoformat(told["at"]))

@@ -1,4 +1,4 @@
-"""Frozen dataclasses that are made, copied and looked at many times for each call, without what Python adds to that."""
+"""Fast frozen dataclasses: cheap copies and cached properties, for values that are used many times for each call."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 class Changeable:
-    """A frozen dataclass without slots, of which copies with other values are made."""
+    """Base of frozen dataclasses without slots that can be copied with other values."""
 
     def changed(self, **fields: Any) -> Self:
-        """A copy with other values in some fields: `dataclasses.replace`, several times faster. Nothing is checked."""
+        """Copy with other values in some fields: `dataclasses.replace`, several times faster. Nothing is checked."""
         value = object.__new__(type(self))
         held = value.__dict__
         held.update(self.__dict__)
@@ -21,7 +21,7 @@ class Changeable:
 
 
 class cached(Generic[T]):
-    """`functools.cached_property` as it is from Python 3.12 on: without a lock that all instances share."""
+    """`functools.cached_property` as in Python 3.12 and later: without a lock that all instances share."""
 
     def __init__(self, work_out: Callable[[Any], T]) -> None:
         self._work_out = work_out

@@ -1,4 +1,4 @@
-"""What policy says about a call: an effect, and never without the rules and the reason behind it."""
+"""The verdict of policy about a call: an effect, with the rules and the reason behind it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Effect(StrEnum):
 
 
 class OnTimeout(StrEnum):
-    """What becomes of a request nobody answered in time. `allow` exists only where a rule says it in words."""
+    """What happens to a request on timeout. `allow` applies only if a rule says so explicitly."""
 
     DENY = "deny"
     ESCALATE = "escalate"
@@ -30,21 +30,21 @@ class OnTimeout(StrEnum):
 
 
 class Wanted(IntEnum):
-    """Whose answer a rule wants."""
+    """Whose answer a rule requires."""
 
     ANYONE = auto()
     ROLE = auto()
-    """One person with a role, and nothing more: an earlier answer of that role may stand in."""
+    """One person with a role, and nothing more: a grant of that role is accepted instead."""
     PEOPLE = auto()
-    """Several, or not everybody: each call is theirs to decide."""
+    """Several people, or not everybody: they decide each call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """Who must agree before an asked call may run."""
+    """Who must approve before a call may run."""
 
     role: str | None = None
-    """Only people with this role count; anyone where None."""
+    """Only people with this role count; None: anyone."""
     quorum: int = 1
     """How many distinct people must approve."""
     not_by: frozenset[str] = frozenset()
@@ -54,31 +54,31 @@ class Requirement:
     escalate_to: str | None = None
     """The role asked next when `on_timeout` is `escalate`."""
     escalate_quorum: int = 1
-    """How many people with that role must approve then."""
+    """How many people with that role must approve after escalation."""
     veto: str | None = None
-    """People with this role may say no, besides those who may approve."""
+    """People with this role may deny, in addition to those who may approve."""
     remind: timedelta | None = None
     """How long before the deadline people are reminded."""
     message: str = ""
-    """Words for the person who is asked."""
+    """The rule's message to the person who is asked."""
     irreversible: bool = False
-    """Whether what the call does cannot be undone: where it is approved by a button, that is held down for a moment."""
+    """Whether the effect of the call cannot be undone: a button that approves it must be held down for a moment."""
 
     @property
     def wanted(self) -> Wanted:
-        """Whose answer counts, as far as others may stand in for it."""
+        """Whose answer is required, and whether a grant is accepted instead."""
         if self.quorum > 1 or self.not_by or self.veto is not None:
             return Wanted.PEOPLE
         return Wanted.ANYONE if self.role is None else Wanted.ROLE
 
     @property
     def is_strict(self) -> bool:
-        """Whether it names particular people, so that a mode or a reviewer cannot stand in."""
+        """Whether it requires particular people, so that a mode or a reviewer cannot answer instead."""
         return self.wanted is not Wanted.ANYONE
 
     @property
     def escalated(self) -> Requirement:
-        """Who must agree once it was escalated; the same where there is nobody to escalate to."""
+        """Who must approve after escalation; the same if there is no role to escalate to."""
         return replace(self, role=self.escalate_to, quorum=self.escalate_quorum) if self.escalate_to else self
 
 
@@ -96,8 +96,8 @@ class Verdict:
     errors: tuple[str, ...] = ()
     """What could not be evaluated. Any error makes the effect at least `ask`."""
     exactly: bool = False
-    """Whether an earlier yes stands in only where it was given for exactly this call."""
+    """Whether an earlier approval is accepted only if it was given for exactly this call."""
     asked_by: tuple[str, ...] = ()
-    """Digests of the rules of a policy that ask. By its number alone a rule may be another one tomorrow."""
+    """Digests of the rules of a policy that ask. A rule's number is not enough: it may be another rule tomorrow."""
     yields: bool = False
-    """Whether it asks only where no other layer has an answer: nobody said that it must be asked."""
+    """Whether it asks only if no other layer has an answer: no rule says that this call must be asked about."""

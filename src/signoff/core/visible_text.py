@@ -1,8 +1,8 @@
-"""Texts a person can trust their eyes with: whatever cannot be seen is spelled out.
+"""Make hidden characters visible in text that people read.
 
-What hides, moves or imitates (control, bidi, zero-width and tag characters, odd spaces, fillers, stacked marks,
-halves of surrogate pairs, trailing blanks) is written as a marker: `⟦ESC⟧`, `⟦U+202E⟧`, `⟦space×40⟧`. The brackets
-themselves are spelled out where a text holds them, so a marker can only come from here.
+Characters that hide, move or imitate text are escaped as a marker, such as `⟦ESC⟧`, `⟦U+202E⟧` or `⟦space×40⟧`:
+control, bidi, zero-width and tag characters, odd spaces, fillers, stacked marks, lone surrogates, trailing blanks. The
+brackets themselves are escaped if a text contains them, so only this module can make a marker.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OPEN, CLOSE = "⟦", "⟧"
 _NAMES = {"\0": "NUL", "\a": "BEL", "\b": "BS", "\t": "TAB", "\n": "LF", "\r": "CR", "\x1b": "ESC", " ": "space"}
 _NAMES["\x7f"] = "DEL"
 
-# Printable by Unicode's own account, and yet nothing is seen: fillers, blanks, joiners, variation selectors.
+# Printable according to Unicode, but invisible: fillers, blanks, joiners, variation selectors.
 _BLANK = frozenset(
     map(
         chr,
@@ -29,9 +29,9 @@ _BLANK = frozenset(
     )
 )
 
-# A letter of living text carries up to four marks: Hebrew with points and accents, Arabic, Vietnamese decomposed.
+# In real text a letter has up to four marks: Hebrew with points and accents, Arabic, decomposed Vietnamese.
 _MOST_MARKS = 4
-# Blanks at the end of a line are not seen, and long gaps push what follows out of sight.
+# Trailing blanks are invisible, and long gaps push what follows out of sight.
 _LONGEST_GAP = 24
 _MOST_BREAKS = 6
 
@@ -41,29 +41,29 @@ _ODD_BETWEEN_LINES = re.compile(rf"{_BLANKS}\n{{{_MOST_BREAKS + 1},}}|[^\t\n\x20
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    """`text` with everything hidden spelled out; line breaks and tabs are kept with `lines`.
+    """Escape all hidden characters in `text`; line breaks and tabs are kept with `lines`.
 
-    Two different texts never give the same result, so it is to be applied once: what it marked, it would mark again.
+    Two different texts never give the same result. Apply it only once: it would escape its own markers.
     """
     return (_ODD_BETWEEN_LINES if lines else _ODD).sub(lambda odd: "".join(_spell(odd)), text)
 
 
 def is_clean(text: str, *, lines: bool = False) -> bool:
-    """Whether nothing in `text` is hidden: it is shown as it is."""
+    """Whether `text` contains nothing hidden, so that it is shown as it is."""
     return visible(text, lines=lines) == text
 
 
 def quoted(text: str) -> str:
-    """Somebody's own words inside a sentence of ours: in quotes that nothing in them closes. Not yet safe to show."""
+    """Quote somebody's words in a sentence, in quotes that nothing in them can close. Not safe to show yet."""
     return f"“{text.translate(_QUOTES)}”"
 
 
 _QUOTES = dict.fromkeys(map(ord, "“”„‟″‶〝〞＂❝❞"), '"')
-"""What could be taken for the quotes around it."""
+"""Characters that could be mistaken for the quotes around the text."""
 
 
 def suspicious(text: str, *, code: bool = False) -> tuple[str, ...]:
-    """Warnings about what a reader would mistake, each a short phrase; `code` where a program will read the text."""
+    """Warnings about characters that a reader would misread, as short phrases; `code` if a program reads the text."""
     if text.isascii() and text.isprintable():
         return ()
     warnings: list[str] = []
@@ -84,7 +84,7 @@ def suspicious(text: str, *, code: bool = False) -> tuple[str, ...]:
 
 
 def _spell(odd: re.Match[str]) -> Iterator[str]:
-    """The pieces that stand for one stretch of unusual characters."""
+    """Yield the pieces that replace a run of unusual characters."""
     if not any(_is_hidden(char) or _is_mark(char) for char in set(odd[0])) and odd[0][0] != " ":
         yield odd[0]
         return
@@ -125,11 +125,11 @@ def _is_mark(char: str) -> bool:
 
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _MOVES = frozenset("\b\r\x1b\x7f\x9b")
-"""What moves the cursor, or begins what does."""
+"""Characters that move the cursor, or start an escape sequence that does."""
 
 
 def _harmless(char: str) -> tuple[int, str]:
-    """For sorting: what deceives most comes first, as only the first few are named."""
+    """Sort key: the most deceptive characters first, because only the first few are named."""
     if char in _BIDI:
         return 0, char
     if char in _MOVES:

@@ -1,4 +1,4 @@
-"""One answer to one request."""
+"""A vote: one person's answer to one request."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from signoff.core.people import Actor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
-    """Somebody's answer, when it was given, and the digest of the arguments it was given for."""
+    """An answer, when it was given, and the digest of the arguments it was given for."""
 
     by: Actor
     at: datetime
     decision: ApprovalDecision
     args_digest: str
-    """Approving edited arguments is a vote for other arguments: votes only add up for the same ones."""
+    """Approving edited arguments is a vote for other arguments: only votes for the same arguments add up."""
     stands_for: Actor | None = None
-    """In whose place it was given, where the voter is a deputy."""
+    """The absent person, if the voter is a deputy."""
 
     @property
     def principal(self) -> Actor:
-        """Whose vote it is."""
+        """The person whose vote it is: the absent one, if a deputy voted."""
         return self.stands_for or self.by

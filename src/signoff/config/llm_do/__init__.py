@@ -1,1 +1,1 @@
-"""Projects of llm-do read, and written as ours: what `signoff import llm-do` does. Nothing of theirs is run."""
+"""Import projects of llm-do (`signoff import llm-do`): read their files, write signoff's. None of their code runs."""

@@ -1,7 +1,7 @@
-"""A project of llm-do as ours: `signoff.yaml`, `workers/NAME.md`, and what is to be said about each line of it.
+"""Convert a project of llm-do: to `signoff.yaml`, `workers/NAME.md`, and a report about each line.
 
-Nothing is loosened: what llm-do runs unasked is allowed only where a rule says no more than that. Where that is not
-sure, it is asked about, and the report says so.
+Nothing is loosened: what llm-do runs unasked is allowed only if a rule can say exactly that or less. If that is not
+certain, signoff asks about it, and the report says so.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CLASSES = {
     "CustomToolset": "custom",
     "DynamicAgentsToolset": "dynamic_agents",
 }
-"""The names of llm-do's toolset classes, where a file names one by its path."""
+"""llm-do's toolset classes, if a file names one by its path."""
 _NATIVE = {
     "web_search": ("search_context_size", "user_location", "blocked_domains", "allowed_domains", "max_uses"),
     "web_fetch": ("max_uses", "allowed_domains", "blocked_domains", "enable_citations", "max_content_tokens"),
@@ -54,16 +54,16 @@ _OLD_TOOLS = {
     "worker.call": ["worker_call"],
     "worker.create": ["worker_create"],
 }
-"""Tools of its first months, and ours."""
+"""Tools of llm-do's first months, and signoff's names for them."""
 _ONLY_OURS = ("edit_file", "search_files")
-"""What llm-do has no tool for, so that nothing of its own lets it run."""
+"""Tools that llm-do does not have, so none of its settings allows them."""
 _TOOL = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
 _FILE_CALL = re.compile(r"\{\{\s*file\(\s*(['\"])(?P<name>[^'\"{}]+)\1\s*\)\s*\}\}")
 _PYTHON_FIX = "give it a name in toolsets.py beside signoff.yaml: TOOLSETS = {{{name!r}: FunctionToolset([…])}}"
 
 
 def convert(sources: Sources) -> Imported:
-    """Everything that can be carried over, read back by our own readers before anybody is shown it."""
+    """Convert everything that can be carried over. signoff's own readers read the result before it is shown."""
     result = Imported(sources)
     names = {source.name for source in sources.workers}
     for source in list(sources.workers):
@@ -89,7 +89,7 @@ def convert(sources: Sources) -> Imported:
     return result
 
 
-# One worker
+# --- one worker ---
 
 
 def _draft(source: Source, names: set[str], result: Imported) -> WorkerDraft:
@@ -140,7 +140,7 @@ def _toolset(
         entry, notes = filesystem_entry(BUILT_IN[kind], config)
         draft.notes += notes
         if "sandbox" in draft.source.keys or "sandboxes" in draft.source.keys:
-            return  # its directories say what is reached
+            return  # its directories say what can be accessed
         used = _add(draft, result, "filesystem", entry, place) if "policy" in entry or "config" in entry else ""
         used = used or (entry.get("use") or BUILT_IN[kind])
         _use(draft, used)
@@ -175,7 +175,7 @@ def _toolset(
 def _python_toolset(
     draft: WorkerDraft, name: str, place: Place, config: dict[str, ConfigValue], result: Imported
 ) -> None:
-    """A toolset in Python, or tools of one: it keeps its name, so that its rules hold once it is there."""
+    """A toolset, or tools, written in Python: it keeps its name, so that its rules apply once it exists."""
     safe = name if re.fullmatch(NAME, name) else re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-") or "tools"
     _use(draft, safe)
     draft.needs_python = True
@@ -232,7 +232,7 @@ def _delegate(draft: WorkerDraft, name: str, spot: ConfigValue, place: Place) ->
 
 
 def _ask_delegation(draft: WorkerDraft) -> None:
-    """There a call of another worker was asked about, always."""
+    """llm-do always asks about a call of another worker."""
     if ASK_DELEGATION not in draft.tightens:
         draft.tightens.append(ASK_DELEGATION)
 
@@ -260,7 +260,7 @@ def _native_tools(draft: WorkerDraft, spot: ConfigValue, _: set[str], result: Im
 
 
 def _approvals(draft: WorkerDraft, spot: ConfigValue, toolset: str, result: Imported) -> None:
-    """`_approval_config`: tools that run unasked."""
+    """Convert `_approval_config`: tools that run unasked."""
     for tool, entry in spot.entries(what="a mapping of tools").items():
         if not _TOOL.fullmatch(tool):
             _no_tool(draft, tool, entry)
@@ -328,12 +328,12 @@ def _tool_rule(
 
 
 def _no_tool(draft: WorkerDraft, name: str, spot: ConfigValue) -> None:
-    """A name that is none, there or here: as a pattern it would mean others."""
+    """Report an invalid name of a tool: as a pattern it would match other tools."""
     draft.say(NoteKind.LEFT, spot.key_place, f"{shown(name)} is no name of a tool", "name the tools that are meant")
 
 
 def _sandbox(draft: WorkerDraft, result: Imported) -> None:
-    """`sandbox: {paths: …}` and the older `sandboxes: …`."""
+    """Convert `sandbox: {paths: …}` and the older `sandboxes: …`."""
     keys = draft.source.keys
     paths: dict[str, ConfigValue] = {}
     if "sandboxes" in keys and keys["sandboxes"].value:
@@ -358,7 +358,7 @@ def _sandbox(draft: WorkerDraft, result: Imported) -> None:
 
 
 def _shell_rules(draft: WorkerDraft, result: Imported) -> None:
-    """`shell_rules` and `shell_default` of its first months."""
+    """Convert `shell_rules` and `shell_default` of llm-do's first months."""
     keys = draft.source.keys
     if "shell_rules" not in keys and "shell_default" not in keys:
         return
@@ -449,7 +449,7 @@ def _use(draft: WorkerDraft, name: str) -> None:
 
 
 def _add(draft: WorkerDraft, result: Imported, kind: str, entry: dict[str, Any], place: Place) -> str:
-    """Write an entry into the catalog, under its worker's name; one that says the same is used again."""
+    """Add an entry to the catalog, named after its worker; an equal entry is reused."""
     for name, there in result.toolsets.items():
         if there == entry:
             return name
@@ -461,11 +461,11 @@ def _add(draft: WorkerDraft, result: Imported, kind: str, entry: dict[str, Any],
     return name
 
 
-# The instructions
+# --- the instructions ---
 
 
 def _instructions(draft: WorkerDraft, sources: Sources) -> None:
-    """The text, with other files written into it, and a word about tools that are called in another way here."""
+    """The instructions, with included files, and a sentence about tools that are called differently here."""
     source = draft.source
     text = source.body or _prompt_file(draft, sources)
     text = _FILE_CALL.sub(lambda found: _included(found, draft, sources), text)
@@ -488,7 +488,7 @@ def _instructions(draft: WorkerDraft, sources: Sources) -> None:
 
 
 def _included(found: re.Match[str], draft: WorkerDraft, sources: Sources) -> str:
-    """The text of a file that the instructions take in, from beside the worker's file."""
+    """The text of a file that the instructions include, relative to the worker's file."""
     name = found["name"]
     source = draft.source
     file = os.path.normpath(os.path.join(os.path.dirname(source.file), name))
@@ -504,7 +504,7 @@ def _included(found: re.Match[str], draft: WorkerDraft, sources: Sources) -> str
 
 
 def _prompt_file(draft: WorkerDraft, sources: Sources) -> str:
-    """Where the file holds no instructions: `prompts/NAME.txt` and the like, as llm-do looks for them."""
+    """The instructions, if they are not in the worker file: from `prompts/NAME.txt` and the like, as in llm-do."""
     directory = os.path.dirname(draft.source.file)
     for base in dict.fromkeys((directory, os.path.dirname(directory), sources.directory)):
         for suffix in (".txt", ".jinja2", ".j2", ".md"):
@@ -517,7 +517,7 @@ def _prompt_file(draft: WorkerDraft, sources: Sources) -> str:
 
 
 def _break_circles(drafts: Sequence[WorkerDraft]) -> None:
-    """Take out what would lead workers back to themselves: here that is refused."""
+    """Remove delegations that form a cycle: signoff refuses them."""
     by_name = {draft.name: draft for draft in drafts}
     for draft in drafts:
         for name in list(draft.delegates):
@@ -539,7 +539,7 @@ def _reached(start: str, by_name: dict[str, WorkerDraft]) -> set[str]:
 
 
 def _check(result: Imported) -> None:
-    """Read what would be written as our own files; what is wrong with a worker refuses its file."""
+    """Read the result with signoff's own readers; an error in a worker refuses its file."""
     with tempfile.TemporaryDirectory() as directory:
         os.mkdir(os.path.join(directory, DIRECTORY))
         for name, text in result.files.items():
@@ -558,6 +558,6 @@ def _check(result: Imported) -> None:
 
 
 def all_notes(result: Imported) -> Iterator[Note]:
-    """Every note, by file and line."""
+    """All notes, by file and line."""
     notes = [*(note for draft in result.drafts for note in draft.notes), *result.notes]
     yield from sorted(notes, key=lambda note: (note.place.file, note.place.line, note.place.column))

@@ -1,4 +1,4 @@
-"""What an import has in hand: workers on their way, and all that would be written and said."""
+"""The state of an import: workers being converted, and everything to write and to report."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ ASK_DELEGATION = {"ask": "worker_call"}
 
 @dataclass(slots=True)
 class WorkerDraft:
-    """A worker on its way from one file to the other."""
+    """A worker that is being converted."""
 
     source: Source
     toolsets: list[str] = field(default_factory=list[str])
     delegates: dict[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
     creates: bool = False
     tightens: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """Rules of the worker's own file."""
+    """Rules for the worker's own file."""
     notes: list[Note] = field(default_factory=list[Note])
     frees_delegation: bool = False
-    """Whether it says itself that calling other workers needs no question."""
+    """Whether it says itself that calling other workers needs no approval."""
     needs_python: bool = False
     text: str = ""
 
@@ -43,16 +43,16 @@ class WorkerDraft:
 
 @dataclass(slots=True)
 class Imported:
-    """What an import would write, and what it says."""
+    """The result of an import: the files to write, and the report."""
 
     sources: Sources
     drafts: list[WorkerDraft] = field(default_factory=list[WorkerDraft])
     notes: list[Note] = field(default_factory=list[Note])
-    """About `project.json`, and files that are not read."""
+    """Notes about `project.json`, and about files that are not read."""
     files: dict[str, str] = field(default_factory=dict[str, str])
-    """What would be written, by path below the target."""
+    """The content to write, by path below the target."""
     start: tuple[str, str] | None = None
-    """The worker that llm-do starts, and with which prompt."""
+    """The worker that llm-do starts, and its prompt."""
     toolsets: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     policy: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     depth: int | None = None

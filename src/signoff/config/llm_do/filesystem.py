@@ -1,4 +1,4 @@
-"""File access of llm-do as rules of a toolset: one root, or named directories (`sandbox`) with their own rights."""
+"""Convert llm-do's file access to the rules of a toolset: one root, or directories (`sandbox`) with permissions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BUILT_IN = {
     "filesystem_project_ro": READ_ONLY,
     "filesystem_cwd_ro": READ_ONLY,
 }
-"""Names of llm-do's file toolsets, and ours."""
+"""llm-do's file toolsets, and signoff's names for them."""
 
 _READS, _WRITES = list(READ_TOOLS), list(WRITE_TOOLS)
 _SUFFIX = re.compile(r"(?:\.[A-Za-z0-9_-]+)+")
@@ -30,7 +30,7 @@ _SUFFIX_KEYS = ("suffixes", "allowed_suffixes", "text_suffixes", "attachment_suf
 
 
 def filesystem_entry(use: str, config: dict[str, ConfigValue]) -> tuple[dict[str, Any], list[Note]]:
-    """A toolset with this configuration; an empty one where our built-in does the same."""
+    """A toolset with this configuration; empty if signoff's built-in one does the same."""
     entry: dict[str, Any] = {}
     rules: list[dict[str, Any]] = []
     notes: list[Note] = []
@@ -48,7 +48,7 @@ def filesystem_entry(use: str, config: dict[str, ConfigValue]) -> tuple[dict[str
             case "read_only" if spot.flag():
                 use = READ_ONLY
             case "read_approval" | "write_approval" | "read_only":
-                pass  # as our built-in does by itself
+                pass  # the default of signoff's built-in one
             case _:
                 what = f"{shown(key)} has no equal here"
                 notes.append(
@@ -60,7 +60,7 @@ def filesystem_entry(use: str, config: dict[str, ConfigValue]) -> tuple[dict[str
 
 
 def sandbox_entry(paths: dict[str, ConfigValue]) -> tuple[dict[str, Any], list[Note]]:
-    """A toolset for the project's directory in which only the named directories are reached, each with its rights."""
+    """A toolset for the project directory with access only to the named directories, each with its permissions."""
     notes: list[Note] = []
     inside: list[str] = []
     narrow: list[dict[str, Any]] = []
@@ -101,7 +101,7 @@ def _rights(
     sizes: list[int],
     notes: list[Note],
 ) -> None:
-    """The rules about one directory: those that deny and ask, and those that let something run, which come after."""
+    """Add the rules about one directory: to `narrow` those that deny and ask, to `wide` those that come after them."""
     mode = keys["mode"].value if "mode" in keys else "ro"
     kinds = [item.value for key in _SUFFIX_KEYS if key in keys for item in keys[key].one_or_more("a list of suffixes")]
     files: dict[str, Any] = {"inside": root}

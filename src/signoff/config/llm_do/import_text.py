@@ -1,4 +1,4 @@
-"""What an import writes, as text."""
+"""The texts of the files that an import writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HEADER = "# Written by `signoff import llm-do`. What could not be carried over 
 
 
 def worker_text(draft: WorkerDraft) -> str:
-    """The worker file."""
+    """The text of a worker file."""
     keys = draft.source.keys
     front: dict[str, Any] = {}
     for key in ("description", "model"):
@@ -31,7 +31,7 @@ def worker_text(draft: WorkerDraft) -> str:
 
 
 def project_text(result: Imported) -> str:
-    """`signoff.yaml`."""
+    """The text of `signoff.yaml`."""
     whole: dict[str, Any] = {"toolsets": result.toolsets}
     if result.depth is not None:
         whole["defaults"] = {"worker": {"limits": {"depth": result.depth}}}
@@ -41,7 +41,7 @@ def project_text(result: Imported) -> str:
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """Writes values out each time: our own reader takes aliases, people do not like them."""
+    """Writes no YAML aliases: signoff reads them, but people do not like them."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""What is said about an import: what was carried over, what is different here, and what was left out."""
+"""The report of an import: what was carried over, what is different here, and what was left out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from signoff.errors import Place
 
 
 class NoteKind(StrEnum):
-    """What became of one thing in a file."""
+    """What happened to one setting in a file."""
 
     CARRIED = "carried"
     """It means the same here."""
@@ -21,7 +21,7 @@ class NoteKind(StrEnum):
 
 
 class FileState(StrEnum):
-    """What became of one file."""
+    """What happened to one file."""
 
     WHOLE = "whole"
     NOTES = "notes"
@@ -30,13 +30,13 @@ class FileState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One thing in a file of llm-do, and what became of it."""
+    """One setting in a file of llm-do, and what happened to it."""
 
     kind: NoteKind
     place: Place
     what: str
     fix: str = ""
-    """What a person has to do, where there is something to do."""
+    """What a person has to do, if anything."""
 
     def as_json(self) -> dict[str, Any]:
         place = self.place

@@ -1,4 +1,4 @@
-"""`project.json` of llm-do: what its keys become."""
+"""Convert llm-do's `project.json`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from signoff.policy.placed_value import ConfigValue
 
 
 def read_project(spot: ConfigValue, result: Imported) -> None:
-    """Take over what `project.json` says, and say what became of each key."""
+    """Convert `project.json`, and report what happened to each key."""
     for key, value in spot.entries().items():
         match key:
             case "version" if value.value == 1:
@@ -29,7 +29,7 @@ def read_project(spot: ConfigValue, result: Imported) -> None:
             case "entry":
                 _entry(value, result)
             case "agent_files" | "worker_files":
-                pass  # these are the files that were read
+                pass  # these files have been read already
             case "python_files":
                 listed = (
                     ", ".join(str(item.value) for item in value.one_or_more("a list of files")) if value.value else ""

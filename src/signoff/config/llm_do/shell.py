@@ -1,7 +1,8 @@
-"""Shell rules of llm-do as rules of a toolset.
+"""Convert llm-do's shell rules to the rules of a toolset.
 
-There a rule is the beginning of a command, the first that fits decides, and commands run without a shell. Here a
-command is parsed. So a rule becomes one only where it lets in nothing more; everything else is asked about.
+In llm-do, a rule is the start of a command, the first match decides, and commands run without a shell. signoff parses
+the command. So a rule is converted only if it lets nothing more run; everything else is asked about, or refused if
+llm-do refuses commands that no rule names.
 """
 
 from __future__ import annotations
@@ -19,35 +20,35 @@ from signoff.policy.placed_value import ConfigValue
 TOOL = "shell"
 _RULE_KEYS = ("pattern", "approval_required", "allowed", "approval_required_if_args", "description")
 _PLAIN = re.compile(r"[\w./:=@%+,-]+(?: +[\w./:=@%+,-]+)*")
-"""Words that mean the same to a shell, to a pattern, and as the beginning of a text."""
+"""Words that mean the same to a shell, in a pattern, and as the start of a text."""
 
 READONLY = "wc find grep head tail sort uniq cat ls git_log git_diff git_show git_status"
-"""What llm-do's `shell_readonly` runs unasked. Of `find`, some options are asked about."""
+"""What llm-do's `shell_readonly` runs unasked. Some options of `find` are asked about."""
 _FIND_ASKS = ("-exec", "-execdir", "-delete")
 
 
 def unnamed(blocked: bool) -> dict[str, Any]:
-    """The last rule: what happens to a command that no rule names. `blocked`: llm-do refuses it."""
+    """The last rule: for a command that no rule names. `blocked`: llm-do refuses it."""
     if blocked:
         return {"otherwise": "deny", "tool": TOOL, "reason": "no rule of this shell names the command"}
     return {"ask": {"tool": TOOL}, "reason": "no rule names this command"}
 
 
 def shell_readonly() -> dict[str, Any]:
-    """The built-in shell with llm-do's list: it reads less unasked than ours does by itself."""
+    """The built-in shell with llm-do's list, which runs fewer commands unasked than signoff's own."""
     rules: list[dict[str, Any]] = [{"ask": {"tool": TOOL, "command": [f"find {option}" for option in _FIND_ASKS]}}]
     rules += [_allow(pattern.replace("_", " ")) for pattern in READONLY.split()]
     return {"use": "shell_readonly", "policy": [*rules, unnamed(blocked=True)]}
 
 
 def shell_file_ops() -> dict[str, Any]:
-    """The same for `shell_file_ops`: `ls` runs unasked, `mv` asks, and the rest is refused there."""
+    """The same for `shell_file_ops`: `ls` runs unasked, `mv` asks, and llm-do refuses the rest."""
     rules = [_allow("ls"), {"ask": {"tool": TOOL, "command": "mv *"}}]
     return {"use": "shell_file_ops", "policy": [*rules, unnamed(blocked=True)]}
 
 
 def shell_entry(rules: ConfigValue | None, default: ConfigValue | None) -> tuple[dict[str, Any], list[Note]]:
-    """A toolset for a shell with these rules, and what is to be said about each."""
+    """A toolset for a shell with these rules, and a note about each."""
     written: list[dict[str, Any]] = []
     notes: list[Note] = []
     stricter: list[str] = []
@@ -62,7 +63,7 @@ def shell_entry(rules: ConfigValue | None, default: ConfigValue | None) -> tuple
 
 
 def _is_blocked(default: ConfigValue | None, notes: list[Note]) -> bool:
-    """Whether llm-do refuses what no rule names."""
+    """Whether llm-do refuses commands that no rule names."""
     if default is None or default.value is None:
         return True
     known = default.entries(what="a mapping with `allowed` and `approval_required`")
@@ -79,11 +80,11 @@ def _is_blocked(default: ConfigValue | None, notes: list[Note]) -> bool:
 
 
 def _rule(rule: ConfigValue, stricter: Sequence[str], *, blocked: bool) -> tuple[list[dict[str, Any]], Note, str]:
-    """What a rule becomes, what is said about it, and the text that it is about.
+    """Convert a rule. Returns the new rules, a note, and the start of the commands it is about.
 
-    `stricter`: what rules before it are about that do not let everything run. There the first rule decides, by the
-    beginning of the text; here words are compared. So a rule behind one of these that could mean the same command
-    lets nothing run. `blocked`: what is not carried over is refused, as what no rule names; else it is asked about.
+    `stricter` are the starts of earlier rules that do not let everything run. In llm-do the first match decides, by the
+    start of the text; signoff compares words. So a rule after one of these that could match the same command allows
+    nothing. `blocked`: what is not converted is refused, like commands that no rule names; otherwise it is asked about.
     """
     outcome = "refused" if blocked else "asked about"
     keys = rule.entries(what="a mapping with `pattern`")
@@ -115,7 +116,7 @@ def _rule(rule: ConfigValue, stricter: Sequence[str], *, blocked: bool) -> tuple
 
 
 def _made(words: str, keys: dict[str, ConfigValue], *, blocked: bool) -> list[dict[str, Any]]:
-    """The rules. Above an `otherwise` a rule that asks has to name all of a command, as one that allows has."""
+    """The new rules. Above an `otherwise`, a rule that asks must match the whole command, like one that allows."""
     if "allowed" in keys and not keys["allowed"].flag():
         return [{"deny": {"tool": TOOL, "command": words}}]
     if "approval_required" not in keys or keys["approval_required"].flag():

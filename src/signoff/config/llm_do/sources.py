@@ -1,4 +1,4 @@
-"""The files of a llm-do project: which there are, and what each holds. Read once; nothing outside is looked at."""
+"""Find and read the files of a llm-do project, each once. Nothing outside of its directory is read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from signoff.policy.placed_value import ConfigValue
 
 PROJECT_JSON = "project.json"
 _OLD_SUFFIXES = (".yaml", ".yml")
-"""Worker files of its first months, in a directory called `workers`."""
+"""Suffixes of worker files of llm-do's first months, in a directory called `workers`."""
 _FENCE = "---"
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
 _MOST_FILES = 1000
@@ -31,36 +31,36 @@ class Source:
     """A worker file of llm-do."""
 
     file: str
-    """As a person says it from here."""
+    """The path, short from the working directory."""
     name: str
-    """What the worker will be called."""
+    """The name of the new worker."""
     top: ConfigValue
     keys: dict[str, ConfigValue]
     body: str
-    """The text below the keys, or under `instructions`; empty where there is none."""
+    """The text below the keys, or under `instructions`; empty if there is none."""
     body_line: int
-    """The line that the text begins on; 0 where nobody can tell."""
+    """The line on which the text starts; 0 if it is not known."""
 
 
 @dataclass(slots=True)
 class Sources:
-    """A project of llm-do as it was read."""
+    """A project of llm-do, as read."""
 
     directory: str
     workers: list[Source] = field(default_factory=list["Source"])
     refused: dict[str, WrongFile] = field(default_factory=dict[str, WrongFile])
-    """Files that cannot be carried over, and why."""
+    """Files that cannot be converted, and why."""
     project: ConfigValue | None = None
-    """What `project.json` holds."""
+    """The content of `project.json`."""
     unlisted: list[str] = field(default_factory=list[str])
     """Worker files that `project.json` does not name: llm-do does not read them either."""
     others: list[str] = field(default_factory=list[str])
-    """Directories below with a project of their own."""
+    """Directories below that have a project of their own."""
     texts: dict[str, str] = field(default_factory=dict[str, str])
-    """What was read, by file."""
+    """The texts that were read, by file."""
 
     def check_unchanged(self) -> None:
-        """Raise where a file is no longer what was read."""
+        """Raise if a file has changed since it was read."""
         for file, text in self.texts.items():
             try:
                 now = text_of(file)
@@ -71,7 +71,7 @@ class Sources:
 
 
 def read_sources(directory: str, skip: Iterable[str] = ()) -> Sources:
-    """Read the project in a directory. `skip`: files to leave alone. Raises where there is nothing to read."""
+    """Read the project in a directory, without the files in `skip`. Raises if there is nothing to read."""
     found = Sources(from_here(directory))
     skipped = {os.path.abspath(one) for one in skip}
     files = list(_walk(found))
@@ -101,9 +101,9 @@ def _nothing_here(found: Sources) -> str:
 
 
 def _walk(found: Sources) -> Iterator[str]:
-    """Worker files in the directory and below it; what a link leads to is not entered."""
+    """Worker files in the directory and below it; symlinks to directories are not followed."""
     top = found.directory
-    ours = os.path.lexists(os.path.join(top, PROJECT_FILE))  # then YAML files in workers/ are our own
+    ours = os.path.lexists(os.path.join(top, PROJECT_FILE))  # then YAML files in workers/ are signoff's own
 
     def fail(error: OSError) -> None:
         raise WrongUse(f"{from_here(error.filename or top)} cannot be read: {error.strerror}") from error
@@ -122,7 +122,7 @@ def _walk(found: Sources) -> Iterator[str]:
 
 
 def _listed(found: Sources, there: list[str]) -> list[str]:
-    """The files that `project.json` names; without a list, all."""
+    """The files that `project.json` names; all, if it has no list."""
     assert found.project is not None
     entries = found.project.entries(what="an object with the project's settings")
     lists = [entries[key] for key in ("agent_files", "worker_files") if key in entries]
@@ -139,7 +139,7 @@ def _listed(found: Sources, there: list[str]) -> list[str]:
 
 
 def text_inside(file: str, found: Sources) -> str:
-    """What a file holds, if it is inside of the directory by every link on its way."""
+    """Read a file, if it is inside of the directory after following all symlinks (no path traversal)."""
     inside = os.path.realpath(found.directory)
     try:
         real = os.path.realpath(file)
@@ -164,7 +164,7 @@ def _read_json(file: str, found: Sources) -> ConfigValue:
     except RecursionError as error:
         raise WrongFile("this is nested too deeply", place=Place(file)) from error
     try:
-        document = read_document(text, file=file)  # JSON is YAML, and this keeps the lines
+        document = read_document(text, file=file)  # JSON is YAML, and this parser keeps the lines
     except PolicyError:
         document = document_of(value, file=file)
     spot = ConfigValue.top(document)
@@ -183,7 +183,7 @@ def _read_worker(file: str, found: Sources) -> Source:
 
 
 def _parted(text: str) -> tuple[str, str, int]:
-    """The keys, on the lines they stand on; the text below them; and the line it begins on."""
+    """The keys, on their original lines; the text below them; and the line on which it starts."""
     lines = text.split("\n")
     start = next((at for at, line in enumerate(lines) if line.strip()), 0)
     if lines[start].rstrip() != _FENCE:
@@ -211,7 +211,7 @@ def _name(file: str, top: ConfigValue, keys: dict[str, ConfigValue]) -> str:
 
 
 def _refuse_twins(found: Sources) -> None:
-    """Of two files for one worker, neither is taken: nobody could tell which is meant."""
+    """Refuse both of two files for one worker: it is not clear which one is meant."""
     by_name: dict[str, list[Source]] = {}
     for source in found.workers:
         by_name.setdefault(source.name.casefold(), []).append(source)

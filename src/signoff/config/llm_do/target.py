@@ -1,4 +1,4 @@
-"""Where an import is written: all of it or nothing, and nothing that exists unless somebody said so."""
+"""Write the files of an import: all or nothing, and existing files are replaced only with `overwrite`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportedFile:
-    """One file of an import, and what is there now."""
+    """One file of an import, and its current content."""
 
     name: str
-    """Below the target."""
+    """The path below the target directory."""
     path: str
     text: str
     before: str | None
@@ -38,7 +38,7 @@ class ImportedFile:
 
 
 def plan(into: str, files: Mapping[str, str]) -> list[ImportedFile]:
-    """Each file with what is there now. Raises where something stands in the way that is never replaced."""
+    """Each file with its current content. Raises if something is in the way that is never replaced."""
     planned = [ImportedFile(name, path := _path(into, name), text, _before(path)) for name, text in files.items()]
     for one in planned:
         stem, suffix = os.path.splitext(one.path)
@@ -50,7 +50,7 @@ def plan(into: str, files: Mapping[str, str]) -> list[ImportedFile]:
 
 
 def write(planned: list[ImportedFile], into: str, *, overwrite: bool) -> None:
-    """Write what is new and, where that was said, what is different. Where one file fails, all is as it was."""
+    """Write new files and, with `overwrite`, changed ones. If one fails, all changes are rolled back."""
     replaced = [one.path for one in planned if one.change is Change.REPLACED]
     if replaced and not overwrite:
         what = f"{', '.join(replaced)}: already there, and different; nothing was written"
@@ -82,7 +82,7 @@ def _path(into: str, name: str) -> str:
 
 
 def _before(path: str) -> str | None:
-    """What a file holds now; None where there is none. A link, or anything but a file, is never written to."""
+    """The current content of a file; None if there is none. Symlinks, and anything but a file, are never written to."""
     directory = os.path.dirname(path)
     if os.path.basename(directory) == DIRECTORY and os.path.islink(directory):
         raise WrongUse(f"{directory} is a link; nothing was written\n  name another directory with --into")
@@ -99,7 +99,7 @@ def _before(path: str) -> str | None:
 
 
 def _directories(directory: str) -> Iterator[str]:
-    """Make a directory and those above it; says which were made."""
+    """Create a directory and its parents; yields those that were created."""
     missing: list[str] = []
     while directory and not os.path.isdir(directory):
         missing.append(directory)
@@ -110,7 +110,7 @@ def _directories(directory: str) -> Iterator[str]:
 
 
 def _put(path: str, text: str, *, new: bool) -> None:
-    """Write a file whole, or leave what is there: a new one must not be there yet."""
+    """Write a file completely or not at all. A new file must not exist yet."""
     beside = path if new else f"{path}.new-{os.getpid()}"
     with open(beside, "x", encoding="utf-8", newline="\n") as out:
         try:
