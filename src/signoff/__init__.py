@@ -1,10 +1,10 @@
 """Human sign-off for the tool calls of AI agents.
 
-These names are all that most programs need. What else is documented is in six packages: `signoff.errors`,
+Most programs need only the names below. The rest of the documented API is in six packages: `signoff.errors`,
 `signoff.channels`, `signoff.server`, `signoff.toolsets`, `signoff.workers` and `signoff.testing`; everything else is
 private.
-Nothing is loaded before it is used: `import signoff` costs next to nothing, and PydanticAI is imported only with the
-parts that run agents.
+Names are imported lazily, on first use: `import signoff` is cheap, and PydanticAI is imported only with the parts that
+run agents.
 """
 
 from __future__ import annotations

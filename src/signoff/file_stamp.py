@@ -8,7 +8,7 @@ import os
 def file_stamp(file: str | os.PathLike[str] | None) -> tuple[object, ...]:
     """Return a value that differs after the file is written, replaced, removed or given to another owner.
 
-    The change time is part of it: whoever writes a file in place can keep its size and set its modification time back.
+    The change time (ctime) is part of it, because a writer can keep the size and set the modification time back.
     """
     if file is None:
         return ()

@@ -1,4 +1,4 @@
-"""Every seam on one page: what the rooms above may be given, and what an adapter has to provide."""
+"""Protocols for everything that is passed in from outside: clock, store, approver, inbox, channel, toolset."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """Time, as a parameter."""
+    """The current time and waiting for a time; tests pass a fake clock."""
 
     def now(self) -> datetime: ...
 
@@ -41,14 +41,14 @@ class Clock(Protocol):
 
 
 class Requests(Protocol):
-    """Requests, by id, by call, and by what they belong to."""
+    """Requests by id, by call, by conversation and by run."""
 
     def get(self, request_id: str) -> ApprovalRequest | None: ...
 
     def add(self, request: ApprovalRequest) -> None: ...
 
     def put(self, request: ApprovalRequest) -> None:
-        """Replace the stored request, whose version has to be the one before; raises `Stale` otherwise."""
+        """Replace the stored request. Its version must follow the stored one; raises `Stale` otherwise."""
         ...
 
     def about(self, call_key: str) -> ApprovalRequest | None:
@@ -60,44 +60,44 @@ class Requests(Protocol):
         ...
 
     def opened_at(self, moment: datetime | None, *, conversation_id: str = "", run: str = "") -> Sequence[str]:
-        """Ids of requests of a conversation or of a saved run that were opened in this very moment, in order."""
+        """Ids of requests of a conversation or saved run that were opened at exactly this moment, in order."""
         ...
 
     def like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
-        """Ids that begin so."""
+        """Ids that begin with this prefix."""
         ...
 
 
 class AskedBefore(NamedTuple):
-    """What was asked about a call, and about others like it."""
+    """What was asked before about a call and about similar calls."""
 
     request: ApprovalRequest | None
-    """The newest request about this very call, by `Call.key`."""
+    """The newest request about exactly this call, by `Call.key`."""
     answers: EarlierAnswers
-    """How people answered the like."""
+    """How people answered similar calls."""
 
 
 class Past(Protocol):
-    """What was asked before."""
+    """Requests asked earlier."""
 
     def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
-        """Requests that wait for nobody any longer, those that were asked last first."""
+        """Requests that wait for nobody any more, the most recently asked first."""
         ...
 
     def before(self, call: Call) -> AskedBefore:
-        """What there is about a call. The work is bounded, however much was asked: `MOST_ANSWERS`."""
+        """Earlier requests and answers for a call. The work is bounded by `MOST_ANSWERS`, however much was asked."""
         ...
 
 
 class Queue(Protocol):
-    """Requests that wait: for a person, for their time, or for the process that runs their call."""
+    """Requests that wait: for a person, for a deadline, or for the process that runs their call."""
 
     def open(self, *, limit: int | None = None) -> Sequence[ApprovalRequest]:
         """Requests without an answer, oldest first."""
         ...
 
     def page(self, *, limit: int, after: Item | None = None) -> Sequence[Item]:
-        """What waits for a person, oldest first: requests that are pending, and those whose outcome is unknown."""
+        """What waits for a person, oldest first: pending requests, and requests whose outcome is unknown."""
         ...
 
     def due(self, now: datetime) -> Sequence[str]:
@@ -105,40 +105,40 @@ class Queue(Protocol):
         ...
 
     def claimed(self) -> Sequence[tuple[str, str]]:
-        """Requests whose call is running, each with the id of the process that holds it."""
+        """Requests whose call is running, each with the id of the process that holds the claim."""
         ...
 
 
 class Listings(Protocol):
-    """Requests in lists, page by page: the work is bounded by what waits, or by the page where no filter is rare."""
+    """Lists of requests, page by page. The work is bounded by what waits, or by the page if no filter is rare."""
 
     def page(self, chosen: RequestFilter, *, limit: int, after: ListPlace | None = None) -> Sequence[Item]:
-        """Those that are chosen, in the order that `ListState` says, after a place."""
+        """The requests that the filter selects, in the order defined by `ListState`, after a given place."""
         ...
 
     def waiting(self, *, most: int) -> int:
-        """How many wait for a person, counted up to a number."""
+        """How many requests wait for a person, counted up to `most`."""
         ...
 
     def counts(self) -> Mapping[str, int]:
-        """How many wait for a person, by state; a state that none is in is left out."""
+        """How many requests wait for a person, by state; states with no request are left out."""
         ...
 
 
 class Results(Protocol):
-    """What claimed calls returned, for runs that have to be taken up again."""
+    """Return values of claimed calls, for runs that have to be resumed."""
 
     def get(self, request_id: str) -> bytes | None: ...
 
     def put(self, request_id: str, result: bytes) -> None: ...
 
     def drop(self, run: str) -> None:
-        """Forget what the calls of a run returned: it is over."""
+        """Delete the results of a run's calls; the run is over."""
         ...
 
 
 class Grants(Protocol):
-    """Remembered answers."""
+    """Remembered answers (grants)."""
 
     def get(self, grant_id: str) -> Grant | None: ...
 
@@ -163,11 +163,11 @@ class Runs(Protocol):
     def put(self, run: SavedRun) -> None: ...
 
     def all(self, *, going: bool = False, limit: int | None = None, before: str = "") -> Sequence[SavedRun]:
-        """Newest first, without those inside others; `before` is the id of a run, and gives those begun before it."""
+        """Newest first, without nested runs; `before` is the id of a run and selects the runs begun before it."""
         ...
 
     def like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
-        """Ids that begin so, of those inside others too."""
+        """Ids that begin with this prefix, including nested runs."""
         ...
 
 
@@ -175,7 +175,7 @@ class Segments(Protocol):
     """The messages of saved runs."""
 
     def add(self, segment: Segment) -> None:
-        """Keep a segment; one that is there already is left alone."""
+        """Add a segment; does nothing if it exists."""
         ...
 
     def has(self, segment_id: str) -> bool: ...
@@ -194,66 +194,66 @@ class Processes(Protocol):
 
 
 class Delegations(Protocol):
-    """Who answers in whose place."""
+    """Delegations: which deputy answers for whom."""
 
     def add(self, delegation: Delegation) -> None: ...
 
     def current(self, now: datetime) -> Sequence[Delegation]:
-        """Those that hold now."""
+        """Delegations that are valid now."""
         ...
 
     def end(self, absent: str, deputy: str, now: datetime) -> Sequence[Delegation]:
-        """Have those between these two end now that are not over, also if they have yet to begin; gives them."""
+        """End the delegations between these two that are not over, including those that have not begun; return them."""
         ...
 
 
 class DeliveryChanges(NamedTuple):
-    """Deliveries that were put."""
+    """Deliveries that were changed."""
 
     last: int
-    """Number of the last change there is."""
+    """Number of the latest change."""
     trails: Sequence[str]
-    """Where any was put, once each."""
+    """Trails with a changed delivery, each once."""
 
 
 class Deliveries(Protocol):
-    """How far each channel came with what it shows."""
+    """The state of each notice in each channel."""
 
     def get(self, channel: str, subject: Subject) -> Delivery | None: ...
 
     def put(self, delivery: Delivery) -> None:
-        """Keep how a delivery stands, by its channel and subject. A new one comes after all others."""
+        """Store the state of a delivery, by its channel and subject. A new one is ordered after all others."""
         ...
 
     def find(self, *, channel: str = "", trail: str = "", request: str = "", live: bool = False) -> Sequence[Delivery]:
-        """Deliveries in the order they were first put; each filter that is given has to fit.
+        """Deliveries in the order they were first stored; all given filters must match.
 
-        Those of a request are the request itself and its reminders.
+        Deliveries of a request are those of the request itself and of its reminders.
         """
         ...
 
     def changes(self, *, after: int) -> DeliveryChanges:
-        """What was put after the change of this number, by anybody."""
+        """What was stored by any process after the change with this number."""
         ...
 
     def last(self, *, channel: str, trail: str, limit: int) -> Sequence[Delivery]:
-        """Those of one trail in one channel, the newest first."""
+        """The deliveries of one trail in one channel, newest first."""
         ...
 
     def untold(self, channel: str) -> Sequence[str]:
-        """Ids of runs that are over, and may concern a channel in which that has not been said; not all of them do."""
+        """Ids of ended runs whose end a channel has not shown yet. Some of them may not concern the channel."""
         ...
 
 
 class Record(Protocol):
-    """Every event, in a chain."""
+    """The audit log: every event, in a hash chain."""
 
     def append(self, drafts: Sequence[EventDraft]) -> None:
-        """Put events at the end of the chain."""
+        """Append events to the end of the chain."""
         ...
 
     def head(self) -> tuple[int, str]:
-        """Number and hash of the last event; 0 and `START` where there is none."""
+        """Sequence number and hash of the last event; 0 and `START` if there is none."""
         ...
 
     def entries(self, *, after: int = 0, limit: int | None = None, request: str = "", run: str = "") -> Sequence[Entry]:
@@ -266,7 +266,7 @@ class Record(Protocol):
 
 
 class Checkpoints(Protocol):
-    """Signatures of how far the record went."""
+    """Signed checkpoints of the audit log."""
 
     def add(self, checkpoint: Checkpoint) -> None: ...
 
@@ -274,19 +274,19 @@ class Checkpoints(Protocol):
 
 
 class Leases(Protocol):
-    """Which process runs which channel."""
+    """Leases: which process runs which channel."""
 
     def get(self, channel: str) -> Lease | None: ...
 
     def put(self, lease: Lease) -> None: ...
 
     def all(self) -> Sequence[Lease]:
-        """One for each channel that anybody ever ran, in the order they were first run."""
+        """One for each channel that was ever run, in the order of their first run."""
         ...
 
 
 class Readers(Protocol):
-    """Who was given the whole of a call to read, with which arguments."""
+    """Who was shown the whole call, and with which arguments."""
 
     def has(self, request_id: str, args_digest: str, person: str) -> bool: ...
 
@@ -294,7 +294,7 @@ class Readers(Protocol):
 
 
 class Policies(Protocol):
-    """The policies that questions were asked under, as text, by revision."""
+    """The policies that were in effect when requests were opened, as text, by revision."""
 
     def get(self, revision: str) -> str | None: ...
 
@@ -310,7 +310,7 @@ class Conversations(Protocol):
 
 
 class AccessKeys(Protocol):
-    """Keys that let people and programs in."""
+    """Access keys of people and programs."""
 
     def get(self, key_id: str) -> AccessKey | None: ...
 
@@ -319,70 +319,70 @@ class AccessKeys(Protocol):
     def put(self, key: AccessKey) -> None: ...
 
     def all(self, *, kind: AccessKind | None = None, holder: str = "") -> Sequence[AccessKey]:
-        """In the order they were made; each filter that is given has to fit."""
+        """All keys, in the order they were made; all given filters must match."""
         ...
 
     def forget(self, before: datetime) -> None:
-        """Drop those that expired before this moment."""
+        """Delete keys that expired before this moment."""
         ...
 
 
 class Comments(Protocol):
-    """What was said about requests while they wait."""
+    """Comments on pending requests."""
 
     def of(self, request_id: str) -> Sequence[Comment]:
-        """In the order they were said."""
+        """Comments on a request, in the order they were made."""
         ...
 
     def add(self, comment: Comment) -> None: ...
 
 
 class KeptReply(NamedTuple):
-    """What was answered to a write, for a client that sends it twice."""
+    """The stored reply to a write, for a client that sends the write twice."""
 
     asked: str
-    """Digest of what was sent: something else under the same name is a mistake."""
+    """Digest of the request body: a different body under the same idempotency key is an error."""
     status: int
     body: str
 
 
 class Replies(Protocol):
-    """Replies to writes, by whoever sent them and the name they gave (the idempotency key)."""
+    """Replies to writes, by sender and by the idempotency key that the sender chose."""
 
     def get(self, holder: str, name: str) -> KeptReply | None: ...
 
     def put(self, holder: str, name: str, reply: KeptReply, at: datetime) -> None: ...
 
     def forget(self, before: datetime) -> None:
-        """Drop those that are older."""
+        """Delete replies older than this moment."""
         ...
 
 
 class AapRequests(Protocol):
-    """Calls that agents elsewhere ask about by the Agent Approval Protocol."""
+    """Calls that agents elsewhere ask about with the Agent Approval Protocol."""
 
     def get(self, request_id: str) -> AapRequest | None: ...
 
     def by_key(self, instance: str, key: str) -> AapRequest | None:
-        """By what an instance calls it."""
+        """Look up a request by the key that the instance gave it."""
         ...
 
     def put(self, request: AapRequest) -> None: ...
 
     def going(self, instance: str) -> Sequence[AapRequest]:
-        """Those of an instance of which something is still to come, oldest first: a decision, a use, an outcome."""
+        """Requests of an instance that still lack a decision, a use or an outcome, oldest first."""
         ...
 
     def waiting(self, instance: str) -> int:
-        """How many of an instance wait for a decision."""
+        """How many requests of an instance wait for a decision."""
         ...
 
     def due(self, now: datetime) -> Sequence[str]:
-        """Ids of those without a decision whose deadline has come."""
+        """Ids of undecided requests whose deadline has passed."""
         ...
 
     def forget(self, before: datetime) -> None:
-        """Drop those that are decided, and to which nothing happened since this moment."""
+        """Delete decided requests that have not changed since this moment."""
         ...
 
 
@@ -392,22 +392,22 @@ class AapInstances(Protocol):
     def get(self, instance_id: str) -> AapInstance | None: ...
 
     def by_key(self, provisioner: str, key: str) -> AapInstance | None:
-        """By what the program that made it called that."""
+        """Look up an instance by the key that its provisioner gave it."""
         ...
 
     def put(self, instance: AapInstance) -> None: ...
 
     def all(self, *, revoked: bool = True) -> Sequence[AapInstance]:
-        """In the order they were made."""
+        """Instances in the order they were made."""
         ...
 
     def forget(self, before: datetime) -> None:
-        """Drop those that were revoked before this moment."""
+        """Delete instances that were revoked before this moment."""
         ...
 
 
 class StoreSettings(Protocol):
-    """What there is one of in a store, by name: the switch, the secret key."""
+    """Single values of a store, by name: the halt switch, the secret key."""
 
     def get(self, name: str) -> str | None: ...
 
@@ -415,9 +415,9 @@ class StoreSettings(Protocol):
 
 
 class Transaction(Protocol):
-    """What can be read and changed in one go: all of it happens, or nothing. Changes come one after the other.
+    """What can be read and changed atomically. Writing transactions run one after the other.
 
-    Nothing here judges or decides; that is the broker's, who alone calls what changes something.
+    A transaction makes no decisions. Only the broker calls the methods that change something.
     """
 
     @property
@@ -491,64 +491,64 @@ class Transaction(Protocol):
 
 
 class Store(Protocol):
-    """Where everything is kept. `work` is a plain function of a `Transaction`; it may run more than once."""
+    """Where everything is stored. `work` is a plain function of a `Transaction`; it may run more than once."""
 
     @property
     def is_durable(self) -> bool:
-        """Whether it outlives the process."""
+        """Whether the data outlives the process."""
         ...
 
     @property
     def keeps_record(self) -> bool:
-        """Whether the events of the record can be read again."""
+        """Whether the events of the audit log can be read again."""
         ...
 
     @property
     def clock_lead(self) -> timedelta | None:
-        """How far the store's own clock is ahead of this machine's, zero where both agree; None where it has none."""
+        """How far the store's clock is ahead of this machine's clock; zero if they agree, None if it has no clock."""
         ...
 
     def remind(self, every: float, hook: Callable[[], None]) -> None:
-        """Have `hook` called about every so many seconds, from any thread, once something has been written."""
+        """Call `hook` about every `every` seconds, from any thread, once something has been written."""
         ...
 
     async def write(self, name: str, work: Callable[[Transaction], T], *, synced: bool = True) -> T:
-        """Do `work` in a transaction and return once it is durable. What it raises undoes it, and nothing else.
+        """Run `work` in a transaction and return once it is durable. An exception in `work` undoes only that work.
 
-        Without `synced` it returns once everybody sees it; a power cut may undo it.
+        With `synced=False` it returns once other processes can see the change; a power failure may still undo it.
         """
         ...
 
     def later(self, name: str, work: Callable[[Transaction], object]) -> None:
-        """As `write`, without waiting: with the next write, or within a few hundredths of a second. Order is kept."""
+        """Like `write`, without waiting: with the next write, or within a few hundredths of a second, in order."""
         ...
 
     async def read(self, work: Callable[[Transaction], T], *, own: bool = True) -> T:
-        """Look, without changing anything; sees all that this process wrote before.
+        """Read without changing anything; sees everything that this process wrote before.
 
-        Without `own`, what was left for `later` a moment ago may not be seen yet, and nothing is hurried along.
+        With `own=False`, recent changes passed to `later` may not be visible yet, and they are not flushed early.
         """
         ...
 
     def watch(self, tick: Callable[[], None]) -> Callable[[], None]:
-        """Have `tick` called, from any thread, soon after anybody anywhere changed something. Returns how to stop."""
+        """Call `tick`, from any thread, soon after any process changed something. Returns a function that stops it."""
         ...
 
     async def flush(self) -> None:
-        """Return once all that was left for `later` is durable."""
+        """Return once everything passed to `later` is durable."""
         ...
 
     def close(self) -> None:
-        """Flush, and let go of files and connections."""
+        """Flush, and close files and connections."""
         ...
 
 
 class GrantStore(Protocol):
-    """Where remembered decisions are kept; `ApprovalMemory` is one."""
+    """Where grants are kept; `ApprovalMemory` is one."""
 
     @property
     def keeps_always(self) -> bool:
-        """Whether `always` can be kept beyond this process."""
+        """Whether grants with `always` outlive this process."""
         ...
 
     def lookup(self, call: Call) -> Grant | None: ...
@@ -560,9 +560,9 @@ class GrantStore(Protocol):
 class Approver(Protocol):
     """Asks a person. It has one method, plain or async.
 
-    A user interface that can show several requests at once may also have
-    `choose_all(requests, *, mode)`, which returns one decision for each, in order. With `withdraw(request_id, why)`, it
-    is told when a request is settled elsewhere; its own answer to that request is then ignored.
+    A user interface that can show several requests at once may also have `choose_all(requests, *, mode)`, which returns
+    one decision for each, in order. If it has `withdraw(request_id, why)`, that is called when a request is settled
+    elsewhere; its own answer to that request is then ignored.
     """
 
     def choose(
@@ -576,84 +576,85 @@ ApproverLike: TypeAlias = Approver | Callable[[ApprovalRequest], Chosen | Awaita
 
 
 class Inbox(Protocol):
-    """The requests, as a channel sees them: it looks them up and answers them here, and never uses the store."""
+    """The requests as a channel sees them. A channel looks them up and answers them here and never uses the store."""
 
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
-        """Take an answer; `decision.by` says whose. Raises a `RequestError` where it cannot be taken.
+        """Submit an answer by `decision.by`. Raises a `RequestError` if the answer cannot be accepted.
 
-        `AlreadySettled` and `NotEntitled` say so in words for whoever answered, `EditRefused` why the arguments cannot
-        be used. Edited arguments come with their masks: what was not touched is put back.
+        The messages of `AlreadySettled` and `NotEntitled` are written for the person who answered; `EditRefused` says
+        why the arguments cannot be used. Edited arguments contain their masks; masks that were not edited are replaced
+        by the original values.
         """
         ...
 
     async def tell(self, request_id: str, *, happened: bool, by: Actor, note: str = "") -> ApprovalRequest:
-        """Say what became of a call whose process died. Raises as `answer` does."""
+        """Record whether a call ran whose process died. Raises like `answer`."""
         ...
 
     async def request(self, prefix: str) -> ApprovalRequest:
-        """The request whose id begins so; raises `UnknownRequest`."""
+        """The request whose id begins with this prefix; raises `UnknownRequest`."""
         ...
 
     async def pending(self) -> Sequence[ApprovalRequest]:
-        """What waits for an answer, oldest first."""
+        """Requests that wait for an answer, oldest first."""
         ...
 
     async def unknown(self) -> Sequence[ApprovalRequest]:
-        """Calls of which nobody knows whether they ran, oldest first: they wait for somebody to `tell`."""
+        """Requests whose outcome is unknown, oldest first. They wait for somebody to call `tell`."""
         ...
 
     async def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
-        """What no longer waits, newest first."""
+        """Requests that no longer wait, newest first."""
         ...
 
     async def where(self, request_id: str, *, planned: bool = False) -> str:
-        """Where this channel shows the request, with `planned` also where it is to; empty where it does not."""
+        """Where this channel shows the request, with `planned` also where it will be shown; empty if nowhere."""
         ...
 
     async def gone(self, request_id: str) -> None:
-        """Say that what was shown is there no longer: it is shown anew, if it still waits."""
+        """Report that a shown notice no longer exists. It is shown again if the request still waits."""
         ...
 
     async def opened(self, request_id: str, by: Actor) -> None:
-        """Note that somebody was given the whole of a call that is too long to be shown at once."""
+        """Record that somebody was shown the whole of a call that is too long to be shown at once."""
         ...
 
     async def has_opened(self, request_id: str, by: Actor) -> bool: ...
 
     async def entitled(self, request_id: str, people: Sequence[Actor]) -> Sequence[Actor]:
-        """Those of these people who may answer a request now, be it in the place of somebody absent."""
+        """The people among these who may answer the request now, including deputies."""
         ...
 
     async def try_out(self, by: Actor, at: str = "") -> ApprovalRequest:
-        """Ask a question about nothing, for somebody who wants to see that asking works; `at` is where, if anywhere.
+        """Open a test request, so that somebody can check that asking works; `at` is where to show it, if given.
 
-        Whatever is answered, nothing runs.
+        Nothing runs, whatever the answer is.
         """
         ...
 
     async def grant_text(self, request_id: str, decision: ApprovalDecision) -> str:
-        """Exactly what would be remembered with this answer, as `signoff grants` would tell it."""
+        """Exactly what this answer would make signoff remember, in the words of `signoff grants`."""
         ...
 
 
 Desk = Inbox
-"""Its name in 0.1."""
+"""The name of `Inbox` in 0.1."""
 
 
 class Heard(NamedTuple):
-    """Something that a person said to us where people are reached."""
+    """A message that a person sent in a channel to start a run."""
 
     channel: str
     at: str
-    """Where, as the channel says: what comes of it is told there."""
+    """Where it was sent, in the channel's terms. Results are shown there."""
     id: str
-    """Of the message: a later one has a higher number."""
+    """Id of the message. A later message has a higher number."""
     by: Actor
     text: str
 
 
 Begin = Callable[[Heard], Awaitable[str]]
-"""What a channel is handed to have work begun. Gives what is to be replied at once; what comes of it is told later."""
+"""What a channel calls to start a run. Returns the immediate reply; results follow later as notices."""
 
 
 @runtime_checkable
@@ -668,50 +669,51 @@ class Channel(Protocol):
     def name(self) -> str: ...
 
     async def start(self, inbox: Inbox, /) -> None:
-        """Connect and listen; returns once notices can be shown. Raises `ChannelFailed`, or `WrongUse` for good."""
+        """Connect and listen; return once notices can be shown. Raises `ChannelFailed`, or `WrongUse` for good."""
         ...
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
-        """Put a notice before people, or bring up to date what stands at `at`; returns where it stands now.
+        """Show a notice, or update the message at `at`; return where it is shown now.
 
-        `beside` is where the last notice of the same trail stands, or where its run began, if that was here. Showing
-        the same again changes nothing, and a notice that was shown though nobody was told so is found again.
+        `beside` is where the last notice of the same trail is shown, or where its run was started, if that was in this
+        channel. Showing the same notice again changes nothing (idempotent). A notice that was shown before a crash
+        could be recorded is found again.
         """
         ...
 
     async def stop(self) -> None:
-        """Let go of everything. What stands there stays."""
+        """Disconnect and release everything. Shown messages stay."""
         ...
 
 
 @runtime_checkable
 class Reminding(Protocol):
-    """What a channel may do besides, where to bring a message up to date reaches nobody."""
+    """Optional for channels in which updating a message notifies nobody."""
 
     async def remind(self, reminder: Reminder, card: str, at: str = "") -> str:
-        """Tell people again of what stands at `card`; returns where that is told.
+        """Remind people of the notice at `card`; return where the reminder is shown.
 
-        As with `show`: what goes wrong is raised as `ChannelFailed`, and what was told though nobody was told so is
-        found again. `at` is where part of it stands, if a try before this one said so.
+        As with `show`: failures are raised as `ChannelFailed`, and a reminder that was sent before a crash could be
+        recorded is found again. `at` is where part of it is shown already, if an earlier attempt reported that.
         """
         ...
 
 
 class Passed(NamedTuple):
-    """A tool call that the gate let through: which one, and on whose word."""
+    """A tool call that the gate let through, and whether a person approved it."""
 
     run_id: str | None
     call_id: str | None
     tool: str
-    """The tool's name in its own toolset, below all wrappers."""
+    """The tool's name in its own toolset, below all wrappers that rename it."""
     args: Mapping[str, Any]
-    """The arguments that were judged."""
+    """The arguments that the gate checked."""
     answered: bool
-    """Whether a person's answer let it pass, now or remembered; otherwise policy alone allowed it."""
+    """Whether a person's answer allowed it, now or remembered; otherwise only policy did."""
     heard: frozenset[int] = frozenset()
-    """Which policies of toolsets on the way had a say: `id` of each."""
+    """Which policies attached to toolsets were applied: the `id` of each."""
     shown: Mapping[str, Any] = MappingProxyType({})
-    """What the toolset had said about the call when a person approved it."""
+    """The toolset's description of the call when a person approved it."""
 
 
 passed: ContextVar[Passed | None] = ContextVar("signoff_passed", default=None)
@@ -719,16 +721,16 @@ passed: ContextVar[Passed | None] = ContextVar("signoff_passed", default=None)
 
 
 judging: ContextVar[Call | None] = ContextVar("signoff_judging", default=None)
-"""The call that the gate judges, set around what a toolset declares about it: it knows the whole chain of workers."""
+"""The call that the gate checks, set while a toolset declares something about it. It has the chain of workers."""
 
 
 class DeclaresApproval(Protocol):
     """What a toolset may declare about its own calls. Each method is optional; the gate decides."""
 
     def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> object:
-        """True: ask. False: the toolset sees no need. An effect by name (`allow`, `ask`, `deny`) or None also do.
+        """True asks. False means that the toolset sees no need. `allow`, `ask`, `deny` and None are accepted too.
 
-        `PermissionError` denies the call. Other signatures and answers that are understood: `attached.answers`.
+        `PermissionError` denies the call. Other accepted signatures and answers: `attached.answers`.
         """
         ...
 
@@ -737,11 +739,11 @@ class DeclaresApproval(Protocol):
         ...
 
     def capability_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> Iterable[str]:
-        """What kind of thing the call does: `fs.read`, `money` …"""
+        """Capability labels of the call: `fs.read`, `money` …"""
         ...
 
     def claimed_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> Iterable[str]:
-        """Labels that somebody else claims for the call, such as a server: they can make rules stricter, no more."""
+        """Labels that somebody else, such as a server, claims for the call. They can only make rules stricter."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""`signoff audit`: read the record, check it, write it to a file."""
+"""`signoff audit`: print, verify and export the audit log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 LONGEST_LINE = 16_000_000
 LONG = 20_000
-"""From how many events on progress is shown."""
+"""Number of events from which progress is shown."""
 _BROKEN = 1
 
 
@@ -186,7 +186,7 @@ def export(output: str | None, form: str, store: str | None, policy: str | None)
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """A record in which nothing is wrong, and who says so."""
+    """A verified audit log, and whose signature vouches for it."""
 
     record: Verified
     by: Vouched
@@ -226,7 +226,7 @@ class _Checked:
 
 
 def _whole(count: int, unsigned: int) -> str:
-    """The first line: what was found, and how much of it nobody vouches for."""
+    """The first line: what was found, and how many events are not signed."""
     if not count:
         return "the record is empty"
     if not unsigned:
@@ -257,7 +257,7 @@ def _verify_store(store: str | None, policy: str | None, pinned: Sequence[str]) 
 
 
 def _verified_elsewhere(store: str | None, policy: str | None) -> _Checked:
-    """What a server says of its own record."""
+    """Ask a server to verify its own audit log."""
     from signoff.cli.server_client import server_for
     from signoff.core.record import Trust, Verified, Vouched
 
@@ -277,7 +277,7 @@ def _verify_file(file: str, pinned: Sequence[str]) -> _Checked:
         checked = verify_export(_lines(stream, file, progress), is_signed, name=file)
     if pinned and checked.key not in pinned:
         raise RecordBroken(f"the file is not signed with the given key but with {checked.key}")
-    # The last line signs everything, so only who made that line counts.
+    # The last line signs everything, so only its key counts.
     signed = {checked.key: checked.record.events}
     return _Checked(checked.record, vouched(signed, pinned=pinned, own=_own_key()))
 
@@ -287,7 +287,7 @@ def _own_key() -> str:
 
     try:
         return Keys().public_key()
-    except (StoreError, WrongFile):  # no home, or a key nobody should use: a file can be checked without
+    except (StoreError, WrongFile):  # no home directory, or an unsafe key: a file can be verified without it
         return ""
 
 
@@ -339,7 +339,7 @@ def _with_store(
 
 
 def _place(store: str | None, policy: str | None) -> str:
-    """Where the store is meant to be, also if it is not there."""
+    """Where the store should be, whether it exists or not."""
     from signoff.wiring import chosen_store, settings_for
 
     return chosen_store(store, settings_for(policy)).file
@@ -347,7 +347,7 @@ def _place(store: str | None, policy: str | None) -> str:
 
 @contextmanager
 def _written(output: str | None) -> Generator[IO[bytes]]:
-    """Where to write: a file that is there once it is whole, or standard output."""
+    """Yield where to write: a file that is replaced atomically once it is complete, or standard output."""
     if output in (None, "-"):
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -371,7 +371,7 @@ def _written(output: str | None) -> Generator[IO[bytes]]:
 
 @contextmanager
 def _progress() -> Generator[Callable[[int], None]]:
-    """Counts on standard error, where a person watches and it takes long."""
+    """Print a counter on standard error, if it is a terminal and the log is long."""
     shown = False
 
     def tell(count: int) -> None:

@@ -1,4 +1,4 @@
-"""`signoff channels run`: people are asked until somebody stops it, with a line for whatever happens."""
+"""`signoff channels run`: run channels until stopped, and print a line for each event."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from signoff.errors import ChannelFailed, SignoffError, WrongUse
 from signoff.ports import Reminding
 
 LEAVING = 0.05
-"""Seconds after whoever sits here left until the program does."""
+"""Seconds between the user leaving the terminal and the end of the program."""
 GRACE = 0.5
-"""Seconds that tools which are running have to end when the program does."""
+"""Seconds that running tools have to end when the program ends (grace period)."""
 _OF_TOOLS = "AnyIO worker thread"
-"""Threads that PydanticAI runs plain functions in."""
+"""Threads in which PydanticAI runs plain functions."""
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 def run_until_stopped(
     names: Sequence[str], store: str | None, policy: str | None, *, resume: bool, as_json: bool
 ) -> None:
-    """Open the channels, and stay."""
+    """Open the channels and run until stopped."""
     from signoff.wiring import open_broker
     from signoff.wiring.channel_wiring import channel_named, check_workers, discord_people
     from signoff.wiring.project import settings_for
 
     settings = settings_for(policy)
-    for name in names:  # before a store is made: what cannot work leaves nothing behind
+    for name in names:  # before a store is made, so that a wrong call leaves nothing behind
         entry = channel_named(name, settings)
         check_workers(entry, settings)
         if entry.use == "discord":
@@ -72,11 +72,11 @@ def run_until_stopped(
 
 
 def leave_if_held_up(before: Collection[threading.Thread], *, is_held: bool = False) -> None:
-    """End the process where a tool still runs in a thread that was not there before: nobody waits for it any longer.
+    """End the process if a tool still runs in a thread started since `before`; nobody waits for it any more.
 
-    Python would wait for it, for ever if it hangs. Everything is written by now; what it did counts as not known.
-    Called while an error is on its way out, that is told first, and the process ends with its code. `is_held`: whether
-    something is known to hold it up.
+    Python would wait for the thread, forever if it hangs. Everything is saved by now; the outcome of that call is
+    unknown. If an exception is being raised, it is printed first, and the process ends with its exit code. `is_held`
+    says that something else is known to block the exit.
     """
     until = time.monotonic() + GRACE
     for thread in threading.enumerate():
@@ -87,13 +87,13 @@ def leave_if_held_up(before: Collection[threading.Thread], *, is_held: bool = Fa
         return
     code = _told_code(sys.exception())
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # whoever read it is gone
+        with suppress(OSError, ValueError):  # the reader of the stream is gone
             stream.flush()
     os._exit(code)
 
 
 def _told_code(error: BaseException | None) -> int:
-    """The exit code for what is on its way out, which is told here."""
+    """Print the exception that is being raised, and return its exit code."""
     from signoff.cli.main import FAILED, code_of, told
 
     match error:
@@ -111,7 +111,7 @@ def _told_code(error: BaseException | None) -> int:
 
 
 def end_loop(runner: asyncio.Runner) -> bool:
-    """Close the loop of a runner; gives whether something is left in it that takes no notice of being cancelled."""
+    """Cancel all tasks and close the event loop of a runner. Returns whether a task ignores its cancellation."""
     loop = runner.get_loop()
 
     async def end() -> bool:
@@ -127,7 +127,7 @@ def end_loop(runner: asyncio.Runner) -> bool:
 
 
 def _run_options(store: str | None, policy: str | None) -> RunOptions:
-    """How runs go on: nobody sits here, and what is named here is meant from here."""
+    """Options for resumed runs: unattended, with paths relative to the current directory."""
     from signoff.wiring import Caller, RunOptions, absolute_store
 
     policy = os.path.abspath(policy) if policy is not None else None
@@ -137,17 +137,17 @@ def _run_options(store: str | None, policy: str | None) -> RunOptions:
 async def _stay(
     names: list[str], broker: Broker, settings: Settings, run_options: RunOptions | None, report: ChannelReport
 ) -> None:
-    """`run_options`: how to go on with what was answered; None: not here."""
+    """Run channels, and with `run_options` also continue answered runs."""
     from signoff.delivery import Reconciler
     from signoff.wiring.channel_wiring import routes_for
     from signoff.wiring.program_inbox import project_inbox
     from signoff.wiring.project_people import OnFile
 
-    broker.people.follow(OnFile(settings).roles)  # who is taken off the file while this runs is out
+    broker.people.follow(OnFile(settings).roles)  # people removed from the file while this runs lose their roles
     start: list[Callable[[Heard], Awaitable[str]]] = []
 
     async def begin(heard: Heard) -> str:
-        # What starts runs needs the reconciler, which needs the channels, which need this.
+        # `Running` needs the reconciler, which needs the channels, which need this function.
         return await start[0](heard)
 
     routes = routes_for(names, settings, begin=begin if run_options is not None else None)
@@ -172,7 +172,7 @@ async def _stay(
 
 @contextmanager
 def _warnings_told(report: ChannelReport) -> Generator[None]:
-    """Within, what would be a warning of Python's is a line as all others, and discord.py tells nothing beside us."""
+    """Print Python warnings as ordinary lines, and silence the log of discord.py."""
     library = logging.getLogger("discord")
     propagated, library.propagate = library.propagate, False
     quiet = logging.NullHandler()
@@ -189,7 +189,7 @@ def _warnings_told(report: ChannelReport) -> Generator[None]:
 
 @contextmanager
 def stopping(stopped: Callable[[], None]) -> Generator[Callable[[], None]]:
-    """Within, Ctrl-C and SIGTERM cancel this task, and `stopped` is called instead of an error. Gives what does so."""
+    """Let SIGINT and SIGTERM cancel this task; then call `stopped` instead of raising. Yields a stop function."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None, "it is called in one"
     asked = False
@@ -215,7 +215,7 @@ def stopping(stopped: Callable[[], None]) -> Generator[Callable[[], None]]:
 
 
 async def _together(work: Sequence[Coroutine[Any, Any, None]]) -> None:
-    """All of it, until the first fails; the others have ended before its error is raised."""
+    """Run all until the first fails. The others have ended when its error is raised."""
     tasks = [asyncio.create_task(one) for one in work]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
@@ -229,15 +229,15 @@ async def _together(work: Sequence[Coroutine[Any, Any, None]]) -> None:
 
 @dataclass(slots=True)
 class ChannelReport:
-    """Says what happens, each thing once: in lines for people, or as JSON."""
+    """Prints what happens, each event once: in lines for people, or as JSON."""
 
     as_json: bool = False
     here: frozenset[str] = frozenset()
-    """Channels that ask on this very screen: they say themselves what they ask and what was answered."""
+    """Channels that ask on this terminal. They print their questions and answers themselves."""
     tell: Callable[[str, str, str, dict[str, object]], None] | None = None
-    """Who is told instead of standard output: the channel, the event, a line, and what is in it."""
+    """Called instead of printing: with the channel, the event, a line, and the data."""
     left: Callable[[], None] | None = None
-    """What to do when whoever sits here leaves, where nobody else is asked."""
+    """Called when the user leaves the terminal and nobody else is asked."""
     _failing: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     _warned: set[str] = field(default_factory=set[str])
     _standing: dict[tuple[str, str], State] = field(default_factory=dict[tuple[str, str], State])
@@ -248,9 +248,9 @@ class ChannelReport:
         self._say(channel.name, "waiting", f"{count(waiting, 'request waits', 'requests wait')}", waiting=waiting)
 
     def problem(self, channel: str, subject: str, failed: ChannelFailed) -> None:
-        """Something could not be shown, or nothing can be."""
+        """Report that a notice could not be shown, or that the whole channel fails."""
         if channel in self.here and not failed.again and self.left is not None:
-            # A moment later: whoever asked has to hear first that it failed.
+            # A moment later: the caller must first see the failure.
             asyncio.get_running_loop().call_later(LEAVING, self.left)
             return
         key, text = (channel, "" if failed.whole else subject), safe(str(failed))
@@ -262,7 +262,7 @@ class ChannelReport:
         self._failing[key] = text
 
     def fine(self, channel: str, subject: str = "") -> None:
-        """Something was shown."""
+        """Report that something was shown."""
         if self._failing.pop((channel, ""), None) is not None:
             self._say(channel, "recovered", "works again")
         if subject and self._failing.pop((channel, subject), None) is not None:
@@ -271,7 +271,7 @@ class ChannelReport:
             self._say(channel, "recovered", line, **{"request": None, **about})
 
     def shown(self, channel: str, notice: Notice) -> None:
-        """A notice stands in a channel as it is now."""
+        """Report that the current state of a notice is shown in a channel."""
         if not isinstance(notice, Asked) or (channel in self.here and not self.as_json):
             return
         request = notice.request
@@ -291,7 +291,7 @@ class ChannelReport:
         self._say(channel, "note", text, text=text)
 
     def warn(self, text: str) -> None:
-        """Something is wrong that concerns no channel; said once, however often it is found."""
+        """Report a problem that concerns no channel; once, however often it is found."""
         if text not in self._warned:
             self._warned.add(text)
             self.note("", safe(text))
@@ -309,7 +309,7 @@ class ChannelReport:
 
 
 def _about(subject: str) -> dict[str, str]:
-    """What a notice is about, as people know it: a request, or a run."""
+    """What a notice is about: a request or a run."""
     if not subject:
         return {}
     of = Subject.parse(subject)
@@ -317,7 +317,7 @@ def _about(subject: str) -> dict[str, str]:
 
 
 class WatchedChannel:
-    """A channel about which is told what happens to it."""
+    """A channel that reports what happens to it."""
 
     def __init__(self, channel: Channel, report: ChannelReport) -> None:
         self._channel = channel
@@ -351,7 +351,7 @@ class WatchedChannel:
         return place
 
     def _problem(self, subject: str, error: Exception) -> None:
-        """Say what went wrong, be it with the channel itself. What cannot be used at all is said by whoever runs it."""
+        """Report an error, also one of the channel's code. `WrongUse` is left to the caller, who reports it."""
         from signoff.delivery.attempt import failure_of
 
         if not isinstance(error, WrongUse):
@@ -362,7 +362,7 @@ class WatchedChannel:
 
 
 class ToldReminding(WatchedChannel):
-    """The same, of a channel that can remind people."""
+    """A `WatchedChannel` that can remind people."""
 
     def __init__(self, channel: Channel, reminding: Reminding, report: ChannelReport) -> None:
         super().__init__(channel, report)
@@ -373,7 +373,7 @@ class ToldReminding(WatchedChannel):
 
 
 def told_of(channel: Channel, report: ChannelReport) -> WatchedChannel:
-    """A channel, with what happens to it told."""
+    """Wrap a channel so that it reports what happens to it."""
     return (
         ToldReminding(channel, channel, report) if isinstance(channel, Reminding) else WatchedChannel(channel, report)
     )

@@ -1,4 +1,4 @@
-"""`signoff channels test`: a harmless request to a channel and back, told step by step."""
+"""`signoff channels test`: send a harmless request to a channel and report step by step."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 TOOL = "signoff_test"
 SHOWING = 60.0
-"""Seconds that a channel has to show something: a step that takes longer has failed."""
+"""Timeout in seconds for a channel to show something."""
 LEAVING = 5.0
-"""Seconds to take a question back that was left without an answer."""
+"""Seconds to withdraw a question that was left without an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class TestSteps:
-    """Says how far it came."""
+    """Prints the progress of the test."""
 
     channel: str
     as_json: bool
@@ -62,11 +62,11 @@ class TestSteps:
 
 
 class _Failed(Exception):
-    """A step failed, and that was told."""
+    """A step failed, and the failure was printed."""
 
 
 def try_out(name: str, wait: timedelta, policy: str | None, *, answer: bool, as_json: bool) -> None:
-    """Try a channel, and leave with what came of it."""
+    """Test a channel, and exit with the result."""
     from signoff.wiring import settings_for
     from signoff.wiring.channel_wiring import channel_named
 
@@ -98,7 +98,7 @@ async def _tried(entry: ChannelEntry, settings: Settings, wait: timedelta, steps
         try:
             await trial.stands(asked, steps, "a harmless request is shown")
             settled = await _answered(trial, asked, wait, steps) if answer else asked
-        finally:  # whoever stops it leaves no question behind that nobody would take an answer to
+        finally:  # whoever stops the test must not leave a question that nobody accepts answers to
             if asked.id in {one.id for one in await trial.broker.pending()}:
                 settled = await trial.broker.cancel(asked.id, "the test is over")
                 await trial.stands(settled, within=LEAVING)
@@ -121,14 +121,14 @@ async def _answered(trial: Trial, asked: ApprovalRequest, wait: timedelta, steps
 
 
 async def _refuse_two(entry: ChannelEntry, settings: Settings) -> None:
-    """Raise where the channel is run already: both programs would be handed the answer, and the other knows nothing."""
+    """Raise if the channel is already running: the other program would get the answer too, to an unknown request."""
     from signoff.broker import Broker
     from signoff.cli.open_broker import store_meant
     from signoff.delivery.delivery_status import running_channels
 
     try:
         store = store_meant(None, settings, make=False)
-    except SignoffError:  # a store that cannot be opened says nothing about who runs what
+    except SignoffError:  # a store that cannot be opened does not say who runs the channel
         return
     try:
         lease = (await running_channels(Broker(store).ledger)).get(entry.name)
@@ -143,7 +143,7 @@ async def _refuse_two(entry: ChannelEntry, settings: Settings) -> None:
 
 
 async def _reached(entry: ChannelEntry, settings: Settings, steps: TestSteps) -> None:
-    """The secret is there, somebody could answer, and the service lets us do what we need."""
+    """Check that the secret is set, somebody could answer, and the service gives us the permissions we need."""
     from signoff.wiring.channel_wiring import discord_people, need_discord
 
     if entry.use != "discord":
@@ -164,7 +164,7 @@ async def _reached(entry: ChannelEntry, settings: Settings, steps: TestSteps) ->
     bad = False
     async for step, problem in check(token, channel=entry.channel, secret=entry.variable):
         if problem:
-            bad = bad or step != COMMANDS  # everything else works without them
+            bad = bad or step != COMMANDS  # everything else works without the commands
             steps.failed(step, problem)
         else:
             steps.done(step)
@@ -174,14 +174,14 @@ async def _reached(entry: ChannelEntry, settings: Settings, steps: TestSteps) ->
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A channel that is open over a store that is gone with this program."""
+    """An open channel over a store that lasts as long as this program."""
 
     entry: ChannelEntry
     broker: Broker
     posting: asyncio.Task[None]
 
     async def asked(self, wait: timedelta | None) -> ApprovalRequest:
-        """A request that nothing waits for."""
+        """Open a request that no run waits for."""
         request = ApprovalRequest(
             tool_call_id=TOOL,
             tool_name=TOOL,
@@ -200,7 +200,7 @@ class Trial:
     async def stands(
         self, request: ApprovalRequest, steps: TestSteps | None = None, step: str = "", *, within: float = SHOWING
     ) -> None:
-        """Wait until the channel shows the request as it is now. Without `steps`, as far as that can be done."""
+        """Wait until the channel shows the request's current state. Without `steps`, do not fail if it does not."""
         try:
             async with asyncio.timeout(within):
                 found = await self._until(request, lambda found: found.is_shown or found.is_hopeless)
@@ -214,7 +214,7 @@ class Trial:
         steps.done(step)
 
     async def settled(self, request: ApprovalRequest, steps: TestSteps) -> ApprovalRequest:
-        """Wait until somebody answers or time is up, or until it can be answered there no longer."""
+        """Wait until somebody answers, time is up, or the request can no longer be answered in the channel."""
         answer = asyncio.create_task(self.broker.wait(request.id))
         gone = asyncio.create_task(self._until(request, lambda found: not found.is_shown and bool(found.problem)))
         try:
@@ -265,7 +265,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRequest:
-    """How a request stands in the channel."""
+    """The state of a request in the channel."""
 
     is_shown: bool = False
     problem: str = ""

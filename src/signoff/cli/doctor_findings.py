@@ -1,4 +1,4 @@
-"""What `signoff doctor` has to say about rules, people and toolsets: all that can be told by reading the files."""
+"""Checks of `signoff doctor` on rules, people and toolsets: everything that the files alone show."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from signoff.policy.rule import Rule
 
 DELEGATION = "workers"
-"""The toolset that `worker_call` and `worker_create` belong to."""
+"""The toolset of `worker_call` and `worker_create`."""
 NATIVE = "native"
 
 
 class Severity(StrEnum):
-    """How bad it is; an error ends the command with exit code 1."""
+    """How bad a finding is; an error ends the command with exit code 1."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -41,7 +41,7 @@ class Finding:
 
     severity: Severity
     check: str
-    """Which check found it, as one word that stays the same."""
+    """The check that found it, as a stable identifier."""
     what: str
     place: str = ""
     fix: str = ""
@@ -60,16 +60,16 @@ _WEIGHT = {
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files of a project, as far as they could be read."""
+    """The files of a project that could be read."""
 
     settings: Settings
     workers: Mapping[str, WorkerFile]
     environment: tuple[Policy, ...] = ()
-    """What `SIGNOFF_ASK`, `SIGNOFF_DENY` and `SIGNOFF_POLICY` add."""
+    """Policies from `SIGNOFF_ASK`, `SIGNOFF_DENY` and `SIGNOFF_POLICY`."""
 
     @property
     def policies(self) -> Iterator[Policy]:
-        """Every policy that is written in a file of the project or the user, or named by the environment."""
+        """Every policy in a file of the project or the user, or named by the environment."""
         yield from self.settings.layers
         yield from (one.policy for one in self.settings.toolsets.values() if one.policy is not None)
         yield from (one.policy for one in self.workers.values() if one.policy is not None)
@@ -77,7 +77,7 @@ class Files:
 
     @property
     def rules(self) -> Iterator[Rule]:
-        """Every rule once: through `extends`, several toolsets or workers share one."""
+        """Every rule once. Several toolsets or workers can share one through `extends`."""
         seen: set[str] = set()
         for policy in self.policies:
             for rule in policy.rules:
@@ -87,7 +87,7 @@ class Files:
 
 
 def rule_findings(files: Files) -> Iterator[Finding]:
-    """Rules that never decide, or decide more than was meant."""
+    """Rules that never decide, or decide more than intended."""
     seen: set[tuple[str, str]] = set()
     for policy in files.policies:
         for problem in policy.warnings:
@@ -106,7 +106,7 @@ def _weighed(problem: Problem) -> Finding:
 def tool_findings(
     files: Files, tools: Collection[str], unlisted: Collection[str], broken: Collection[str]
 ) -> Iterator[Finding]:
-    """Rules that name a tool no worker has. Toolsets whose tools are not known, and broken workers, may have it."""
+    """Rules that name a tool no worker has. Toolsets whose tools are unknown, and broken workers, may have it."""
     from signoff.policy.lint import unknown_tools
 
     found = [(rule, problem) for rule in files.rules for problem in unknown_tools([rule], tools)]
@@ -121,7 +121,7 @@ def tool_findings(
 
 
 def name_findings(files: Files, toolsets: Collection[str]) -> Iterator[Finding]:
-    """Rules that name a toolset or a worker there is none of."""
+    """Rules that name a toolset or a worker that does not exist."""
     known_toolsets = {*toolsets, *files.settings.toolsets, DELEGATION, NATIVE}
     for rule in files.rules:
         for match in rule.matches:
@@ -141,7 +141,7 @@ def _unknown_names(rule: Rule, what: str, globs: Iterable[Glob], known: Collecti
 
 
 def _unknown_links(rule: Rule, chains: Iterable[Glob], known: Collection[str]) -> Iterator[Finding]:
-    """Plain names in a chain such as `triage > analyzer`; what stands between wildcards is left alone."""
+    """Unknown names in a chain such as `triage > analyzer`; names with wildcards are not checked."""
     for chain in chains:
         for name in chain.pattern.split(CHAIN):
             if not any(char in name for char in "*?[") and name not in known:
@@ -150,7 +150,7 @@ def _unknown_links(rule: Rule, chains: Iterable[Glob], known: Collection[str]) -
 
 
 def _missing(rule: Rule, check: str, what: str, fix: str) -> Finding:
-    """A rule that names something that is not there: one that was to stop calls stops nothing."""
+    """A rule that names something that does not exist. An error unless the rule allows: it stops nothing."""
     severity = WARNING if rule.effect is Effect.ALLOW else ERROR
     return Finding(severity=severity, check=check, what=what, place=str(rule.place), fix=fix)
 
@@ -159,7 +159,7 @@ def _missing(rule: Rule, check: str, what: str, fix: str) -> Finding:
 
 
 def people_findings(files: Files) -> Iterator[Finding]:
-    """Who cannot be reached, roles nobody holds, and rules that nobody can satisfy."""
+    """People who cannot be reached, roles nobody holds, and rules that nobody can satisfy."""
     settings = files.settings
     held = {role for person in settings.people.values() for role in person.roles}
     alone = [person.name for person in settings.people.values() if not person.discord]
@@ -211,7 +211,7 @@ def _unanswerable(rule: Rule, settings: Settings, held: Collection[str]) -> Iter
 
 
 def _too_few(rule: Rule, needed: Requirement, able: int) -> tuple[Severity, str] | None:
-    """Whether there are people enough, also where one of them is the one who may not answer."""
+    """Whether there are too few people for the quorum, also if one of them is excluded by the rule."""
     who = f"with the role {shown(needed.role)}" if needed.role else "who may answer"
     if able < needed.quorum:
         return ERROR, f"{rule.id} needs {needed.quorum} people {who}, and there {_are(able)}"
@@ -242,7 +242,7 @@ def _give(role: str, held: Collection[str]) -> str:
 
 
 def toolset_findings(files: Files) -> Iterator[Finding]:
-    """Names nobody uses, imports that are allowed too widely, and secrets that stand in the file."""
+    """Unused toolsets, imports that are allowed too widely, and secrets written in the file."""
     settings = files.settings
     used = {name for worker in files.workers.values() for name in worker.toolsets}
     for name, entry in settings.toolsets.items():
@@ -261,7 +261,7 @@ def toolset_findings(files: Files) -> Iterator[Finding]:
 
 
 def secret_findings(settings: Settings) -> Iterator[Finding]:
-    """Secrets that stand in the project's file itself."""
+    """Secrets written in the project file itself."""
     for entry in settings.toolsets.values():
         yield from _literal_secrets(entry)
     written = settings.spots.get("store")

@@ -1,4 +1,4 @@
-"""What there is in a project, and what its workers can do without a question: the facts of `doctor` and `toolsets`."""
+"""Inspect a project: its tools and toolsets, and what its workers can do without a question (`doctor`, `toolsets`)."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Loosening:
-    """Who can let a run do more unasked than the policy says."""
+    """Who can loosen a run beyond the policy."""
 
     locked: str = ""
-    """Where the project file says that nobody can; empty where it does not."""
+    """Where the project file locks the policy; empty if it does not."""
     own_gate: bool = False
-    """Whether what is inspected is an agent whose own gate takes no flags."""
+    """Whether an agent is inspected that has its own gate and takes no flags."""
     has_project: bool = True
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What whoever starts a run can do it with."""
+        """The flags with which a run can be loosened."""
         if self.locked or self.own_gate:
             return ()
         return ("--mode auto_approve", "--policy FILE") if self.has_project else ("--mode auto_approve",)
@@ -43,25 +43,25 @@ class Loosening:
 
 @dataclass(frozen=True, kw_only=True)
 class Inspection:
-    """A project, or one agent in Python, as it was found."""
+    """The result of inspecting a project, or one agent in Python."""
 
     settings: Settings
     environment: str
-    """What the environment adds to the rules, in one line; empty: nothing."""
+    """The rules added by the environment, in one line; empty if none."""
     loosening: Loosening
     workers: Mapping[str, WorkerFile]
     names: Sequence[str]
     """The workers that were inspected."""
     survey: WorkerSurvey | None
-    """None where there is no worker."""
+    """None if there is no worker."""
     store: StoreFacts
     speaking: Sequence[Grant]
-    """Remembered answers that can let calls run unasked."""
+    """Grants that can let calls run without a question."""
     findings: Sequence[Finding]
 
     @property
     def own_tools(self) -> list[Reachable]:
-        """The tools that workers have themselves."""
+        """The tools that workers have themselves, not through another worker."""
         return [one for one in self.survey.tools if len(one.chain) == 1] if self.survey is not None else []
 
     def number(self, severity: Severity) -> int:
@@ -73,7 +73,7 @@ class Inspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsetFacts:
-    """A toolset of the catalog, as it was found."""
+    """A toolset of the catalog."""
 
     name: str
     origin: str = ""
@@ -87,14 +87,14 @@ class ToolsetFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsetDetails:
-    """What is known of one toolset besides."""
+    """A toolset of the catalog in detail."""
 
     toolset: ToolsetFacts
     config_schema: Mapping[str, Any]
     rules: tuple[Rule, ...] = ()
-    """Those of its entry, and those that the toolset brings along."""
+    """Rules of its entry, and rules that the toolset itself has."""
     programs: tuple[str, ...] = ()
-    """The directories of the project that a shell runs programs from by name."""
+    """The project directories from which a shell runs programs by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +103,10 @@ class WorkerFiles:
 
     right: dict[str, WorkerFile] = field(default_factory=dict[str, "WorkerFile"])
     wrong: dict[str, SignoffError] = field(default_factory=dict[str, "SignoffError"])
-    """Those whose files cannot be gone by, and why."""
+    """Workers whose files cannot be used, and why."""
 
     def named(self, only: Sequence[str]) -> list[str]:
-        """The names given, or all; raises `WrongUse` for one that there is not."""
+        """The names given, or all. Raises `WrongUse` for an unknown name."""
         from signoff.errors import WrongUse
         from signoff.policy.phrases import did_you_mean, shown
 
@@ -119,7 +119,7 @@ class WorkerFiles:
 
 
 def worker_files(settings: Settings) -> WorkerFiles:
-    """Every worker of a project, read."""
+    """Read every worker of a project."""
     from signoff.config import load_worker, worker_names
     from signoff.errors import SignoffError
 
@@ -138,7 +138,7 @@ def worker_files(settings: Settings) -> WorkerFiles:
 def inspect_project(
     settings: Settings, only: Sequence[str], *, connect: bool, store: str | None, at: datetime
 ) -> Inspection:
-    """The workers of a project, or those named, with everything that they go by."""
+    """Inspect the workers of a project, or those named, with rules, files and store."""
     from signoff.cli.doctor_store import look_at_store, why_asleep
     from signoff.wiring import Caller
 
@@ -165,7 +165,7 @@ def inspect_project(
 
 
 def inspect_agent(path: str, settings: Settings, *, connect: bool, store: str | None) -> Inspection:
-    """One agent in Python."""
+    """Inspect one agent in Python."""
     import asyncio
 
     from signoff.cli.doctor_store import look_at_store
@@ -190,7 +190,7 @@ def inspect_agent(path: str, settings: Settings, *, connect: bool, store: str | 
 
 
 def survey_of(files: Files, names: Sequence[str], *, connect: bool) -> WorkerSurvey:
-    """Every worker, built without its model, with what it can come to."""
+    """Build every worker without its model, and find what it can do."""
     import asyncio
 
     from signoff.workers.inspect import InspectedAgent
@@ -208,7 +208,7 @@ def survey_of(files: Files, names: Sequence[str], *, connect: bool) -> WorkerSur
 
 
 def known_tools(survey: WorkerSurvey | None) -> set[KnownTool]:
-    """The tools of all workers, as grants know them."""
+    """The tools of all workers, as grants identify them."""
     from signoff.cli.doctor_store import KnownTool
 
     found = survey.built.values() if survey is not None else ()
@@ -247,7 +247,7 @@ def _findings(
 
 
 def inspect_toolsets(settings: Settings, worker: str | None, *, connect: bool) -> list[ToolsetFacts]:
-    """The toolsets of a catalog, or those that a worker uses, under its own rules too."""
+    """The toolsets of a catalog, or those that a worker uses, then also under its own rules."""
     import asyncio
 
     from signoff.config import load_worker
@@ -267,7 +267,7 @@ def inspect_toolsets(settings: Settings, worker: str | None, *, connect: bool) -
 
 
 def inspect_toolset(settings: Settings, name: str, *, connect: bool) -> ToolsetDetails:
-    """One toolset of a catalog. Raises where there is none of that name; one that cannot be built has its error."""
+    """One toolset of a catalog. Raises if there is none of that name; one that cannot be built has `error` set."""
     import asyncio
 
     from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
@@ -290,7 +290,7 @@ def inspect_toolset(settings: Settings, name: str, *, connect: bool) -> ToolsetD
 
 
 async def toolset_parts(built: BuiltToolset, worker: str | None = None, *, connect: bool = False) -> AgentParts:
-    """The tools of a toolset by itself."""
+    """The tools of a single toolset."""
     from signoff.toolsets.tool_list import agent_with
     from signoff.workers.inspect import InspectedAgent, tools_of
 
@@ -308,7 +308,7 @@ async def _toolset(
     connect: bool,
     needs: bool = True,
 ) -> ToolsetFacts:
-    """One toolset. `needs`: whether a built-in that nobody uses may say what it needs in place of an error."""
+    """Inspect one toolset. With `needs`, an unused built-in says what config it needs instead of an error."""
     from signoff.errors import SignoffError
     from signoff.toolsets.context import Context
     from signoff.workers.inspect import NOT_STARTED
@@ -338,7 +338,7 @@ async def _toolset(
 
 
 def _needs(catalog: Catalog, name: str) -> str:
-    """For a built-in that cannot do without config, and has no entry: what to write. Empty for any other."""
+    """The entry to write for a built-in that requires config and has no entry. Empty for any other toolset."""
     from signoff.toolsets.catalog import BUILTINS
 
     plain = name in BUILTINS and name not in catalog.settings.toolsets

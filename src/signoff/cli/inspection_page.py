@@ -1,4 +1,4 @@
-"""An inspection for people and as JSON: the pages of `signoff doctor` and `signoff toolsets`."""
+"""Output of `signoff doctor` and `signoff toolsets`, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _STYLE: Mapping[str, Mapping[str, Any]] = {
     "note": {"dim": True},
 }
 _RISKS = ("money", "proc.exec", "fs.write", "data.write", "net.egress")
-"""The worst first."""
+"""Capability labels, the riskiest first."""
 _COLUMN = 12
 
 
 def inspection_lines(found: Inspection, width: int) -> Iterator[str]:
-    """The page for people."""
+    """The page of `signoff doctor` for people."""
     yield from _head(found, width)
     yield ""
     yield _title("What can run without a question")
@@ -120,7 +120,7 @@ def _tool_lines(found: Inspection, width: int) -> Iterator[str]:
 
 
 def _worst(survey: WorkerSurvey, name: str) -> tuple[int, int, str]:
-    """Where a worker stands on the page: the one that can do the most unasked first."""
+    """Sort key of workers: those that can do the most without a question come first."""
     reaches = [one.reach.effect for one in survey.tools if one.worker == name]
     return (-reaches.count("allow"), -reaches.count("conditional"), name)
 
@@ -143,7 +143,7 @@ def _chain_lines(found: Inspection, survey: WorkerSurvey, tools: Sequence[Reacha
 
 
 def _is_as_itself(found: Inspection, survey: WorkerSurvey, tools: Sequence[Reachable]) -> bool:
-    """Whether a worker that is called can do exactly what its own place on this page says."""
+    """Whether a called worker can do exactly what it can do when run by itself, as shown elsewhere on this page."""
     name = tools[0].chain[-1]
     own = {one.tool.shown: one.reach for one in survey.tools if one.chain == (name,)}
     if name not in found.names:
@@ -172,7 +172,7 @@ def _row(state: str, names: Sequence[str], behind: str, style: str, width: int) 
 
 
 def _reason_lines(tools: Sequence[Reachable], width: int) -> Iterator[str]:
-    """The rules that let these tools run, each once; with the tools' names, where it is not about all of them."""
+    """The rules that let these tools run, each once; with the tools' names if it does not apply to all of them."""
     about: dict[tuple[str, str, str], tuple[Rule, list[str]]] = {}
     for one in tools:
         pairs = [("by", rule) for rule in one.reach.lets]
@@ -180,7 +180,7 @@ def _reason_lines(tools: Sequence[Reachable], width: int) -> Iterator[str]:
         for by, rule in pairs:
             about.setdefault((by, rule.id, str(rule.place)), (rule, []))[1].append(one.tool.shown)
     for (by, _, _), (rule, names) in about.items():
-        # Two servers of the provider's are one name in rules: what is said of one need not hold for the other.
+        # Two servers of the provider share one name in rules, so what applies to one need not apply to the other.
         says_which = all(match.tools for match in rule.matches) and not any(one.tool.which for one in tools)
         some = f"{', '.join(names)} " if len(names) < len(tools) and not says_which else ""
         yield from _rule_lines(rule, f"{some}{by}", width)
@@ -194,11 +194,11 @@ def _rule_lines(rule: Rule, by: str, width: int) -> Iterator[str]:
 
 
 def _place(rule: Rule) -> str:
-    """Where a rule stands, short enough for a line."""
+    """Where a rule is defined, short enough for a line."""
     from signoff.policy.builtin import RULES
 
     place = rule.place
-    if not place.file or place.file.startswith("<"):  # rules that stand in no file are named after their toolset
+    if not place.file or place.file.startswith("<"):  # rules that are not in a file are named after their toolset
         name = place.file.strip("<>")
         return "built in" if name in (*RULES, DELEGATION, "") else "in Python"
     return safe(f"{_from_here(place.file)}:{place.line}" if place.line else _from_here(place.file))
@@ -231,7 +231,7 @@ def _finding_lines(findings: Sequence[Finding], width: int) -> Iterator[str]:
 
 
 def _summary(found: Inspection) -> str:
-    """Everything in a sentence."""
+    """The whole inspection in one sentence."""
     told = ", ".join(count(found.number(one), str(one)) for one in Severity)
     if found.survey is None:
         return f"No workers; {told}."
@@ -246,7 +246,7 @@ def _summary(found: Inspection) -> str:
 
 
 def inspection_data(found: Inspection, *, strict: bool) -> dict[str, Any]:
-    """The page for programs."""
+    """The page of `signoff doctor` as JSON."""
     survey = found.survey
     return {
         "ok": found.is_well(strict=strict),
@@ -307,7 +307,7 @@ _COLOURS: Mapping[str, str] = {"allow": "green", "ask": "yellow", "deny": "red",
 
 
 def toolset_lines(toolset: ToolsetFacts) -> Iterator[str]:
-    """One toolset in the list of them."""
+    """One toolset in the list of toolsets."""
     users = f"  (used by {', '.join(map(visible, toolset.used_by))})" if toolset.used_by else ""
     yield _toolset_title(toolset, users)
     width = max((len(visible(tool.name)) for tool, _ in toolset.tools), default=0)
@@ -319,7 +319,7 @@ def toolset_lines(toolset: ToolsetFacts) -> Iterator[str]:
 
 
 def toolset_page(details: ToolsetDetails) -> Iterator[str]:
-    """One toolset, with all that is known of it."""
+    """One toolset in detail."""
     from signoff.cli.config_words import config_lines
 
     toolset = details.toolset
@@ -353,7 +353,7 @@ def _error_lines(toolset: ToolsetFacts, colour: str) -> Iterator[str]:
 
 
 def _outlook(tool: FoundTool, reach: Reach) -> str:
-    """What happens to calls of a tool, and its labels."""
+    """The effect on a tool's calls, and its labels."""
     effect = click.style(reach.effect, fg=_COLOURS[reach.effect])
     sets = tool.labels if isinstance(tool.labels, tuple) else ()
     claimed = f"({', '.join(sorted(tool.claimed))}, says its server)" if tool.claimed else ""
@@ -362,7 +362,7 @@ def _outlook(tool: FoundTool, reach: Reach) -> str:
 
 
 def toolset_data(toolset: ToolsetFacts) -> dict[str, Any]:
-    """The same for programs."""
+    """One toolset in the list, as JSON."""
     return {
         "name": toolset.name,
         "origin": toolset.origin,
@@ -374,7 +374,7 @@ def toolset_data(toolset: ToolsetFacts) -> dict[str, Any]:
 
 
 def details_data(details: ToolsetDetails) -> dict[str, Any]:
-    """The page of one toolset for programs."""
+    """One toolset in detail, as JSON."""
     toolset = details.toolset
     return {
         "name": toolset.name,

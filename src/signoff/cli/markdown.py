@@ -1,9 +1,8 @@
-"""What a model says, as it is written to a terminal: as it comes, Markdown rendered, and plainly the model's own.
+"""Streaming Markdown renderer for a model's text on a terminal.
 
-Nothing that was written is taken back, so whatever interrupts finds a whole screen. Every row begins with a bar that
-nothing else on the screen has: no words of a model can pass for a question, an answer or a line of progress. Nothing is
-hidden either: of Markdown only the marks of emphasis, code and headings are left out, links show where they lead, and
-what would steer the terminal is spelled out.
+Output is never redrawn, so an interruption leaves the screen intact. Every row begins with a bar that nothing else on
+the screen uses: a model's text cannot imitate a question, an answer or a line of progress. No text is hidden: only the
+marks of emphasis, code and headings are left out, links show their URL, and control characters are escaped visibly.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from signoff.cli.terminal_text import cells
 from signoff.core.visible_text import visible
 
 BAR, PLAIN_BAR = "┃ ", ": "
-"""What every row begins with, and on a terminal that cannot show the first."""
+"""What every row begins with: normally, and on a terminal that cannot show the first."""
 NARROWEST = 24
 FARTHEST = 400
-"""Characters from a mark to the one that closes it. What is farther away is waited for in vain."""
+"""Most characters between a mark and the one that closes it. A mark without one in reach is plain text."""
 
 _BOLD, _DIM, _ITALIC, _UNDERLINE, _CODE = "1", "2", "3", "4", "36"
 
@@ -31,41 +30,41 @@ _QUOTE = re.compile(r" {0,3}> ?")
 _TABLE = re.compile(r" {0,3}\|")
 _RULE = re.compile(r"[ |:\-]+")
 _ONLY_MARKS = re.compile(r"[ \t#>*+\-_=~`|]*(?:\d{1,9}[.)]?)?[ \t]*")
-"""A beginning of a line that may become anything yet."""
+"""A beginning of a line that may still become any kind of block."""
 _MARKED = re.compile(r"\\(?P<escaped>[!-/:-@\[-`{-~])|(?P<mark>`+|\*\*|__|\*|_|!?\[)")
 _LINK = re.compile(r"\]\(([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?: +\"[^\"]*\")?)\)")
 _WIDE = "\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
-"""Scripts that are written without blanks: a row may end after each of their characters."""
+"""Scripts that are written without spaces: a row may be wrapped after each of their characters."""
 _PIECES = re.compile(rf" +|[{_WIDE}]|[^ {_WIDE}]+")
 _WORD_ENDS = re.compile(rf"[ {_WIDE}](?!.*[ {_WIDE}])")
 
 
 class Span(NamedTuple):
-    """A piece of a line, and how it looks."""
+    """A piece of a line, and its style."""
 
     text: str
     style: tuple[str, ...] = ()
 
 
 class Markdown:
-    """Turns text that comes in pieces into what is to be written, which is the same however it was cut."""
+    """Renders text that arrives in pieces. The output does not depend on where the text was cut."""
 
     def __init__(self, width: int, *, styled: bool = True, bar: str = BAR) -> None:
-        """`width` is that of the screen; zero: lines are never folded. Without `styled` the text stays as it is."""
+        """`width` is that of the screen; zero: lines are never wrapped. Without `styled` the text stays as it is."""
         self._width = max(NARROWEST, width) if width else 0
         self._styled = styled
         self._bar = bar
         self._line = ""
-        """The line that is being said, as far as it was not written."""
+        """The part of the current line that is not written yet."""
         self._begun = False
-        """Whether some of that line was written, so that the rest of it is text, whatever it looks like."""
+        """Whether part of the current line was written; the rest of it is then text, whatever it looks like."""
         self._before = ""
-        """The last character of that line that was written."""
+        """The last character of the current line that was written."""
         self._inline: tuple[str, ...] = ()
         self._hang = 0
-        """How far the rows below the first one of a line are indented."""
+        """Indentation of the continuation rows of a line."""
         self._fence = ""
-        """What closes the code block that is open."""
+        """The fence that closes the open code block."""
         self._table: list[str] = []
         self._blank = 0
         """Blank lines that are written only if something follows."""
@@ -73,18 +72,18 @@ class Markdown:
         self._open = False
         """Whether a row is begun."""
         self._pending = ""
-        """Blanks that are written only if something follows in the same row."""
+        """Spaces that are written only if something follows in the same row."""
         self._return = False
-        """Whether a carriage return came last, which may belong to the end of a line."""
+        """Whether the last character was a carriage return, which may be part of a line ending."""
         self._is_bare = True
-        """Whether nothing but blank lines came so far."""
+        """Whether only blank lines came so far."""
 
     def feed(self, text: str) -> str:
-        """What is to be written now that this was said."""
+        """Add text; return what to write now."""
         return "".join(self._fed(text))
 
     def end(self) -> str:
-        """What is still to be written when all was said. It ends a line, if there was any."""
+        """End the text; return what is left to write. It ends with a line break if there was any text."""
         return "".join(self._ended())
 
     # --- lines ---
@@ -110,7 +109,7 @@ class Markdown:
         self._fence = ""
 
     def _whole(self, line: str) -> Iterator[str]:
-        """A line that is complete, or the rest of one."""
+        """Write a complete line, or the rest of one."""
         if self._begun:
             yield from self._spans(line, self._inline, whole=True)
             yield from self._break()
@@ -141,7 +140,7 @@ class Markdown:
             yield from self._break()
 
     def _partly(self) -> Iterator[str]:
-        """As much of a line that is not complete as can be told already."""
+        """Write the part of an incomplete line whose rendering is already certain."""
         line = self._line
         if not self._begun:
             held = not self._styled or self._fence or _FENCE.match(line) or _TABLE.match(line)
@@ -154,13 +153,13 @@ class Markdown:
         yield from self._spans(self._line, self._inline, whole=False)
 
     def _gap(self) -> Iterator[str]:
-        """The blank lines before what comes now."""
+        """Write the blank lines before what comes now."""
         for _ in range(0 if self._is_bare else self._blank):
             yield from self._break()
         self._is_bare, self._blank = False, 0
 
     def _opening(self, line: str) -> Generator[str, None, str]:
-        """Write what a line begins with; returns its text."""
+        """Write what a line begins with; return the rest of the line."""
         self._inline, self._hang, self._before = (), 0, ""
         if found := _HEADING.match(line):
             self._inline = (_BOLD, _UNDERLINE) if len(found[1]) == 1 else (_BOLD,)
@@ -183,16 +182,16 @@ class Markdown:
     # --- spans ---
 
     def _spans(self, text: str, style: tuple[str, ...], *, whole: bool) -> Iterator[str]:
-        """Write a text, rendered; of one that goes on, whole words only. What is not written stays in `_line`."""
+        """Write a text, rendered; whole words only if it is incomplete. The rest stays in `_line`."""
         ends = None if whole else _WORD_ENDS.search(text)
         upto = len(text) if whole else ends.end() if ends is not None else 0
         at, spans = 0, list[tuple[Span, int]]()
         for span, start, end in _rendered(text, style, whole=whole, before=self._before):
             if end > upto and not whole:
-                if start < upto and span.text == text[start:end]:  # plain: its whole words can be written
+                if start < upto and span.text == text[start:end]:  # plain text: its whole words can be written
                     spans.append((Span(text[start:upto], span.style), start))
                     at = upto
-                elif spans and spans[-1][0].text == text[spans[-1][1] : start]:  # of a word before a mark, nothing can
+                elif spans and spans[-1][0].text == text[spans[-1][1] : start]:  # hold back a word before a mark
                     before, begin = spans.pop()
                     ends = _WORD_ENDS.search(before.text)
                     at = begin + (ends.end() if ends is not None else 0)
@@ -206,7 +205,7 @@ class Markdown:
             self._line, self._before = text[at:], text[at - 1 : at] or self._before
 
     def _put(self, span: Span) -> Iterator[str]:
-        """Write a span, in as many rows as it takes."""
+        """Write a span, wrapped into as many rows as needed."""
         for piece in _PIECES.findall(span.text):
             if piece.isspace():
                 self._pending += piece
@@ -229,7 +228,7 @@ class Markdown:
                 self._column += cells(part)
 
     def _parts(self, word: str, room: int) -> Iterator[str]:
-        """A word, and a line break wherever it does not fit a row."""
+        """Split a word, with a line break wherever it does not fit a row."""
         part, used = "", self._column
         for char in word:
             used += cells(char)
@@ -243,7 +242,7 @@ class Markdown:
             yield part
 
     def _verbatim(self, line: str, style: tuple[str, ...]) -> Iterator[str]:
-        """Write a line as it is, folded where it is too long."""
+        """Write a line as it is, wrapped if it is too long."""
         room = self._width - cells(self._bar) if self._width else 0
         yield from self._row()
         for part in self._parts(line.rstrip(" "), room):
@@ -272,7 +271,7 @@ class Markdown:
     # --- tables ---
 
     def _tabled(self) -> Iterator[str]:
-        """Write the table that was collected: in columns where it fits, else as it is."""
+        """Write the table that was collected: in columns if it fits, else as it is."""
         lines, self._table = self._table, []
         if not lines:
             return
@@ -304,8 +303,10 @@ def _size(spans: tuple[Span, ...]) -> int:
 def _rendered(
     text: str, style: tuple[str, ...], *, whole: bool = True, before: str = ""
 ) -> Iterator[tuple[Span, int, int]]:
-    """The spans of a text, each with where it began and ended. Of one that goes on, whole words before what is not
-    decided yet. `before` is the character before it."""
+    """The spans of a text, each with its start and end. `before` is the character before the text.
+
+    If the text is incomplete, only whole words before the first undecided mark.
+    """
     at = plain = 0
     while found := _MARKED.search(text, at):
         start = found.start()
@@ -314,7 +315,7 @@ def _rendered(
         else:
             made = _marked(text, start, found["mark"], text[start - 1 : start] or before)
             if made is None and not whole and len(text) <= found.end() + FARTHEST + 4:
-                break  # what closes it may come yet
+                break  # the closing mark may still come
         if made is None:
             at = found.end()
             continue
@@ -340,7 +341,7 @@ def _rendered(
 def _marked(
     text: str, start: int, mark: str, before: str
 ) -> tuple[str | list[tuple[str, bool]], int, tuple[str, ...]] | None:
-    """What a mark begins: its content, where it ends and how it looks. None: nothing, it is a character."""
+    """What a mark begins: its content, its end and its style. None if it is a plain character."""
     inside = start + len(mark)
     far = inside + FARTHEST
     if mark[0] == "`":

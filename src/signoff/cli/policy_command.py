@@ -1,4 +1,4 @@
-"""`signoff policy`: check a policy file, add to it, explain one decision, judge a stream of calls."""
+"""`signoff policy`: check a policy file, add rules, explain one decision, judge a stream of calls."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def check(ctx: click.Context, file: str | None, tools: str | None, as_json: bool
         if tools is not None:
             _refuse(settings.policy.unknown_tools(filter(None, map(str.strip, tools.split(",")))))
         else:
-            with apart() if as_json else nullcontext():  # what the project's own code prints is none of our JSON
+            with apart() if as_json else nullcontext():  # output of the project's own code must not mix with our JSON
                 held = held_against_catalog(settings)
     except SignoffError as error:
         if not as_json:
@@ -99,7 +99,7 @@ def check(ctx: click.Context, file: str | None, tools: str | None, as_json: bool
 
 
 def _nearest(file: str | None) -> str:
-    """The file that was given, else the nearest signoff.yaml, here or above."""
+    """The file that was given, else the nearest signoff.yaml in this directory or above."""
     from signoff.config import find_project
     from signoff.config.files import from_here
 
@@ -159,7 +159,7 @@ def explain(
 
 
 def _server_for(file: str | None) -> ApprovalServer | None:
-    """The server whose policy is asked about; None where it is that of a file here."""
+    """The server whose policy is used; None for a local file."""
     from signoff.cli.server_choice import is_elsewhere, server_options
 
     if file is not None and server_options().url:
@@ -172,7 +172,7 @@ def _server_for(file: str | None) -> ApprovalServer | None:
 
 
 def _call_body(call: Call) -> dict[str, Any]:
-    """A call as it is sent to a server."""
+    """A call as a request body for a server."""
     return {
         "tool": call.tool,
         "args": dict(call.args),
@@ -190,7 +190,7 @@ def _explained(file: str, call: Call) -> Explanation:
     settings = load_settings(file)
     policy, own = settings.policy, settings.toolset_layers(call.toolset)
     layers = Layers((policy, *own))
-    # Links are followed as in a run, so that what is said here is what would happen there.
+    # Symlinks are resolved as in a run, so that the explanation says what would happen there.
     found = call.changed(resolved=followed(policy.root, layers.paths_of(call))) if policy.root is not None else call
     return layers.explain(found) if own else policy.explain(found)
 
@@ -222,12 +222,12 @@ def judge(files: tuple[str, ...]) -> None:
         with _opened(calls) as stream:
             _answer(_batches(stream, name), judge_call, name, sys.stdout.buffer)
     except BrokenPipeError:
-        # Whoever read our answers has seen enough. Python flushes standard output once more at exit: let it.
+        # The reader closed the pipe. Python flushes standard output once more at exit; /dev/null takes that.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _judged_by(server: ApprovalServer) -> Callable[[Call], Verdict]:
-    """Judge by a server's policy."""
+    """A function that judges calls by a server's policy."""
     from signoff.core.verdict import Effect, Verdict
 
     def judged(call: Call) -> Verdict:
@@ -238,7 +238,7 @@ def _judged_by(server: ApprovalServer) -> Callable[[Call], Verdict]:
 
 
 def _with_toolsets(settings: Settings) -> Callable[[Call], Verdict]:
-    """Judge by the policy, and below it by that of the toolset that a call names."""
+    """A function that judges calls by the project's policy and by that of the toolset that a call names."""
     from signoff.policy.layers import compose
 
     policy = settings.policy
@@ -266,7 +266,7 @@ def _opened(calls: str) -> AbstractContextManager[BufferedReader]:
 
 
 def _batches(stream: BufferedReader, name: str) -> Iterator[list[tuple[int, bytes]]]:
-    """Lines with their numbers, as many as are there without waiting for more input."""
+    """Lines with their numbers, as many as are available without waiting for more input."""
     number, rest = 0, b""
     while chunk := stream.read1(_CHUNK):
         *lines, rest = (rest + chunk).split(b"\n")
@@ -282,7 +282,7 @@ def _batches(stream: BufferedReader, name: str) -> Iterator[list[tuple[int, byte
 def _answer(
     batches: Iterable[list[tuple[int, bytes]]], judge_call: Callable[[Call], Verdict], name: str, out: IO[bytes]
 ) -> None:
-    """Write a verdict for every call, at once where input is slow, and also for those before a bad line."""
+    """Write a verdict for every call, immediately if input is slow, and also for the calls before a bad line."""
     from signoff.policy.call_json import BadRecord, read_call
 
     encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode

@@ -1,7 +1,7 @@
-"""Live progress of `run`, `resume` and `demo`: what the worker says and does, each call with its verdict, what it took.
+"""Live progress of `run`, `resume` and `demo`: what the worker says, each call with its verdict, and the usage.
 
-At a terminal, the model's words are written as they come, and a line at the bottom says what is going on now.
-Elsewhere each step is one plain line, and for programs one JSON object.
+At a terminal, the model's text is streamed, and a status line at the bottom says what is going on.
+Elsewhere each step is one plain line, or one JSON object with `--json`.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from signoff.workers.runtime import WorkerUsage
 
 LONGEST = 62
-"""So that a line with its mark fits 80 columns."""
+"""Cells of a line, so that it fits 80 columns with its mark."""
 ROOM = 32
-"""How much of that a call keeps to itself, however long the chain of workers is."""
+"""Cells of that line reserved for the call, however long the chain of workers is."""
 INDENT = " " * 16
 PATIENCE = 0.3
-"""Seconds that something has to take until a line about it is drawn: what is over at once would only flicker."""
+"""Seconds before the status line is drawn. Drawing it for shorter steps would only flicker."""
 
 _MARKS = {
     CallStep.ALLOWED: ("allowed", "green"),
@@ -55,11 +55,11 @@ _STARTS = frozenset(
 
 
 class ProgressPrinter:
-    """Tells whoever looks on what a run does. Calls may come from any thread."""
+    """Prints what a run does. Thread-safe."""
 
     def __init__(self, *, as_json: bool = False, patience: float = PATIENCE) -> None:
         self.out: TextIO | None = None
-        """Where JSON goes; None: standard output."""
+        """Where JSON goes; None means standard output."""
         self.secrets: set[str] = set()
         """Values that no message about the run may show."""
         self._denied: set[str] = set()
@@ -68,15 +68,15 @@ class ProgressPrinter:
         self._as_json = as_json
         self._is_live = not as_json and is_live_terminal()
         self.is_live = self._is_live and _is_screen(sys.stdout)
-        """Whether what the model says is written as it comes; it goes to standard output, as its answer does."""
+        """Whether the model's text is streamed to standard output, where the answer goes."""
         self._words: Markdown | None = None
-        """What is being said."""
+        """Renderer of the text that is being streamed."""
         self._masked = MaskedStream(self.secrets)
-        """What is being said, as far as it may hold the beginning of a secret."""
+        """Holds back streamed text that may be the beginning of a secret."""
         self._heard = False
-        """Whether some of the answer at hand was written as it came."""
+        """Whether part of the current answer was streamed."""
         self._shown = ""
-        """The last answer that was written so."""
+        """The last answer that was streamed."""
         self._patience = patience
         self._lock = threading.Lock()
         self._name = ""
@@ -84,14 +84,14 @@ class ProgressPrinter:
         self._asked: set[str] = set()
         self._since = time.monotonic()
         self._line = ""
-        """What stands at the bottom now."""
+        """The status line that is drawn now."""
         self._over = threading.Event()
         self._over.set()
 
     def begun(self, agent: str, run: str, loosened: Sequence[str] = ()) -> None:
-        """A run begins, or is taken up. `agent` as in `SavedRun.agent`; `run` is empty where it is not kept.
+        """Report that a run begins or is resumed. `agent` as in `SavedRun.agent`; `run` is empty if it is not saved.
 
-        `loosened` is what whoever started it loosened: nobody may be asked in it, so it is said at once.
+        `loosened` says how the run was loosened. It is printed at once, because the run may ask nobody.
         """
         loosened = [safe_text(one, secrets=self.secrets) for one in loosened]
         with self._lock:
@@ -115,13 +115,13 @@ class ProgressPrinter:
             threading.Thread(target=self._tick, args=(self._over,), daemon=True).start()
 
     def waits(self, requests: Iterable[ApprovalRequest]) -> None:
-        """What a run that is taken up waits for: it was asked before, so nobody tells of that again."""
+        """Report the requests that a resumed run waits for. They were asked before, so no event reports them again."""
         with self._lock:
             self._asked.update(one.call.path for one in requests if one.call is not None)
             self._erase()
 
     def observe(self, event: CallEvent) -> None:
-        """A step of a call."""
+        """Report a step of a call."""
         with self._lock:
             self._count(event)
         if self._as_json:
@@ -139,7 +139,7 @@ class ProgressPrinter:
             self._draw()
 
     def message(self, message: RunMessage) -> None:
-        """A line that a tool has for whoever watches."""
+        """Print a message from a tool to the user."""
         if self._as_json:
             click.echo(message_json(message), file=self.out)
             return
@@ -149,7 +149,7 @@ class ProgressPrinter:
             self._draw()
 
     def saying(self, text: str) -> None:
-        """The next piece of what the model says; empty where it goes on with something else."""
+        """Print the next piece of streamed text; empty text ends the block."""
         with self._lock:
             if not text:
                 self._end_words()
@@ -163,7 +163,7 @@ class ProgressPrinter:
             _write(self._words.feed(self._masked.feed(text)))
 
     def said(self, text: str, *, calls: bool) -> None:
-        """All that the model said in one answer. What it ends with is left to `answer` where nobody sees it come."""
+        """Print the model's whole text of one response. If it is not streamed, the final answer is left to `answer`."""
         with self._lock:
             self._erase()
             if self.is_live:
@@ -181,14 +181,14 @@ class ProgressPrinter:
             self._since = time.monotonic()
 
     def returned(self, tool: str, result: str) -> None:
-        """What a call returned, on one line."""
+        """Print the result of a call on one line."""
         with self._lock:
             self._erase()
             click.echo(f"  {'result':<13} {result_line(tool, result, self.secrets)}", err=True)
             self._draw()
 
     def answer(self, text: str) -> None:
-        """What the run came to, unless it was written as it came.
+        """Print the final answer of the run, unless it was streamed.
 
         At a terminal it is rendered, and secrets are masked; elsewhere it is raw.
         """
@@ -202,31 +202,31 @@ class ProgressPrinter:
                 click.echo(text)
 
     def recall(self, text: str) -> None:
-        """What was answered before, for people who go on with it; not for programs that read standard output."""
+        """Print an earlier answer for people who continue a chat; not for programs that read standard output."""
         if self.is_live:
             self.answer(text)
 
     def ended(self) -> None:
-        """The run is over, or waits: nothing is drawn any more."""
+        """Report that the run is over or waits: the status line is erased and no longer drawn."""
         self._over.set()
         with self._lock:
             self._erase()
             self._end_words()
 
     def _end_words(self) -> None:
-        """End the line that is being said: something else is to be written."""
+        """End the streamed text, because something else is to be printed."""
         if self._words is not None:
             _write(self._words.feed(self._masked.end()) + self._words.end())
             self._words = None
 
     def spent(self, spent: WorkerUsage) -> None:
-        """What it took, for people."""
+        """Print the usage, for people only."""
         if not self._as_json and spent.requests:
             click.secho(f"  {spent_line(spent)}", dim=True, err=True)
 
     @property
     def all_denied(self) -> bool:
-        """Whether the run called something and nothing of it ran. A call only waits for those that are made inside."""
+        """Whether calls were denied and none ran. A call that only contained denied calls does not count as run."""
         with self._lock:
             did = any(not any(one.startswith(f"{ran}/") for one in self._denied) for ran in self._ran)
             return bool(self._denied) and not did
@@ -249,10 +249,10 @@ class ProgressPrinter:
         self._since = time.monotonic()
 
     def _was_answered_here(self, event: CallEvent) -> bool:
-        """Whether the terminal has just said the same, below the card."""
+        """Whether the terminal has just printed this answer below the card."""
         if event.call.path not in self._asked:
             return False
-        if event.what is CallStep.DENIED and event.by == "timeout":  # the question was taken back there, and says why
+        if event.what is CallStep.DENIED and event.by == "timeout":  # the terminal withdrew the question and said why
             return _somebody_types()
         decision = event.request.decision if event.request is not None else None
         by = decision.by if decision is not None else None
@@ -264,7 +264,7 @@ class ProgressPrinter:
                 self._draw()
 
     def _draw(self) -> None:
-        """The line at the bottom; none while a question stands there."""
+        """Draw the status line; not while a question is on the screen."""
         taken = time.monotonic() - self._since
         if not self._is_live or self._over.is_set() or taken < self._patience or (self._asked and _somebody_types()):
             return
@@ -294,7 +294,7 @@ class ProgressPrinter:
 
 
 def _is_around(event: CallEvent, others: Any) -> bool:
-    """Whether another call is made inside of this one, which then only waits for it."""
+    """Whether another running call was made inside this one, which only waits for it."""
     return any(other.call.path.startswith(f"{event.call.path}/") for other in others)
 
 
@@ -305,7 +305,7 @@ def _somebody_types() -> bool:
 
 
 def is_live_terminal() -> bool:
-    """Whether a line can be drawn over at standard error."""
+    """Whether standard error is a terminal on which a line can be redrawn."""
     return _is_screen(sys.stderr)
 
 
@@ -314,7 +314,7 @@ def _is_screen(stream: TextIO) -> bool:
 
 
 def _on(stream: TextIO) -> Markdown:
-    """For what a model says there: rendered and folded on a screen, as it is elsewhere."""
+    """A renderer for model text on this stream: rendered and wrapped on a terminal, unchanged elsewhere."""
     is_utf = (stream.encoding or "").lower().startswith("utf")
     styled = _is_screen(stream) and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size().columns if stream.isatty() else 0
@@ -328,7 +328,7 @@ def _write(text: str) -> None:
 
 
 def result_line(tool: str, result: str, secrets: Iterable[str] = ()) -> str:
-    """What a call returned, on one short line that is safe to print."""
+    """The result of a call on one short line that is safe to print."""
     lines = result.strip().splitlines()
     first = next((line for line in lines if line.strip()), "")
     more = f"  (and {len(lines) - 1:,} more line{'s' if len(lines) != 2 else ''})" if len(lines) > 1 else ""
@@ -338,7 +338,7 @@ def result_line(tool: str, result: str, secrets: Iterable[str] = ()) -> str:
 
 
 def print_event(event: CallEvent) -> None:
-    """A step for people, on standard error. Asking and running are left to the card and the next line."""
+    """Print a step for people, on standard error. Asking and running are left to the card and the next line."""
     if event.what not in _MARKS:
         return
     word, colour = _MARKS[event.what]
@@ -349,7 +349,7 @@ def print_event(event: CallEvent) -> None:
 
 
 def print_plainly(event: CallEvent) -> None:
-    """As `print_event`, on one line, for logs. A question is a step too: there is no card."""
+    """Like `print_event`, on one line, for logs. A question is printed too, because there is no card."""
     if event.what is CallStep.ASKED:
         request = event.request.id if event.request is not None else ""
         click.echo(f"  {'asked':<13} {one_line(event)}  request {request}", err=True)
@@ -360,19 +360,19 @@ def print_plainly(event: CallEvent) -> None:
 
 
 def print_message(message: RunMessage) -> None:
-    """A tool's line for people, on standard error."""
+    """Print a tool's message for people, on standard error."""
     who = " > ".join(map(visible, message.worker))
     click.echo(f"  {'message':<13} {who}: {redacted_text(message.text)}", err=True)
 
 
 def message_json(message: RunMessage) -> str:
-    """The same for programs."""
+    """A tool's message as JSON."""
     row = {"event": "message", "worker": list(message.worker), "call": message.call, "text": message.text}
     return json.dumps(row, ensure_ascii=False)
 
 
 def event_json(event: CallEvent) -> str:
-    """The same step for programs, secrets masked."""
+    """A step as JSON, secrets masked."""
     row: dict[str, Any] = {
         "event": str(event.what),
         "tool": event.call.tool,
@@ -393,7 +393,7 @@ def event_json(event: CallEvent) -> str:
 
 
 def one_line(event: CallEvent) -> str:
-    """The call on one short line, safe to print, behind the chain of workers that led to it."""
+    """The call on one short line, safe to print, after the chain of workers that led to it."""
     call = event.call
     request = ApprovalRequest(tool_call_id=call.call_id, tool_name=call.tool, args=call.args, call=call)
     line = safe_summary(request, secrets=event.secrets)
@@ -402,7 +402,7 @@ def one_line(event: CallEvent) -> str:
 
 
 def _chain(workers: Sequence[str], width: int) -> str:
-    """The workers that led to a call, in front of it; of a long chain the last ones."""
+    """The chain of workers that led to a call, as a prefix; a long chain is cut to its last workers."""
     for start in range(len(workers)):
         told = ("…", *workers[start:]) if start else workers
         chain = "".join(f"{visible(worker)} > " for worker in told)
@@ -412,7 +412,7 @@ def _chain(workers: Sequence[str], width: int) -> str:
 
 
 def spent_line(spent: WorkerUsage) -> str:
-    """What a run took, as people say it."""
+    """The usage of a run in words: model requests, tokens, cost."""
     parts = [f"{spent.requests} model request{'s' if spent.requests != 1 else ''}"]
     if spent.input_tokens or spent.output_tokens:
         parts.append(f"{spent.input_tokens:,} tokens in, {spent.output_tokens:,} out")
@@ -422,7 +422,7 @@ def spent_line(spent: WorkerUsage) -> str:
 
 
 def spent_json(spent: WorkerUsage) -> dict[str, Any]:
-    """The same for programs."""
+    """The usage of a run as JSON."""
     return {
         "requests": spent.requests,
         "input_tokens": spent.input_tokens,
@@ -432,7 +432,7 @@ def spent_json(spent: WorkerUsage) -> dict[str, Any]:
 
 
 def _grant_text(grant: Grant, secrets: Iterable[str]) -> str:
-    """Whose earlier answer lets a call run, when they gave it, and what it is revoked by."""
+    """Whose earlier answer lets a call run, when it was given, and the id of its grant."""
     by = f"answer of {safe_text(grant.by, secrets=secrets)}" if grant.by else "an earlier answer"
     when = f", {ago(grant.at, now())}" if grant.at is not None else ""
     return f"{by}{when}{f' (grant {visible(grant.id)})' if grant.id else ''}"

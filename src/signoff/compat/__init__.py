@@ -1,1 +1,1 @@
-"""Names and shapes of other libraries, for programs that move here step by step."""
+"""Names and signatures of other libraries, for programs that migrate to signoff step by step."""

@@ -1,4 +1,4 @@
-"""What `signoff.compat.blocking_approval` offers. Import it from there."""
+"""Implementation of `signoff.compat.blocking_approval`. Import the names from there."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from signoff.policy.strictest_verdict import strictest
 from signoff.toolset_wrappers import Step
 
 ApprovalConfig: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""What is approved beforehand, by tool: `{"look": {"pre_approved": True}}`."""
+"""Which tools are approved in advance: `{"look": {"pre_approved": True}}`."""
 
 
 @dataclass(frozen=True)
 class ApprovalResult:
-    """What a toolset says about a call: blocked, pre-approved, or that it needs approval."""
+    """A toolset's answer about a call: blocked, pre-approved, or needs approval."""
 
     status: Literal["blocked", "pre_approved", "needs_approval"]
     block_reason: str | None = None
@@ -64,7 +64,7 @@ class ApprovalResult:
 
 
 def needs_approval_from_config(name: str, config: ApprovalConfig | None) -> ApprovalResult:
-    """What the config alone says about a tool."""
+    """The result for a tool from the config alone."""
     options = (config or {}).get(name, {})
     return ApprovalResult.pre_approved() if options.get("pre_approved") else ApprovalResult.needs_approval()
 
@@ -74,16 +74,16 @@ class SupportsNeedsApproval(Protocol):
     """A toolset that decides itself which of its calls need approval."""
 
     def needs_approval(self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], config: ApprovalConfig) -> Any:
-        """What it says about a call."""
+        """Decide about a call."""
         ...
 
 
 @runtime_checkable
 class SupportsApprovalDescription(Protocol):
-    """A toolset that says in words what a call will do."""
+    """A toolset that describes in words what a call will do."""
 
     def get_approval_description(self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any]) -> str:
-        """The words."""
+        """The description."""
         ...
 
 
@@ -107,7 +107,7 @@ ApprovalCallback: TypeAlias = Callable[[ApprovalRequest], ApprovalDecision | Awa
 
 
 class ApprovalError(Refused):
-    """A call that did not run."""
+    """A call was refused and did not run."""
 
     def __init__(self, tool_name: str, message: str) -> None:
         super().__init__(message, tool=tool_name)
@@ -131,18 +131,18 @@ class ApprovalBlocked(ApprovalError):
 
 
 class ApprovalMemory:
-    """Decisions that are remembered for as long as the object lives."""
+    """Decisions that are remembered as long as the object lives."""
 
     def __init__(self) -> None:
         self._decisions: dict[str, tuple[str, dict[str, Any], ApprovalDecision]] = {}
 
     def lookup(self, tool_name: str, args: Mapping[str, Any]) -> ApprovalDecision | None:
-        """What was remembered for this very call."""
+        """The decision remembered for exactly this tool and these arguments."""
         found = self._decisions.get(_key(tool_name, args) or "")
         return found[2] if found is not None else None
 
     def store(self, tool_name: str, args: Mapping[str, Any], decision: ApprovalDecision) -> None:
-        """Remember a decision, if it says so. A call that has no JSON form is not remembered."""
+        """Remember a decision with `remember="session"`. A call that has no JSON form is not remembered."""
         key = _key(tool_name, args) if decision.remember == "session" else None
         if key is not None:
             self._decisions[key] = tool_name, dict(args), decision
@@ -167,7 +167,7 @@ def _key(tool_name: str, args: Mapping[str, Any]) -> str | None:
 
 
 class ApprovalController:
-    """Who answers: a callback (`interactive`), or nobody (`approve_all`, `strict`)."""
+    """Decides requests by a callback (`interactive`) or without asking (`approve_all`, `strict`)."""
 
     def __init__(
         self,
@@ -184,11 +184,11 @@ class ApprovalController:
         return known is not None and known.approved
 
     def clear_session_approvals(self) -> None:
-        """Forget what was remembered."""
+        """Forget all remembered decisions."""
         self.memory.clear()
 
     def request_approval_sync(self, request: ApprovalRequest) -> ApprovalDecision:
-        """The decision about a request, with a callback that is no coroutine function."""
+        """Decide a request. The callback must not be a coroutine function."""
         if (known := self._known(request)) is not None:
             return known
         if self._callback is None:
@@ -201,7 +201,7 @@ class ApprovalController:
         return self._remembered(request, answer)
 
     async def request_approval(self, request: ApprovalRequest) -> ApprovalDecision:
-        """The decision about a request."""
+        """Decide a request."""
         if (known := self._known(request)) is not None:
             return known
         if self._callback is None:
@@ -210,7 +210,7 @@ class ApprovalController:
 
     @property
     def approval_callback(self) -> ApprovalCallback:
-        """A callback for `ApprovalToolset`, by the mode."""
+        """The callback for `ApprovalToolset` that fits the mode."""
         if self._callback is not None:
             return self._callback
         if self.mode == "interactive":
@@ -235,7 +235,7 @@ def _by_mode(mode: str, request: ApprovalRequest) -> ApprovalDecision | None:
 
 
 async def _decision(callback: ApprovalCallback, request: ApprovalRequest) -> ApprovalDecision:
-    """What a callback says. What is no decision approves nothing."""
+    """Call a callback and return its decision. Raises `TypeError` if it returns anything else."""
     answer: object = callback(request)
     if inspect.isawaitable(answer):
         answer = await answer
@@ -245,11 +245,11 @@ async def _decision(callback: ApprovalCallback, request: ApprovalRequest) -> App
 
 
 _NOT_FORWARDED = frozenset({NEEDS, DESCRIBE, OLD_DESCRIBE, "capability_labels", "claimed_labels", *ATTRIBUTES})
-"""What a gate asks the toolset inside for by itself."""
+"""Attributes that a gate reads from the inner toolset itself."""
 
 
 class ApprovalToolset(WrapperToolset[Any]):
-    """A toolset whose calls are approved by a callback, in place. Behind a gate the gate asks, and no callback."""
+    """A toolset whose calls are approved by a callback, in place. Behind a gate, the gate asks instead."""
 
     def __init__(
         self,
@@ -258,7 +258,7 @@ class ApprovalToolset(WrapperToolset[Any]):
         memory: ApprovalMemory | ApprovalConfig | None = None,
         config: ApprovalConfig | None = None,
     ) -> None:
-        """`memory` came before `config` until version 0.8 of that library, and went in 0.9: both ways are taken."""
+        """`memory` preceded `config` until version 0.8 of that library and was removed in 0.9: both forms work."""
         if isinstance(memory, Mapping):
             memory, config = None, memory
         super().__init__(inner)
@@ -307,7 +307,7 @@ class ApprovalToolset(WrapperToolset[Any]):
     async def _settle(
         self, checks: Sequence[Check], steps: Sequence[Step], name: str, args: dict[str, Any], ctx: RunContext[Any]
     ) -> bool:
-        """Ask the callback, unless the call is approved beforehand; raise where it must not run."""
+        """Ask the callback, unless the call is approved in advance; raise if it must not run."""
         verdict = strictest(await said(checks, lambda: dict(args), ctx))
         match held(verdict, ctx, name, args):
             case Effect.ALLOW:

@@ -1,6 +1,6 @@
 """The names of pydantic-ai-blocking-approval: a program written for it runs with its import changed.
 
-Each name warns, and names the way that is signoff's own. The toolsets themselves need no change at all: a gate
+Each name emits a `DeprecationWarning` that names the signoff equivalent. The toolsets need no change: a gate
 understands their `needs_approval` and `get_approval_description` as they are.
 """
 

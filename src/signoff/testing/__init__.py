@@ -1,6 +1,6 @@
-"""A kit for tests and demos: a scripted model, an approver that answers from a list, and a clock that you control.
+"""Test kit: a scripted model, an approver that answers from a list, a clock that you control, a channel contract.
 
-It also has the contract that every channel must keep, for people who write their own: `ChannelContract`.
+`ChannelContract` has the checks that every channel must pass, for people who write their own.
 
 Importing it does not import PydanticAI; `ScriptedModel` does, when it is first used.
 """

@@ -1,4 +1,4 @@
-"""One channel at work before a person: what the checks of the contract look at and do."""
+"""Helpers for the checks of the channel contract: one channel, its broker, and waiting for what a person sees."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Bench:
     inbox: WatchedInbox = field(init=False)
 
     async def start(self) -> None:
-        """A channel as a new process would have it."""
+        """Make and start a channel as a new process would."""
         self.channel = self.case.make()
         self.inbox = self.office.inbox(self.channel.name)
         await self.channel.start(self.inbox)
 
     async def ask(self, **about: Any) -> Asked:
-        """A new call, shown."""
+        """Ask about a new call and show it."""
         [notice] = await self.office.ask(**about)
         await self.show(notice)
         return notice
@@ -39,13 +39,13 @@ class Bench:
         return await self.office.deliver(self.channel, notice)
 
     async def up_to_date(self, notice: Asked) -> Asked:
-        """Have the notice shown as it stands now."""
+        """Show the notice in its current state."""
         now = await self.office.now(notice)
         await self.show(now)
         return now
 
     async def sees(self, notice: Notice, *texts: str | Sequence[str]) -> None:
-        """Wait until every text can be read there; of several in one, any."""
+        """Wait until every text is shown; for a sequence of texts, any one of them."""
         read = ""
 
         async def all_there() -> bool:
@@ -60,7 +60,7 @@ class Bench:
         await soon(all_there, missing)
 
     async def is_told(self, *texts: str, before: int = 0) -> None:
-        """Wait until the person was told something that has these texts in it, after `before` other things."""
+        """Wait until the person was told a message that contains these texts, after the first `before` messages."""
         told: Sequence[str] = ()
 
         async def said() -> bool:
@@ -71,7 +71,7 @@ class Bench:
         await soon(said, lambda: f"nobody was told {texts}, only {list(told)}")
 
     async def stands(self, notice: Asked, times: int = 1) -> None:
-        """Wait until it can be answered there in so many places."""
+        """Wait until the request can be answered in exactly this many places."""
         counted = -1
 
         async def so_many() -> bool:
@@ -86,7 +86,7 @@ class Bench:
             raise AssertionError(f"it can be answered in {counted} places, not {times}. Seen:\n{seen}") from failed
 
     async def is_answered(self, *notices: Asked) -> list[ApprovalRequest]:
-        """Wait until the inbox has taken an answer to each, and to nothing else."""
+        """Wait until the inbox has accepted an answer to each notice, and to nothing else."""
         ids = [notice.request.id for notice in notices]
         await soon(
             lambda: len(self.inbox.taken) >= len(ids),
@@ -99,7 +99,7 @@ class Bench:
         return [await self.office.broker.get(one) for one in ids]
 
     async def is_refused(self, notice: Asked, why: type[RequestError]) -> str:
-        """Wait until the inbox has refused an answer; in which words."""
+        """Wait until the inbox has refused an answer; return the message."""
         await soon(lambda: bool(self.inbox.refused), "no answer came to the inbox")
         request_id, refusal = self.inbox.refused[-1]
         hold(request_id == notice.request.id and isinstance(refusal, why), f"refused with {refusal!r}, not {why}")
@@ -124,18 +124,18 @@ class Check:
         return self.name
 
     def why_not(self, case: ChannelCase | type[ChannelCase]) -> str:
-        """Why it is not for this channel; empty where it is."""
+        """Why the check does not apply to this channel; empty if it does."""
         return "; ".join(f"{skill}: {case.lacks[skill]}" for skill in self.needs if skill in case.lacks)
 
 
 def hold(condition: bool, otherwise: str) -> None:
-    """As `assert`, which Python may be told to leave out."""
+    """Like `assert`, but not removed by `python -O`."""
     if not condition:
         raise AssertionError(otherwise)
 
 
 def flat(text: str) -> str:
-    """Without folds and capitals: how lines break and sentences begin is the channel's business."""
+    """Normalise whitespace and case: line breaks and capitals are up to the channel."""
     return " ".join(text.split()).casefold()
 
 

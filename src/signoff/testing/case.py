@@ -1,4 +1,4 @@
-"""What the contract needs to know about a channel: how to make one, and how a person reads and answers there."""
+"""What the channel contract needs to know about a channel: how to make it, and how a person reads and answers."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ class Skill(StrEnum):
     """An optional feature of a channel. A case names those it lacks, and why."""
 
     WHOLE = "whole"
-    """It shows all of a call. A channel where people answer has to."""
+    """It shows all of a call. A channel where people answer must."""
     ANSWER = "answer"
     """People answer there."""
     NOTE = "note"
-    """A denial may have a reason."""
+    """A denial can have a reason."""
     EDIT = "edit"
     UPDATE = "update"
-    """What was shown is brought up to date when it is settled elsewhere."""
+    """A shown notice is updated when the request is settled elsewhere."""
     OUTCOME = "outcome"
-    """It shows what came of a call once it ran."""
+    """It shows the outcome of a call once it ran."""
     TELL = "tell"
-    """Whoever answers can be told something, such as that they were late."""
+    """It can tell the person who answers something, such as that they were late."""
     LONG = "long"
-    """It shows long values only to whoever asks for them."""
+    """It shows long values only on request."""
     OUTAGE = "outage"
-    """There is a connection that can fail."""
+    """It has a connection that can fail."""
     SAID = "said"
-    """It shows what a run came to."""
+    """It shows the result of a run."""
 
 
 class ChannelCase(ABC):
-    """A channel, and a person who uses it: `signoff.testing.office.ANA`, in whose name its answers must be given.
+    """A channel and the person who uses it, `signoff.testing.office.ANA`. Answers must be given in that name.
 
     Methods that act return when the channel has handled the action, as far as the person can see.
     """
@@ -47,18 +47,18 @@ class ChannelCase(ABC):
 
     @abstractmethod
     def make(self) -> Channel:
-        """A channel as a new process would make it, not started. What people were shown before still stands there."""
+        """Make a channel as a new process would, not started. Notices shown before are still there."""
 
     @abstractmethod
     async def seen(self, notice: Notice) -> str:
-        """All that a person sees of it there, what is behind buttons included; where it can tell, of this one only."""
+        """All that a person sees of the notice, also behind buttons; only of this notice where possible."""
 
     @abstractmethod
     async def dangers(self, notice: Notice) -> Sequence[str]:
-        """What of it, as it reached the person's screen, would act or hide there, in words. Nothing: all is inert."""
+        """Parts of the notice that would act or be hidden on the person's screen, in words. Empty if all is inert."""
 
     async def standing(self, notice: Asked) -> int:
-        """In how many places a person could answer it there now."""
+        """In how many places a person could answer it now."""
         raise NotImplementedError
 
     async def approve(self, notice: Asked) -> None:
@@ -69,24 +69,24 @@ class ChannelCase(ABC):
         raise NotImplementedError
 
     async def edit(self, notice: Asked, args: Mapping[str, Any]) -> None:
-        """Try to approve it with these arguments, whole."""
+        """Try to approve it with these arguments, which replace all arguments."""
         raise NotImplementedError
 
     async def open_whole(self, notice: Asked) -> str:
-        """Ask for all of it; what is shown then."""
+        """Ask for the whole call; return what is shown then."""
         raise NotImplementedError
 
     async def told(self) -> Sequence[str]:
-        """What the person was told besides, oldest first."""
+        """Other messages that the person got, oldest first."""
         return ()
 
     async def break_connection(self) -> None:
-        """From now on nothing reaches the other side."""
+        """Make the connection fail until `mend_connection`."""
         raise NotImplementedError
 
     async def mend_connection(self) -> None:
         raise NotImplementedError
 
     def moments(self, moment: datetime) -> Sequence[str]:
-        """How a moment may look there."""
+        """The ways a moment may be displayed there."""
         return (f"{moment:%H:%M}",)

@@ -1,4 +1,4 @@
-"""What every channel has to do, check by check."""
+"""The checks of the channel contract."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def a_late_answer_is_told_and_does_nothing(bench: Bench) -> None:
 async def an_answer_of_the_wrong_person_is_told(bench: Bench) -> None:
     notice = await bench.ask(need=Requirement(role="boss"))
     await bench.case.approve(notice)
-    # When they answer, or before: a channel need not offer what cannot count.
+    # Either after the answer or before: a channel need not offer an answer that cannot count.
     await bench.sees(notice, "does not have the role boss")
     hold(await bench.state(notice) is State.PENDING, "it was settled by somebody who may not")
     settled = await bench.office.settle_elsewhere(notice, approved=True)
@@ -144,7 +144,7 @@ async def showing_it_again_changes_nothing(bench: Bench) -> None:
 
 
 async def what_was_shown_though_nobody_heard_is_found_again(bench: Bench) -> None:
-    """The program was killed after it had shown it, and before that was written down."""
+    """A notice that was shown before the process was killed, so that this was not recorded, is found again."""
     [notice] = await bench.office.ask()
     await bench.channel.show(notice)
     await bench.stands(notice)
@@ -228,10 +228,10 @@ async def what_a_run_came_to_is_said(bench: Bench) -> None:
 
 
 async def stopping_leaves_nothing_running(bench: Bench) -> None:
-    """And a start afterwards, of a new one, goes on where it was: what waits can be answered, once."""
+    """After `stop` no task or thread is left, and a new channel continues: what waits can be answered, once."""
     notices = [await bench.ask()]
     await bench.channel.stop()
-    tasks, threads = asyncio.all_tasks(), set(threading.enumerate())  # with those of the store
+    tasks, threads = asyncio.all_tasks(), set(threading.enumerate())  # including those of the store
     await bench.start()
     notices.append(await bench.ask())
     await bench.channel.stop()
@@ -251,7 +251,7 @@ async def stopping_leaves_nothing_running(bench: Bench) -> None:
 
 
 def _ours(before: set[threading.Thread]) -> list[threading.Thread]:
-    """Threads since then, but for the loop's own pool, which it keeps."""
+    """Threads started since then, except the event loop's own pool, which it keeps."""
     return [one for one in threading.enumerate() if one not in before and not one.name.startswith("asyncio_")]
 
 

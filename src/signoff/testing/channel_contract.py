@@ -1,7 +1,7 @@
-"""The contract that every channel keeps, as checks to run against one.
+"""The contract that every channel must keep, as checks to run against one.
 
 ```python
-contract = ChannelContract(open_case)  # an async context manager that gives a `ChannelCase`
+contract = ChannelContract(open_case)  # an async context manager that yields a `ChannelCase`
 
 @pytest.mark.parametrize("check", ChannelContract.checks, ids=str)
 async def test_my_channel(check: Check) -> None:
@@ -33,7 +33,7 @@ class ChannelContract:
         self._office = office
 
     async def run(self, check: Check) -> str:
-        """Raises `AssertionError` where it fails. Gives the reason where the check is not for this channel."""
+        """Run a check. Raises `AssertionError` if it fails. Returns the reason if it does not apply to this channel."""
         async with self._open_case() as case:
             if why := check.why_not(case):
                 return why

@@ -1,4 +1,4 @@
-"""A clock you turn."""
+"""A fake clock for tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 
 class FakeClock:
-    """Time that moves when you say so."""
+    """A clock whose time moves only when you call `advance`."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)) -> None:
         self._now = start
@@ -23,7 +23,7 @@ class FakeClock:
             await woken.wait()
 
     def advance(self, by: timedelta | float) -> None:
-        """Move time on and wake whoever slept until then."""
+        """Move time on and wake every task that sleeps until then."""
         self._now += by if isinstance(by, timedelta) else timedelta(seconds=by)
         due = [sleeper for sleeper in self._sleepers if sleeper[0] <= self._now]
         self._sleepers = [sleeper for sleeper in self._sleepers if sleeper[0] > self._now]

@@ -1,4 +1,4 @@
-"""Everything around a channel, for tests of one: a real broker over a real store, its inbox, and calls to ask about."""
+"""Test environment for a channel: a real broker over a real store, its inbox, and calls to ask about."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from signoff.store.memory_store import MemoryStore
 from signoff.testing.manual_clock import FakeClock
 
 ANA = Actor(name="ana", roles=frozenset({"ops"}))
-"""Who sits at the channel."""
+"""The person who uses the channel."""
 BEN = Actor(name="ben", roles=frozenset({"ops", "boss"}), via="elsewhere")
-"""Who answers elsewhere."""
+"""The person who answers elsewhere."""
 
 PATIENCE = 20.0
-"""Seconds that `soon` waits for something before it gives up."""
+"""Timeout of `soon`, in seconds."""
 
 TOOL, CHAIN, RULE, WHY = "send_mail", ("triage", "mailer"), "mail:2", "mail leaves the house"
 ARGS = {"to": "bo@example.com", "subject": "Lunch", "copies": 3}
@@ -43,13 +43,13 @@ SCHEMA = {
 
 @dataclass(slots=True)
 class WatchedInbox:
-    """An inbox that keeps a list of what came over it."""
+    """An inbox that records the answers it gets."""
 
     inbox: Inbox
     taken: list[tuple[str, ApprovalDecision]] = field(default_factory=list[tuple[str, ApprovalDecision]])
-    """Answers that were taken."""
+    """Answers that were accepted."""
     refused: list[tuple[str, RequestError]] = field(default_factory=list[tuple[str, RequestError]])
-    """What answers could not be taken, and why."""
+    """Answers that were refused, with the error."""
 
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
         try:
@@ -116,7 +116,7 @@ class Office:
         return WatchedInbox(project_inbox(self.broker, self._settings, channel))
 
     desk = inbox
-    """Its name in 0.1."""
+    """The name of `inbox` in 0.1."""
 
     async def ask(
         self,
@@ -129,7 +129,7 @@ class Office:
         count: int = 1,
         conversation: str = "talk",
     ) -> list[Asked]:
-        """Ask about `count` calls at once; the notices, as they stand now."""
+        """Ask about `count` calls at once; return their notices."""
         requests: list[ApprovalRequest] = []
         for _ in range(count):
             self._asked += 1
@@ -158,25 +158,25 @@ class Office:
         return [Asked(request=one, number=number, of=count) for number, one in enumerate(opened, 1)]
 
     async def now(self, notice: Asked) -> Asked:
-        """The notice as it stands now."""
+        """The notice in its current state."""
         request = await self.broker.get(notice.request.id)
         return Asked(request=request, number=notice.number, of=notice.of)
 
     async def settle_elsewhere(self, notice: Asked, *, approved: bool, note: str = "") -> Asked:
-        """Ben answers in another channel."""
+        """Let Ben answer in another channel."""
         self.clock.advance(61)
         await self.broker.answer(notice.request.id, ApprovalDecision(approved=approved, note=note), by=BEN)
         return await self.now(notice)
 
     async def run(self, notice: Asked, *, preview: str = "", error: str | None = None) -> Asked:
-        """The approved call runs."""
+        """Run the approved call."""
         await self.broker.claim(notice.request.id)
         self.broker.finish(notice.request.id, preview=preview, error=error)
         await self.store.flush()
         return await self.now(notice)
 
     async def deliver(self, channel: Channel, notice: Notice) -> str:
-        """Show a notice as it is done in earnest: where it stands is kept, and handed in again."""
+        """Show a notice as the reconciler does: its place is stored and passed in again the next time."""
         name = channel.name
 
         def known(tx: Transaction) -> tuple[Delivery | None, str]:
@@ -199,7 +199,7 @@ class Office:
         return at
 
     async def is_due(self, channel: str, notice: Notice) -> bool:
-        """Whether the channel said that what it showed is there no longer."""
+        """Whether the notice has to be shown, for example because the channel reported that it is gone."""
         delivery = await self.store.read(lambda tx: tx.deliveries.get(channel, notice.key))
         return delivery is None or delivery.shown < notice.version
 
@@ -208,15 +208,15 @@ class Office:
 
 
 BREATH = 0.002
-"""Seconds between two looks: whoever looks without a pause keeps the threads from working that it waits for."""
+"""Seconds between two checks. Polling without a pause would starve the threads that it waits for."""
 
 
 async def soon(
     holds: Callable[[], bool | Awaitable[bool]], otherwise: str | Callable[[], str], *, patience: float | None = None
 ) -> None:
-    """Wait until something holds, whatever way it comes about; `holds` is a plain or an async function.
+    """Poll until `holds`, a plain or async function, returns true.
 
-    Each look lets everything else go on. Fails with `otherwise` once patience has run out.
+    Other tasks run between two checks. Raises `AssertionError` with `otherwise` after the timeout.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + (PATIENCE if patience is None else patience)
