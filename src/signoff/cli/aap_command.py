@@ -1,4 +1,4 @@
-"""`signoff aap`: agents elsewhere that have their calls judged by a server, by the Agent Approval Protocol."""
+"""`signoff aap`: remote agents that ask a server by the Agent Approval Protocol (AAP)."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ async def _revoke(broker: Broker, known: Sequence[_Held], given: str, by: str) -
 
 
 def _refusal(held: _Held, at: datetime) -> str:
-    """Why it is let in no longer; empty where it is."""
+    """Why it is no longer admitted; empty if it is."""
     one, key = held
     if one.revoked_at is not None:
         return "revoked"
@@ -166,7 +166,7 @@ def _refusal(held: _Held, at: datetime) -> str:
 
 
 def _facts(held: _Held, at: datetime) -> str:
-    """What it is, on one line."""
+    """An instance on one line: name, and its expiry or why it is refused."""
     from signoff.cli.terminal_text import local
     from signoff.core.visible_text import visible
 

@@ -1,4 +1,4 @@
-"""`signoff approve` and `signoff deny`: a person's answer, from anywhere."""
+"""`signoff approve` and `signoff deny`: answer requests from the command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCOPES = ("run", "session", "worker", "project")
 
 
 def _remembering(*limits: Callable[[Any], Any]) -> Callable[[F], F]:
-    """`--remember` and what limits it."""
+    """Add `--remember` and the options that limit it."""
     every = (
         click.option("--yes", is_flag=True, help="Remember without asking for confirmation."),
         *limits,
@@ -146,11 +146,11 @@ def _wish(
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of one id."""
+    """The result for one id."""
 
     ready: PreparedAnswer
     answer: GivenAnswer | None = None
-    """None: it was not taken, and `problems` say why."""
+    """None if the answer was not accepted; `problems` say why."""
     problems: tuple[str, ...] = ()
 
 
@@ -174,7 +174,7 @@ def _give(
         done: list[Done] = []
         for one in _once(ready):
             done.append(await _answered(one))
-            _tell(done[-1], answer, as_json)  # at once: if the store fails at the next, this one was answered
+            _tell(done[-1], answer, as_json)  # immediately: if the store fails at the next one, this one was answered
         if not as_json:
             await _hint(desk, done)
             if any(one.ready.is_unknown for one in done):
@@ -186,7 +186,7 @@ def _give(
 
 
 def _once(ready: Sequence[PreparedAnswer]) -> Iterator[PreparedAnswer]:
-    """Two beginnings of one id are one answer."""
+    """Skip a second prefix of the same id."""
     seen: set[str] = set()
     for one in ready:
         if one.give is None or one.id not in seen:
@@ -196,7 +196,7 @@ def _once(ready: Sequence[PreparedAnswer]) -> Iterator[PreparedAnswer]:
 
 
 def _confirmed(ready: Sequence[PreparedAnswer], yes: bool) -> bool:
-    """Say exactly what will be stored; on a terminal, ask."""
+    """Print exactly what will be remembered; ask for confirmation at a terminal."""
     from signoff.cli.terminal_text import by_wall_clock
     from signoff.errors import WrongUse
 
@@ -212,7 +212,7 @@ def _confirmed(ready: Sequence[PreparedAnswer], yes: bool) -> bool:
         raise WrongUse("there is no terminal to confirm at: add --yes to confirm; nothing was answered")
     from termios import TCIFLUSH, tcflush
 
-    tcflush(sys.stdin.fileno(), TCIFLUSH)  # what was typed before the question is no answer to it
+    tcflush(sys.stdin.fileno(), TCIFLUSH)  # discard input typed before the question was shown
     return click.confirm("Confirm?", err=True)
 
 
@@ -274,7 +274,7 @@ def _data(done: Done) -> Mapping[str, Any]:
 
 
 async def _hint(desk: ApprovalDesk, done: Sequence[Done]) -> None:
-    """Which runs can go on now, if no process is about to notice by itself."""
+    """Print which runs can be resumed now, unless a live process resumes them."""
     from signoff.cli.request_report import going_on
     from signoff.errors import ServerFailed, StoreError
 
@@ -282,7 +282,7 @@ async def _hint(desk: ApprovalDesk, done: Sequence[Done]) -> None:
     for run in sorted(runs):
         try:
             found = await desk.run_of(run)
-        except (ServerFailed, StoreError):  # what was answered was told
+        except (ServerFailed, StoreError):  # the answers themselves were printed
             return
         if found is not None and found["state"] in ("ready", "died") and not found["waiting"]:
             click.secho(going_on(found["id"], found["agent"] or ""), dim=True)

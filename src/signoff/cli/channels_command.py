@@ -1,4 +1,4 @@
-"""`signoff channels`: where people are asked. What there is, and whether it works; `run` and `test` are next door."""
+"""`signoff channels`: list the project's channels and their state. `run` and `test` are in modules of their own."""
 
 from __future__ import annotations
 
@@ -103,19 +103,19 @@ def test_channel(name: str, wait: str, no_answer: bool, as_json: bool, policy: s
 
 @dataclass(frozen=True, slots=True)
 class ChannelStatus:
-    """A channel as it stands."""
+    """A channel and its current state."""
 
     entry: ChannelEntry
     settings: Settings
     lease: Lease | None
-    """Who runs it now; None: nobody."""
+    """The lease of the process that runs it; None if none does."""
     process: Process | None
     failing: Sequence[Delivery]
-    """What could not be shown there."""
+    """Deliveries that could not be shown there."""
 
     @property
     def backup(self) -> str:
-        """The channel that takes over from this one."""
+        """The backup channel of this one."""
         names = (one.name for one in self.settings.channels.values() if one.backup_for == self.entry.name)
         return next(names, "")
 
@@ -138,7 +138,7 @@ async def _looked_at(broker: Broker, settings: Settings) -> list[ChannelStatus]:
 
 
 _MOST = 500
-"""How many of those that wait are looked at for what is failing."""
+"""How many waiting requests are checked for failing deliveries."""
 
 
 def _lines(seen: ChannelStatus) -> Iterator[str]:
@@ -152,7 +152,7 @@ def _lines(seen: ChannelStatus) -> Iterator[str]:
 
 
 def _facts(seen: ChannelStatus) -> Iterator[tuple[str, str, bool]]:
-    """What there is to say about a channel, and whether something has to be done about it."""
+    """Facts about a channel as name, text, and whether somebody has to act."""
     from signoff.cli.terminal_text import count, safe
     from signoff.core.moment import span
 
@@ -185,7 +185,7 @@ def _facts(seen: ChannelStatus) -> Iterator[tuple[str, str, bool]]:
 
 
 def _wrong_workers(seen: ChannelStatus) -> str:
-    """Why the channel could not be run: one of its workers is not there, or wrong. Empty where none is."""
+    """Why the channel cannot run: one of its workers is missing or has an error. Empty if it can."""
     from signoff.errors import SignoffError
     from signoff.wiring.channel_wiring import check_workers
 

@@ -270,12 +270,12 @@ class ShownRequest:
     is_shown: bool = False
     problem: str = ""
     is_hopeless: bool = False
-    """Whether nobody tries any longer."""
+    """Whether the channel has given up retrying."""
 
 
 @asynccontextmanager
 async def _trial(entry: ChannelEntry, settings: Settings, *, listens: bool) -> AsyncGenerator[Trial]:
-    """`listens`: whether it takes answers, of which every program with the same secret is told."""
+    """Run the channel over a memory store. `listens`: take answers, which every program with the same secret gets."""
     from signoff.broker import Broker
     from signoff.delivery import Reconciler, Route
     from signoff.store.memory_store import MemoryStore

@@ -1,4 +1,4 @@
-"""`signoff demo`: an agent with real files and a real shell, allowed, asked about, refused, in a scratch directory."""
+"""`signoff demo`: a scripted agent with real files and a real shell in a scratch directory."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _approver(answers: str | None, console: Console) -> ApproverLike:
 
 
 def _scratch(directory: Path | None) -> tuple[Path, Path]:
-    """The directory the agent works in, and a file beside it for what is remembered."""
+    """The directory the agent works in, and a file beside it for grants."""
     if directory is None:
         above = Path(tempfile.mkdtemp(prefix="signoff-demo-"))
         root = above / "work"
@@ -118,7 +118,7 @@ def split_answers(text: str) -> list[str]:
 
 
 class PreparedAnswers:
-    """Shows every card as the terminal would, and answers from a list; what is left over is denied."""
+    """Shows every card like the terminal, and answers from a list; when the list is empty, it denies."""
 
     def __init__(self, answers: list[str], console: Console) -> None:
         from signoff.channels.script_approver import decision_from

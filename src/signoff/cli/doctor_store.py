@@ -1,4 +1,4 @@
-"""What `signoff doctor` has to say about the store: whether it is well, what is remembered in it, and its record."""
+"""Checks of `signoff doctor` on the store: its integrity, its grants and its audit log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from signoff.ports import Store
 
 VERIFIED_WHOLE = 5_000
-"""Up to how many events the whole record is verified; of a longer one, its end."""
+"""Up to this many events the whole audit log is verified; of a longer one, only its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +26,18 @@ class StoreFacts:
     """What was found in the store."""
 
     name: str
-    """Its address, without a password."""
+    """Its address, without the password."""
     file: str = ""
-    """Where it is on the disk; empty for a server."""
+    """Its path on disk; empty for a server."""
     state: str = ""
-    """In what state it is, in a few words."""
+    """Its state in a few words."""
     grants: Sequence[Grant] = ()
     findings: list[Finding] = field(default_factory=list[Finding])
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTool:
-    """A tool that some worker has, as grants know it."""
+    """A tool of some worker, as grants identify it."""
 
     name: str
     toolset: str | None
@@ -45,7 +45,7 @@ class KnownTool:
 
 
 def look_at_store(option: str | None, settings: Settings) -> StoreFacts:
-    """Open the store, if there is one, and look; nothing is made or changed."""
+    """Open the store, if it exists, and check it; nothing is created or changed."""
     from signoff.errors import SignoffError
     from signoff.store.store_urls import masked
     from signoff.store.upkeep import check
@@ -88,7 +88,7 @@ def _looked_into(url: str, root: str, name: str, file: str) -> StoreFacts:
 
 
 def _clock(lead: timedelta | None) -> Iterator[Finding]:
-    """A clock that is far off: deadlines go by the store's, but what people and logs show goes by this machine's."""
+    """A clock that is far off: deadlines use the store's clock, but screens and logs use this machine's."""
     if lead:
         from signoff.core.moment import span
 
@@ -115,7 +115,7 @@ async def _read(store: Store) -> tuple[Sequence[Grant], list[Finding], str]:
 
 
 async def _record(store: Store) -> tuple[list[Finding], str]:
-    """Whether the record is whole: all of it where that is quick, else its end and what this machine signed."""
+    """Verify the audit log: all of it if that is quick, else its end and the event that this machine signed last."""
     from signoff.broker.audit import verify_store
     from signoff.broker.checkpoints import known_as, place_of
     from signoff.cli.terminal_text import count
@@ -153,7 +153,7 @@ async def _record(store: Store) -> tuple[list[Finding], str]:
 def grant_findings(
     grants: Sequence[Grant], tools: Collection[KnownTool], at: datetime, *, all_known: bool
 ) -> Iterator[Finding]:
-    """Remembered answers that no longer speak, or no longer can."""
+    """Grants that are inactive, now or for good."""
     from signoff.core.safe_text import grant_line
 
     for grant in grants:
@@ -164,7 +164,7 @@ def grant_findings(
 
 
 def why_asleep(grant: Grant, tools: Collection[KnownTool], at: datetime, *, all_known: bool) -> str:
-    """Why a grant cannot speak now, by itself or because its tool is gone or another; empty where it can."""
+    """Why a grant cannot apply now, by itself or because its tool is gone or has changed; empty if it can."""
     if why := grant.why_asleep(None, at, datetime.astimezone):
         return why
     same = [one for one in tools if one.name == grant.tool]
@@ -179,7 +179,7 @@ def why_asleep(grant: Grant, tools: Collection[KnownTool], at: datetime, *, all_
 
 
 def _split(text: str, name: str) -> tuple[str, str, str]:
-    """What is wrong, where, and the fix, from a message that ends with one."""
+    """Split a message into what is wrong, where, and the fix."""
     what, _, fix = text.replace("\n  ", "; ").partition("; ")
     return what, name, fix
 

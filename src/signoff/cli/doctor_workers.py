@@ -1,4 +1,4 @@
-"""What `signoff doctor` has to say about workers and agents: what cannot be started, and what can change its rules."""
+"""Checks of `signoff doctor` on workers and agents: what cannot be started, and what can change its own rules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def worker_findings(
     files: Files, broken: Mapping[str, SignoffError], survey: WorkerSurvey | None, kept: StoreFacts, *, whole: bool
 ) -> Iterator[Finding]:
-    """What cannot be built, and what those that can may do. `whole`: whether all workers were looked at."""
+    """What cannot be built, and what the rest may do. `whole`: whether all workers were inspected."""
     yield from _broken_workers(broken)
     yield from _broken_toolsets(files)
     yield from _broken_channels(files)
@@ -68,7 +68,7 @@ def _broken_workers(broken: Mapping[str, SignoffError]) -> Iterator[Finding]:
 
 
 def _broken_channels(files: Files) -> Iterator[Finding]:
-    """Channels that could not be run: what could be started from there is not there, or wrong."""
+    """Channels that cannot run, because a worker they can start is missing or has an error."""
     from signoff.wiring.channel_wiring import check_workers
 
     for entry in files.settings.channels.values():
@@ -79,12 +79,12 @@ def _broken_channels(files: Files) -> Iterator[Finding]:
 
 
 def _broken_toolsets(files: Files) -> Iterator[Finding]:
-    """Toolsets that nobody uses, and nobody could."""
+    """Unused toolsets that cannot be built."""
     used = {name for worker in files.workers.values() for name in worker.toolsets}
     unused = [name for name in files.settings.toolsets if name not in used]
     if not unused:
         return
-    from signoff.toolsets.catalog import Catalog  # it loads PydanticAI, which takes a while
+    from signoff.toolsets.catalog import Catalog  # imports PydanticAI, which is slow
 
     catalog = Catalog(files.settings)
     for name in unused:
@@ -95,7 +95,7 @@ def _broken_toolsets(files: Files) -> Iterator[Finding]:
 
 
 def unlisted_findings(survey: WorkerSurvey) -> Iterator[Finding]:
-    """Toolsets that were asked for their tools and did not answer."""
+    """Toolsets that failed to list their tools."""
     from signoff.workers.inspect import NOT_STARTED, PER_RUN
 
     failed = {toolset: why for _, toolset, why in survey.unknown if why != NOT_STARTED}
@@ -106,7 +106,7 @@ def unlisted_findings(survey: WorkerSurvey) -> Iterator[Finding]:
 
 
 def _models(files: Files, names: Sequence[str]) -> Iterator[Finding]:
-    """Workers whose models cannot be asked: a package or a key is missing, or there is no such model. Asks none."""
+    """Workers whose models cannot be used: a package or a key is missing, or the model is unknown. Sends no request."""
     from signoff.workers.project_workers import Workers
 
     shop = Workers(files.settings, workers=files.workers)
@@ -130,7 +130,7 @@ def _models(files: Files, names: Sequence[str]) -> Iterator[Finding]:
 
 
 def _own_rules(files: Files, survey: WorkerSurvey, kept: StoreFacts) -> Iterator[Finding]:
-    """Workers that can change the files they are bound by."""
+    """Workers that can change the files that restrict them."""
     from signoff.config import PROJECT_FILE, workers_directory
     from signoff.toolsets.catalog import Catalog
     from signoff.workers.survey import way_to_change
@@ -158,7 +158,7 @@ def _own_rules(files: Files, survey: WorkerSurvey, kept: StoreFacts) -> Iterator
 
 
 def _programs(files: Files, survey: WorkerSurvey) -> Iterator[Finding]:
-    """Commands that rules let run unasked and that may, whatever their words, change programs which run by name."""
+    """Commands that run without a question and may change programs that the shell runs by name."""
     from signoff.workers.survey import beyond_reading, unsealed
 
     seen: set[str] = set()
@@ -191,13 +191,13 @@ def _unknown_names(files: Files, survey: WorkerSurvey, broken: Mapping[str, Sign
     yield from tool_findings(Files(in_use, files.workers), known, unlisted, broken)
     try:
         named = Catalog(settings).names()
-    except SignoffError:  # its own error is told with the worker or the toolset that wants it
+    except SignoffError:  # the error is reported with the worker or toolset that uses it
         return
     yield from name_findings(files, {*named, *(tool.toolset for tool in tools if tool.toolset)})
 
 
 def _told(severity: Severity, check: str, before: str, error: SignoffError) -> Finding:
-    """An error as a finding: what is wrong, where and what to do, apart."""
+    """An error as a finding, split into what is wrong, where, and the fix."""
     if isinstance(error, WrongFile):
         place = str(error.place) if error.place is not None else ""
         return Finding(severity=severity, check=check, what=before + error.what, place=place, fix=error.fix)

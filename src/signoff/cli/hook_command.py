@@ -1,4 +1,4 @@
-"""`signoff hook`: the policy and the inbox of a project, for coding agents."""
+"""`signoff hook`: gate coding agents with the policy and the inbox of a project."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _place(agent: str, where: str) -> HookPlace:
 
 
 def _project() -> str:
-    """The directory of the project that one stands in; empty where there is none."""
+    """The directory of the current project; empty if there is none."""
     from signoff.config import find_project
 
     found = find_project()
@@ -190,7 +190,7 @@ def _text(place: HookPlace) -> str:
 
 
 def _change(place: HookPlace, before: str, after: str, *, dry_run: bool, yes: bool) -> bool:
-    """Show what changes, and do it; whether it is done."""
+    """Show the diff, confirm and write it. Returns whether the file has the new text."""
     from difflib import unified_diff
 
     from signoff.cli.terminal_text import safe
@@ -217,7 +217,7 @@ def _change(place: HookPlace, before: str, after: str, *, dry_run: bool, yes: bo
 
 
 def _server(url: str | None, file: str | None) -> tuple[str, str]:
-    """The server whose people are asked, and the file of the credential for it, both checked; empty: those here."""
+    """The server whose people are asked and its token file, both checked; empty for the local inbox."""
     from signoff.outside.aap_client import AapClient, read_token
 
     if not url and not file:
@@ -230,7 +230,7 @@ def _server(url: str | None, file: str | None) -> tuple[str, str]:
 
 
 def _say_policy(place: HookPlace, server: str) -> None:
-    """Which rules will count, and where questions are answered."""
+    """Print which rules apply, and where requests are answered."""
     from signoff.cli.terminal_text import safe
     from signoff.config.files import PROJECT_FILE, user_file
     from signoff.wiring.project_trust import is_trusted

@@ -1,4 +1,4 @@
-"""`signoff import`: projects of other programs as ours. Nothing is written unless that is said."""
+"""`signoff import`: import projects of other programs. Nothing is written without --write."""
 
 from __future__ import annotations
 

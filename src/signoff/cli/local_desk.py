@@ -1,4 +1,4 @@
-"""ApprovalDesk in a store that this machine can open."""
+"""`ApprovalDesk` over a store that this machine can open."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LocalDesk:
     """Implements `ApprovalDesk` over a broker."""
 
     def __init__(self, broker: Broker, settings: Settings, store: str | None, name: str | None) -> None:
-        """`name` is who types; None: whoever is logged in."""
+        """`name` is the person who answers; None means the logged-in user."""
         self.broker = broker
         self.settings = settings
         self._store = store
@@ -53,7 +53,7 @@ class LocalDesk:
         return looked_in(chosen_store(self._store, self.settings))
 
     def who(self) -> Actor:
-        """Who types. Raises `WrongUse` for somebody who is not on file."""
+        """The person who answers. Raises `WrongUse` for a person that the project does not list."""
         return whoami(self._name, self.settings, via=VIA)
 
     # --- requests ---
@@ -81,7 +81,7 @@ class LocalDesk:
         async def give() -> GivenAnswer:
             try:
                 voted = await broker.answer(request.id, decision, by=by)
-            except AlreadySettled as error:  # somebody was faster by an instant
+            except AlreadySettled as error:  # another answer came first
                 late = await broker.get(request.id)
                 if late.state is State.PENDING:
                     raise
@@ -93,7 +93,7 @@ class LocalDesk:
         return PreparedAnswer(given=given, id=request.id, remembered=remembered, give=give)
 
     async def _decision(self, request: ApprovalRequest, answer: TypedAnswer) -> ApprovalDecision:
-        """The decision about one request. Raises a `RequestError` where it cannot be given."""
+        """The decision about one request. Raises a `RequestError` if it cannot be given."""
         if answer.approved:
             from signoff.wiring.answer_checks import refuse_unseen
 
@@ -147,7 +147,7 @@ class LocalDesk:
 
     async def run_of(self, run_id: str) -> Mapping[str, Any] | None:
         if await self.broker.runs.inside(run_id) is None:
-            return None  # a run that only the program that began it knows
+            return None  # a run that only the program that started it knows
         return run_data(await self.broker.runs.status(run_id))
 
     async def cancel(self, prefix: str, note: str) -> CancelledRun:
@@ -209,7 +209,7 @@ class LocalDesk:
         return ended.absent, ended.deputy
 
     async def halt(self, why: str) -> str:
-        # In an emergency nobody is asked whether they are on file; the record says who it was.
+        # In an emergency anybody may halt, listed or not; the audit log says who did.
         return await self.broker.switch.halt(by=self._name or requester_of(None, self.settings), why=why)
 
     async def unhalt(self, why: str) -> bool:
@@ -217,5 +217,5 @@ class LocalDesk:
 
 
 def problems_of(error: RequestError) -> tuple[str, ...]:
-    """Why an answer was not taken, a line each."""
+    """Why an answer was not accepted, one line for each problem."""
     return tuple(safe(one) for one in (error.problems if isinstance(error, EditRefused) else (str(error),)))

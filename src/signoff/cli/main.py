@@ -1,4 +1,4 @@
-"""The command table and the way errors leave the program.
+"""The command table and error handling of the program.
 
 Exit codes: 0 done, 1 failed, 2 wrong use, 3 waiting for a person, 4 denied.
 """
@@ -94,7 +94,7 @@ FAILED, WRONG_USE, WAITING, DENIED = 1, 2, 3, 4
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name and one line, and imports one when it is called."""
+    """A group that knows the name and help line of each command, and imports a command only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -106,7 +106,7 @@ class LazyGroup(click.Group):
         return getattr(import_module(module), name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        width = max(map(len, COMMANDS))  # one column through all groups
+        width = max(map(len, COMMANDS))  # one column width for all groups
         for title, group in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(f"{name:{width}}", help_line) for name, (_, help_line) in group.items()])
@@ -144,10 +144,10 @@ def program() -> None:
 
 
 def main() -> None:
-    """Run the program: known errors are one message and an exit code, never a traceback."""
-    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # its greeting would stand between the person and the card
+    """Run the program. Known errors become one message and an exit code, never a traceback."""
+    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # its banner would interrupt our output
     if isinstance(out := cast("object", sys.stdout), TextIOWrapper):
-        out.reconfigure(errors="backslashreplace")  # a terminal that lacks a letter is shown its number
+        out.reconfigure(errors="backslashreplace")  # escape what the terminal's encoding lacks
     warnings.showwarning = _warned
     is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     try:
@@ -156,7 +156,7 @@ def main() -> None:
         click.echo(f"signoff: {told(error)}", err=True)
         sys.exit(code_of(error))
     except BrokenPipeError:
-        # Whoever read our output has seen enough; closing quietly keeps Python from complaining at exit.
+        # The reader closed the pipe. Closing stderr keeps Python from complaining at exit.
         sys.stderr.close()
         sys.exit(FAILED)
 
@@ -169,7 +169,7 @@ def _warned(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Ours are for whoever types, and look like it; others tell a programmer where they come from."""
+    """Print our own warnings as plain messages; others keep the source location for programmers."""
     if issubclass(category, RuntimeWarning):
         from signoff.core.visible_text import visible
 
@@ -179,7 +179,7 @@ def _warned(
 
 
 def code_of(error: SignoffError) -> int:
-    """The exit code that says what kind of trouble it was."""
+    """The exit code for an error."""
     match error:
         case ApprovalError():
             return DENIED
@@ -194,7 +194,7 @@ def code_of(error: SignoffError) -> int:
 
 
 def told(error: SignoffError) -> str:
-    """An error as it may be printed: names and notes in it are not ours. Wrong use comes with hints, on lines below."""
+    """An error as printable text; untrusted names and notes in it are escaped. Wrong use has hints on extra lines."""
     from datetime import datetime
 
     from signoff.core.moment import error_text

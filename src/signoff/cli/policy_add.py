@@ -1,4 +1,4 @@
-"""`signoff policy add`: a rule made of a call that was asked about, written into signoff.yaml after a yes."""
+"""`signoff policy add`: make a rule from a request's call, and write it to signoff.yaml after confirmation."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _safe(found: RuleOffers, text: str) -> str:
 
 
 def _list(found: RuleOffers, *, alone: RuleOffer | None) -> None:
-    """The rules on offer, each with its sentence and its lines, and what stands against others."""
+    """Print the offered rules, each as a sentence and as YAML lines, and why others are not offered."""
     from signoff.cli.terminal_text import fold, safe
 
     for number, offer in enumerate(found.offered, start=1):
@@ -139,7 +139,7 @@ def _list(found: RuleOffers, *, alone: RuleOffer | None) -> None:
 
 
 def _ask_which(found: RuleOffers) -> RuleOffer | None:
-    """The rule that somebody chose; None where they chose none."""
+    """Ask which rule to use; None if the user chose none."""
     count = len(found.offered)
     if count == 1:
         return found.offered[0]
@@ -156,7 +156,7 @@ def _ask_which(found: RuleOffers) -> RuleOffer | None:
 
 
 def _show(found: RuleOffers, offer: RuleOffer) -> None:
-    """The diff. What stands around the rule in the file may hold a password; it is nobody's business here."""
+    """Print the diff. Secrets in the file's other lines are masked."""
     colours = {"+": "green", "-": "red", "@": "cyan"}
     for line in offer.diff:
         click.secho(_safe(found, line), fg=colours.get(line[:1]) if not line.startswith(("+++", "---")) else None)
@@ -170,7 +170,7 @@ def _is_meant(file: str) -> bool:
 
 
 def _forget_typed() -> None:
-    """What was typed before a question is no answer to it."""
+    """Discard input that was typed before the question."""
     from termios import TCIFLUSH, tcflush
 
     tcflush(sys.stdin.fileno(), TCIFLUSH)

@@ -1,4 +1,4 @@
-"""`signoff policy show`: the merged policy, layer by layer, and where each rule came from."""
+"""`signoff policy show`: the merged policy, layer by layer, and where each rule comes from."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ OTHERWISE = (
 
 @dataclass(frozen=True, slots=True)
 class ShownPolicy:
-    """One policy of several, for people: whose it is, its rules as written, and what else is to say."""
+    """One layer of the policy, for people: its origin, its rules as written, and a remark."""
 
     kind: str
     name: str
     rules: tuple[tuple[Rule, Any], ...] = ()
     remark: str = ""
     holds: bool = True
-    """Whether its rules count."""
+    """Whether its rules apply."""
 
 
 @click.command()
@@ -81,7 +81,7 @@ def _layers(settings: Settings, worker: WorkerFile | None) -> Iterator[ShownPoli
 
 
 def _user(settings: Settings, user: Policy) -> Iterator[ShownPolicy]:
-    """The user's own rules; where the project is locked, apart from those that do not count."""
+    """The user's own rules; if the project is locked, the ignored ones are listed separately."""
     spot = settings.spots["user"]
     values = {spot.child(at).place: value for at, value in enumerate(spot.value)}
     unheard = {rule.id for rule in settings.unheard}
@@ -105,7 +105,7 @@ def _environment(settings: Settings) -> Iterator[ShownPolicy]:
 
 
 def _toolset(name: str, settings: Settings) -> Iterator[ShownPolicy]:
-    """The rules written for a toolset, and below them those that a built-in one brings."""
+    """The rules written for a toolset, then the built-in rules of a built-in toolset."""
     from signoff.policy.builtin import RULES
 
     entry = settings.toolsets.get(name)
@@ -142,7 +142,7 @@ def _worker(worker: WorkerFile) -> ShownPolicy:
 
 
 def _written(policy: Policy, values: Sequence[Any]) -> tuple[tuple[Rule, Any], ...]:
-    """Rules in the order they are judged: those that deny first, for they win wherever they stand."""
+    """Rules in the order of evaluation: deny rules first, because they win wherever they are."""
     from signoff.core.verdict import Effect
 
     pairs = list(zip(policy.rules, values, strict=True))
@@ -172,7 +172,7 @@ def _lines(layers: Iterable[ShownPolicy], settings: Settings) -> Iterator[str]:
 
 
 def _closes(layer: ShownPolicy, *, every: bool = False) -> bool:
-    """Whether the layer has an `otherwise`; with `every`, one that is about every call of every toolset."""
+    """Whether the layer has an `otherwise`; with `every`, one that applies to every call of every toolset."""
     from signoff.policy.match import Match
 
     if not layer.holds or (every and layer.kind == "toolset"):
@@ -187,7 +187,7 @@ def _place(rule: Rule) -> str:
 
 
 def _flow(value: Any) -> str:
-    """A rule on one line of YAML, as one would write it in a list."""
+    """A rule on one line, in YAML flow style."""
     import yaml
 
     return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=1_000_000).strip()

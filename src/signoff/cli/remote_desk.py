@@ -1,4 +1,4 @@
-"""ApprovalDesk by way of a server: the token says who, and the server's rules say what they may."""
+"""`ApprovalDesk` over a server: the token identifies the person, and the server's rules say what they may do."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class RemoteDesk:
         return body
 
     def _remembered(self, sheet: Sheet, answer: TypedAnswer, body: dict[str, Any]) -> str:
-        """Exactly what will be remembered, which is then also sent: the server remembers that or nothing."""
+        """What will be remembered. The same text is sent: the server remembers exactly that or nothing."""
         wish = answer.wish
         if wish is None:
             return ""
@@ -127,7 +127,7 @@ class RemoteDesk:
     def _given(self, before: Sheet, body: Mapping[str, Any], *, is_long: bool) -> GivenAnswer:
         request_id: str = before["id"]
         if is_long:
-            # Whoever types the id has read what `signoff show` prints, as without a server.
+            # Whoever types the id has read the output of `signoff show`, as without a server.
             self._server.post(f"/requests/{named(request_id)}/read", {"args_digest": body["args_digest"]})
         [result] = self._server.post("/votes", {"votes": [body]}, look=f"signoff show {request_id}")["results"]
         if result["ok"]:
@@ -141,7 +141,7 @@ class RemoteDesk:
         raise RequestError(problem["detail"])
 
     def _after(self, before: Sheet, result: Mapping[str, Any]) -> Sheet:
-        """The request after a vote that counted; where it cannot be read now, by what was answered to the vote."""
+        """The request after an accepted vote; if it cannot be read now, built from the answer to the vote."""
         try:
             return self._request(before["id"])
         except SignoffError:
@@ -199,7 +199,7 @@ class RemoteDesk:
         return CancelledRun(id=before["id"], withdrawn=withdrawn, alive=before["told"]["alive"])
 
     async def resume(self, run_id: str) -> None:
-        """Have the server go on with a run."""
+        """Let the server resume a run."""
         self._server.post(f"/runs/{named(run_id)}/resume")
 
     # --- grants ---
@@ -243,7 +243,7 @@ class RemoteDesk:
 
 
 def _question(sheet: Sheet, prefix: str) -> str:
-    """The question that an answer is to: the one whose id begins so, or the only one that waits."""
+    """The question that a reply answers: the one whose id begins with this prefix, or the only open one."""
     from signoff.core.comment import question_called
 
     asked = [one["comment"] for one in sheet["comments"] if one["kind"] == "question"]

@@ -1,4 +1,4 @@
-"""`signoff resume`: go on with runs whose questions were answered."""
+"""`signoff resume`: continue runs whose requests were answered."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 MOST_ELSEWHERE = 10_000
-"""Runs that a server is asked for with --all."""
+"""Most runs that a server is asked for with --all."""
 
 
 @click.command(no_args_is_help=True)
@@ -96,7 +96,7 @@ def resume(
     if chosen.named_by == OPTION or run is not None:
         check_there(chosen)
     going = Going(as_json=as_json, whole=False)
-    # The run goes on in the directory it began in; what is named here is meant from here.
+    # The run continues in the directory it began in; paths given here are relative to this directory.
     policy = os.path.abspath(policy) if policy is not None else None
     options = RunOptions(
         policy=policy,
@@ -131,7 +131,7 @@ def resume(
 
 
 def _resume_elsewhere(run: str | None, store: str | None, *, as_json: bool) -> None:
-    """Have a server go on with a run, or with all that can. It says what comes of them in `signoff runs`."""
+    """Let a server resume a run, or all that can be resumed. `signoff runs` shows their results."""
     from signoff.cli.remote_desk import RemoteDesk
     from signoff.cli.server_client import server_for
     from signoff.cli.terminal_text import as_json as json_line
@@ -157,7 +157,7 @@ def _resume_elsewhere(run: str | None, store: str | None, *, as_json: bool) -> N
         going = (await desk.runs(everything=False, limit=MOST_ELSEWHERE))["runs"]
         ready = [one["id"] for one in reversed(going) if one["state"] in ("ready", "died") and one["agent"]]
         refused = 0
-        for one in ready:  # each on its own: somebody else may be faster with one, and another may not go on there
+        for one in ready:  # one by one: another process may resume one first, and a server may refuse another
             try:
                 await desk.resume(one)
                 tell(one)
@@ -179,7 +179,7 @@ def _from_here(model: str | None) -> str | None:
 
 
 def _found(prefix: str | None, options: RunOptions) -> list[RunStatus]:
-    """The runs that are meant, after time was fed to what they wait for."""
+    """The selected runs, after deadlines that have passed were applied."""
     import asyncio
 
     from signoff.wiring import open_broker
@@ -224,9 +224,10 @@ def _resumed(status: RunStatus, options: RunOptions, going: Going, *, traceback:
 
 
 async def _went_on(status: RunStatus, options: RunOptions, going: Going, *, alone: bool) -> int:
-    """Finish the run; where it was a turn of a chat and somebody sits here, the chat goes on.
+    """Finish the run. If it was a turn of a chat and a person is at the terminal, continue the chat.
 
-    This process executes one run at a time, and code of an agent may go by the working directory: it is the run's.
+    Changes to the run's working directory, because code of an agent may depend on it. This process executes one run at
+    a time.
     """
     with uncollected():
         from signoff.wiring.job import directory_of

@@ -1,4 +1,4 @@
-"""A run that goes on at this terminal: shown while it does; then how it ended, or how to go on with it."""
+"""Run an agent at this terminal: show progress, then the result or how to resume."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ T = TypeVar("T")
 
 
 class Going:
-    """The run in hand, and whoever looks on."""
+    """The current run and its output."""
 
     def __init__(self, *, as_json: bool, run: str = "", whole: bool = True) -> None:
-        """`whole` says whether all of the run happens here."""
+        """`whole` says whether the whole run happens in this process."""
         self.as_json = as_json
         self.whole = whole
         self.progress = ProgressPrinter(as_json=as_json)
@@ -39,11 +39,11 @@ class Going:
 
     @property
     def listener(self) -> Listener | None:
-        """Who is to be told what the agent says. Programs get its answer alone."""
+        """Who is told what the agent says. None with --json: programs get only the answer."""
         return None if self.as_json else self.progress
 
     def begun(self, job: Job, before: Loosened = NOT_LOOSENED) -> Callable[[str], None]:
-        """To be told the id of each run of `job` that begins. `before` is what was loosened when it was started."""
+        """A callback for the id of each run of `job` that begins. `before` is how it was loosened when it started."""
         self.progress.secrets.update(job.runner.gate.secrets)
 
         def told(run: str) -> None:
@@ -53,7 +53,7 @@ class Going:
         return told
 
     async def on(self, work: Awaitable[T]) -> T:
-        """What `work` gives, shown while it goes on."""
+        """Await `work` while progress is shown."""
         try:
             return await work
         finally:
@@ -61,7 +61,7 @@ class Going:
 
     @contextmanager
     def alone_on_stdout(self) -> Generator[None]:
-        """While inside, nothing that an agent, a tool or a plugin prints comes between our JSON."""
+        """Keep output of agents, tools and plugins out of our JSON on standard output."""
         if not self.as_json:
             yield
             return
@@ -73,7 +73,7 @@ class Going:
                 self.progress.out = None
 
     def say(self, finished: Finished) -> int:
-        """Print how a run ended; the exit code that says so."""
+        """Print how a run ended; return the exit code."""
         out = self.progress.out
         if finished.waiting:
             say_waiting(finished.run, finished.waiting, self.as_json, store=finished.store, out=out)
@@ -86,16 +86,16 @@ class Going:
             click.echo(_answer(finished, tuple(self.progress.secrets)), file=out)
         else:
             self.progress.answer(finished.output if isinstance(finished.output, str) else _text(finished.output))
-        # What a run did before it was resumed is not known here, so nobody can say that all of it was denied.
+        # What a run did before it was resumed is unknown here, so nobody can say that all of it was denied.
         return DENIED if self.whole and self.progress.all_denied else 0
 
     def told(self, error: Exception) -> str:
-        """An error of an agent's or a tool's, as it may be printed."""
+        """An error of an agent or a tool as printable text."""
         return f"{type(error).__name__}: {safe_text(str(error), secrets=self.progress.secrets, lines=True)}"
 
 
 def carried_out(work: Coroutine[Any, Any, T], going: Going, *, traceback: bool) -> T:
-    """Do the work; what goes wrong is one message and an exit code."""
+    """Run the work. An error becomes one message and an exit code."""
     from signoff.cli.loops import run
     from signoff.errors import Halted, SignoffError
 
@@ -134,7 +134,7 @@ def _answer(finished: Finished, secrets: Sequence[str]) -> str:
 
 
 def _masked(value: Any, secrets: Sequence[str]) -> Any:
-    """An output with secrets masked in every text of it."""
+    """Mask secrets in every text of an output."""
     if isinstance(value, str):
         return redact_text(value, secrets=secrets)
     if isinstance(value, dict):
@@ -144,18 +144,18 @@ def _masked(value: Any, secrets: Sequence[str]) -> Any:
 
 
 def _text(output: Any) -> str:
-    """An output that is no text, for people: JSON where it is one."""
+    """A non-text output for people: as JSON if it is a dict or a list."""
     return json.dumps(output, ensure_ascii=False, indent=2) if isinstance(output, dict | list) else str(output)
 
 
 def _plain(value: Any) -> Any:
-    """A value that has no JSON form of its own: a model's fields, or its text."""
+    """A value without a JSON form: the fields of a Pydantic model, or its text."""
     dumped = getattr(value, "model_dump", None)
     return dumped(mode="json") if callable(dumped) else str(value)
 
 
 def say_paused(finished: Finished, as_json: bool, *, out: TextIO | None = None) -> None:
-    """Print that a run is not over though nobody is asked: what it waits for is done elsewhere, or is answered now."""
+    """Print that a run is paused without a pending request: results come from elsewhere, or it was just answered."""
     if as_json:
         elsewhere = {"elsewhere": list(finished.elsewhere)} if finished.elsewhere else {}
         click.echo(json.dumps({"waiting": [], "run": finished.run, **elsewhere}), file=out)
@@ -171,7 +171,7 @@ def say_paused(finished: Finished, as_json: bool, *, out: TextIO | None = None) 
 
 
 def _where(store: str) -> str:
-    """How to name a store in another command; not where the environment names it, and never with its password."""
+    """The option that names a store in another command; empty if the environment names it. Never with its password."""
     from shlex import quote
 
     from signoff.store.store_urls import masked
@@ -182,7 +182,7 @@ def _where(store: str) -> str:
 def say_waiting(
     run: str, waiting: Sequence[ApprovalRequest], as_json: bool, *, store: str = "", out: TextIO | None = None
 ) -> None:
-    """Print what a run waits for, and how to go on. JSON goes to `out`; None is standard output."""
+    """Print what a run waits for, and how to continue. JSON goes to `out`; None means standard output."""
     from signoff.cli.request_report import outcome_step
     from signoff.core.card import safe_summary
     from signoff.core.inbox_row import needs_of
@@ -202,7 +202,7 @@ def say_waiting(
     if run:
         where = _where(store)
         if open_ids := [one.id for one in waiting if one.state is State.PENDING]:
-            # Nobody is handed a command that approves several calls unseen.
+            # Do not suggest a command that approves several calls unseen.
             name, each = (open_ids[0], "") if len(open_ids) == 1 else ("ID", "   (each of them, by its own ID)")
             click.echo(f"Review:  signoff show {name}{where}{each}", err=True)
             click.echo(f"Answer:  signoff approve {name}{where}, or signoff deny {name}{where} --note WHY", err=True)

@@ -1,4 +1,4 @@
-"""`signoff runs` and `signoff cancel`: runs that outlive their process."""
+"""`signoff runs` and `signoff cancel`: saved runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from signoff.cli.approval_desk import ApprovalDesk, CancelledRun
 
 RunSheet = Mapping[str, Any]
-"""A run or several, as `signoff.reports.run_report` gives them."""
+"""One or several runs, as returned by `signoff.reports.run_report`."""
 _COLOURS = {"running": "green", "waiting": "yellow", "ready": "cyan", "died": "red", "failed": "red"}
 _INDENT = " " * 12
 

@@ -1,4 +1,4 @@
-"""A server that commands work through, with `--server URL` or `SIGNOFF_SERVER`: plain HTTP, as the token's holder."""
+"""HTTP client for commands that work through a server (`--server URL` or `SIGNOFF_SERVER`), with a bearer token."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from signoff.reports.request_sheet import FORMAT, TOLD
 TOKEN_OPTION, TOKEN_VARIABLE = "--token-file", "SIGNOFF_TOKEN"
 ROOT = "/api/v1"
 PATIENCE = 30.0
-"""Seconds that a server has for an answer, from the connection to its last byte."""
+"""Timeout of a request in seconds, from the connection to the last byte of the response."""
 PAUSES = (0.2, 0.8)
-"""Seconds until the same is sent again, under the same key, where nobody knows whether it was heard."""
+"""Seconds before each retry, with the same idempotency key, if it is unknown whether the server got the request."""
 _PASSING = frozenset({502, 503, 504})
 LARGEST = 64 * 1024 * 1024
-"""Bytes of an answer."""
+"""Largest response, in bytes."""
 
 
 def server_for(store: str | None = None, policy: str | None = None, name: str | None = None) -> ApprovalServer:
-    """The server that a command is to work through, where one is meant. Raises where that goes not with the rest."""
+    """The server that a command uses. Raises `click.UsageError` if other options contradict it."""
     given, url = server_options(), server_meant(store)
     if not url:
         raise click.UsageError(f"{TOKEN_OPTION} is for {OPTION}")
@@ -67,25 +67,25 @@ def _token(file: str) -> str:
 
 
 class ApprovalServer:
-    """Sends one thing at a time, and gives what was answered, or raises what the server says is wrong."""
+    """Sends one request at a time and returns the answer, or raises the error that the server reports."""
 
     def __init__(self, url: str, token: str) -> None:
         self._parts = _address(url)
         self._token = token
         self.url = self._parts.geturl().rstrip("/")
-        """As it may be shown."""
+        """The URL as it may be shown."""
 
     def get(self, path: str, **query: Any) -> Any:
-        """What there is at a path below the API's root."""
+        """GET a path below the API root."""
         given = {name: _written(value) for name, value in query.items() if value is not None}
         return self._answer("GET", f"{path}?{urlencode(given)}" if given else path, None)
 
     def report(self, path: str, **query: Any) -> dict[str, Any]:
-        """A report, as commands print it."""
+        """GET a report that a command prints."""
         return self.read_report(self.get(f"/reports{path}", **query))
 
     def read_report(self, answer: Any) -> dict[str, Any]:
-        """What the server told, if this signoff can read it."""
+        """Check that an answer is a report in the format of this version; raise `ServerFailed` otherwise."""
         told: object = cast("dict[str, Any]", answer).get(TOLD) if isinstance(answer, dict) else None
         if not isinstance(told, dict):
             raise self.strange("it is not a signoff server: is this the right address?")
@@ -97,9 +97,9 @@ class ApprovalServer:
         return cast("dict[str, Any]", answer)
 
     def post(self, path: str, body: Mapping[str, Any] | None = None, *, look: str = "") -> Any:
-        """Have something done, once, also where the answer is lost on the way.
+        """POST a change. It is made at most once, also if it is retried after a lost response.
 
-        `look` is the command that shows whether it was, for whoever does not get to know.
+        `look` is the command that shows whether it was made, for the error message.
         """
         return self._answer("POST", path, body if body is not None else {}, look)
 
@@ -107,7 +107,7 @@ class ApprovalServer:
         return self._answer("DELETE", path, {})
 
     def strange(self, what: str) -> ServerFailed:
-        """Why nothing can be done with this server."""
+        """An error that says why this server cannot be used."""
         return ServerFailed(f"the server {self.url}: {what}")
 
     # --- one exchange ---
@@ -130,7 +130,7 @@ class ApprovalServer:
                 in_doubt = f"no response within {PATIENCE:.0f} seconds"
                 break
             except (ConnectionResetError, BrokenPipeError):
-                # Nobody knows whether it was heard. The key sees to it that it is not done twice.
+                # It is unknown whether the server got it. The idempotency key prevents a second change.
                 in_doubt = "it closed the connection without a response"
             except ServerFailed:
                 if not in_doubt:
@@ -165,7 +165,7 @@ class ApprovalServer:
 
     def _connection(self) -> HTTPConnection:
         host, port = self._parts.hostname or "", self._parts.port
-        if is_local_name(host):  # not every system knows these names, which browsers do
+        if is_local_name(host):  # browsers know these names, but not every system does
             host = "127.0.0.1"
         if self._parts.scheme == "http":
             return HTTPConnection(host, port, timeout=PATIENCE)
@@ -174,7 +174,7 @@ class ApprovalServer:
         return HTTPSConnection(host, port, timeout=PATIENCE, context=ssl.create_default_context())
 
     def _all(self, response: HTTPResponse, connection: HTTPConnection, until: float) -> bytes:
-        """The body, if it comes in time and is not too long, however slowly it drips."""
+        """Read the body within the time limit and the size limit, however slowly it arrives."""
         parts: list[bytes] = []
         size = 0
         while True:
@@ -205,7 +205,7 @@ class ApprovalServer:
         raise self._problem(status, cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}, path)
 
     def _problem(self, status: int, said: Mapping[str, Any], path: str) -> SignoffError:
-        """What went wrong, as the same error that it would be here."""
+        """The problem as the same exception that a local command would raise."""
         word = str(said.get("type", "")).removeprefix("urn:signoff:")
         detail = kept_text(str(said.get("detail", "")), lines=True)
         if status == 401:
@@ -226,7 +226,7 @@ class ApprovalServer:
 
 
 def _errors() -> Mapping[str, type[SignoffError]]:
-    """By the word of a problem: what it is here."""
+    """Exceptions by the word of a problem type."""
     from signoff.server.problem import STATUSES
 
     return {word: kind for kind, _, word in reversed(STATUSES) if kind is not EditRefused}
@@ -260,5 +260,5 @@ def _written(value: Any) -> str:
 
 
 def named(part: str) -> str:
-    """A name inside a path."""
+    """Quote a name for use in a path."""
     return quote(part, safe="") or "%20"

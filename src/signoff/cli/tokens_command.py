@@ -1,4 +1,4 @@
-"""`signoff tokens`: keys that let programs and commands in at a server."""
+"""`signoff tokens`: access tokens for programs and commands that use a server."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _program(name: str, settings: Settings) -> str:
 
 
 def _facts(key: AccessKey, at: datetime) -> str:
-    """What it is, on one line."""
+    """A key on one line: kind, holder, permissions, expiry."""
     from signoff.cli.terminal_text import local
     from signoff.core.visible_text import visible
 

@@ -1,4 +1,4 @@
-"""`signoff workers`: the agents a project describes in files."""
+"""`signoff workers`: list the workers (agents described by files) of a project."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def workers(ctx: click.Context, name: str | None, policy: str | None, as_json: b
 
 
 def _all(settings: Settings) -> tuple[dict[str, WorkerFile], dict[str, SignoffError]]:
-    """The workers that can be read, and what is wrong with the others."""
+    """The workers that can be read, and the errors of the others."""
     from signoff.config import load_worker, worker_names
     from signoff.errors import SignoffError
 
@@ -92,7 +92,7 @@ def _lines(settings: Settings, found: Mapping[str, WorkerFile], broken: Mapping[
 
 
 def _foreign(settings: Settings, known: set[str]) -> Iterator[str]:
-    """Worker files of llm-do that lie here and that nothing was made of yet."""
+    """Worker files of llm-do that were not imported yet."""
     from signoff.config import workers_directory
     from signoff.config.files import from_here
     from signoff.config.llm_do_words import foreign_files
@@ -106,7 +106,7 @@ def _foreign(settings: Settings, known: set[str]) -> Iterator[str]:
 
 
 def _facts(worker: WorkerFile, settings: Settings) -> Iterator[tuple[str, str]]:
-    """What a list says about one worker."""
+    """The facts about a worker that the list shows."""
     yield "model", _model(worker, settings)
     if worker.toolsets:
         yield "toolsets", _listed(worker.toolsets)
