@@ -1,1 +1,1 @@
-"""The `signoff` program: one file a command group, loaded only when it is called."""
+"""The `signoff` program: one module per command group, imported only when it is called."""

@@ -1,4 +1,4 @@
-"""What commands about keys have in common: for whom they are, who may make them, how they are listed and revoked."""
+"""Shared code of commands about keys: who holds them, who may create them, how they are listed and revoked."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ T = TypeVar("T")
 Where: TypeAlias = "tuple[str | None, str | None]"
 """The options `--store` and `--policy`."""
 HERE = "http://127.0.0.1:8420"
-"""Where a server is that nobody said anything about."""
+"""The default server address."""
 
 
 def holder_named(name: str, settings: Settings) -> str:
-    """The person a key is for, as the file spells them; where it names nobody, only whoever works here."""
+    """The person a key is for, as the file spells the name; if it lists nobody, only the current user."""
     from signoff.cli.known_people import named
     from signoff.core.people import person_key
     from signoff.core.visible_text import visible
@@ -42,7 +42,7 @@ def holder_named(name: str, settings: Settings) -> str:
 
 
 def check_admin(by: Actor, settings: Settings, *, holder: str) -> None:
-    """Raise `WrongUse` where somebody else than an admin acts for another, and the file names admins."""
+    """Raise `WrongUse` if the file lists admins and somebody who is not one acts for another person."""
     from signoff.core.people import person_key
     from signoff.core.visible_text import visible
 
@@ -55,7 +55,7 @@ def check_admin(by: Actor, settings: Settings, *, holder: str) -> None:
 
 
 def server_address(url: str | None, settings: Settings) -> str:
-    """Where the server is: as it was said, else as the file says, else on this machine."""
+    """The server's address: the option, else the project file, else this machine."""
     from signoff.config.server_entry import origin_of
     from signoff.core.visible_text import visible
 
@@ -68,7 +68,7 @@ def server_address(url: str | None, settings: Settings) -> str:
 
 
 def print_held(found: Sequence[T], lines: Callable[[T], Iterable[str]], none: str, *, at: Where) -> None:
-    """What lets others in, a few lines each, or that there is nothing."""
+    """Print keys or instances, a few lines each, or that there are none."""
     from signoff.cli.open_broker import say_where
 
     if not found:
@@ -86,7 +86,7 @@ def revoke_each(
     known: Callable[[Broker], Awaitable[Sequence[T]]],
     revoke: Callable[[Broker, Sequence[T], str, str], Awaitable[bool]],
 ) -> None:
-    """Revoke what each id names, as whoever types it; exit code 1 where one names nothing, or several."""
+    """Revoke what each id names, as the current user; exit code 1 if an id matches none or several."""
     from signoff.cli.main import FAILED
     from signoff.cli.open_broker import looked_in, with_broker
     from signoff.cli.terminal_text import safe

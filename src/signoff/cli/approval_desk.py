@@ -1,4 +1,4 @@
-"""What commands need of approvals, in a store here or behind a server: each command is written once, for both."""
+"""Protocol for commands about approvals, over a local store or a server, so that each command is written once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from signoff.cli.request_report import Sheet
 
 VIA = "command"
-"""How the record says that an answer was given."""
+"""How the audit log says that an answer was given."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypedAnswer:
-    """What was typed, for every id."""
+    """The answer that was typed, for every id."""
 
     approved: bool
     note: str
@@ -30,59 +30,59 @@ class TypedAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenAnswer:
-    """An answer that was taken."""
+    """An answer that was accepted."""
 
     sheet: Sheet
-    """The request after it."""
+    """The request after the answer."""
     again: bool = False
-    """Whether they had approved the same before."""
+    """Whether the person had approved the same before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedAnswer:
-    """One answer, checked as far as it can be before anything is written."""
+    """One answer, checked as far as possible before anything is written."""
 
     given: str
-    """The id, as it was typed."""
+    """The id as it was typed."""
     id: str = ""
     remembered: str = ""
-    """Exactly what will be remembered, by UTC; empty: nothing."""
+    """Exactly what will be remembered, with UTC times; empty if nothing."""
     problems: tuple[str, ...] = ()
     """Why it cannot be given."""
     is_unknown: bool = False
-    """Whether there is no such request here."""
+    """Whether there is no such request."""
     give: Callable[[], Awaitable[GivenAnswer]] | None = None
-    """Gives it; raises a `RequestError` where it is not taken."""
+    """Submits it; raises a `RequestError` if it is not accepted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandedOverRequest:
-    """A request that somebody else works on now, or nobody."""
+    """A request that was assigned, or released."""
 
     sheet: Sheet
     before: str
     """Who worked on it before."""
     may_answer: bool
-    """Whether whoever has it may answer it."""
+    """Whether the person it is assigned to may answer it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelledRun:
-    """A run that was ended."""
+    """A run that was cancelled."""
 
     id: str
     withdrawn: int
-    """How many questions were withdrawn with it."""
+    """How many requests were withdrawn with it."""
     alive: bool
-    """Whether a process has it in hand, which stops at its next step."""
+    """Whether a process still executes it; that process stops at the run's next step."""
 
 
 class ApprovalDesk(Protocol):
-    """What commands need. Reports are those of `signoff.reports`; errors are the same here and there."""
+    """What commands need. Results are reports of `signoff.reports`; both implementations raise the same errors."""
 
     @property
     def place(self) -> str:
-        """Where all of this is, in words."""
+        """Where the approvals are, in words."""
         ...
 
     async def request(self, prefix: str) -> Sheet: ...
@@ -90,17 +90,17 @@ class ApprovalDesk(Protocol):
     async def prepared(self, given: str, answer: TypedAnswer) -> PreparedAnswer: ...
 
     async def hand_over(self, prefix: str, to: str | None) -> HandedOverRequest:
-        """Say who works on a request: None is whoever types, an empty name nobody."""
+        """Assign a request: None means the person who types, an empty name nobody."""
         ...
 
     async def tell(self, prefix: str, *, happened: bool, note: str) -> Sheet:
-        """Say what became of a call whose process is gone."""
+        """Record the outcome of a call whose process is gone."""
         ...
 
     async def say(
         self, prefix: str, text: str, kind: CommentKind, question: str = "", *, asks_agent: bool = False
     ) -> tuple[Sheet, dict[str, Any]]:
-        """Put a comment on a request: the request, and the comment. `asks_agent`: a server has its agent answer it."""
+        """Comment on a request; return both. `asks_agent`: a server lets its agent's model answer it."""
         ...
 
     async def runs(self, *, everything: bool, limit: int) -> dict[str, Any]: ...
@@ -108,7 +108,7 @@ class ApprovalDesk(Protocol):
     async def run(self, prefix: str) -> dict[str, Any]: ...
 
     async def run_of(self, run_id: str) -> Mapping[str, Any] | None:
-        """A run as it stands; None where it is not kept."""
+        """The current state of a run; None if it is not saved."""
         ...
 
     async def cancel(self, prefix: str, note: str) -> CancelledRun: ...
@@ -118,25 +118,25 @@ class ApprovalDesk(Protocol):
     async def grant(self, prefix: str) -> dict[str, Any]: ...
 
     async def revoke(self, prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Revoke a grant: as it was, and as it is."""
+        """Revoke a grant; return it before and after."""
         ...
 
     async def people(self) -> dict[str, Any]:
-        """Who is on file, who stands in for whom, and under `nobody` what to say where nobody is."""
+        """People, roles and delegations, and under `nobody` the text to show if no people are listed."""
         ...
 
     async def delegate(self, absent: str, deputy: str, until: datetime, since: datetime) -> tuple[str, str]:
-        """Have somebody stand in; both as they are spelled on file."""
+        """Let a deputy answer for an absent person; return both names as the project spells them."""
         ...
 
     async def end_delegation(self, absent: str, deputy: str) -> tuple[str, str]:
-        """Have somebody stand in no longer; both as they were spelled."""
+        """End a delegation; return both names as they were spelled."""
         ...
 
     async def halt(self, why: str) -> str:
-        """Pull the switch: what it says, by UTC."""
+        """Halt everything; return the message of the halt, with UTC times."""
         ...
 
     async def unhalt(self, why: str) -> bool:
-        """Let things run again; whether they did not."""
+        """Lift the halt; return whether there was one."""
         ...

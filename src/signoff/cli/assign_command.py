@@ -1,4 +1,4 @@
-"""`signoff take`, `release` and `assign`: one card, one person."""
+"""`signoff take`, `release` and `assign`: assign a request to one person."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def assign(request_id: str, person: str, name: str | None, store: str | None, po
 
 
 def _assign(request_id: str, to: str | None, name: str | None, store: str | None, policy: str | None) -> None:
-    """To the person who types, where `to` is None; to nobody, where it is empty."""
+    """Assign a request: None means the person who types, an empty name nobody."""
     from signoff.cli.open_desk import with_desk
 
     async def work(desk: ApprovalDesk) -> str:
@@ -78,6 +78,6 @@ def _told(done: HandedOverRequest) -> str:
     told = f"{who}{was}  {safe(sheet['id'])}  {safe(sheet['title'])}"
     if done.may_answer:
         return told
-    # Nobody else can approve it, as long as they have it.
+    # Nobody else can approve it while it is assigned to them.
     why = f"{visible(has_it)} may not answer it, and nobody else can approve it while it is assigned"
     return f"{told}\n{why}: signoff release {sheet['id']}"

@@ -1,4 +1,4 @@
-"""The events of the record as lines on a screen, for `signoff audit log`."""
+"""Print events of the audit log, for `signoff audit log`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from signoff.errors import ServerFailed, StoreError, UnknownRequest, UnknownRun,
 from signoff.ports import Store, Transaction
 
 SHOWN = 50
-"""How many events are shown unless somebody says which."""
+"""How many events are shown by default."""
 LONGEST = 120
-"""Of what an event is about, on a screen."""
+"""Longest description of an event on a screen."""
 
 AGAIN = 1.0
-"""Seconds until another look, after one that failed."""
+"""Seconds before a retry after a failed read."""
 _PAGE = 500
 _DISAGREEMENT = timedelta(minutes=5)
 _SPANS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -36,7 +36,7 @@ Line = Callable[[Entry], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Which events."""
+    """Which events to print."""
 
     request: str = ""
     run: str = ""
@@ -44,27 +44,27 @@ class EventFilter:
     limit: int | None = None
 
     async def resolved(self, store: Store) -> EventFilter:
-        """With whole ids in place of their beginnings."""
+        """Replace id prefixes by whole ids."""
         request = await _whole(store, self.request, UnknownRequest) if self.request else ""
         run = await _whole(store, self.run, UnknownRun) if self.run else ""
         return replace(self, request=request, run=run)
 
 
 def moment(since: str | None) -> datetime | None:
-    """The time that a person means: a while ago, or a date."""
+    """Parse `--since`: a duration before now, or a date."""
     if since is None:
         return None
     try:
         if span := re.fullmatch(r"(\d{1,6})([smhdw])", since.strip()):
             return datetime.now(UTC) - timedelta(**{_SPANS[span[2]]: int(span[1])})
-        return datetime.fromisoformat(since.strip()).astimezone(UTC)  # without a zone, it is the local time
+        return datetime.fromisoformat(since.strip()).astimezone(UTC)  # without a zone, it is local time
     except (ValueError, OverflowError) as error:
         what = f"--since {since!r} is not a time\n  write it as 90m, 2h, 3d, 2026-01-31 or 2026-01-31T12:00"
         raise WrongUse(what) from error
 
 
 async def show_events(store: Store, choice: EventFilter, line: Line) -> int:
-    """Print what is chosen; returns the number of the last event there was."""
+    """Print the selected events; return the number of the last event in the log."""
     seen, after = (await store.read(lambda tx: tx.record.head()))[0], 0
     if choice.since is not None:
         after = await _before(store, choice.since, seen)
@@ -83,7 +83,7 @@ async def show_events(store: Store, choice: EventFilter, line: Line) -> int:
 
 
 async def follow_events(store: Store, choice: EventFilter, line: Line, seen: int) -> None:
-    """Print what is chosen as it happens, until interrupted."""
+    """Print selected events as they happen, until interrupted."""
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
     def tick() -> None:
@@ -99,7 +99,7 @@ async def follow_events(store: Store, choice: EventFilter, line: Line, seen: int
                     click.echo(line(entry))
                     seen = entry.seq
                 problem = ""
-            except (StoreError, ServerFailed) as error:  # it may work again, and nothing is missed meanwhile
+            except (StoreError, ServerFailed) as error:  # retry: it may work again, and nothing is missed meanwhile
                 if not problem:
                     click.echo(f"signoff: {safe(str(error))}; retrying", err=True)
                 problem = str(error)
@@ -111,13 +111,13 @@ async def follow_events(store: Store, choice: EventFilter, line: Line, seen: int
 
 
 def json_line(entry: Entry) -> str:
-    """As in an export; what is not seen is escaped, for it may be printed on a terminal all the same."""
+    """An event as in an export, with unprintable characters escaped, because it may be printed on a terminal."""
     text = event_line(entry).decode().rstrip("\n")
     return text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def readable_line(entry: Entry) -> str:
-    """Number, time, what happened, who, about what, by which rule, and to which request or run it belongs."""
+    """Number, time, kind, who, what, rules, and the request or run it belongs to."""
     told = account_of(entry, datetime.astimezone)
     about = " · ".join(safe(one) for one in (entry.request, entry.run) if one)
     parts = (
@@ -133,7 +133,7 @@ def readable_line(entry: Entry) -> str:
 
 
 def _clock(at: str) -> str:
-    """By the clock on the wall; as it is, where it is no time: a record that was changed is shown too."""
+    """A time in local time; unchanged if it is not a time, because a tampered log is shown too."""
     try:
         return local(datetime.fromisoformat(at))
     except (ValueError, OverflowError):
@@ -158,7 +158,7 @@ def _entries(tx: Transaction, *, after: int, request: str, run: str) -> Sequence
 
 
 async def _before(store: Store, since: datetime, head: int) -> int:
-    """The number of an event before `since`, not far from it: times rise with numbers, but for clocks that disagree."""
+    """Find an event shortly before `since` by binary search. Times rise with numbers, except where clocks disagree."""
     low, high, wanted = 0, head, timestamp(since - _DISAGREEMENT)
     while low < high:
         middle = (low + high) // 2
@@ -171,7 +171,7 @@ async def _before(store: Store, since: datetime, head: int) -> int:
 
 
 async def _whole(store: Store, prefix: str, unknown: type[UnknownRequest | UnknownRun]) -> str:
-    """The id that begins so."""
+    """The id that begins with this prefix."""
     is_request = unknown is UnknownRequest
 
     def look(tx: Transaction) -> list[str]:

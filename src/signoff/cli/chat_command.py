@@ -1,4 +1,4 @@
-"""`signoff run --chat`: several turns with one worker. Each turn is a kept run, all of one conversation."""
+"""`signoff run --chat`: several turns with one worker. Each turn is a saved run of one conversation."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _COMMAND = re.compile(r"/[A-Za-z?]*(?=\s|$)")
 
 
 async def talk(job: Job, task: Task, going: Going, *, after: Finished | str | None = None) -> Finished | None:
-    """Turn by turn, until whoever types has enough: gives None then, or how the turn ended that waits for people.
+    """Chat turn by turn. Returns None when the user quits, or the result of a turn that waits for people.
 
     The text of `task` is the first prompt, if it has one; its input goes with every turn, its files with the first.
-    `after` is the turn before: how it ended, or the id of its run.
+    `after` is the previous turn: its result, or the id of its run.
     """
     from signoff.cli.line_input import prompt_here
 
@@ -63,13 +63,13 @@ async def talk(job: Job, task: Task, going: Going, *, after: Finished | str | No
 
 
 def command_in(text: str) -> str | None:
-    """The command that a line is: a word behind a `/`, at its very beginning. A path is none."""
+    """The command in a line: a word after a `/` at its very beginning. A path is not a command."""
     found = _COMMAND.match(text)
     return found[0] if found is not None else None
 
 
 def _refuse_or_help(command: str, *, typed: bool) -> None:
-    """Say what can be typed; raise `WrongUse` where nobody is there to type something else."""
+    """Print help, or that the command is unknown; raise `WrongUse` for the latter if no person is typing."""
     if command == "/new":
         click.echo("New conversation.", err=True)
         return
@@ -86,7 +86,7 @@ def _refuse_or_help(command: str, *, typed: bool) -> None:
 async def _turn(
     job: Job, task: Task, going: Going, after: Finished | str | None, *, forgiving: bool
 ) -> Finished | None:
-    """One turn; None where it failed or was stopped, and somebody is there to say something else."""
+    """Run one turn; None if it failed or was stopped and a person is there to continue."""
     from signoff.cli.loops import WorkInterrupted, until_interrupted
     from signoff.errors import ScriptEnded, SignoffError
 
@@ -112,7 +112,7 @@ async def _turn(
 
 
 async def last_turn(job: Job, going: Going) -> str:
-    """The id of the run that `--continue` goes on with; its prompt and its answer are shown. Raises `WrongUse`."""
+    """The id of the run that `--continue` continues; prints its prompt and answer. Raises `WrongUse` if none."""
     run = await job.last()
     said = await job.runner.said_in(run.id) if run is not None else None
     if run is None or said is None:

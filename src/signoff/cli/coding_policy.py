@@ -1,4 +1,4 @@
-"""A first policy for a coding agent in a project: what tests and builds it is taken from the files that are there."""
+"""Generate a policy for a coding agent. Test and build commands are derived from the project's files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from textwrap import fill
 
 TEMPLATE = Path(__file__).parent / "templates" / "coding-agent.yaml"
 LAST = "[read-only]"
-"""The list of commands in the template; what is found is added to it."""
+"""The list of commands in the template, to which the derived commands are added."""
 COMMANDS = "  - id: commands\n"
-"""Where that rule begins."""
+"""Where that rule begins in the template."""
 BY_FILE = {
     "pyproject.toml": ("pytest *", "python -m pytest *", "ruff check *", "mypy *", "pyright *"),
     "setup.py": ("pytest *", "python -m pytest *"),
@@ -19,7 +19,7 @@ BY_FILE = {
     "go.mod": ("go test ./...", "go build ./...", "go vet ./..."),
     "Makefile": ("make test", "make build", "make lint", "make check"),
 }
-"""What tests and builds a project that has such a file."""
+"""Test and build commands, by the file that indicates them."""
 _PYTEST = (
     "-c --config-file -o --override-ini -p --rootdir --confcutdir --basetemp --log-file --junitxml --junit-xml --debug "
     "--pastebin --cov-report --cov-config --html --report-log --json-report-file --benchmark-json --benchmark-storage"
@@ -33,7 +33,7 @@ WRITING = {
     "--xml-report --xslt-html-report --xslt-txt-report",
     "pyright *": "-p --project --pythonpath --venvpath -v --createstub --writebaseline --baselinefile",
 }
-"""Options that no last `*` may stand for: they write or delete where they are told to, or load other settings."""
+"""Options that a trailing `*` must not match: they write or delete at a given path, or load other settings."""
 _RULE = """\
   - id: options-that-write
     ask:
@@ -59,8 +59,8 @@ def coding_policy(directory: Path) -> str:
 
 
 def _rule(commands: list[str]) -> str:
-    """The rule that asks about options, before those that allow the programs."""
-    listed = ", ".join(commands).replace(" ", "\0").replace(",\0", ", ")  # lines end between commands only
+    """The rule that asks about these options; it precedes the rules that allow the programs."""
+    listed = ", ".join(commands).replace(" ", "\0").replace(",\0", ", ")  # wrap lines only between commands
     wrapped = fill(f"[{listed}]", 112, initial_indent=" " * 8, subsequent_indent=" " * 9, break_on_hyphens=False)
     return _RULE.format(commands=wrapped.replace("\0", " "))
 

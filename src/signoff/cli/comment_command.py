@@ -1,4 +1,4 @@
-"""`signoff comment`, `ask-back` and `reply`: what is said about a request while it waits. None of it decides."""
+"""`signoff comment`, `ask-back` and `reply`: comments on a pending request. They decide nothing."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _say(
 
 
 def _agent_answer(request_id: str, question: str, store: str | None, policy: str | None) -> dict[str, Any]:
-    """What the agent's model says, once it stands beside the question."""
+    """Ask the agent's model the question; return its reply, once it is stored."""
     from signoff.cli.open_broker import with_broker
     from signoff.cli.startup import uncollected
     from signoff.reports.request_sheet import comment_data

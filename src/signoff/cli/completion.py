@@ -1,4 +1,4 @@
-"""`signoff completion`: the script that completes commands, options and ids in a shell."""
+"""`signoff completion`: print the shell completion script for commands, options and ids."""
 
 from __future__ import annotations
 

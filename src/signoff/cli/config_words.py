@@ -1,4 +1,4 @@
-"""A toolset's config in words: each key with its type, its bounds, its default, and whether it is a secret."""
+"""Describe a toolset's config in words: each key with its type, bounds, default, and whether it is a secret."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Schema = Mapping[str, Any]
 
 _TYPES = {"string": "text", "integer": "whole number", "object": "mapping", "boolean": "true or false"}
 _DEEPEST = 5
-"""Mappings within mappings that are told: a model may hold itself."""
+"""Deepest nesting of mappings that is described; a model may contain itself."""
 
 
 def config_lines(schema: Schema) -> Iterator[str]:
-    """What `signoff toolsets show` says about config. The schema hides what must not be shown."""
+    """The config section of `signoff toolsets show`. Secret defaults are already hidden in the schema."""
     from signoff.core.visible_text import visible
 
     if not schema.get("properties"):
@@ -25,7 +25,7 @@ def config_lines(schema: Schema) -> Iterator[str]:
 
 
 def _keys(schema: Schema, top: Schema, above: Sequence[str]) -> Iterator[str]:
-    """A line for each key, and below those that hold mappings, the keys of these."""
+    """A line for each key, each followed by the keys of its mapping."""
     required = schema.get("required") or ()
     properties: Mapping[str, Schema] = schema.get("properties") or {}
     for key, written in properties.items():
@@ -47,7 +47,7 @@ def _value(default: object) -> str:
 
 
 def _followed(schema: Schema, top: Schema) -> Schema:
-    """The schema that a reference stands for; what is written beside the reference counts more."""
+    """Resolve a `$ref`; keys written beside the reference win."""
     name = str(schema.get("$ref", ""))
     if not name.startswith("#/$defs/"):
         return schema
@@ -56,7 +56,7 @@ def _followed(schema: Schema, top: Schema) -> Schema:
 
 
 def _mapping(schema: Schema, top: Schema) -> Schema | None:
-    """The schema whose keys are those of the value, where they are known."""
+    """The schema with the keys of a value that is a mapping, if they are known."""
     arms = [schema, *(_followed(one, top) for one in schema.get("anyOf") or ())]
     return next((one for one in arms if one.get("properties")), None)
 
@@ -83,7 +83,7 @@ def _kind(schema: Schema, top: Schema) -> str:
 
 
 def _bounds(schema: Schema) -> str:
-    """The limits of a value, to follow its type: `, at least 1`, ` from 1 to 100`, ` of at most 20 characters`."""
+    """The limits of a value, as a suffix of its type: `, at least 1`, ` from 1 to 100`, ` of at most 20 characters`."""
     least, most = schema.get("minimum"), schema.get("maximum")
     above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
     parts = [f"above {above}"] if above is not None else []

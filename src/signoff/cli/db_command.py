@@ -1,4 +1,4 @@
-"""`signoff db`: bring the store up to date, copy it, look whether it is well."""
+"""`signoff db`: upgrade, back up and check the store."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def check(as_json: bool, store: str | None, policy: str | None) -> None:
 
 
 def _meant(store: str | None, policy: str | None) -> tuple[str, str, str]:
-    """The store's address, where it starts from, and how it may be shown."""
+    """The store's URL, the directory that relative paths start from, and the text to show for it."""
     from signoff.cli.terminal_text import safe
     from signoff.store.store_urls import masked
     from signoff.wiring import chosen_store, settings_for

@@ -1,4 +1,4 @@
-"""`signoff demo --web`: the demo's agent asks in the web inbox, of a server that lasts as long as the demo."""
+"""`signoff demo --web`: the demo's agent asks in the web inbox of a temporary server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ toolsets: [files, shell]
 
 
 def serve_demo(directory: Path) -> None:
-    """Lay a project out in an empty directory, and serve it until Ctrl-C, with a run that asks."""
+    """Create a project in an empty directory and serve it until Ctrl-C, with a run that asks."""
     from signoff.cli.serve_command import need_web, serve_projects
     from signoff.wiring.served_projects import served_projects
     from signoff.wiring.service import ServiceOptions

@@ -1,4 +1,4 @@
-"""`signoff doctor`: the page a security reviewer reads."""
+"""`signoff doctor`: report what can run without a question, and what is wrong, for a security review."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def doctor(
     from signoff.cli.terminal_text import now
     from signoff.wiring import settings_for
 
-    # The project's own code and plug-ins are imported: what they print must not come between our JSON.
+    # The project's own code and plugins are imported: their output must not mix with our JSON.
     with apart() if as_json else nullcontext():
         settings = settings_for(policy)
         if agent is not None:

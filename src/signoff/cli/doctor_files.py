@@ -1,4 +1,4 @@
-"""What others on the machine may do with the files signoff goes by: who can read a secret, who can change a rule."""
+"""Checks of `signoff doctor` on file permissions: who else can read secrets or change rules."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def _is_template(name: str) -> bool:
 
 
 def who_else_can(path: str | os.PathLike[str], what: int) -> str:
-    """Who besides the owner may read (4) or write (2) a file, as the system would let them; empty: nobody.
+    """Who besides the owner may read (4) or write (2) a file, by its permission bits; empty if nobody.
 
-    Write access to a parent directory allows replacing what is below it. Where nobody else can pass a parent directory,
-    nobody else reaches the file.
+    Write access to a parent directory allows replacing what is below it. If nobody else can pass a parent directory,
+    nobody else can reach the file.
     """
     try:
         target = Path(os.path.realpath(path))
@@ -93,13 +93,13 @@ def _may(modes: list[os.stat_result], what: int, *, everybody: bool) -> bool:
 
 
 def _bits(status: os.stat_result, everybody: bool) -> int:
-    """What people other than the owner may do: everybody, or also the members of a group that has any."""
+    """Permission bits of others: of everybody, or also of the file's group unless the group is private to the owner."""
     others = status.st_mode & 0o7
     return others if everybody or _is_private(status) else others | (status.st_mode >> 3 & 0o7)
 
 
 def _is_private(status: os.stat_result) -> bool:
-    """Whether the group of a file is its owner's alone, as on systems that give everybody one of their own."""
+    """Whether the owner is the only member of the file's group, as on systems with a group for each user."""
     try:
         import grp
         import pwd
@@ -111,7 +111,7 @@ def _is_private(status: os.stat_result) -> bool:
 
 
 def _short(path: Path) -> str:
-    """A path as people say it: from here, where it is below."""
+    """A path for display: relative if it is below the current directory."""
     try:
         return str(Path(os.path.abspath(path)).relative_to(os.getcwd()))
     except ValueError:

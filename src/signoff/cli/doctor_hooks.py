@@ -1,4 +1,4 @@
-"""What `signoff doctor` says about the hooks of coding agents."""
+"""Checks of `signoff doctor` on the hooks of coding agents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def hook_findings(settings: Settings) -> Iterator[Finding]:
-    """What keeps hooks that are installed from working, and settings of such agents that get around them."""
+    """What prevents installed hooks from working, and agent settings that bypass them."""
     found = check_hooks(os.path.expanduser("~"), settings.directory if settings.file else "")
     hooked = {one.place.agent for one in found if one.is_installed}
     for one in found:

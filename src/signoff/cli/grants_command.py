@@ -1,4 +1,4 @@
-"""`signoff grants`: answers that were remembered."""
+"""`signoff grants`: remembered answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from signoff.cli.approval_desk import ApprovalDesk
 
 GrantSheet = Mapping[str, Any]
-"""A grant, as `signoff.reports.grant_report` gives it."""
+"""A grant, as returned by `signoff.reports.grant_report`."""
 
 
 @click.group(invoke_without_command=True)

@@ -41,7 +41,7 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
 
 
 def _meant(command: str, store: str | None, policy: str | None) -> ChosenStore:
-    """The store. Whoever uses the switch must hit what runs, not a store that nobody uses."""
+    """The selected store. The kill switch must reach what runs, so it needs a project here or a named store."""
     from signoff.errors import WrongUse
     from signoff.store.chosen_store import named_store
     from signoff.wiring import chosen_store, settings_for

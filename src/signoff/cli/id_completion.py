@@ -1,4 +1,4 @@
-"""Ids that the shell completes, each with what it stands for. Whatever goes wrong, it just completes nothing."""
+"""Shell completion of ids, each with its title. On any error it completes nothing."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ if TYPE_CHECKING:
     from signoff.ports import Store, Transaction
 
 MOST = 200
-"""How many are offered: nobody reads more."""
+"""Most completions that are offered."""
 
 Found = Iterable[tuple[str, str]]
 
 
 def pending(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Requests that wait for an answer."""
+    """Complete requests that wait for an answer."""
     return _complete(ctx, param, incomplete, lambda tx: _waiting(tx, ("pending",)))
 
 
 def unknown(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Requests whose outcome nobody knows."""
+    """Complete requests whose outcome is unknown."""
     return _complete(ctx, param, incomplete, lambda tx: _waiting(tx, ("unknown",)))
 
 
 def waiting(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Requests about which a person has to say something."""
+    """Complete requests that wait for a person: pending, or with an unknown outcome."""
     return _complete(ctx, param, incomplete, lambda tx: _waiting(tx, ("pending", "unknown")))
 
 
 def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Runs that are not over."""
+    """Complete runs that are not over."""
     return _complete(ctx, param, incomplete, _runs)
 
 
 def channels(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Channels of the project file."""
+    """Complete channels of the project file."""
     from click.shell_completion import CompletionItem
 
     with suppress(Exception):
@@ -53,7 +53,7 @@ def channels(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 
 
 def grants(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Remembered answers that were not revoked."""
+    """Complete grants that are not revoked."""
     return _complete(ctx, param, incomplete, _grants)
 
 

@@ -1,4 +1,4 @@
-"""`signoff inbox`: what waits for a person, once or as it changes. The command people type most: it starts fast."""
+"""`signoff inbox`: list pending requests, once or as they change. The most used command, so it must start fast."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def inbox(
     from signoff.cli.open_broker import store_at
 
     view, chosen = _chosen(store, policy, limit, mine, name)
-    kept = store_at(chosen, make=watch)  # who waits for news needs a store to watch
+    kept = store_at(chosen, make=watch)  # --watch needs a store to watch
     try:
         if watch:
             from signoff.cli.inbox_watch import stay
@@ -82,7 +82,7 @@ def inbox(
 def _chosen(
     store: str | None, policy: str | None, limit: int, mine: bool, name: str | None
 ) -> tuple[View, ChosenStore]:
-    """What is looked at, and where. No file is read, nor what reads it loaded, without need."""
+    """What to show, and from which store. Reads no file, and imports no reader, unless needed."""
     from signoff.reports.inbox_report import View
     from signoff.store.chosen_store import named_store
 
@@ -108,7 +108,7 @@ def _mine(limit: int, name: str | None, settings: Settings) -> View:
 def _elsewhere(
     store: str | None, policy: str | None, name: str | None, *, limit: int, mine: bool, watch: bool, as_json: bool
 ) -> None:
-    """The inbox that a server has."""
+    """Show the inbox of a server."""
     from signoff.cli.server_client import server_for
     from signoff.reports.inbox_report import page_from
 

@@ -1,4 +1,4 @@
-"""The inbox in lines for people."""
+"""The inbox as lines for people."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INDENT = " " * 12
 
 
 def trouble(delivery: Delivery, at: datetime) -> str:
-    """What is wrong with a delivery, for people; empty where nothing is."""
+    """What is wrong with a delivery, in words; empty if nothing is."""
     name, problem = safe(delivery.channel), safe(delivery.problem)
     if delivery.state == "failed":
         instead = f"; asked in {safe(delivery.instead)} instead" if delivery.instead else ""
@@ -34,13 +34,13 @@ def trouble(delivery: Delivery, at: datetime) -> str:
 
 
 def clock(moment: datetime, at: datetime) -> str:
-    """A moment on the clock of whoever reads it, with the zone; with the date, where that is another."""
+    """A moment in local time, with the zone; with the date if it is not today."""
     here, today = moment.astimezone(), at.astimezone()
     return f"{here:%H:%M %Z}" if here.date() == today.date() else f"{here:%Y-%m-%d %H:%M %Z}"
 
 
 def lines(page: Page, at: datetime, width: int, *, mine: bool = False) -> Iterator[str]:
-    """For people."""
+    """The inbox page for people."""
     if page.halted:
         for line in fold(f"Nothing new runs: {halted_text(page.halted, datetime.astimezone)}", width):
             yield click.style(line, fg="red", bold=True)
@@ -87,7 +87,7 @@ def _item_lines(item: Item, age: str, at: datetime, width: int) -> Iterator[str]
 
 
 def loosened_lines(texts: Sequence[str], width: int, indent: str) -> Iterator[str]:
-    """What whoever started a run loosened: a line that stands out, folded rather than cut."""
+    """How a run was loosened: a line that stands out, wrapped rather than cut."""
     for text in texts:
         for line in fold(f"{indent}LOOSENED: {text}", width, indent):
             yield click.style(line, fg="yellow", bold=True)

@@ -1,4 +1,4 @@
-"""`signoff inbox --tui`: everything that waits, answered on the full screen."""
+"""`signoff inbox --tui`: answer all pending requests on the full screen."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def answer_all(store: str | None, policy: str | None, name: str | None, *, mine: bool) -> None:
-    """Show what waits until nothing does, or whoever answers leaves; with `mine`, only what they may answer."""
+    """Show pending requests until none is left or the user quits; with `mine`, only those the user may answer."""
     from signoff.errors import NobodyHere
     from signoff.wiring import whoami
 
@@ -41,7 +41,7 @@ def answer_all(store: str | None, policy: str | None, name: str | None, *, mine:
 async def _answered(
     broker: Broker, settings: Settings, store: str | None, me: Actor, *, mine: bool
 ) -> ChannelFailed | None:
-    """Have everything answered that waits, and what comes meanwhile; why nobody could be asked any longer."""
+    """Show all pending requests and new ones; return why asking ended, or None when all are answered."""
     from signoff.channels.approver import ApproverChannel
     from signoff.channels.approvers import tui_approver
     from signoff.delivery.local_channel import Attended
@@ -57,7 +57,8 @@ async def _answered(
                 waiting = await _waiting(broker)
                 shown = _shown_to(me, waiting, mine=mine)
                 await attended.show(shown)
-                # What is settled goes by itself, and says how. What waits for somebody else now has to be taken off.
+                # A settled request is removed by itself, with its result. One that now waits for somebody else is
+                # removed here.
                 for request_id in {one.id for one in waiting} - {one.id for one in shown}:
                     if request_id in attended.asked:
                         attended.leave(request_id)
@@ -69,13 +70,13 @@ async def _answered(
 
 
 async def _waiting(broker: Broker) -> Sequence[ApprovalRequest]:
-    """What waits, after whatever time has done to it."""
+    """Pending requests, after passed deadlines were applied."""
     await broker.sweep()
     return await broker.pending()
 
 
 def _next_moment(waiting: Sequence[ApprovalRequest], looked_at: datetime) -> datetime | None:
-    """When time does something next to what waits. What is not shown counts too: it may have to be then."""
+    """The next deadline or reminder. Requests that are not shown count too: they may have to be shown then."""
     moments = [moment for one in waiting for moment in (one.deadline, one.remind_at) if moment is not None]
     return min((moment for moment in moments if moment > looked_at), default=None)
 
@@ -88,7 +89,7 @@ def _shown_to(me: Actor, waiting: Sequence[ApprovalRequest], *, mine: bool) -> S
 
 @contextmanager
 def _watching(broker: Broker, news: Callable[[], None]) -> Generator[None]:
-    """Within, `news` is called when anybody may have changed something."""
+    """Call `news` whenever any process may have changed something."""
     loop = asyncio.get_running_loop()
 
     def tick() -> None:

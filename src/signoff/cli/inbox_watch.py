@@ -1,4 +1,4 @@
-"""`signoff inbox --watch`: the inbox on the screen, or as lines of JSON, for as long as somebody looks."""
+"""`signoff inbox --watch`: the inbox on the screen, or as lines of JSON, until interrupted."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from signoff.errors import StoreError
 from signoff.reports.inbox_report import Page, as_data
 
 SWEEP = 5.0
-"""Seconds between two looks at what time has done, if nothing else happens."""
+"""Seconds between two reads if nothing changes, to notice deadlines."""
 LOOK = 2.0
-"""Seconds between two looks at what cannot say that it changed."""
+"""Seconds between two polls of what cannot report changes."""
 REDRAW = 1.0
-"""Seconds between two looks at the clock: `4 min ago` becomes `5 min ago`."""
+"""Seconds between two redraws for the clock: `4 min ago` becomes `5 min ago`."""
 
 _FOOTER = "signoff show ID · signoff approve ID · signoff deny ID · Ctrl-C leaves"
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
-"""To the terminal's other screen, without cursor and without folding lines; and back."""
+"""Switch to the terminal's alternate screen, without cursor and line wrapping; and back."""
 _HOME, _REST = "\x1b[H", "\x1b[J"
 
 
@@ -58,13 +58,13 @@ async def stay(
                     await _wait(changed, min(REDRAW, max(0.0, due - monotonic())))
                     output.tick()
     except asyncio.CancelledError:
-        pass  # Ctrl-C is how one leaves
+        pass  # Ctrl-C quits
     finally:
         stop()
 
 
 def ticking(tick: Callable[[], None]) -> Callable[[], None]:
-    """For what cannot say that it changed: have `tick` called every now and then. Returns how to stop."""
+    """Poll what cannot report changes: call `tick` every `LOOK` seconds. Returns a function that stops it."""
     loop = asyncio.get_running_loop()
     waits: list[asyncio.TimerHandle] = []
 
@@ -89,7 +89,7 @@ async def _wait(changed: asyncio.Event, seconds: float) -> None:
 
 
 class JsonLines:
-    """One JSON object a line, whenever it differs from the one before."""
+    """Prints one JSON object per line, whenever it differs from the last one."""
 
     def __init__(self) -> None:
         self._last = ""
@@ -106,11 +106,11 @@ class JsonLines:
             sys.stdout.flush()
 
     def tick(self) -> None:
-        """A second passed: nothing that programs read has changed."""
+        """Do nothing: time alone changes nothing in the JSON."""
 
 
 class WatchScreen:
-    """The whole screen, drawn again where it differs."""
+    """The whole screen, redrawn when it changes."""
 
     def __init__(self, *, mine: bool) -> None:
         self._mine = mine
@@ -121,7 +121,7 @@ class WatchScreen:
 
     @contextmanager
     def shown(self) -> Generator[None]:
-        """The terminal's other screen; the one with what was there before comes back at the end."""
+        """Switch to the alternate screen; the previous screen is restored at the end."""
         self._write(_ENTER)
         try:
             yield
@@ -136,7 +136,7 @@ class WatchScreen:
         self.tick()
 
     def tick(self) -> None:
-        """Draw what the screen should show now, if it does not yet."""
+        """Redraw the screen if its content has changed."""
         size = get_terminal_size()
         body = list(lines(self._page, now(), size.columns, mine=self._mine)) if self._page is not None else []
         if self._problem:

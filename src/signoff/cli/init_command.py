@@ -1,4 +1,4 @@
-"""`signoff init`: a first project: its file, a worker to try it on, and a script to run it with."""
+"""`signoff init`: create a project: signoff.yaml, an example worker, and a script to run it with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from signoff.errors import WrongUse
 TEMPLATES = Path(__file__).parent / "templates"
 FILES = ("signoff.yaml", "workers/notetaker.yaml", "hello.yaml")
 SCHEMAS = ".signoff"
-"""Where an editor finds the schemas that the files name: in the project, so that no network is needed."""
+"""Where editors find the JSON schemas that the files name: in the project, so that no network is needed."""
 
 
 AGENTS = ("claude-code", "codex", "gemini")
@@ -59,7 +59,7 @@ def init(directory: Path, agent: str | None) -> None:
     if agent is not None:
         from signoff.wiring.project_trust import trust
 
-        with suppress(WrongUse):  # then the hook says what to type
+        with suppress(WrongUse):  # the hook then says what to type
             trust(str(directory / "signoff.yaml"))
         click.echo(f"\nInstall the hook:  {step}signoff hook install {agent} --project")
         click.echo(f"Answer questions:  {step}signoff inbox --watch")
@@ -81,7 +81,7 @@ def _schemas() -> Iterator[tuple[str, str]]:
 
 
 def _holds(file: Path, text: str) -> bool:
-    """Whether a file is there already just as it would be written."""
+    """Whether the file exists with exactly this text."""
     try:
         return file.is_file() and file.read_text(encoding="utf-8") == text
     except (OSError, ValueError):
@@ -89,7 +89,7 @@ def _holds(file: Path, text: str) -> bool:
 
 
 def _in_the_way(file: Path, directory: Path) -> Iterator[Path]:
-    """What has a file's name already, also a link that leads nowhere, or stands where a directory on its way should."""
+    """What exists at the file's path, including a dangling symlink, or in place of one of its directories."""
     if os.path.lexists(file):
         yield file
     for parent in (file.parent, *file.parent.parents):
@@ -100,7 +100,7 @@ def _in_the_way(file: Path, directory: Path) -> Iterator[Path]:
 
 
 def _write_all(texts: Mapping[Path, str], directory: Path) -> None:
-    """Write every file; where one cannot be written, none is left, nor a directory that was made for it."""
+    """Write every file. If one cannot be written, remove all files and directories made so far."""
     made: list[Path] = []
     try:
         for file, text in texts.items():
@@ -108,7 +108,7 @@ def _write_all(texts: Mapping[Path, str], directory: Path) -> None:
                 if not parent.exists():
                     parent.mkdir()
                     made.append(parent)
-            with file.open("x", encoding="utf-8") as out:  # one that appeared in between is not overwritten either
+            with file.open("x", encoding="utf-8") as out:  # never overwrite a file that appeared meanwhile
                 made.append(file)
                 out.write(text)
     except BaseException as error:

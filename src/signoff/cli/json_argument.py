@@ -1,4 +1,4 @@
-"""`approve --args` and `run --input-json`: an object as it was typed, or in a file."""
+"""JSON objects on the command line or in a file, for `approve --args` and `run --input-json`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LARGEST = 16_000_000
 
 
 def given_args(text: str, flag: str = "--args") -> dict[str, Any]:
-    """The object after a flag: as it stands, or in the file after an `@` (`@-`: standard input)."""
+    """The object given to an option: literal JSON, or in the file after an `@` (`@-`: standard input)."""
     source = flag
     if text.startswith("@"):
         source = text[1:] if text != "@-" else "standard input"

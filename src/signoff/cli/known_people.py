@@ -1,4 +1,4 @@
-"""People as the project's file spells them."""
+"""Look up people as the project file spells them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from signoff.policy.phrases import did_you_mean
 
 
 def named(name: str, settings: Settings) -> str:
-    """The person as the policy file spells them. Where it names people, it has to be one of them."""
+    """The person as the policy file spells the name. Raises `WrongUse` if the file lists people but not this one."""
     if not name.strip():
         raise WrongUse("a person needs a name")
     if not settings.people:

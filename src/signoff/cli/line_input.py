@@ -1,4 +1,4 @@
-"""Reading what a person types in a chat: with editing, history and several lines, or by the line from a pipe."""
+"""Read prompts in a chat: with editing, history and several lines, or line by line from a pipe."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from signoff.channels.screen import Screen
 
 HISTORY = "chat_history"
-"""In the state directory of the user: what was typed in chats, for the arrow keys."""
+"""File in the user's state directory with prompts typed in chats, for the arrow keys."""
 
 
 class Prompt(Protocol):
-    """Where prompts come from."""
+    """A source of prompts."""
 
     is_typed: bool
-    """Whether somebody sits there, who can be told something and send the prompt again."""
+    """Whether a person is there who can be told something and send the prompt again."""
 
     async def read(self) -> str | None:
-        """The next prompt; None where there are no more."""
+        """The next prompt; None at the end of input."""
         ...
 
 
 def prompt_here(secrets: Callable[[], Iterable[str]]) -> Prompt:
-    """The terminal, if somebody sits at it; else standard input. What holds one of `secrets` is not kept."""
+    """The terminal, if a person is at it; else standard input. Prompts that contain one of `secrets` are not stored."""
     from signoff.channels.keyboard import Keyboard
     from signoff.channels.screen import Screen, terminal_console
 
@@ -51,7 +51,7 @@ def prompt_here(secrets: Callable[[], Iterable[str]]) -> Prompt:
 
 
 class PipedPrompt:
-    """A line of standard input is a prompt."""
+    """Each line of standard input is a prompt."""
 
     is_typed = False
 
@@ -61,7 +61,7 @@ class PipedPrompt:
 
 
 class DumbPrompt:
-    """A line typed at a terminal that can do nothing but print."""
+    """A line typed at a terminal that can only print (`TERM=dumb`)."""
 
     is_typed = True
 
@@ -80,7 +80,7 @@ class DumbPrompt:
 class TypedPrompt:
     """A prompt typed at a terminal. Enter sends it; Alt-Enter, or a `\\` at the end of a line, begins another line.
 
-    What is pasted may have several lines. Ctrl-C drops what was typed; on an empty line it leaves, as Ctrl-D does.
+    Pasted text may have several lines. Ctrl-C clears the input; on an empty line it quits, like Ctrl-D.
     """
 
     is_typed = True
@@ -91,7 +91,7 @@ class TypedPrompt:
 
         stream = sys.stderr if sys.stderr.isatty() else sys.stdout
         output = Vt100_Output.from_pty(stream, term=os.environ.get("TERM"))
-        # It would ask the terminal where its cursor is; an answer that comes late would be taken for typed keys.
+        # CPR asks the terminal for its cursor position; a late reply would be read as typed keys.
         output.enable_cpr = False
         self._session: PromptSession[str] = PromptSession(
             "you > ",
@@ -103,9 +103,9 @@ class TypedPrompt:
         )
 
     async def read(self) -> str | None:
-        with suppress(termios.error):  # what was typed before the prompt was there does not count
+        with suppress(termios.error):  # discard input typed before the prompt was shown
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-        # The prompt has signals of its own to listen to, and forgets who listened before.
+        # The prompt installs its own wakeup fd and does not restore the previous one.
         wakes = signal.set_wakeup_fd(-1)
         try:
             return await self._session.prompt_async(handle_sigint=False)
@@ -144,12 +144,12 @@ def _keys() -> KeyBindings:
 
 
 def _history(secrets: Callable[[], Iterable[str]]) -> History:
-    """What was typed in chats before, readable by its owner only; in memory where no file can be kept."""
+    """The history of earlier chats, readable by its owner only; in memory if no file can be written."""
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
     class PromptHistory(FileHistory):
         def store_string(self, string: str) -> None:
-            # What looks like a secret can be called back in this chat, and is not written down.
+            # What looks like a secret stays in memory for this chat and is not written to disk.
             if redact_text(string, secrets=tuple(secrets())) == string:
                 with suppress(OSError):
                     super().store_string(string)
@@ -167,7 +167,7 @@ def _history(secrets: Callable[[], Iterable[str]]) -> History:
 
 
 def _make_private(file: Path) -> None:
-    """Have a file that only its owner can read; a link is refused."""
+    """Create a file that only its owner can read; a symlink is refused."""
     number = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     try:
         os.fchmod(number, 0o600)

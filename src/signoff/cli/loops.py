@@ -1,4 +1,4 @@
-"""The event loop of a command that waits: an interrupt ends it, whenever it comes."""
+"""The event loop of commands that wait: SIGINT always ends it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run`, which may miss an interrupt that comes in the instant before its loop goes to sleep."""
+    """Like `asyncio.run`, which may miss an interrupt in the instant before its loop goes to sleep (race condition)."""
 
     async def woken() -> T:
         with _woken_by_signals():
@@ -24,11 +24,11 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 class WorkInterrupted(Exception):
-    """An interrupt ended the work in hand, and nothing else."""
+    """An interrupt ended only the current work."""
 
 
 async def until_interrupted(work: Coroutine[Any, Any, T]) -> T:
-    """What the work gives. An interrupt ends this work alone, with `WorkInterrupted`, where interrupts end anything."""
+    """Await `work`. SIGINT ends only this work (`WorkInterrupted`), unless it is ignored or off the main thread."""
     task, loop = asyncio.ensure_future(work), asyncio.get_running_loop()
     before = signal.getsignal(signal.SIGINT)
     if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
@@ -53,7 +53,7 @@ async def until_interrupted(work: Coroutine[Any, Any, T]) -> T:
 
 @contextmanager
 def _woken_by_signals() -> Generator[None]:
-    """Within, whatever signal comes wakes the loop, so that its handler is called. In the main thread only."""
+    """Let any signal wake the event loop, so that its handler is called. Main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Secrets in a text that comes in pieces: masked as on a card, however the text was cut."""
+"""Mask secrets in streamed text as on a card, wherever the text was cut."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from signoff.core.redact import Redactor
 from signoff.core.visible_text import CLOSE, OPEN
 
 _CONTEXT = 400
-"""Characters before a word that may tell that it is a secret: `password:`, the name of a header."""
+"""Characters before a word that may mark it as a secret: `password:`, the name of a header."""
 _BLOCK = "-----BEGIN"
 _BLOCK_END = re.compile(r"-----END[^\n-]*-----")
-"""Around a private key, which is the one shape that goes over several lines."""
+"""End of a private key, the only kind of secret that spans several lines."""
 _LONGEST_BLOCK = 20_000
 _BLANK = re.compile(r"\s")
 _LAST_BLANK = re.compile(r"\s\S*\Z")
 
 
 class MaskedStream:
-    """Gives back what was said as far as it is decided: no shape but that of a private key takes in a blank."""
+    """Returns streamed text word by word. Only private keys and known secrets with spaces span several words."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        """`secrets` are values to mask wherever they stand; more may be added to them meanwhile."""
+        """`secrets` are values to mask wherever they occur; more may be added meanwhile."""
         self._secrets = secrets
         self._text = ""
-        """What was said: the end of what was given back, then what was not."""
+        """The end of the text that was returned, then the text that was not."""
         self._given = 0
         self._new: list[str] = []
-        """What was said since: pieces of one word, which is not looked at before it ends."""
+        """Pieces of the current word, which is not checked before it ends."""
         self._masks = 0
 
     def feed(self, text: str) -> str:
-        """What can be shown now that this was said: whole words."""
+        """Add text; return whole words that can be shown now."""
         self._new.append(text)
         if _BLANK.search(text) is None:
             return ""
@@ -48,7 +48,7 @@ class MaskedStream:
         return self._give(upto)
 
     def end(self) -> str:
-        """What is still to be shown when all was said."""
+        """Return the rest when the text is complete."""
         self._join()
         return self._give(len(self._text))
 
@@ -57,7 +57,7 @@ class MaskedStream:
         self._new.clear()
 
     def _held(self) -> int:
-        """Where something begins that may become a secret which has blanks in it."""
+        """Start of text that may become a secret with whitespace in it."""
         text, held = self._text, len(self._text)
         block = text.find(_BLOCK, self._given)
         if block >= 0 and not _BLOCK_END.search(text, block) and len(text) - block < _LONGEST_BLOCK:

@@ -1,4 +1,4 @@
-"""`signoff mcp`: sign-off for whatever speaks MCP."""
+"""`signoff mcp`: sign-off for programs that speak MCP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opens what a command works on: the broker over the store that is meant, and what the policy file says."""
+"""Open the broker over the selected store, with the project's settings, for a command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @contextmanager
 def opened(store: str | None, policy: str | None, *, make: bool = False) -> Generator[tuple[Broker, Settings]]:
-    """The broker and the settings. A store that is not there yet is made with `make`, else it is as good as empty."""
+    """The broker and the settings. A missing store is created with `make`; otherwise it counts as empty."""
     from signoff.broker import Broker
     from signoff.wiring import chosen_store, roles_of, settings_for
 
@@ -37,7 +37,7 @@ def opened(store: str | None, policy: str | None, *, make: bool = False) -> Gene
 
 
 def store_meant(store: str | None, settings: Settings, *, make: bool) -> Store:
-    """The store; who only looks leaves no file behind."""
+    """The selected store. A command that only reads creates no file."""
     from signoff.wiring import chosen_store
 
     return store_at(chosen_store(store, settings), make=make)
@@ -45,7 +45,7 @@ def store_meant(store: str | None, settings: Settings, *, make: bool) -> Store:
 
 @contextmanager
 def telling_where(chosen: ChosenStore) -> Generator[None]:
-    """Where no request, run or grant has an id, say also where it was looked for."""
+    """Add to errors about unknown ids where signoff searched."""
     from signoff.errors import UnknownRequest, UnknownRun
 
     try:
@@ -55,12 +55,12 @@ def telling_where(chosen: ChosenStore) -> Generator[None]:
 
 
 def looked_in(chosen: ChosenStore) -> str:
-    """Where something was looked for that is not there, and where else it may be."""
+    """Where something was searched, and how to find other stores."""
     return f"searched: {chosen.in_words()}; `signoff stores` lists all stores"
 
 
 def store_at(chosen: ChosenStore, *, make: bool) -> Store:
-    """A store. One that was named in the command has to be there: an empty one would pass for the answer."""
+    """Open a store. A store named by an option must exist: an empty one would look like an answer."""
     from signoff.store.chosen_store import OPTION
 
     if chosen.named_by == OPTION:
@@ -73,7 +73,7 @@ def store_at(chosen: ChosenStore, *, make: bool) -> Store:
 
 
 def check_there(chosen: ChosenStore) -> None:
-    """Raise `WrongUse` where nobody has made the store yet."""
+    """Raise `WrongUse` if the store does not exist yet."""
     from signoff.errors import WrongUse
     from signoff.store.chosen_store import OPTION
 
@@ -83,7 +83,7 @@ def check_there(chosen: ChosenStore) -> None:
 
 
 def say_where(store: str | None, policy: str | None, *, always: bool = True) -> None:
-    """Print which project and store was looked at. Not `always`: only to people, who see the screen."""
+    """Print which project and store was used. Without `always`, only at a terminal."""
     if not always and not sys.stdout.isatty():
         return
     from signoff.cli.server_choice import server_meant
@@ -104,7 +104,7 @@ def with_broker(
     *,
     make: bool = False,
 ) -> T:
-    """Do a command's work with the broker, and let go of it."""
+    """Run a command's work with the broker, and close it."""
     from signoff.cli.loops import run
 
     async def main() -> T:

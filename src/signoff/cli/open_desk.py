@@ -1,4 +1,4 @@
-"""Opens what a command works on: approvals in a store here, or behind a server."""
+"""Open the `ApprovalDesk` of a command: a local store, or a server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def with_desk(
     *,
     make: bool = False,
 ) -> T:
-    """Do a command's work with what it is about, and let go of it."""
+    """Run a command's work with its desk, and close it."""
     from signoff.cli.loops import run
 
     if is_elsewhere(store):

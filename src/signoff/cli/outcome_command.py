@@ -1,4 +1,4 @@
-"""`signoff outcome`: what became of a call whose process is silent since it began."""
+"""`signoff outcome`: record the outcome of a call whose process died or stopped responding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`signoff people` and `signoff delegate`: who may answer, who stands in for whom, and links to sign in with."""
+"""`signoff people` and `signoff delegate`: who may answer, their deputies, and sign-in links."""
 
 from __future__ import annotations
 

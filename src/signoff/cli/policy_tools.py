@@ -1,4 +1,4 @@
-"""Rules held against the catalog: tools that no toolset of the project has."""
+"""Check rules against the catalog: find tools that no toolset of the project has."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ DELEGATION = ("worker_call", "worker_create")
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What came of it."""
+    """The result of the check."""
 
     problems: tuple[Problem, ...] = ()
     unlisted: tuple[str, ...] = ()
-    """Toolsets whose tools are not known before they run: where there are any, a name may be one of theirs."""
+    """Toolsets whose tools are unknown before they run. An unknown tool may be one of theirs."""
     rules: tuple[str, ...] = ()
-    """The rules that name such tools."""
+    """The rules that name unknown tools, if toolsets are unlisted."""
 
 
 def held_against_catalog(settings: Settings) -> Held:
-    """The rules of the project and its toolsets that name a tool there is none of, in any toolset of the catalog.
+    """Check the rules of the project and its toolsets for tools that no toolset of the catalog has.
 
-    A project without toolsets and workers has its tools elsewhere, in a program: then nothing is said. Where all names
-    are those of built-in tools, nothing is made and no plugin is imported.
+    A project without toolsets and workers has its tools in a program: then nothing is reported. If all names are those
+    of built-in tools, nothing is built and no plugin is imported.
     """
     from signoff.config import worker_names
     from signoff.policy.builtin import RULES, builtin_policy

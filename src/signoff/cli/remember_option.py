@@ -1,4 +1,4 @@
-"""`approve --remember`: how far an answer holds, spelled out before it is stored."""
+"""`approve --remember`: what an answer covers, spelled out before it is stored."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _BUDGET = re.compile(r"(?P<arg>\S+)[\s=]+(?P<limit>[0-9]{1,15}(?:\.[0-9]{1,9})?)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RememberOptions:
-    """What was asked for, as it was typed."""
+    """The options as they were typed."""
 
     which: str
-    """`exact`, a number from `signoff show`, or the name of the argument that is widened."""
+    """`exact`, a number from `signoff show`, or the name of the argument to widen."""
     scope: str = "project"
     until: str | None = None
     uses: int | None = None
     budget: str | None = None
 
     def terms(self, request: ApprovalRequest, at: datetime) -> Terms:
-        """How far this answer is to be remembered. Raises where that is not on offer for the call."""
+        """The terms of the grant. Raises if the request does not offer them."""
         return Terms(
             scope=Scope(self.scope),
             pattern=self._offer(request).pattern,
@@ -56,7 +56,7 @@ class RememberOptions:
 
 
 def budget(text: str) -> Budget:
-    """`amount 200/day`: so much a day; `amount 200`: so much in all."""
+    """Parse a budget: `amount 200/day` per day, `amount 200` in total."""
     found = _BUDGET.fullmatch(text.strip())
     if found is None or not Decimal(found["limit"]):
         raise WrongUse(f"--budget {visible(text)} is not a budget\n  write --budget 'amount 200/day', or 'amount 200'")
@@ -64,7 +64,7 @@ def budget(text: str) -> Budget:
 
 
 def uses_text(grant: Grant) -> str:
-    """How often it was used, of how many."""
+    """How often a grant was used, and its limit."""
     if grant.max_uses is None:
         return count(grant.used, "use") if grant.is_counted else "unlimited uses"
     return f"{grant.used} of {count(grant.max_uses, 'use')}"

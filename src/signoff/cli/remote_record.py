@@ -1,4 +1,4 @@
-"""The record of a server, read as one would read a store's."""
+"""The audit log of a server, with the interface of a store."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 
 class RemoteRecord:
-    """As much of `ports.Store` as `signoff audit log` needs."""
+    """The part of `ports.Store` that `signoff audit log` needs."""
 
     def __init__(self, server: ApprovalServer) -> None:
         self._server = server
 
     async def read(self, work: Callable[[Any], T]) -> T:
-        """Look at it, with what stands for a transaction."""
-        await asyncio.sleep(0)  # an interrupt may come between two pages
+        """Call `work` with a substitute for a transaction."""
+        await asyncio.sleep(0)  # lets an interrupt in between two pages
         return work(_RecordView(self._server))
 
     def watch(self, tick: Callable[[], None]) -> Callable[[], None]:
@@ -30,7 +30,7 @@ class RemoteRecord:
 
 
 class _RecordView:
-    """As much of `ports.Transaction`."""
+    """The part of `ports.Transaction` that is needed."""
 
     def __init__(self, server: ApprovalServer) -> None:
         self.record = _Events(server)
@@ -39,7 +39,7 @@ class _RecordView:
 
 
 class _Ids:
-    """Ids by their beginnings. Where several begin so, the server says so."""
+    """Ids by prefix. The server raises an error if several match."""
 
     def __init__(self, whole: Callable[[str], str]) -> None:
         self._whole = whole

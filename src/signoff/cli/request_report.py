@@ -1,4 +1,4 @@
-"""What became of a request, in words for people."""
+"""The state and history of a request, in words for people."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from signoff.core.run import SavedRun
 
 Sheet = Mapping[str, Any]
-"""A request, as `signoff.reports.request_sheet` gives it."""
+"""A request, as returned by `signoff.reports.request_sheet`."""
 
 
 def how_to_go_on(run: SavedRun) -> str:
-    """What to do with a run whose questions are answered."""
+    """How to resume a run whose requests are answered."""
     return going_on(run.id, run.agent)
 
 
 def going_on(run_id: str, agent: str) -> str:
-    """What to do with a run whose questions are answered, by its id and its agent."""
+    """How to resume a run whose requests are answered, by its id and its agent."""
     return (
         f"Its run can be resumed: signoff resume {safe(run_id)}"
         if agent
@@ -34,17 +34,17 @@ def going_on(run_id: str, agent: str) -> str:
 
 
 def by_program(run_id: str) -> str:
-    """What to do with a run that a program began: nobody else knows its agent."""
+    """How to resume a run that a program started: only that program knows its agent."""
     return f"the program that started it has to call signoff.resume(agent, {safe(run_id)!r})"
 
 
 def outcome_step(request_id: str) -> str:
-    """What to do about a call that began and whose process is silent."""
+    """What to do about a call that started and whose process no longer responds."""
     return f"its outcome is unknown: signoff outcome {safe(request_id)} happened, did-not or stop-run"
 
 
 def late_text(sheet: Sheet) -> str:
-    """Who settled a request, when and how, for whoever comes late: by the clock on their wall."""
+    """Who settled a request, when (local time) and how, for a person who answers too late."""
     told = sheet[TOLD]
     moment = moment_of(told["settled_at"])
     text: str = told["settled"]
@@ -52,12 +52,12 @@ def late_text(sheet: Sheet) -> str:
 
 
 def moment_of(text: str | None) -> datetime | None:
-    """A moment as it is written for programs."""
+    """Parse an ISO time from a report; None for an empty one."""
     return datetime.fromisoformat(text) if text else None
 
 
 def comment_text(comment: Mapping[str, Any]) -> str:
-    """What somebody said, on as many lines as it has; a model's words in quotes: nothing checks them."""
+    """The text of a comment, with its line breaks; a model's text in quotes, because nothing checks it."""
     return f"“{comment['text']}”" if comment["by"]["kind"] == "model" else comment["text"]
 
 
@@ -65,7 +65,7 @@ _VERBS = {"note": "says", "question": "asks back", "answer": "answers"}
 
 
 def comment_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:
-    """What was said about a request, all of it."""
+    """All comments on a request."""
     for one in sheet["comments"]:
         about = f", to {safe(one['answers'])}" if one["answers"] else ""
         about = ", not answered yet" if one["comment"] in sheet["unanswered"] else about
@@ -75,7 +75,7 @@ def comment_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:
 
 
 def outcome_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:
-    """When it was asked and for whom, who said what, and how it ended. The card says who must agree, and until when."""
+    """When and for whom it was asked, the votes, and how it ended. The card says who must agree, and until when."""
     at, told = now(), sheet[TOLD]
     if (opened := moment_of(sheet["opened_at"])) is not None:
         yield "asked", f"{local(opened)} ({ago(opened, at)})"
@@ -170,13 +170,13 @@ _WORDS = {
 
 
 def offer_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:
-    """What an answer may be remembered as, numbered, while it can be answered."""
+    """The numbered ways to remember an answer, while the request can be answered."""
     for one in sheet["offers"]:
         yield str(one["number"]), f"{visible(one['name'])}: {one['text']}"
 
 
 def choices(sheet: Sheet) -> Iterator[str]:
-    """What a person can do about it now."""
+    """The commands with which a person can act on it now."""
     name = safe(sheet["id"])
     if sheet["state"] == "pending":
         yield f"signoff approve {name}, or signoff deny {name} --note WHY"

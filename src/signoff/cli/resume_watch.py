@@ -1,4 +1,4 @@
-"""`signoff resume --watch`: runs go on one after the other as they are answered, where no server looks after them."""
+"""`signoff resume --watch`: resume runs one after the other as they are answered, if no server does it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INTERRUPTED = 130
 
 
 def watch_runs(options: RunOptions, resume: Callable[[RunStatus], int]) -> None:
-    """Go on with whatever can, until Ctrl-C or SIGTERM. `resume` gives an exit code, of this run alone."""
+    """Resume whatever can continue, until Ctrl-C or SIGTERM. `resume` returns the exit code of that run."""
     from signoff.wiring import open_broker
     from signoff.wiring.resumable_runs import ResumableRuns
 
@@ -55,7 +55,7 @@ def watch_runs(options: RunOptions, resume: Callable[[RunStatus], int]) -> None:
 
 
 def _go_on(status: RunStatus, looking: ResumableRuns, resume: Callable[[RunStatus], int]) -> None:
-    """One run. One that could not go on is left alone for a while; Ctrl-C ends all of it."""
+    """Resume one run. If it cannot continue, it is not retried for a while (backoff); Ctrl-C ends the watch."""
     run_id = status.run.id
     code = resume(status)
     if code == INTERRUPTED:
@@ -68,14 +68,14 @@ def _go_on(status: RunStatus, looking: ResumableRuns, resume: Callable[[RunStatu
 
 
 async def _ready(broker: Broker, is_ours: Callable[[SavedRun], bool]) -> list[RunStatus]:
-    """What could go on when this began: also what was left by processes that died."""
+    """Runs that can be resumed at the start, including those whose process died."""
     await broker.sweep()
     runs = await broker.runs.list(going=True)
     return [one for one in reversed(runs) if one.word in ("ready", "died") and is_ours(one.run)]
 
 
 async def _next(broker: Broker, looking: ResumableRuns) -> list[RunStatus]:
-    """What can go on now; waits until anything can. Time is fed to what waits meanwhile."""
+    """Wait until runs can be resumed, and return them. Deadlines that pass meanwhile are applied."""
     from signoff.errors import StoreError
     from signoff.wiring.resume_loop import EVERY
 
@@ -99,14 +99,14 @@ async def _next(broker: Broker, looking: ResumableRuns) -> list[RunStatus]:
             try:
                 await asyncio.wait_for(changed.wait(), EVERY.total_seconds())
             except TimeoutError:
-                looking.at_all()  # a process that dies tells nobody
+                looking.at_all()  # a process that dies does not notify anybody
     finally:
         stop()
 
 
 @contextmanager
 def _ended_by_sigterm() -> Generator[None]:
-    """Within, SIGTERM ends it as Ctrl-C does."""
+    """Handle SIGTERM like Ctrl-C."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         signal.raise_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""`signoff run`: a worker, or any PydanticAI agent, under a policy, asking at this terminal."""
+"""`signoff run`: run a worker, or any PydanticAI agent, under a policy, and ask at this terminal."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ async def _run(worker: str, task: Task, options: RunOptions, going: Going, *, go
 
 
 def _task(prompt: str | None, input_json: str | None, files: tuple[str, ...], *, chat: bool) -> Task:
-    """What is to be done, as the flags and standard input say it."""
+    """The task from the options and standard input."""
     from signoff.wiring import Task
 
     given = None

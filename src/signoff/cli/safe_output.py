@@ -1,4 +1,4 @@
-"""What others wrote, printed so that it does no harm: nothing that steers a terminal, JSON unmixed."""
+"""Print untrusted text safely: no terminal control characters, and no foreign output between our JSON."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TextIO
 
 from signoff.core.visible_text import visible
 
-# What moves the cursor, colours, answers back, turns the reading direction around or is never seen. Joiners and
-# variation selectors are left alone: emoji and several scripts are written with them.
+# Characters that move the cursor, colour, make the terminal reply, change the reading direction (bidi) or are
+# invisible. Joiners and variation selectors are left alone: emoji and several scripts need them.
 STEERS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff]"
@@ -20,7 +20,7 @@ STEERS = re.compile(
 
 
 def for_terminal(text: str, out: TextIO | None = None) -> str:
-    """A model's answer as it may be printed: at a terminal nothing in it acts; elsewhere it is left as it is."""
+    """A model's answer as printable text: control characters are escaped at a terminal; elsewhere it is unchanged."""
     if not (out or sys.stdout).isatty():
         return text
     return STEERS.sub(lambda found: visible(found[0]), text.replace("\r\n", "\n"))
@@ -28,9 +28,9 @@ def for_terminal(text: str, out: TextIO | None = None) -> str:
 
 @contextmanager
 def apart() -> Generator[TextIO]:
-    """Standard output for ourselves: gives what to write to.
+    """Reserve standard output for ourselves; yields the stream to write to.
 
-    While inside, whatever others print, and what programs print that they start, goes to standard error.
+    Meanwhile other code's output, and that of programs it starts, goes to standard error.
     """
     own = sys.stdout
     own.flush()
@@ -46,5 +46,5 @@ def apart() -> Generator[TextIO]:
         try:
             yield out
         finally:
-            own.flush()  # what was printed to it by whoever held on to it
+            own.flush()  # output buffered by code that kept a reference to it
             os.dup2(kept, number)

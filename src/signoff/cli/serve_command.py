@@ -1,4 +1,4 @@
-"""`signoff serve`: one process that looks after runs, deadlines and channels, and serves the inbox and the API."""
+"""`signoff serve`: one process that resumes runs, applies deadlines, runs channels, and serves the inbox and API."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ def serve(
 
     tls = (os.path.abspath(tls_cert), os.path.abspath(tls_key)) if tls_cert and tls_key else None
     store, places = _absolute(store), [os.path.realpath(one) for one in directories or (os.curdir,)]
-    os.chdir(places[0])  # code of an agent may go by the working directory
+    os.chdir(places[0])  # code of an agent may depend on the working directory
     projects = served_projects(places, store)
     options = ServiceOptions(concurrency=concurrency, drain=patience, tls=tls)
     serve_projects(projects, host, port, options, as_json=log == "json")
 
 
 def _absolute(store: str | None) -> str | None:
-    """The store that was named here, by a name that is good elsewhere."""
+    """The given store with an absolute path, because the working directory changes."""
     from signoff.store.chosen_store import VARIABLE
     from signoff.store.store_urls import is_file, sqlite_path
 
@@ -119,7 +119,7 @@ def _absolute(store: str | None) -> str | None:
 
 
 def _store_words(store: str | None) -> list[str]:
-    """`--store` again, with the whole path; not the address of a database, which may hold a password."""
+    """`--store` with an absolute path. Refuses a database URL, which may contain a password."""
     from signoff.store.store_urls import is_file
 
     if store is None:
@@ -133,7 +133,7 @@ def _store_words(store: str | None) -> list[str]:
 
 
 def need_web() -> None:
-    """Raise `MissingExtra` where what serves is not installed."""
+    """Raise `MissingExtra` if the packages of the server are not installed."""
     from importlib import import_module
 
     from signoff.errors import MissingExtra
@@ -154,7 +154,7 @@ def serve_projects(
     as_json: bool,
     begun: Callable[[Service], Awaitable[None]] | None = None,
 ) -> None:
-    """Serve until somebody stops it; `begun` is called once clients are answered."""
+    """Serve until stopped; `begun` is called once clients are served."""
     import asyncio
     import threading
     from contextlib import nullcontext

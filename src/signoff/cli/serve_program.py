@@ -1,4 +1,4 @@
-"""What `signoff serve` does while it stays: signals, what is said at the beginning, and the end."""
+"""The main loop of `signoff serve`: signals, the messages at the start, and shutdown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from signoff.wiring.service import ServiceOptions
 
 MOST_SIGNALS = 2
-"""Signals to end that are heard out: one more, and the process is gone. What ran then counts as left by it."""
+"""Signals that shut down in an orderly way. The next one ends the process, as if it had crashed."""
 LINK_LASTS = timedelta(minutes=15)
 
 
@@ -47,7 +47,7 @@ async def stay(
     as_json: bool,
     begun: Callable[[Service], Awaitable[None]] | None = None,
 ) -> None:
-    """Serve until somebody stops it; `begun` is called once clients are answered."""
+    """Serve until stopped; `begun` is called once clients are served."""
     url = url_of(made, tls=options.tls is not None)
     run_options = RunOptions(store=projects.store.address, unattended="park", caller=Caller.here())
     service = Service(broker, projects, run_options, options, printer, _me(projects))
@@ -71,9 +71,9 @@ async def stay(
 
 @contextmanager
 def _stopped_by_signals(service: Service) -> Generator[None]:
-    """Within, Ctrl-C and SIGTERM end the service; a second one hurries it, a third ends the process.
+    """Let SIGINT and SIGTERM stop the service; a second one hurries it, a third ends the process.
 
-    Not by the loop: a tool that blocks that must not keep anybody from ending it.
+    These are not handlers of the event loop: a tool that blocks the loop must not prevent the shutdown.
     """
     loop, heard = asyncio.get_running_loop(), 0
 
@@ -94,7 +94,7 @@ def _stopped_by_signals(service: Service) -> Generator[None]:
 
 
 async def _greet(service: Service, url: str, printer: LinePrinter, *, as_json: bool) -> None:
-    """Say where it listens, for what, and how to get in."""
+    """Print the address, the projects, and how to sign in."""
     projects, broker = service.projects, service.broker
     waiting = len(await broker.inbox(limit=1_001))
     more = f", {len(projects.all)} projects" if len(projects.all) > 1 else ""
@@ -112,10 +112,10 @@ async def _greet(service: Service, url: str, printer: LinePrinter, *, as_json: b
         _tell_more(service, waiting, more, printer)
     oidc = projects.first.settings.server.oidc
     if not projects.people():
-        # Not a line of the log: those are kept, and this lets somebody in.
+        # Not a line of the log: logs are stored, and this link signs somebody in.
         try:
             told = f"Sign-in link, valid once, for {span(LINK_LASTS.total_seconds())}:\n  {await sign_in_link(service)}"
-        except StoreError as error:  # the server goes on, and so does the store, perhaps
+        except StoreError as error:  # the server continues, and the store may recover
             told = f"No sign-in link could be created: {error}\n  Later: signoff people link NAME"
     elif oidc is not None:
         told = f"People sign in at {service.pages}, with {oidc.issuer}"
@@ -137,7 +137,7 @@ def _tell_more(service: Service, waiting: int, more: str, printer: LinePrinter) 
 
 
 async def sign_in_link(service: Service) -> str:
-    """A link that lets whoever works here in, once."""
+    """A one-time link that signs in the user who runs the server."""
     _, secret = await service.broker.access.issue(
         AccessKind.LINK, _me(service.projects), by="signoff serve", lasts=LINK_LASTS, label="printed at the start"
     )
@@ -145,10 +145,10 @@ async def sign_in_link(service: Service) -> str:
 
 
 def _me(projects: ServedProjects) -> str:
-    """Who works here; where nobody is on file, the only person there is."""
+    """The user who runs the server, who is the only person if the project lists none; empty if it lists people."""
     if projects.people():
         return ""
     try:
         return whoami(None, projects.first.settings, via=VIA).name
-    except WrongUse:  # a container may run as a number that nobody has a name for
+    except WrongUse:  # a container may run as a user id without a name
         return "owner"

@@ -1,4 +1,4 @@
-"""Whether a command is to work through a server: what was typed, and what the environment says. Loads nothing else."""
+"""Whether a command uses a server, by its options and the environment. Imports nothing else of signoff."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import click
 
 OPTION, VARIABLE = "--server", "SIGNOFF_SERVER"
 _META = "signoff.server"
-"""Under which the options stand in the context of a command."""
+"""The key of the options in click's context."""
 
 
 @dataclass(slots=True)
 class ServerOptions:
-    """What was typed."""
+    """The options as they were typed."""
 
     url: str = ""
     token_file: str = ""
 
 
 def server_options() -> ServerOptions:
-    """Where the options of the command at hand are noted."""
+    """The server options of the current command."""
     return click.get_current_context().meta.setdefault(_META, ServerOptions())
 
 
 def server_meant(store: str | None) -> str:
-    """The address of the server that is meant; empty where the command works here. A store that is typed is here."""
+    """The address of the server to use; empty if the command works locally. A `--store` option means locally."""
     return server_options().url or ("" if store is not None else os.environ.get(VARIABLE, ""))
 
 
 def is_elsewhere(store: str | None) -> bool:
-    """Whether anything says that a server is meant, be it rightly or not: then it is worth to load what reaches it."""
+    """Whether any option or variable asks for a server, rightly or not; the client, imported then, checks that."""
     return bool(server_meant(store) or server_options().token_file)

@@ -1,4 +1,4 @@
-"""The log of `signoff serve`: a line for people, or one JSON object, for each thing that happens."""
+"""The log of `signoff serve`: a line for people, or one JSON object, for each event."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class LinePrinter:
-    """Prints what happens. It implements `wiring.service.ServiceLog`.
+    """Prints events. It implements `wiring.service.ServiceLog`.
 
-    What others wrote is masked and made visible; arguments of calls, bodies of requests and keys never come here.
+    Text from others is masked and escaped; arguments of calls, bodies of requests and keys are never logged.
     """
 
     def __init__(self, *, as_json: bool, out: TextIO | None = None) -> None:
@@ -38,7 +38,7 @@ class LinePrinter:
             text = json_line({"at": now.isoformat(timespec="milliseconds"), "event": event, **told})
         else:
             text = f"{now:%Y-%m-%dT%H:%M:%SZ}  {safe(redact_text(line))}"
-        with suppress(OSError, ValueError):  # whoever read it is gone, or the disk is full: what it is about goes on
+        with suppress(OSError, ValueError):  # the reader is gone or the disk is full: the server continues
             print(text, file=self._out, flush=True)
 
     def watched(self, channel: Channel) -> Channel:
@@ -49,7 +49,7 @@ class LinePrinter:
 
 
 class _FromLibraries(logging.Handler):
-    """What libraries log becomes lines as all others. Of an error, its kind and place: its words may be anything."""
+    """Prints log records of libraries as our lines. Of an error, only its type and place: its text may hold anything."""
 
     def __init__(self, printer: LinePrinter) -> None:
         super().__init__(logging.WARNING)
@@ -75,7 +75,7 @@ def _place_of(error: BaseException) -> str:
 
 @contextmanager
 def libraries_told(printer: LinePrinter) -> Generator[None]:
-    """Within, what libraries log and warn of is told by this printer, and nothing is printed beside it."""
+    """Print logs and warnings of libraries with this printer, and nowhere else."""
     root, handler, seen = logging.getLogger(), _FromLibraries(printer), set[str]()
 
     def warned(

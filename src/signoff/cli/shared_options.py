@@ -1,4 +1,4 @@
-"""Options that several commands share, in the same words."""
+"""Options that several commands share, with the same help texts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def anywhere(command: F) -> F:
-    """`--store` and `--policy`, or `--server` and `--token-file`: which approvals are meant, here or elsewhere."""
+    """Add `--store` and `--policy`, `--server` and `--token-file`, for commands that work locally or on a server."""
     return _places(elsewhere(command))
 
 
 def elsewhere(command: F) -> F:
-    """`--server` and `--token-file`: to work through a server."""
+    """Add `--server` and `--token-file`, to work through a server."""
     server = click.option(
         "--server",
         metavar="URL",
@@ -36,12 +36,12 @@ def elsewhere(command: F) -> F:
 
 
 def where(command: F) -> F:
-    """`--store` and `--policy`: which approvals are meant, and who may answer. What is done is done here."""
+    """Add `--store` and `--policy`, for commands that only work locally."""
     return _places(only_here(command))
 
 
 def only_here(command: F) -> F:
-    """Refuses `--server`, saying why: the command needs files of this machine."""
+    """Refuse `--server` with an explanation: the command needs files of this machine."""
     return click.option(
         "--server",
         metavar="URL",
@@ -87,18 +87,18 @@ def _places(command: F) -> F:
 
 
 def who(command: F) -> F:
-    """`--as`: who speaks."""
+    """Add `--as`: the person who acts."""
     text = "Your name. Default: SIGNOFF_AS, or the user logged in."
     return click.option("--as", "name", metavar="NAME", help=text)(command)
 
 
 def note(help_text: str) -> Callable[[F], F]:
-    """`--note`: words that go on the record."""
+    """Add `--note`: a text for the audit log."""
     return click.option("--note", default="", metavar="TEXT", help=help_text)
 
 
 def as_json(command: F) -> F:
-    """`--json`: the same for programs."""
+    """Add `--json`: output for programs."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")(command)
 
 

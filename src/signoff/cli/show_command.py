@@ -1,4 +1,4 @@
-"""`signoff show`: one request as every channel shows it, and all that became of it."""
+"""`signoff show`: one request as channels show it, with votes, outcome and history."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from signoff.cli.request_report import Sheet
 
 ROWS = 500
-"""Of one argument, unless all of it is wanted."""
+"""Most rows of one argument, unless --whole is given."""
 
 
 @click.command(no_args_is_help=True)
@@ -68,7 +68,7 @@ def show(
 
 
 def _print_argument(sheet: Sheet, name: str) -> None:
-    """One argument as it would run, but for its secrets; at a terminal, what hides or steers is spelled out."""
+    """Print one argument as it would run, secrets masked; a terminal gets control and hidden characters escaped."""
     import json
 
     from signoff.core.safe_text import redacted_text
@@ -90,7 +90,7 @@ def _print_argument(sheet: Sheet, name: str) -> None:
 
 
 def _print(draw: Callable[[Screen], None], *, pager: bool) -> None:
-    """Print what is drawn: through a pager where it does not fit the screen."""
+    """Print what `draw` draws, through a pager if it does not fit the screen."""
     from rich.console import Console
 
     from signoff.channels.keyboard import Keyboard
@@ -128,7 +128,7 @@ def _draw(screen: Screen, sheet: Sheet, *, whole: bool) -> None:
         rest = f"`signoff show {card.request_id} --whole` prints everything, `--arg NAME` only one argument"
         now = datetime.now(UTC) if sheet["state"] == "pending" else None
         card = by_clock(card, moment_of(sheet["deadline"]), datetime.astimezone, now)
-        card = replace(card, comments=(), left_out=0)  # all of them stand below
+        card = replace(card, comments=(), left_out=0)  # all comments are printed below
         screen.show(draw_card(card, screen.look, cut=WHOLE if whole else Cut(rows=ROWS, args=ROWS, rest=rest)).lines)
     else:
         screen.say(sheet["problem"], "bold red")

@@ -1,4 +1,4 @@
-"""The start of a program that runs agents: it makes much, and nearly all of it stays."""
+"""Speed up the start of a program that runs agents, by pausing the garbage collector."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 _frozen = False
-"""Whether this process did so before. Python could tell by counting every object that it has frozen."""
+"""Whether this process did so before. Asking Python (`gc.get_freeze_count`) would count every frozen object."""
 
 
 @contextmanager
 def uncollected() -> Generator[None]:
-    """Within, nobody looks for garbage; afterwards, not in what was made by then.
+    """Pause garbage collection, and exempt (`gc.freeze`) the objects made by then from later collections.
 
-    Importing PydanticAI makes so many objects that all of them are looked through several times, in vain. Only the
-    first time: what was left over by then would never be collected.
+    Importing PydanticAI makes so many objects that the collector would scan all of them several times, in vain. Only
+    the first time in a process: garbage left by then would never be collected.
     """
     global _frozen
     if _frozen:

@@ -1,4 +1,4 @@
-"""`signoff stores`: where approvals are kept, so that nobody looks into the wrong place."""
+"""`signoff stores`: list the stores of all projects, and the one used here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 MANY = 1_000
-"""As far as is counted."""
+"""Requests and runs are counted up to this number."""
 
 
 @click.command()
@@ -40,7 +40,7 @@ def stores(as_json: bool, store: str | None, policy: str | None) -> None:
     settings = settings_for(policy)
     try:
         chosen, problem = chosen_store(store, settings), ""
-    except WrongUse as error:  # such as several that could be meant: the list is what tells them apart
+    except WrongUse as error:  # for example if several stores could be meant: the list helps to tell them apart
         chosen, problem = None, str(error)
     found = [StoreSummary.into(one) for one in kept_stores()]
     if as_json:
@@ -61,14 +61,14 @@ def stores(as_json: bool, store: str | None, policy: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StoreSummary:
-    """What is in a store, at a glance."""
+    """A short summary of a store."""
 
     kept: KeptStore
     waiting: int = 0
     going: int = 0
     halted: bool = False
     problem: str = ""
-    """Why it cannot be looked into."""
+    """Why it cannot be read."""
 
     @classmethod
     def into(cls, kept: KeptStore) -> StoreSummary:

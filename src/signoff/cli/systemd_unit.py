@@ -1,4 +1,4 @@
-"""A unit for systemd that starts `signoff serve`, with all that it does not need taken away from it."""
+"""Generate a hardened systemd unit that starts `signoff serve`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import timedelta
 
 _PLAIN = re.compile(r"[\w@%+=:,./$-]+", re.ASCII)
 MORE = timedelta(seconds=15)
-"""How much longer than it drains systemd waits before it kills."""
+"""How much longer than the drain timeout systemd waits before it kills the process."""
 
 _UNIT = """\
 # Written by signoff serve --print-systemd.
@@ -58,7 +58,7 @@ WantedBy=default.target
 
 
 def unit_text(directories: Sequence[str], options: Sequence[str], drain: timedelta) -> str:
-    """The unit, for these projects and options."""
+    """The unit for these projects and options."""
     program = shutil.which("signoff")
     words = [program] if program else [sys.executable, "-c", "from signoff.cli.main import main; main()"]
     words += ["serve", *(word for one in directories for word in ("--project", one)), *options]
@@ -70,7 +70,7 @@ def unit_text(directories: Sequence[str], options: Sequence[str], drain: timedel
 
 
 def _word(text: str) -> str:
-    """A word of a command as systemd reads it, with its own signs taken for what they are."""
+    """Quote and escape a word of a command for systemd."""
     text = text.replace("%", "%%").replace("$", "$$")
     if _PLAIN.fullmatch(text):
         return text

@@ -1,4 +1,4 @@
-"""Words for people at a terminal: how long ago, until when, and texts that neither move the cursor nor fake a line."""
+"""Text helpers for a terminal: times, durations, widths, and escaping of control characters."""
 
 from __future__ import annotations
 
@@ -41,43 +41,43 @@ def now() -> datetime:
 
 
 def local(moment: datetime | None) -> str:
-    """A moment on the clock of whoever reads it, with the zone."""
+    """A moment in local time, with the zone."""
     return moment_text(moment, datetime.astimezone) if moment is not None else ""
 
 
 def by_wall_clock(text: str) -> str:
-    """A text with the moments that it names by UTC, by the clock of whoever reads it."""
+    """Replace UTC times in a text by local times."""
     return _MOMENT.sub(_by_wall_clock, text)
 
 
 def _by_wall_clock(found: re.Match[str]) -> str:
     try:
         here = datetime.fromisoformat(f"{found[1]}{found[2] or ''}+00:00").astimezone()
-    except (ValueError, OverflowError):  # looks like a moment, and is none
+    except (ValueError, OverflowError):  # looks like a time but is not one
         return found[0]
-    return f"{here:%Y-%m-%d %H:%M}{found[2] or ''} {here:%Z}"  # whole minutes are between all zones there are
+    return f"{here:%Y-%m-%d %H:%M}{found[2] or ''} {here:%Z}"  # the offset between any two zones is whole minutes
 
 
 _MOMENT = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d)(:\d\d(?:\.\d{1,6})?)? UTC\b")
 
 
 def short_local(moment: datetime) -> str:
-    """The same without the year, for lists of what happened one after the other."""
+    """A moment in local time without the year, for lists of events."""
     return f"{moment.astimezone():%m-%d %H:%M:%S %Z}"
 
 
 def as_json(value: object) -> str:
-    """For programs, on one line; what is not seen is escaped, for it may be printed on a terminal all the same."""
+    """A value as JSON on one line, with unprintable characters escaped, because it may be printed on a terminal."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def when(text: str, at: datetime, *, option: str = "--until") -> datetime:
-    """A moment to come: a span from now, a day by its name or date (when it begins, here), or a date and a time."""
+    """Parse a future moment: a duration from now, a day by name or date (its local beginning), or a date and a time."""
     said = text.strip().lower()
     if span_said := _DURATION.fullmatch(said):
         length = timedelta(seconds=int(span_said[1]) * _SECONDS[span_said[2]])
-        # Whoever says `2d` means no second of the day: the texts that tell it need none either.
+        # `2d` does not mean an exact second, and texts that show the moment show none.
         moment = (at + length).replace(microsecond=0)
         moment -= timedelta(seconds=moment.second if length >= timedelta(hours=1) else 0)
     elif (day := said.removeprefix("next ")) in _WEEKDAYS or said == "tomorrow":
@@ -97,7 +97,7 @@ def when(text: str, at: datetime, *, option: str = "--until") -> datetime:
 
 
 def cells(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """How many terminal columns a text takes."""
     if text.isascii():
         return len(text)
     return sum(
@@ -106,7 +106,7 @@ def cells(text: str) -> int:
 
 
 def clip(text: str, width: int) -> str:
-    """A text cut to a width, for lists: nothing is decided there."""
+    """Cut a text to a width, for lists in which nothing is decided."""
     if cells(text) <= width:
         return text
     kept, used = "", 1
@@ -119,7 +119,7 @@ def clip(text: str, width: int) -> str:
 
 
 def fold(text: str, width: int, indent: str = "") -> list[str]:
-    """A sentence in lines no wider than `width`."""
+    """Wrap a sentence into lines no wider than `width`."""
     from textwrap import wrap
 
     return wrap(text, max(20, width), subsequent_indent=indent, break_on_hyphens=False) or [""]
@@ -130,7 +130,7 @@ def pad(text: str, width: int) -> str:
 
 
 def agent_name(agent: str) -> str:
-    """What people call the agent of a kept run: a worker by its name, another by where it is found."""
+    """The display name of a saved run's agent: a worker's name, or where another agent is found."""
     return visible(agent.removeprefix("worker:"))
 
 

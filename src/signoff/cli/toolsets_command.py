@@ -1,4 +1,4 @@
-"""`signoff toolsets`: the names of the catalog, where they come from, their tools and what happens to calls of each."""
+"""`signoff toolsets`: list the toolsets of the catalog, their origin, their tools, and the effect for each tool."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def toolsets(ctx: click.Context, worker: str | None, connect: bool, policy: str 
 
 
 def _quiet(as_json: bool) -> AbstractContextManager[object]:
-    """For while the project's own code and plugins run: what they print must not come between our JSON."""
+    """Keep output of the project's own code and plugins out of our JSON."""
     from signoff.cli.safe_output import apart
 
     return apart() if as_json else nullcontext()
