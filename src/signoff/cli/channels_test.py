@@ -98,7 +98,7 @@ async def _tried(entry: ChannelEntry, settings: Settings, wait: timedelta, steps
         try:
             await trial.stands(asked, steps, "a harmless request is shown")
             settled = await _answered(trial, asked, wait, steps) if answer else asked
-        finally:  # whoever stops the test must not leave a question that nobody accepts answers to
+        finally:  # stopping the test must not leave a question that accepts no answer
             if asked.id in {one.id for one in await trial.broker.pending()}:
                 settled = await trial.broker.cancel(asked.id, "the test is over")
                 await trial.stands(settled, within=LEAVING)

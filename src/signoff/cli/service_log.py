@@ -49,7 +49,7 @@ class LinePrinter:
 
 
 class _FromLibraries(logging.Handler):
-    """Prints log records of libraries as our lines. Of an error, only its type and place: its text may hold anything."""
+    """Prints log records of libraries as our lines. Of an error, only its type and place: its text may be anything."""
 
     def __init__(self, printer: LinePrinter) -> None:
         super().__init__(logging.WARNING)
