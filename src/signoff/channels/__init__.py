@@ -43,7 +43,7 @@ _HOMES = {
     "RunResult": "core.notice",
     "card_for": "core.card",
     "headless_approver": "channels.approvers",
-    "is_clean": "core.visible",
+    "is_clean": "core.visible_text",
     "open_inbox": "wiring.program_inbox",
     "outcome_text": "channels.outcome",
     "result_text": "channels.outcome",

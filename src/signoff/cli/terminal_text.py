@@ -119,10 +119,11 @@ def clip(text: str, width: int) -> str:
 
 
 def fold(text: str, width: int, indent: str = "") -> list[str]:
-    """A sentence in lines no wider than `width`."""
+    """A sentence in lines no wider than `width`. Paths and addresses stay whole, so that they can be copied."""
     from textwrap import wrap
 
-    return wrap(text, max(20, width), subsequent_indent=indent, break_on_hyphens=False) or [""]
+    lines = wrap(text, max(20, width), subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+    return lines or [""]
 
 
 def pad(text: str, width: int) -> str:
