@@ -1,4 +1,4 @@
-"""Channels: ways to ask people for approval, at the terminal, on the full screen, in Discord or in your own program.
+"""Ways to ask people for approval: at the terminal, on the full screen, in Discord or in your own program.
 
 Ready-made approvers: `terminal_approver`, `tui_approver` (full screen), `headless_approver` (nobody is asked) and
 `scripted_approver`. `DiscordApprovals` asks in Discord. A program that answers requests itself uses `open_inbox`; an

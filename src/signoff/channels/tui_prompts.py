@@ -191,7 +191,7 @@ class RememberPrompt(ModalSheet[ApprovalDecision]):
 
 
 class RulePrompt(ModalSheet[RuleDraft]):
-    """Offers the rules that can be made from a call, by number. Returns the one to write, once its diff is confirmed."""
+    """Offers rules that can be made from a call, by number. Returns the one to write, once its diff is confirmed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding(digit, f"take({digit})", "this rule") for digit in _DIGITS]
 
