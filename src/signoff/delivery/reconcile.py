@@ -124,7 +124,7 @@ class Reconciler:
                 return
 
     async def stop(self) -> None:
-        """Stop all channels. Deliveries in progress are cancelled; the next process to run the channels resumes them."""
+        """Stop all channels. Deliveries in progress are cancelled; the next process that runs them resumes."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
