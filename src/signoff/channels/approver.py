@@ -445,7 +445,7 @@ class ApproverChannel:
         with _survived("an approver could not be told that a question is settled"):
             (self._calls if self._asks is None else self._asks).withdraw(request_id, why)
 
-    # --- telling ---
+    # --- reporting ---
 
     def _tell(self, notice: Asked | RunResult) -> None:
         """Report something that needs no answer: a settled request, an executed call, the result of a run."""

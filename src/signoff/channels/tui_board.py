@@ -101,7 +101,7 @@ class Board(Screen[None]):
         self._steady_since: datetime | None = None
         """Since when the card is visible without a deciding key pressed too soon; None until it is drawn."""
 
-    # --- what is shown ---
+    # --- drawing ---
 
     def compose(self) -> ComposeResult:
         yield Static("", id="head")
@@ -254,7 +254,7 @@ class Board(Screen[None]):
         self._message = (text, style)
         self._draw_status()
 
-    # --- what is done ---
+    # --- actions ---
 
     def action_step(self, by: int) -> None:
         listed = self._listed()

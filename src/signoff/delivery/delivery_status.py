@@ -51,10 +51,10 @@ async def show_again(ledger: Ledger, channel: str, subject: Subject) -> None:
 async def tell_result(
     ledger: Ledger, run_id: str, worker: str, state: RunState, text: str, *, secrets: Sequence[str] = ()
 ) -> Sequence[str]:
-    """Announce the result of a run in every channel that showed something of it, or where it began. Returns the
-    channels.
+    """Announce the result of a run in every channel that showed something of it, or where it began.
 
-    A result is announced again only if it differs. Secrets are masked: the broker's, and `secrets`.
+    Returns the channels. A result is announced again only if it differs. Secrets are masked: the broker's, and
+    `secrets`.
     """
     hidden = (*ledger.journal.secrets, *secrets)
     return await ledger.store.write("say", lambda tx: tell(tx, run_id, worker, state, text, hidden))

@@ -31,8 +31,9 @@ TRY_CLOSING_FOR = timedelta(days=1)
 """Retry limit for the final state of a request that nobody waits for, and for the result of a run."""
 RARELY = timedelta(hours=1)
 SHORTENED = 0.1
-"""Fraction of a channel's timeout that may pass until a notice is recorded as shown. If more has passed, the timeout
-starts when it is recorded.
+"""Fraction of a channel's timeout that may pass until a notice is recorded as shown.
+
+If more has passed, the timeout starts when it is recorded.
 """
 LAST = 5
 """How many deliveries of a trail are read first to find the newest place."""

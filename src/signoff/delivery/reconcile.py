@@ -37,9 +37,7 @@ SIDE_BY_SIDE = 8
 SETTLE = 0.02
 """Debounce: minimum seconds to collect changes before a look."""
 SHARE = 5
-"""Wait at least this many times the duration of the last look before the next, so that thousands of pending requests
-do not use all the time.
-"""
+"""Wait this many times the duration of the last look before the next, to leave time for other work."""
 
 
 class Reconciler:
@@ -227,7 +225,7 @@ class Reconciler:
         self._has_leases = True
         self._finished.start_over()
 
-    # --- what happens side by side ---
+    # --- concurrent work ---
 
     def _open_channels(self) -> None:
         now = self._broker.clock.now()

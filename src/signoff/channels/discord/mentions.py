@@ -31,9 +31,7 @@ _log = logging.getLogger("signoff.discord")
 
 _SAID = (discord.MessageType.default, discord.MessageType.reply)
 _UNREADABLE = "\0"
-"""Stands for a message that mentions the bot's role instead of the bot. The role has the bot's name, and Discord
-offers it, but does not send the text.
-"""
+"""Stands for a message to the bot's role, which has the bot's name: Discord offers it but withholds the text."""
 _NO_THREAD = (
     f"Nothing was started: I cannot create a thread here. That needs the permission {NEEDED[CREATE_THREADS][0]}."
 )

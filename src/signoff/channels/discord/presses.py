@@ -44,6 +44,7 @@ _FORM_WITHIN = 2.0
 """Seconds: a form must be the first reply, and Discord waits for three."""
 _SOMEBODY_ELSE = 2.6
 """Seconds to wait for another program or channel that shares the bot to handle its own press, even with a form.
+
 Discord still accepts our reply after that.
 """
 _MOST_LATE = 1.0

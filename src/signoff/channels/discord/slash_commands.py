@@ -190,7 +190,7 @@ class Commands:
         _log.warning("the command /%s is not ours: %s", NAME, FOREIGN)
         self.leave_tree()
 
-    # --- what it is answered with ---
+    # --- replies ---
 
     def is_near(self, interaction: discord.Interaction) -> bool:
         """Whether it comes from our channel or a thread of it."""
@@ -245,7 +245,7 @@ class Commands:
         at = await self._inbox.where(request_id)
         return link_to(self._guild.id, at) if all(read_place(at)) else ""
 
-    # --- the tree that it is in ---
+    # --- the command tree ---
 
     def _join_tree(self) -> bool:
         """Add the command to the client's tree. Returns False if the tree has another command of its name."""

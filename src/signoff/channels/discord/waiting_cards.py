@@ -109,7 +109,7 @@ class WaitingCards:
             await self._make_usable(thread, is_locked=is_locked)
         return True
 
-    # --- what people do to messages and threads ---
+    # --- events: deleted, archived, locked ---
 
     async def deleted(self, event: discord.RawMessageDeleteEvent) -> None:
         await self._gone(event.channel_id, {event.message_id})
@@ -152,7 +152,7 @@ class WaitingCards:
         self._opened[thread] = (*recent, now)[-_MOST_OPENED:]
         return len(recent) >= _MOST_OPENED
 
-    # --- what is there no longer is shown anew ---
+    # --- showing again what is gone ---
 
     async def _gone(self, thread: int, messages: Collection[int] | None) -> None:
         """Have pending requests shown again whose messages in a thread (all, if None) are gone or unusable."""
