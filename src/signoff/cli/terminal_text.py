@@ -119,11 +119,10 @@ def clip(text: str, width: int) -> str:
 
 
 def fold(text: str, width: int, indent: str = "") -> list[str]:
-    """A sentence in lines no wider than `width`. Paths and addresses stay whole, so that they can be copied."""
+    """A sentence in lines no wider than `width`. Long words are broken: the terminal would go on at its left edge."""
     from textwrap import wrap
 
-    lines = wrap(text, max(20, width), subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
-    return lines or [""]
+    return wrap(text, max(20, width), subsequent_indent=indent, break_on_hyphens=False) or [""]
 
 
 def pad(text: str, width: int) -> str:
