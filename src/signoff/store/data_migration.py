@@ -34,8 +34,7 @@ PAGE = 500
 
 
 def refuse_while_used(sql: Sql, where: str, now: datetime) -> None:
-    """Raise `SchemaError` if a process of the older version is alive: everything it writes from now on would be lost.
-    """
+    """Raise `SchemaError` if a process of the older version is alive: everything it writes from now on would be lost."""
     for (body,) in sql.rows("processes"):
         process = load_process(body)
         if process.pid != os.getpid() and is_alive(process, now):

@@ -74,9 +74,7 @@ class ApprovalMemory:
             # First a no, which covers every form of the text, anywhere; then a yes, which covers this exact text, here.
             tool = call.schema_hash, call.toolset
             keys: list[_Key] = [(call.memory_key, *tool, "", "", False)]
-            homes = dict.fromkeys(
-                ((call.directory, call.agent), ("", ""))
-            )  # older grants have no directory and agent
+            homes = dict.fromkeys(((call.directory, call.agent), ("", "")))  # older grants have no directory and agent
             keys += [(call.fingerprint, *tool, directory, agent, True) for directory, agent in homes]
         except CannotCanonicalise:
             return None

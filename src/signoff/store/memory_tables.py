@@ -39,8 +39,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MemoryRequests:
-    """See `signoff.ports.Requests`, `signoff.ports.Past` and `signoff.ports.Queue`. All three share one set of indexes.
-    """
+    """See `signoff.ports.Requests`, `signoff.ports.Past` and `signoff.ports.Queue`. All three share one set of indexes."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes

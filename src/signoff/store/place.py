@@ -81,8 +81,7 @@ class Label:
     project: str
 
     def is_of(self, path: str, own: str) -> bool:
-        """Whether this is the label of the project at a path with an id. If one of the two has no id, the path decides.
-        """
+        """Whether this is the label of the project at a path with an id. If one of the two has no id, the path decides."""
         return self.project == path and (own == self.id or "" in (own, self.id))
 
     @property

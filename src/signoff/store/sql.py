@@ -106,8 +106,7 @@ def one_end(rows: Sequence[Row]) -> tuple[int, str]:
 
 
 class SqlChain:
-    """The head of the audit log's hash chain during a batch. It is read once and written once, when the batch is done.
-    """
+    """The head of the audit log's hash chain during a batch. It is read once and written once, when the batch is done."""
 
     def __init__(self, wire: Wire, queries: Queries) -> None:
         self._wire = wire

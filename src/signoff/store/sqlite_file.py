@@ -156,8 +156,7 @@ def _apply(connection: sqlite3.Connection, step: Migration) -> None:
 
 
 def _to_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL mode, so that readers and the writer do not block each other. The busy timeout does not cover this.
-    """
+    """Switch to WAL mode, so that readers and the writer do not block each other. The busy timeout does not cover this."""
     _in_turn(connection, "pragma journal_mode = wal", PATIENCE)
 
 

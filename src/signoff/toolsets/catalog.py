@@ -307,8 +307,7 @@ class Catalog:
         )
 
     def _swapped(self, target: object, given: ToolsetValues) -> tuple[object, ToolsetValues]:
-        """Apply `inner_class` of the config: it replaces the toolset's class, or is passed to a function that takes it.
-        """
+        """Apply `inner_class` of the config: it replaces the toolset's class, or is passed to a function that takes it."""
         if INNER not in given.values or target is NATIVE:
             return target, given
         path = given.values[INNER]

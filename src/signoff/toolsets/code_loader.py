@@ -58,7 +58,7 @@ def check_allowed(path: str, patterns: Sequence[str], wrong: Wrong) -> None:
 
 
 def load_path(path: str, patterns: Sequence[str], directory: str, wrong: Wrong) -> object:
-    """Import `package.module:Class`. If the class was defined in another module, `plugins.allow` must cover that one
+    """Import `package.module:Class`. If the class was defined outside that module, `plugins.allow` must cover its home
     too.
     """
     module, _, attribute = path.partition(":")
