@@ -49,8 +49,9 @@ class ChosenStore:
         return self.address if self.file else masked(self.url)
 
     def open(self) -> Store:
-        """Open the store, which is created if it does not exist. Gives the project an id, so that it is recognised if
-        it moves.
+        """Open the store, and create it if it does not exist.
+
+        Gives the project an id, so that it is recognised if it moves.
         """
         if self.home is not None and self.project:
             self.home.settle()

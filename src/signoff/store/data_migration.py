@@ -34,7 +34,7 @@ PAGE = 500
 
 
 def refuse_while_used(sql: Sql, where: str, now: datetime) -> None:
-    """Raise `SchemaError` if a process of the older version is alive: everything it writes from now on would be lost."""
+    """Raise `SchemaError` if a process of the older version is alive: whatever it still writes would be lost."""
     for (body,) in sql.rows("processes"):
         process = load_process(body)
         if process.pid != os.getpid() and is_alive(process, now):
@@ -45,8 +45,9 @@ def refuse_while_used(sql: Sql, where: str, now: datetime) -> None:
 
 
 def carry(version: int, wire: Wire, queries: Queries) -> None:
-    """Migrate the data of a store that had this version, after all schema migrations were applied. Raises
-    `SchemaError`.
+    """Migrate the data of a store that had this version. Raises `SchemaError`.
+
+    Call it after all schema migrations were applied.
     """
     tx = SqlTransaction(wire, queries, SqlChain(wire, queries))
     if version < 3:

@@ -43,7 +43,9 @@ class DurableStore(ABC):
         self._writer = Writer(self._transact, committed=self._watchers.tick, leave=self._leave)
 
     def _here(self) -> Writer:
-        """Return the writer of this process. A forked process has no writer thread and must not use its parent's
+        """Return the writer of this process.
+
+        After a fork, a new one is made: a forked process has no writer thread and must not use its parent's
         connections.
         """
         if not self.is_of_this_process:

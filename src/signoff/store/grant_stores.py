@@ -28,9 +28,7 @@ from signoff.store.place import home_of
 VERSION = 1
 
 _Key: TypeAlias = tuple[str, str, str | None, str, str, bool]
-"""What identifies a grant: the call, the schema, the toolset, the directory and the agent (of a yes only), and yes or
-no.
-"""
+"""The key of a grant: call, schema, toolset, for a yes also directory and agent, and whether it is a yes."""
 
 
 def default_file() -> Path | None:
@@ -85,8 +83,9 @@ class ApprovalMemory:
         return next((grant for grant in found if grant is not None and grant.covers(call)), None)
 
     def remember(self, grant: Grant) -> None:
-        """Store a grant for the session or for always, as its scope says. Raises `WrongUse` for grants that need a
-        store.
+        """Store a grant for the session or for always, as its scope says.
+
+        Raises `WrongUse` for a grant that needs a store, or an `always` grant without a file.
         """
         if (
             grant.pattern is not None

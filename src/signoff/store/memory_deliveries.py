@@ -30,8 +30,9 @@ class _Indexed:
         return self._all.get(name)
 
     def exchange(self, name: Name, new: Delivery | None) -> None:
-        """Replace the stored delivery with another one, or remove it if `new` is None. Only the last one added may be
-        removed.
+        """Replace the stored delivery with another one, or remove it if `new` is None.
+
+        Only the last one added may be removed.
         """
         old = self._all.get(name)
         if old is not None:

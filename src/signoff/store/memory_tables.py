@@ -39,7 +39,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MemoryRequests:
-    """See `signoff.ports.Requests`, `signoff.ports.Past` and `signoff.ports.Queue`. All three share one set of indexes."""
+    """See `signoff.ports.Requests`, `signoff.ports.Past` and `signoff.ports.Queue`. They share one set of indexes."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
@@ -467,9 +467,7 @@ class MemoryAapRequests:
         self._ids: dict[tuple[str, str], str] = {}
         """Request ids by instance and idempotency key."""
         self._numbers: dict[str, int] = {}
-        """Insertion order by request id. A rollback puts a dropped request back at the end of the dict, so dict order
-        is not enough.
-        """
+        """Insertion order by request id. Dict order is not enough: a rollback re-adds a dropped request at the end."""
 
     def get(self, request_id: str) -> AapRequest | None:
         return self._all.get(request_id)

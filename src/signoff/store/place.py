@@ -81,7 +81,7 @@ class Label:
     project: str
 
     def is_of(self, path: str, own: str) -> bool:
-        """Whether this is the label of the project at a path with an id. If one of the two has no id, the path decides."""
+        """Whether this is the label of the project at a path, with an id. If either has no id, the path decides."""
         return self.project == path and (own == self.id or "" in (own, self.id))
 
     @property
@@ -191,9 +191,7 @@ def _label(directory: Path) -> Label | None:
 
 
 def id_of(project: str) -> str:
-    """Return the id of a project; empty if it has none. A symlink does not count: it leads to the id of another
-    project.
-    """
+    """Return the id of a project; empty if it has none. A symlink is ignored: it leads to another project's id."""
     file = Path(project) / ID_FILE
     text = "" if file.parent.is_symlink() else _text(file).strip()
     return text if _ID.fullmatch(text) else ""

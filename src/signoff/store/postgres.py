@@ -126,8 +126,9 @@ class PostgresStore(DurableStore):
                     self._give_back(connection, to_pool=not is_first)
 
     def _give_back(self, connection: PostgresConnection, *, to_pool: bool) -> None:
-        """Return a connection to the pool. The first one is not from the pool, so that a command that reads once opens
-        none.
+        """Return a connection to the pool, or close the first one.
+
+        The first connection is not from the pool, so that a command that reads once needs none.
         """
         if to_pool:
             self._pooled().putconn(connection)

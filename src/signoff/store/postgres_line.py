@@ -57,9 +57,7 @@ class PostgresConnection(psycopg.Connection[tuple[Any, ...]]):
     """A connection with a `line` for pipelined queries. Between those, psycopg's own methods work as usual."""
 
     prepares = True
-    """Whether to use prepared statements. Not behind a pooler, where the next query may reach another server
-    connection.
-    """
+    """Whether to use prepared statements. Not behind a pooler, where queries may reach different connections."""
 
     limit: float | None = None
     """Timeout in seconds: a server that does not respond for so long counts as gone."""

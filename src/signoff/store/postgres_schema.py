@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def ensure(connection: PostgresConnection, address: Address) -> None:
-    """Check that the schema has the version this program knows. Fills an empty schema; raises `SchemaError` for an
-    older one.
+    """Check that the schema has the version this program knows, and create the tables if it is empty.
 
-    Other processes may be using an older schema, so it is upgraded only on request.
+    Raises `SchemaError` for an older or newer one. Other processes may be using an older schema, so it is upgraded only
+    on request.
     """
     known = schema.latest("postgres")
     version = version_of(connection, address)

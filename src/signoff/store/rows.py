@@ -195,7 +195,7 @@ def decision_text(decision: ApprovalDecision) -> str:
 
 
 def _is_plain(decision: ApprovalDecision) -> bool:
-    """Whether a decision is read back exactly as it was written: it has no value that JSON may represent differently."""
+    """Whether a decision is read back exactly as written: it has no value that JSON may represent differently."""
     return type(decision) is ApprovalDecision and decision.edited_args is None and decision.terms is None
 
 

@@ -1,8 +1,8 @@
-"""The Ed25519 key that this machine signs the audit log with, and a copy of the newest checkpoint of every store it
-signed.
+"""The key that signs the audit log, and copies of the newest checkpoint of every store that this machine signed.
 
-The copies detect truncation: if somebody cuts off the end of a database's audit log together with its checkpoints, the
-log no longer matches the copy. Key and copies are in the user's state directory, away from the project and its agents.
+The copies detect truncation: if the end of a database's audit log is cut off together with its checkpoints, the log no
+longer matches the copy. The Ed25519 key and the copies are in the user's state directory, away from the project and its
+agents.
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ _HEX_SIGNATURE = re.compile(r"[0-9a-f]{128}")
 
 
 def keys_directory() -> Path | None:
-    """The directory of the keys: `$XDG_STATE_HOME/signoff/keys`, or the same below `~/.local/state`. None if there is
-    no home.
-    """
+    """The directory of the keys: `signoff/keys` in `$XDG_STATE_HOME` or `~/.local/state`. None if there is no home."""
     state = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(state):  # the XDG standard says to ignore a relative path
         state = os.path.join(os.path.expanduser("~"), ".local", "state")

@@ -94,8 +94,9 @@ class Wire(Protocol):
 
 
 def one_end(rows: Sequence[Row]) -> tuple[int, str]:
-    """Return the head of the hash chain from the rows of the table `chain`. Raises `RecordBroken` unless there is
-    exactly one.
+    """Return the head of the hash chain from the rows of the table `chain`.
+
+    Raises `RecordBroken` unless there is exactly one row.
     """
     if len(rows) != 1:
         raise RecordBroken(
@@ -106,7 +107,7 @@ def one_end(rows: Sequence[Row]) -> tuple[int, str]:
 
 
 class SqlChain:
-    """The head of the audit log's hash chain during a batch. It is read once and written once, when the batch is done."""
+    """The head of the audit log's hash chain during a batch. It is read once, and written once at the end."""
 
     def __init__(self, wire: Wire, queries: Queries) -> None:
         self._wire = wire

@@ -157,8 +157,9 @@ class SqliteStore(DurableStore):
         return self._connection
 
     def _check_place(self) -> None:
-        """Raise `StoreUnavailable` if the file was moved, removed or replaced. A file that is there now is another
-        store, or a part of one.
+        """Raise `StoreUnavailable` if the file was moved, removed or replaced.
+
+        A file that is there now is another store, or a part of one.
         """
         try:
             status = os.stat(self.path)

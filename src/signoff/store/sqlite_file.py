@@ -23,8 +23,7 @@ from signoff.store.sql import Sql
 Upgrade = Literal["auto", "refuse"]
 
 APPLICATION = 0x5369676E
-"""SQLite's `application_id`, `Sign` in ASCII. It stands in the file's header and tells our files from other programs'.
-"""
+"""SQLite's `application_id` in the file's header, `Sign` in ASCII. It tells our files from those of other programs."""
 PATIENCE = 30.0
 """Seconds to wait for the lock while other processes write."""
 
@@ -156,7 +155,10 @@ def _apply(connection: sqlite3.Connection, step: Migration) -> None:
 
 
 def _to_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL mode, so that readers and the writer do not block each other. The busy timeout does not cover this."""
+    """Switch to WAL mode, so that readers and the writer do not block each other.
+
+    It has a wait loop of its own, because the busy timeout does not cover this step.
+    """
     _in_turn(connection, "pragma journal_mode = wal", PATIENCE)
 
 
@@ -242,9 +244,7 @@ def told(path: Path) -> Generator[None]:
 
 
 def _create(path: Path) -> None:
-    """Create an empty file that only its owner can read (mode 0600). SQLite gives its `-wal` and `-shm` files the same
-    mode.
-    """
+    """Create an empty file with mode 0600. SQLite gives its `-wal` and `-shm` files the same mode."""
     try:
         for directory in reversed([one for one in path.parents if not one.exists()]):
             directory.mkdir(mode=0o700, exist_ok=True)
@@ -256,8 +256,9 @@ def _create(path: Path) -> None:
 
 
 def _refuse_beside_log(path: Path) -> None:
-    """Raise if the file is gone but its write-ahead log is there. SQLite would take the log for that of a new file and
-    empty it.
+    """Raise if the file is gone but its write-ahead log is there.
+
+    SQLite would take the log for that of a new file and empty it.
     """
     log = path.with_name(f"{path.name}-wal")
     with suppress(OSError):

@@ -44,8 +44,9 @@ def backup(url: str, to: str | os.PathLike[str], *, root: str | os.PathLike[str]
 
 
 def check(url: str, *, root: str | os.PathLike[str] = ".") -> list[str]:
-    """Return what is wrong with a store, one line each; empty if nothing is. `signoff audit verify` checks the audit
-    log.
+    """Return the problems of a store, one line each; empty if there are none.
+
+    `signoff audit verify` checks the audit log.
     """
     try:
         if not _is_postgres(url):

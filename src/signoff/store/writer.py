@@ -183,8 +183,9 @@ class Writer:
                 self._leave()
 
     def _gathered(self) -> list[_Piece] | None:
-        """Wait for work and return the next batch. Empty when only the idle hook is due; None when the writer is
-        closed.
+        """Wait for work and return the next batch.
+
+        The batch is empty when only the idle hook is due. Returns None when the writer is closed.
         """
         try:
             first = self._queue.get(timeout=self._patience())
@@ -251,9 +252,7 @@ class Writer:
         _tell(answers)
 
     def _keep(self, pieces: list[_Piece], error: BaseException) -> None:
-        """Keep deferred work for a retry, because a failing store may recover and no event of the audit log may be
-        lost.
-        """
+        """Keep deferred work for a retry: a failing store may recover, and no event of the audit log may be lost."""
         if not pieces:
             return
         self._kept = pieces[:MOST_KEPT]

@@ -90,9 +90,7 @@ class BuiltToolset:
     """The toolset with its policy attached; None for a native tool, which the model's provider runs."""
     native: tuple[AbstractNativeTool, ...] = ()
     policy: Policy | None = None
-    """The rules of its entry. Those of a toolset are attached to it; those of a native tool have to be passed to the
-    gate.
-    """
+    """The rules of its entry. They are attached to a toolset; for a native tool they have to be passed to the gate."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values of variables in its config, to be masked wherever calls are shown."""
 
@@ -116,9 +114,7 @@ _ELSEWHERE = {
 
 
 class Catalog:
-    """The toolsets of a project by name: built-ins, entries of its file, its toolsets.py, and installed packages
-    (plugins).
-    """
+    """The toolsets of a project by name: built-ins, entries of its file, its toolsets.py, and installed plugins."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -226,10 +222,9 @@ class Catalog:
     def build_all(
         self, names: Iterable[str | ConfigValue], context: ToolsetContext | None = None
     ) -> tuple[BuiltToolset, ...]:
-        """Build the toolsets of one worker. Raises if two tools have the same name, as far as names are known before a
-        run.
+        """Build the toolsets of one worker. Names may be given with the place where they are written.
 
-        Names may be given with the place where they are written.
+        Raises if two tools have the same name, as far as names are known before a run.
         """
         spots = {
             one.text("the name of a toolset") if isinstance(one, ConfigValue) else one: one
@@ -307,7 +302,7 @@ class Catalog:
         )
 
     def _swapped(self, target: object, given: ToolsetValues) -> tuple[object, ToolsetValues]:
-        """Apply `inner_class` of the config: it replaces the toolset's class, or is passed to a function that takes it."""
+        """Apply `inner_class` of the config: it replaces the toolset's class, or is passed on if that takes it."""
         if INNER not in given.values or target is NATIVE:
             return target, given
         path = given.values[INNER]

@@ -42,8 +42,9 @@ Wrong = Callable[[str, str], SignoffError]
 
 
 def is_allowed(path: str, patterns: Sequence[str]) -> bool:
-    """Whether `plugins.allow` permits importing `package.module:Class`. `mycompany.*` covers `mycompany` and all below
-    it.
+    """Whether `plugins.allow` permits importing `package.module:Class`.
+
+    `mycompany.*` covers `mycompany` and everything below it.
     """
     module = path.partition(":")[0]
     return any(fnmatchcase(path if ":" in one else module, one) or one == f"{module}.*" for one in patterns)
@@ -58,8 +59,9 @@ def check_allowed(path: str, patterns: Sequence[str], wrong: Wrong) -> None:
 
 
 def load_path(path: str, patterns: Sequence[str], directory: str, wrong: Wrong) -> object:
-    """Import `package.module:Class`. If the class was defined outside that module, `plugins.allow` must cover its home
-    too.
+    """Import `package.module:Class`.
+
+    If the class was defined outside that module, `plugins.allow` must cover its own module too.
     """
     module, _, attribute = path.partition(":")
     check_allowed(path, patterns, wrong)

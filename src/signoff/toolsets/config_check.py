@@ -138,8 +138,9 @@ def shape_of(target: Callable[..., Any]) -> Shape:
 
 
 def _hints(target: Callable[..., Any], parameters: Mapping[str, inspect.Parameter]) -> Mapping[str, Any]:
-    """The type hints of the parameters, resolved one by one: a name that only type checkers know must not hide the
-    others.
+    """The type hints of the parameters, resolved one by one.
+
+    So a name that only type checkers know affects its own parameter only.
     """
     function = _function(target)
     known: dict[str, Any] = getattr(function, "__globals__", {})

@@ -52,10 +52,10 @@ class Delegate(Protocol):
         input: Mapping[str, Any] | None = None,
         attachments: Sequence[str] = (),
     ) -> str:
-        """Return the worker's answer, or the reason why there is none, as text. `ctx` is the context of the tool that
-        delegates.
+        """Return the worker's answer as text, or the reason why there is none.
 
-        If that worker waits for a person, the tool is called again from its beginning once there is an answer.
+        `ctx` is the context of the tool that delegates. If that worker waits for a person, the tool is called again
+        from its beginning once there is an answer.
         """
         ...
 
@@ -117,7 +117,7 @@ class ToolsetContext(Protocol):
 
     @property
     def message(self) -> Message | None:
-        """Shows one line to whoever watches the run: on the terminal, among `--json` events, or in the channel."""
+        """Shows one line to the people who watch the run: on the terminal, among `--json` events, or in the channel."""
         ...
 
 

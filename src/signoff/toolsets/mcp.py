@@ -106,7 +106,7 @@ class ServerStderr:
         self._file: IO[bytes] | None = None
 
     def fileno(self) -> int:
-        """A new temporary file for a program that is about to start. The program keeps its own copy of the descriptor."""
+        """A new temporary file for a program that is about to start. The program has its own copy of the descriptor."""
         self.close()
         self._file = TemporaryFile()  # noqa: SIM115 - open until the program runs or has failed to
         return self._file.fileno()

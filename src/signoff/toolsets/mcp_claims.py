@@ -8,8 +8,9 @@ from typing import Any
 
 
 def labels_claimed(name: str, annotations: Mapping[str, Any] | None, labelled: Iterable[str]) -> frozenset[str]:
-    """The labels that a server claims for a tool. `labelled` are names or globs of tools that the project labelled
-    itself.
+    """The labels that a server claims for a tool.
+
+    `labelled` are names or globs of tools that the project labelled itself.
     """
     return frozenset(_claimed(name, annotations or {}, labelled))
 

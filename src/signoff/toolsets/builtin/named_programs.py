@@ -16,8 +16,9 @@ FIX = "name directories such as .venv/bin"
 
 
 def program_directories(given: Iterable[str | os.PathLike[str]], root: str) -> tuple[str, ...]:
-    """The directories as real paths. Raises `WrongUse` for one that does not exist, has `..` in its path, or contains
-    the root.
+    """The directories as real paths.
+
+    Raises `WrongUse` for one that does not exist, has `..` in its path, or contains the root.
     """
     if isinstance(given, str):
         raise WrongUse(f"`programs` is a list of directories, not a text: write [{given}]")

@@ -51,7 +51,7 @@ def encoded(text: str) -> bytes:
 
 
 def change(before: bytes | None, after: bytes | None, path: str) -> Mapping[str, str]:
-    """Describe how a file changes, for `describe_approval`: a `diff`, or a `preview` in words. None stands for no file."""
+    """How a file changes, for `describe_approval`: a `diff`, or a `preview` in words. None means no file."""
     old, new = before or b"", after or b""
     if is_binary(old) or is_binary(new):
         return {"preview": f"{_size(before)} -> {_size(after)}; not a text, so no difference is shown"}

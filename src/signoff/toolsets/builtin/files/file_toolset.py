@@ -97,8 +97,9 @@ class FilesToolset(AttachedToolset):
         return ("fs.write", "proc.exec") if any(one.runs for one in self.judged(name, args)) else ("fs.write",)
 
     def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:
-        """The verdict of the toolset's rules and of the files on disk. What the tool would refuse anyway is denied, not
-        asked.
+        """The verdict of the toolset's rules and of the files on disk.
+
+        A call that the tool would refuse anyway is denied, so that nobody is asked in vain.
         """
         verdict = super().needs_approval(name, args, ctx)
         if verdict.effect is Effect.DENY or name not in (*READS, *WRITES):

@@ -104,8 +104,9 @@ class Judge:
         return ""
 
     def secret(self, where: str) -> str:
-        """Why a path below the root must not be read without approval. A root that is itself a secret place was chosen
-        so.
+        """Why a path below the root must not be read without approval; empty if it may.
+
+        If the root itself is a secret place, that does not count: it was chosen as the root.
         """
         absolute = secret_place(normpath(self._start + where))
         return secret_place(where) or ("" if absolute == self._own else absolute)

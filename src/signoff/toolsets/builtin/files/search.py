@@ -57,10 +57,10 @@ class FileSearch:
         return [f"[{'; '.join([*([self.cut] if self.cut else []), *notes])}]"] if self.cut or notes else []
 
     def walk(self, path: str, *, recursive: bool) -> Iterator[tuple[str, DirectoryEntry]]:
-        """Yield the entries of a directory, as paths relative to the root, in order; with `recursive` also those below
-        it.
+        """Yield the entries of a directory in order, as paths relative to the root.
 
-        Raises `OSError` if the directory itself cannot be listed. Unreadable directories below it are left out.
+        With `recursive` also those of the directories below. Raises `OSError` if the directory itself cannot be listed.
+        Unreadable directories below it are left out.
         """
         waiting = [path]
         while waiting:

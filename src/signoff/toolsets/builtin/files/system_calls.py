@@ -30,9 +30,7 @@ def _libc() -> Any:
 
 
 def open_beneath(directory: int, path: bytes, flags: int, mode: int) -> int:
-    """Open a path below a directory, with all symlinks resolved below it. Raises `OSError` with EXDEV if it leads
-    outside.
-    """
+    """Open a path below a directory; symlinks must stay below it too. Raises EXDEV (`OSError`) if it leads outside."""
     how = _How(flags, mode if flags & os.O_CREAT else 0, BENEATH | NO_MAGIC_LINKS)
     for _ in range(_TRIES):
         opened = _libc().syscall(

@@ -51,9 +51,7 @@ class Step(NamedTuple):
     at: int = 1
     """The number of words before them."""
     trusted: bool = False
-    """Whether a rule of the user names the command. It is then looked up in the user's PATH and run with their
-    environment.
-    """
+    """Whether a rule of the user allows the command. It is then found in the user's PATH and gets their environment."""
     directories: frozenset[str] = frozenset()
     """Real paths of the directories that it was judged in; empty for any."""
 

@@ -1,5 +1,6 @@
-"""Plan a command: run its words without approval, or ask. It is judged by its text and by the files and symlinks around
-it.
+"""Plan a command: run its words without approval, or ask.
+
+It is judged by its text, and by the files and symlinks around it.
 """
 
 from __future__ import annotations

@@ -81,9 +81,7 @@ def find_trusted(name: str, root: str, directory: str, programs: Sequence[str] =
 
 
 def _left_out(name: str, root: str, below: Sequence[str]) -> str:
-    """A hint for a program that was not found because its directory is below the root: where it is, and how to trust
-    it.
-    """
+    """A hint for a program that was not found because its directory is below the root: where it is, how to trust it."""
     if "/" in name:
         return ""
     for directory in (*below, *(os.path.join(root, usual) for usual in _USUAL)):
@@ -128,8 +126,9 @@ def home_directory() -> str:
 
 
 def bare_environment(extra: Mapping[str, str], *, directory: str) -> dict[str, str]:
-    """The environment of a program that runs without approval in `directory`. Of ours it has only user, home and time
-    zone.
+    """The environment of a program that runs without approval in `directory`.
+
+    Of our own environment it has only the user, the home directory and the time zone.
     """
     try:
         user = pwd.getpwuid(os.getuid()).pw_name

@@ -73,8 +73,7 @@ class Odd(Exception):
 
 
 def repository_runs(directory: str) -> str:
-    """The first unsafe setting of the repository that contains `directory`, or of one around it; empty if there is
-    none.
+    """The first unsafe setting of the repository that contains `directory`, or of one around it; empty if none.
 
     If something cannot be read or understood, the result says so.
     """
@@ -164,7 +163,10 @@ def _own_worktree(setting: Setting, git_directory: str) -> bool:
 
 
 def _only_revisions(setting: Setting, top: str) -> bool:
-    """Whether a setting names a file of the repository that holds only revisions. Git shows other content in its error."""
+    """Whether a setting names a file of the repository that holds only revisions.
+
+    Git shows the content of other files in its error message.
+    """
     if (setting.section, setting.key) != ("blame", "ignorerevsfile") or not top:
         return False
     file = os.path.join(top, setting.value)

@@ -131,8 +131,9 @@ def _fits_name(tokens: list[Token], name: str) -> bool:
 
 
 def fits(tokens: list[Token], name: str) -> bool:
-    """Whether the whole name matches. Takes at most as many steps as the product of both lengths (no exponential
-    backtracking).
+    """Whether the whole name matches, without exponential backtracking.
+
+    It takes at most as many steps as the product of both lengths.
     """
     at = place = 0
     star, mark = -1, 0
@@ -177,7 +178,7 @@ def tokens_of(part: str) -> list[Token]:
 
 
 def _set(part: str, start: int) -> tuple[Token, int]:
-    """Parse the set of characters that begins at `start`. Returns it and where it ends; a lone bracket is a character."""
+    """Parse the set of characters at `start`. Returns it and where it ends; a lone bracket is a character."""
     at = start + 1
     none_of = part[at : at + 1] in ("!", "^")
     at += none_of

@@ -19,7 +19,7 @@ _MOST_DIRECTORIES = 32
 
 
 def changes_programs(command: str, programs: Sequence[str], root: str) -> str:
-    """Why a command is asked about whatever rules say: one of its words leads to a program directory. Empty otherwise."""
+    """Why a command is asked about whatever rules say: a word of it leads to a program directory. Empty otherwise."""
     if not programs:
         return ""
     facts = read_shell(command)

@@ -52,9 +52,7 @@ class Sandbox:
         ]
 
     def _above(self, sealed: Sequence[str]) -> list[str]:
-        """The directories between the root and the sealed ones, topmost first, because a later mount covers what is
-        below it.
-        """
+        """The directories between the root and the sealed ones, topmost first: a later mount covers what is below."""
         within = (PurePosixPath(one).parents for one in sealed if one.startswith(f"{self.root}/"))
         return sorted({str(one) for parents in within for one in parents if PurePosixPath(self.root) in one.parents})
 

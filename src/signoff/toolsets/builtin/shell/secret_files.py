@@ -46,8 +46,9 @@ def secret_below(reading: ReadOnlyCommand, root: str) -> str:
 
 
 def _files(top: str, budget: Iterator[int]) -> Iterator[tuple[str, str]]:
-    """Yield each file below a directory, relative to it, and its full path if it is a symlink. Each linked directory
-    once.
+    """Yield each file below a directory, relative to it, and its full path if it is a symlink.
+
+    Symlinks to directories are followed, each directory once.
     """
     waiting = deque([""])
     seen = {os.path.realpath(top)}

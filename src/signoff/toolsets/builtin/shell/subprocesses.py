@@ -99,7 +99,7 @@ class Capture:
 
     @property
     def text(self) -> str:
-        """The kept output, cut between characters. A NUL is shown like an invalid byte, because stores may not take it."""
+        """The kept output, cut between characters. A NUL is shown like an invalid byte: stores may not take it."""
         self._trim()
         if not self._left_out:
             return bytes(self._head + self._tail).decode("utf-8", "replace").replace("\0", "\ufffd")
@@ -167,9 +167,7 @@ class CallProcesses:
         self._err.add(text.encode("utf-8", "surrogateescape") + b"\n")
 
     def limit_words(self) -> list[str]:
-        """Words in front of a command that set its resource limits before it starts (prlimit); empty if there is no
-        such program.
-        """
+        """Words in front of a command that set its resource limits before it starts; empty without `prlimit`."""
         found = find_program("prlimit") if LINUX else None
         if found is None or not found.path:
             return []
@@ -297,8 +295,9 @@ class CallProcesses:
 
 
 def ended(child: subprocess.Popen[bytes]) -> int | None:
-    """The exit status of a child as a shell reports it; None while it runs. It is not reaped, so that its pid stays
-    taken.
+    """The exit status of a child as a shell reports it; None while it runs.
+
+    The child is not reaped, so that its pid cannot be reused.
     """
     if not hasattr(os, "waitid"):  # macOS before Python 3.13
         code = child.poll()

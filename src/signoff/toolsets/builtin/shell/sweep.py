@@ -1,6 +1,4 @@
-"""Find and kill leftover processes of a call on Linux, by an environment variable or a resource limit that they
-inherit.
-"""
+"""Find and kill leftover processes of a call on Linux, by an inherited environment variable or resource limit."""
 
 from __future__ import annotations
 

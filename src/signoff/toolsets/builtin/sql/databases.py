@@ -84,9 +84,7 @@ class SqliteJob:
         self._stopped = False
 
     def read(self, sql: str, most: int) -> Rows:
-        """Run over a connection that cannot write: a read-only file, a read-only session, and an authorizer for every
-        action.
-        """
+        """Run over a connection that cannot write: read-only file, read-only session, and an authorizer callback."""
         explains = re.match(r"\s*explain\b", sql, re.IGNORECASE) is not None  # the statement is prepared, not run
         with self._open("ro") as db:
             db.execute("PRAGMA query_only = 1")

@@ -169,7 +169,7 @@ class SqlToolset(AttachedToolset):
 
 
 async def _ended(job: RunningStatement, running: asyncio.Future[Rows]) -> None:
-    """Stop a job and wait until its thread is done. The stop is repeated, because it may come too early to take effect."""
+    """Stop a job and wait until its thread is done. The stop is repeated, because one that comes too early is lost."""
     while not running.done():
         await asyncio.to_thread(job.stop)
         await asyncio.wait([running], timeout=0.05)
