@@ -79,8 +79,7 @@ from signoff.store.rows import (
 ALL = 2**62
 """The limit that means no limit."""
 _question = attrgetter(*(one.name for one in fields(ApprovalRequest) if one.name not in CHANGING))
-"""The fields of a request that do not change. Their tuples usually hold the same objects, so comparing them is cheap.
-"""
+"""The fields of a request that do not change. The tuples usually hold the same objects, so comparing them is cheap."""
 
 
 class Wire(Protocol):

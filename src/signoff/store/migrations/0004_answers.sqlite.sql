@@ -1,6 +1,6 @@
 -- How people settled a request (`approved`, `edited`, `denied`; empty if nobody did), and what similar requests are
--- found by: the target (the arguments without what is written), and all arguments. `signoff.store.data_migration` fills the
--- columns for older requests.
+-- found by: the target (the arguments without what is written), and all arguments. `signoff.store.data_migration` fills
+-- the columns for older requests.
 
 alter table requests add column answer text not null default '';
 alter table requests add column target text not null default '';
