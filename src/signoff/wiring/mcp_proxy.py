@@ -186,7 +186,7 @@ class McpProxy:
         return max(fitting, key=lambda one: len(self._shown_name(one, "")), default=None)
 
     def _note_told(self, tool: _Tool) -> None:
-        """Remember the definition that clients are told. A server could tell the model one thing and approvers another."""
+        """Remember the definition that clients are told. A server could tell approvers something else."""
         key = tool.server, tool.definition.tool
         if tool.pin is not None:
             self._told.pop(key, None)
