@@ -38,9 +38,7 @@ MOMENTS: Mapping[str, HookMoment] = {
 }
 
 DIALOGS = frozenset({"AskUserQuestion", "ExitPlanMode"})
-"""Tools by which it talks to its user. An allow here would answer for the user, so calls that policy allows are left
-to the user.
-"""
+"""Tools by which it talks to its user. An allow here would answer for the user, so it is left to the user."""
 
 
 class ClaudeCode:

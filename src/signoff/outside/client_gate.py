@@ -81,8 +81,7 @@ class ClientGate(OutsideGate):
     """Decides about the calls of a program that asks now and runs later."""
 
     async def judge(self, call: ClientCall, window: timedelta) -> Ruling | ClientQuestion:
-        """Return what is decided at once, or the question to ask, with `window` as the longest wait. It opens no
-        request.
+        """Return what is decided at once, or the question to ask. It opens no request. `window` is the longest wait.
 
         Raises `Halted` during a halt.
         """

@@ -1,4 +1,4 @@
-"""Check whether the installed hooks of coding agents can refuse calls (`signoff hook check`, `signoff doctor`)."""
+"""Check whether the installed hooks of coding agents can refuse calls (`signoff hook status`, `signoff doctor`)."""
 
 from __future__ import annotations
 

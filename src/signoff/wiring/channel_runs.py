@@ -145,7 +145,7 @@ class Running:
             broker, self._looking, found=self._found, failed=self._cannot_look, ended=self._task_ended
         )
 
-    # --- beginning ---
+    # --- starting ---
 
     async def begin(self, heard: Heard) -> str:
         """Start a worker on what somebody said. Returns the immediate reply, which may be empty.
@@ -197,7 +197,7 @@ class Running:
             return ""
         return f"{before} runs are ahead of yours; it starts when one of them ends."
 
-    # --- going on ---
+    # --- resuming ---
 
     async def run(self) -> None:
         """Resume runs until cancelled. Runs that execute then are suspended; any process can resume them."""

@@ -28,9 +28,7 @@ T = TypeVar("T")
 LARGEST_EVENT = 16 * MOST_BYTES
 """Maximum size of an event, which may hold a long tool result. A call to be decided has a lower limit."""
 PROJECT_VARIABLES = {"claude-code": "CLAUDE_PROJECT_DIR", "gemini": "GEMINI_PROJECT_DIR"}
-"""Environment variables in which agents name their project. The directory of a call is not used if one is set,
-because the agent can change it.
-"""
+"""Environment variables that name the project. They precede the call's directory, which the agent can change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

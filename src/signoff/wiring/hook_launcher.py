@@ -88,10 +88,10 @@ def environment() -> "dict[str, str]":
 
 
 def _resident(given: "dict[str, str | float]", text: bytes) -> "tuple[str, str, int] | None":
-    """Return the answer of the resident helper; None if there is none that may be asked, and this process has to
-    answer.
+    """Return the answer of the resident helper; None if this process has to answer.
 
-    If a helper ends in the middle, this process answers too: what was decided is on record, and is found there.
+    There may be no helper, or one that may not be asked. If a helper ends in the middle, this process answers too: what
+    was decided is on record, and is found there.
     """
     path = socket_path()
     try:

@@ -170,8 +170,7 @@ class Job:
             await self.runner.gate.broker.signing.sign_if_due()
 
     async def _said(self, turn: str, follower: str = "") -> Conversation:
-        """Return the conversation up to the end of a turn; `follower` is the saved run that continues it, if there is
-        one.
+        """Return the conversation up to the end of a turn. `follower` is the id of a saved run that continues it.
 
         Raises `WrongUse` if the conversation was not saved.
         """

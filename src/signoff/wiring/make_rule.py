@@ -137,10 +137,9 @@ async def rule_offers(
 
 
 def rule_drafts(store: str | None, policy: str | None, request: ApprovalRequest) -> RuleDrafts:
-    """Return the rule drafts for a person who is asked about a call and wants a rule, for the project given by
-    `policy`.
+    """Return the rule drafts for a person who is asked about a call and wants a rule for it.
 
-    Writing a draft also records it.
+    `policy` is the project's file; None: the nearest one. Writing a draft also records it.
     """
     broker, settings = open_broker(store, policy)
     with closing(broker.store):

@@ -120,8 +120,7 @@ class McpProxy:
     _told: dict[tuple[str, str], dict[str, ToolDefinition]] = field(
         default_factory=dict[tuple[str, str], dict[str, ToolDefinition]]
     )
-    """Definitions that clients were told while none is accepted: by server and tool, then by digest, latest last.
-    """
+    """Definitions that clients were told while none is accepted: by server and tool, by digest, latest last."""
 
     def __post_init__(self) -> None:
         seen: dict[str, str] = {}
@@ -134,10 +133,9 @@ class McpProxy:
     # --- tools ---
 
     async def tools(self) -> list[mcp_types.Tool]:
-        """List the tools for a client, each as it was accepted. Tools that the policy denies for all arguments are left
-        out.
+        """List the tools for a client, each as it was accepted, without tools that policy denies for all arguments.
 
-        A server that cannot be reached has no tools. If none can be reached, `UpstreamGone` or `UpstreamRefusal` is
+        A server that cannot be reached has no tools. If none can be reached, its `UpstreamGone` or `UpstreamRefusal` is
         raised.
         """
         listed: dict[str, mcp_types.Tool] = {}
@@ -376,8 +374,7 @@ class McpProxy:
         preview: str = "",
         is_known: bool = True,
     ) -> str:
-        """Record the outcome of a call. If that fails, return a text for the client, which gets the result all the
-        same.
+        """Record the outcome of a call. If that fails, return a text to put before the result for the client.
 
         What could not be written is written once the store works again.
         """
@@ -401,7 +398,7 @@ class McpProxy:
             return f"signoff: the call was made, but what came of it is not on record: {why}"
         return ""
 
-    # --- the end ---
+    # --- shutdown ---
 
     async def close(self) -> None:
         """Withdraw requests that no client could ask for again, and close the servers."""

@@ -130,7 +130,7 @@ def _caller(ctx: ServerRequestContext[Any]) -> ProxyCaller:
     )
 
 
-# --- ways in ---
+# --- transports ---
 
 
 async def serve_stdio(proxy: McpProxy) -> None:

@@ -24,11 +24,11 @@ LARGEST = 16_384
 
 
 async def resumed_apart(run_id: str, directory: str, store: str) -> str:
-    """Resume a run until it ends or waits. Returns why it could not; empty if it could. On cancellation it is
-    suspended.
+    """Resume a run until it ends or waits. Returns why it could not; empty if it could.
 
-    The process runs in the run's directory, with its own modules. The store's address is passed in the environment, not
-    in the arguments: it may hold a password, and everybody can read arguments.
+    On cancellation the run is suspended. The process runs in the run's directory, with its own modules. The store's
+    address is passed in the environment, not in the arguments: it may hold a password, and everybody can read
+    arguments.
     """
     process = await asyncio.create_subprocess_exec(
         *COMMAND,

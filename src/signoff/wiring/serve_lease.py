@@ -42,12 +42,11 @@ class ServeLease:
 
 
 async def take_store(ledger: Ledger, url: str, waits: Callable[[str], None] | None = None) -> None:
-    """Take the lease, so that this process serves the store. Raises `WrongUse`, naming the other server, if one is
-    alive.
+    """Take the lease, so that this process serves the store. Raises `WrongUse` if another server is alive.
 
-    The lease of a dead server is taken over, and that of one on another machine without heartbeats. Whether a server on
-    another machine is alive is not known at once: it may be this very container before its restart. With `waits`, which
-    is called with a text about that, wait until it sends a heartbeat or its lease expires.
+    The lease is taken over from a dead server, and from one on another machine whose heartbeats stopped. Whether a
+    server on another machine is alive is not known at once: it may be this very container before its restart. With
+    `waits`, which is called with a text about that, wait until the other server sends a heartbeat or its lease expires.
     """
 
     def work(tx: Transaction, now: datetime) -> tuple[ServeLease, Process] | None:

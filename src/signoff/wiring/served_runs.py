@@ -201,7 +201,7 @@ class ServedRuns:
         self._drains = True
         self.running.drain()
 
-    # --- how they go on ---
+    # --- resuming ---
 
     def _startable(self) -> dict[str, tuple[ServedProject, str]]:
         """Return the workers by their names. A name in several projects is prefixed with the project's label."""

@@ -160,8 +160,7 @@ class Service:
         self._stop.set()
 
     async def check(self) -> None:
-        """Check the library agents of the first project at startup. Raises if one is not what its entry in the file
-        says.
+        """Check the library agents of the first project. Raises if one does not match its entry in the file.
 
         Otherwise the error would only show when a run is resumed.
         """
@@ -282,7 +281,7 @@ class Service:
             self._log.say("put down", f"{what} suspended, for the next process", runs=left)
         await _ended([idle, hurried])
 
-    # --- what is done all the time ---
+    # --- background work ---
 
     async def _kept(self, work: Callable[[], Awaitable[None]]) -> None:
         """Repeat some work forever. If the store fails, log that once and retry after `AGAIN`."""
