@@ -38,7 +38,7 @@ MOMENTS: Mapping[str, HookMoment] = {
 }
 
 DIALOGS = frozenset({"AskUserQuestion", "ExitPlanMode"})
-"""Tools by which it talks to its user. An allow here would answer for the user, so it is left to the user."""
+"""Tools by which it talks to its user. Allowing one would answer for the user, so allowed ones are left to the user."""
 
 
 class ClaudeCode:

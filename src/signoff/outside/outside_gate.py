@@ -110,7 +110,7 @@ class OutsideGate:
     async def at_once(self, outside: OutsideCall) -> CallPermission | None:
         """Return what policy alone decides; None if it is not enough, and `decide` must be called.
 
-        Nobody is asked and nothing is claimed. It only reads the store. Raises `Halted` during a halt.
+        Nobody is asked and nothing is claimed. It waits only for a read of the store. Raises `Halted` during a halt.
         """
         seen = await self._look(outside, None)
         if seen.verdict.effect is Effect.ASK:
