@@ -90,7 +90,7 @@ async def export_store(
                 write(exporter.checkpoint(checkpoint))
         progress(exporter.events)
     for checkpoint in (one for left in signed.values() for one in left):
-        exporter.checkpoint(checkpoint)  # the event it signs does not exist: this call raises
+        exporter.checkpoint(checkpoint)  # the event it signs does not exist: this call or `end` raises
     last, record = exporter.end(lambda text: signer.sign(text)[1], events=head)
     write(last)
     return Export(header=header, record=record)

@@ -134,8 +134,8 @@ class People:
     def check(self, tx: Transaction, request: ApprovalRequest, by: Actor) -> None:
         """Raise `NotEntitled` for a person who is not listed, if only listed or particular people may answer.
 
-        Also if the rule excludes the requester, the requester is a program, and this person made its key or nobody knows who
-        did.
+        Also if the rule excludes the requester, the requester is a program, and this person made its key or nobody
+        knows who did.
         """
         people = self._people
         made_up = by.kind is ActorKind.PERSON and by.key not in people
