@@ -1,7 +1,7 @@
 """The broker opens requests, takes answers, hands out claims (the right to run once), and wakes waiters.
 
 It is the only writer. Every change is one transaction, made of functions that are grouped by subject: `requests`,
-`runs`, `grants`, `deadlines`, `people`. None of them knows the broker.
+`runs`, `grants`, `deadlines`, `entitlements`. None of them knows the broker.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ AGE = timedelta(minutes=10)
 
 
 class Signer(Protocol):
-    """Holds a signing key and, outside of any store, the newest checkpoint of each; `store.keys.Keys` is one."""
+    """Holds a signing key and, outside of any store, the newest checkpoint of each; `store.signing_key.Keys` is one."""
 
     def public_key(self, *, make: bool = False) -> str: ...
 
