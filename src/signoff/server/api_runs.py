@@ -107,7 +107,7 @@ class UsageView(ApiModel):
     answers: int
     input_tokens: int
     output_tokens: int
-    cost: str | None = Field(description="In dollars; null where no price is known.")
+    cost: str | None = Field(description="In dollars; null unless every answer has a price.")
 
 
 class RunHistoryView(ApiModel):
