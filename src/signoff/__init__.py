@@ -85,7 +85,7 @@ _MOVED = {
     "DiscordApprovals": ("wiring.discord", "signoff.channels.DiscordApprovals"),
     "idempotency_key": ("gate.gated_calls", "signoff.toolsets.idempotency_key"),
     "load_policy": ("config", "signoff.workers.load_policy"),
-    "open_store": ("store.open", "Signoff(store=URL), or signoff.channels.open_inbox(URL)"),
+    "open_store": ("store.store_factory", "Signoff(store=URL), or signoff.channels.open_inbox(URL)"),
     "resume_run": ("gate.resume", "signoff.resume, which takes the id of a run, too"),
 }
 

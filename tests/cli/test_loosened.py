@@ -209,3 +209,5 @@ def test_c9_a_call_that_runs_by_a_remembered_answer_says_whose_and_when(shop: De
     [grant] = shop.run("grants", "list", "--json").data["grants"]
     [said] = [line for line in done.err.splitlines() if "remembered" in line]
     assert re.search(rf"  answer of ana, (just now|\d+ s ago) \(grant {grant['id']}\)$", said), said
+    [kept] = [line for line in shop.run("audit", "log").out.splitlines() if "  remembered  " in line]
+    assert re.search(rf"  ana  .*: grant {grant['id']}", kept), "the audit log says whose and which, too"

@@ -1,8 +1,8 @@
-"""Calls of agents elsewhere, by the Agent Approval Protocol: asked about, decided, consumed once, and told of.
+"""Requests of remote agents by the Agent Approval Protocol (AAP): submit, decide, consume once, report the outcome.
 
-What people were asked is a request as any other; its decision is copied here when it is first told, because the
-protocol wants it never to change. To consume is to claim, an outcome is an outcome, and what was consumed without one
-is unknown after a while, or when its instance is revoked.
+When people are asked, an ordinary request is opened. Its decision is copied into the AAP request when it is first told,
+because the protocol wants a decision never to change. To consume is to claim the approval. A call that was consumed
+without an outcome becomes unknown after a timeout, or when its instance is revoked.
 """
 
 from __future__ import annotations
@@ -44,40 +44,40 @@ if TYPE_CHECKING:
     from signoff.policy.layers import Layers
 
 KEPT = timedelta(days=30)
-"""How long a call that is decided is found again, and an instance that was revoked; the protocol wants seven days."""
+"""How long a decided call and a revoked instance are kept; the protocol wants seven days."""
 CHECKED_EVERY = timedelta(minutes=1)
-"""How often it is looked for instances whose key was revoked or expired by itself: they get in no longer anyway."""
+"""How often `sweep` looks for instances whose key was revoked or expired. Such a key is refused anyway."""
 WITHDRAWN = "the agent withdrew it"
 REVOKED, NOT_JUDGED = "revoked", "not_judged"
-"""Conflicts that the protocol has no word for."""
+"""Conflicts that the protocol has no error code for."""
 TOO_LATE = "nobody answered before the agent's time was up"
 _ENDINGS = {State.DENIED: AapStatus.DENIED, State.EXPIRED: AapStatus.EXPIRED, State.CANCELLED: AapStatus.CANCELLED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AapAnswer:
-    """A request after something was asked of it; where that was refused, why."""
+    """A request after an operation on it, and why the operation was refused, if it was."""
 
     request: AapRequest
     conflict: str = ""
-    """The protocol's word for why; empty where it was done."""
+    """The protocol's error code for the refusal; empty if the operation was done."""
     message: str = ""
     is_new: bool = False
 
 
 class BrokerAap:
-    """The broker's part about the Agent Approval Protocol."""
+    """The part of the broker for the Agent Approval Protocol."""
 
     def __init__(self, ledger: Ledger, policies: BrokerPolicies) -> None:
         self._ledger = ledger
         self._policies = policies
         self._checked: datetime | None = None
-        """When the keys of all instances were last looked at."""
+        """When the keys of all instances were last checked."""
 
     # --- requests ---
 
     async def known(self, instance: str, key: str) -> AapRequest | None:
-        """The request that an instance calls so, as it stands now."""
+        """Return the current request with this idempotency key of the instance, or None."""
         row = await self._ledger.store.read(lambda tx: tx.aap_requests.by_key(instance, key))
         return await self.look(row.id, instance) if row is not None else None
 
@@ -91,10 +91,11 @@ class BrokerAap:
         policy: Layers | None = None,
         most: int,
     ) -> AapAnswer:
-        """Keep a call: with the question that people are asked, or with what policy decided.
+        """Store a call, with the question for people or with the decision of policy.
 
-        Its times are set here, for `window` from now, which the question gets as its deadline with `is_deadline`.
-        Where the instance has called another one so, that one is given.
+        The times are set here: the call ends `window` from now. With `is_deadline` the question gets this as its
+        deadline. If the instance already used the idempotency key, the request stored under it is returned. The
+        conflict is `too_many_pending` if `most` calls of the instance wait already.
         """
         ledger = self._ledger
 
@@ -121,7 +122,10 @@ class BrokerAap:
         return await ledger.write("ask by AAP", work)
 
     async def look(self, request_id: str, instance: str) -> AapRequest:
-        """A request of an instance as it stands now; raises `UnknownRequest` where it has none of that id."""
+        """Return the current state of a request of an instance.
+
+        Raises `UnknownRequest` if the instance has none of that id.
+        """
         now = self._ledger.now()
 
         def read(tx: Transaction) -> tuple[AapRequest, bool]:
@@ -136,7 +140,7 @@ class BrokerAap:
         )
 
     async def cancel(self, request_id: str, instance: str) -> AapAnswer:
-        """Withdraw a call that waits. What is decided stays as it is."""
+        """Withdraw a pending call. A call that is decided stays as it is."""
 
         def work(tx: Transaction, now: datetime) -> AapAnswer:
             row = self._settled(tx, _found(tx, request_id, instance), now)
@@ -151,10 +155,11 @@ class BrokerAap:
     async def consume(
         self, request_id: str, instance: str, key: str, refusal: str | None = None, uses: GrantUse | None = None
     ) -> AapAnswer:
-        """Spend an approval, once: the agent is about to run the call. `refusal` says why it may not after all.
+        """Consume an approval, once: the agent is about to run the call.
 
-        It is None where nobody has looked, because it was not approved yet: what is by now has to be looked at first
-        (`NOT_JUDGED`). `uses` is the remembered answer that lets it run. Raises `Halted` while everything is halted.
+        `refusal` says why the call may not run after all; empty if it may. None means that policy was not checked,
+        because the request was not approved yet: if it is approved by now, the conflict is `NOT_JUDGED` and the caller
+        has to check. `uses` is the grant that lets the call run. Raises `Halted` while everything is halted.
         """
         ledger = self._ledger
 
@@ -165,7 +170,7 @@ class BrokerAap:
             row = self._settled(tx, _found(tx, request_id, instance), now)
             if row.consumed_at is not None:
                 if row.consumed_as == key:
-                    if row.outcome is None:  # whoever was not told that it may go on would do so now
+                    if row.outcome is None:  # an agent that missed the first answer would run the call now
                         check_not_halted(tx)
                     return AapAnswer(request=row)
                 return AapAnswer(request=row, conflict="already_consumed", message="the approval was consumed before")
@@ -188,7 +193,10 @@ class BrokerAap:
         return await ledger.write("consume AAP", work)
 
     async def report(self, request_id: str, instance: str, *, succeeded: bool, note: str = "") -> AapAnswer:
-        """Write down what the agent says came of its call."""
+        """Record the outcome that the agent reports for its call.
+
+        A second report with another outcome is a conflict.
+        """
         journal = self._ledger.journal
 
         def work(tx: Transaction, now: datetime) -> AapAnswer:
@@ -236,7 +244,10 @@ class BrokerAap:
         asked: str = "",
         is_here: bool = False,
     ) -> tuple[AapInstance, AccessKey, bool]:
-        """Make an instance and its access key; whether it is new. What its `provisioner` called so before is given."""
+        """Make an instance and its access key; the flag is True if it is new.
+
+        If the `provisioner` already used the idempotency key, the instance made under it is returned.
+        """
         journal = self._ledger.journal
 
         def work(tx: Transaction, now: datetime) -> tuple[AapInstance, AccessKey, bool]:
@@ -274,9 +285,9 @@ class BrokerAap:
         return await self._ledger.write("make AAP instance", work)
 
     async def rename(self, instance_id: str, provisioner: str, name: str, *, key: str, asked: str) -> AapUpdate | None:
-        """Call an instance otherwise, once under a key; None where that was used for something else.
+        """Rename an instance, once for each idempotency key; None if the key was used for another change.
 
-        Raises `UnknownRequest` where the provisioner has no such instance, or no longer.
+        Raises `UnknownRequest` if the provisioner has no such instance, or it was revoked.
         """
 
         def work(tx: Transaction, now: datetime) -> AapUpdate | None:
@@ -293,15 +304,15 @@ class BrokerAap:
         return await self._ledger.write("rename AAP instance", work)
 
     async def revoke(self, instance_id: str, *, by: str) -> AapInstance:
-        """Let an instance in no longer: what waits is withdrawn, what it consumed and told nothing of is unknown."""
+        """Revoke an instance and its key: pending calls are withdrawn, consumed ones without outcome become unknown."""
         return await self._ledger.write("revoke AAP instance", lambda tx, now: self._revoke(tx, instance_id, by, now))
 
     async def instance(self, instance_id: str) -> AapInstance | None:
-        """The instance of this id, whatever became of it."""
+        """Return the instance of this id, also if it was revoked."""
         return await self._ledger.store.read(lambda tx: tx.aap_instances.get(instance_id))
 
     async def instances(self) -> Sequence[tuple[AapInstance, AccessKey | None]]:
-        """All of them with their keys, in the order they were made."""
+        """Return all instances with their access keys, in the order they were made."""
         return await self._ledger.store.read(
             lambda tx: [(one, tx.access_keys.get(one.access)) for one in tx.aap_instances.all()]
         )
@@ -309,7 +320,7 @@ class BrokerAap:
     # --- time ---
 
     async def sweep(self) -> int:
-        """End what is out of time, and revoke instances whose key lets nobody in any longer; how many that were."""
+        """End requests past their deadline, and revoke instances whose key is no longer valid; return how many."""
         ledger = self._ledger
 
         def look(tx: Transaction) -> tuple[Sequence[str], list[str]]:
@@ -336,12 +347,13 @@ class BrokerAap:
     # --- inside a transaction ---
 
     def _settled(self, tx: Transaction, row: AapRequest, now: datetime) -> AapRequest:
-        """The request with its decision, if there is one by now."""
+        """Return the request, with its decision if there is one by now."""
         if row.decision is not None:
             return row
         request = tx.requests.get(row.request)
         if request is not None and request.state is State.PENDING and row.deadline <= now:
-            request = feed(tx, self._ledger, request.id, now) or request  # its rule may have something to say
+            # The rule decides what happens at the deadline.
+            request = feed(tx, self._ledger, request.id, now) or request
             if request.state is State.PENDING:
                 return self._withdraw(tx, row, TOO_LATE, now, status=AapStatus.EXPIRED)
         if request is not None and request.state is State.PENDING:
@@ -364,18 +376,18 @@ class BrokerAap:
     def _withdraw(
         self, tx: Transaction, row: AapRequest, why: str, now: datetime, *, status: AapStatus = AapStatus.CANCELLED
     ) -> AapRequest:
-        """End a call with a no of ours, and the request behind it."""
+        """End a call with a negative decision, and withdraw the request behind it."""
         self._void(tx, row, why, now)
         return _put(tx, row.changed(decision=_decision(status, max(now, row.created_at), why)))
 
     def _void(self, tx: Transaction, row: AapRequest, why: str, now: datetime) -> None:
-        """Withdraw the request behind a call, if that is still of use to anybody."""
+        """Withdraw the request behind a call, if it is pending or its approval is unused."""
         request = tx.requests.get(row.request) if row.request else None
         if request is not None and request.state in (State.PENDING, State.APPROVED):
             stored.settle(tx, self._ledger.journal, request, Cancelled(why), now)
 
     def _claimed(self, tx: Transaction, row: AapRequest, uses: GrantUse | None, now: datetime) -> str:
-        """Spend the approval behind a call; why that cannot be done, empty where it was."""
+        """Claim the approval behind a call; return why that is not possible, empty if it was done."""
         if not row.request:
             if uses is not None and (why := use_grant(tx, self._ledger.journal, uses, now)):
                 return f"what it was allowed by holds no longer: {why}"
@@ -383,13 +395,13 @@ class BrokerAap:
             return ""
         try:
             claimed = stored.put(tx, stored.found(tx, row.request), Claimed(row.holder, row.id), now)
-        except RequestError as error:  # it was withdrawn meanwhile
+        except RequestError as error:  # it was withdrawn in the meantime
             return str(error)
         tx.record.append([self._ledger.journal.about(claimed, "claimed", now, {"process": row.holder})])
         return ""
 
     def _passed(self, row: AapRequest, kind: str, now: datetime, body: Mapping[str, Any]) -> EventDraft:
-        """A step of a call that policy alone decided."""
+        """An audit event for a call that policy alone decided."""
         tool = self._ledger.journal.text(str(json.loads(row.body)["tool"]))
         return EventDraft(kind=kind, at=now, body={"tool": tool, "aap": row.id, "instance": row.instance, **body})
 
@@ -414,7 +426,7 @@ class BrokerAap:
                 case AapStage.APPROVED:
                     self._void(tx, one, why, now)
                 case AapStage.CONSUMED if one.request:
-                    with suppress(RequestError):  # somebody has said meanwhile what became of it
+                    with suppress(RequestError):  # a person has reported the outcome in the meantime
                         stored.lose(tx, journal, stored.found(tx, one.request), why, now)
                 case _:
                     pass
@@ -423,7 +435,7 @@ class BrokerAap:
 
 def _found(tx: Transaction, request_id: str, instance: str) -> AapRequest:
     row = tx.aap_requests.get(request_id)
-    if row is None or row.instance != instance:  # that others have one is not told
+    if row is None or row.instance != instance:  # do not reveal requests of other instances
         raise UnknownRequest(f"no request has the id {request_id!r}")
     return row
 
@@ -439,19 +451,19 @@ def _is_settled(tx: Transaction, row: AapRequest, now: datetime) -> bool:
 
 
 def _is_out(tx: Transaction, instance_id: str, now: datetime) -> bool:
-    """Whether an instance is let in no longer: that may have happened since its key was looked at."""
+    """Whether an instance has no access any more: it may have been revoked since its key was checked."""
     instance = tx.aap_instances.get(instance_id)
     return instance is None or instance.revoked_at is not None or _is_closed(tx, instance, now)
 
 
 def _is_closed(tx: Transaction, instance: AapInstance, now: datetime) -> bool:
-    """Whether the key of an instance lets nobody in any longer."""
+    """Whether the access key of an instance is revoked, expired or gone."""
     key = tx.access_keys.get(instance.access)
     return key is None or bool(key.refusal(now))
 
 
 def _key_of(tx: Transaction, instance: AapInstance, now: datetime) -> AccessKey:
-    """The key of an instance; one that was dropped long after it expired is told as one that is revoked."""
+    """Return the key of an instance. A key that was deleted long after its expiry is shown as revoked."""
     found = tx.access_keys.get(instance.access)
     if found is not None:
         return found
@@ -461,7 +473,7 @@ def _key_of(tx: Transaction, instance: AapInstance, now: datetime) -> AccessKey:
 
 
 def _until(question: ApprovalRequest, deadline: datetime, now: datetime) -> ApprovalRequest:
-    """A question that waits no longer than this."""
+    """Return the question with this deadline, and its reminder set accordingly."""
     remind = remind_at(question.requirement, deadline)
     return question.changed_to(deadline=deadline, remind_at=remind if remind is not None and remind > now else None)
 
@@ -476,7 +488,7 @@ def _dated(decision: AapDecision | None, now: datetime) -> AapDecision | None:
 
 
 def _wanted(request: ApprovalRequest, decision: ApprovalDecision, args: Mapping[str, Any]) -> str:
-    """A no that says what to send: the protocol has no way to run a call with other arguments."""
+    """The text of a denial that says which arguments to send: the protocol cannot run a call with edited arguments."""
     by = decision.by.name if decision.by is not None and decision.by.kind is ActorKind.PERSON else "a person"
     said = f" ({decision.note})" if decision.note else ""
     sent = json.dumps(args, ensure_ascii=False, default=str)

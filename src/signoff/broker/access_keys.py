@@ -1,4 +1,7 @@
-"""Keys that let people and programs in: made, used, revoked. Their secrets leave here once and are kept nowhere."""
+"""Access keys of people and programs: issue, find, redeem and revoke.
+
+A secret is returned once, when the key is made. The store keeps only its digest.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from signoff.ports import Transaction
 KEPT = timedelta(days=30)
 """How long a key is listed after it expired."""
 _USED = timedelta(minutes=1)
-"""How exactly it is known when a key was last used."""
+"""Precision of a key's last use: a use is written at most this often."""
 INSTANCE_MARK = "soi_"
 _MARKS = {
     AccessKind.LINK: "sol_",
@@ -25,11 +28,11 @@ _MARKS = {
     AccessKind.TOKEN: "sot_",
     AccessKind.INSTANCE: INSTANCE_MARK,
 }
-"""What secrets begin with: scanners find those that were published by mistake."""
+"""Prefixes of secrets, so that secret scanners find one that was published by mistake."""
 
 
 class BrokerAccess:
-    """The broker's part about keys."""
+    """The part of the broker for access keys."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -45,7 +48,10 @@ class BrokerAccess:
         is_program: bool = False,
         permissions: frozenset[Permission] = EVERYTHING,
     ) -> tuple[AccessKey, str]:
-        """Make a key; gives it with its secret, which nobody can look up again."""
+        """Make a key.
+
+        Returns it with its secret, which cannot be looked up again. Raises `WrongUse` without permissions.
+        """
         if not permissions:
             raise WrongUse("a token needs at least one permission")
         secret = f"{_MARKS[kind]}{_random()}"
@@ -71,7 +77,7 @@ class BrokerAccess:
         return await self._ledger.write("give access", work), secret
 
     async def find(self, kind: AccessKind, secret: str) -> AccessKey | None:
-        """The key of this secret, if it still lets somebody in. Notes, now and then, that it is used."""
+        """Return the valid key of this secret, or None. Records from time to time that the key was used."""
         now = self._ledger.now()
         key = await self._ledger.store.read(lambda tx: tx.access_keys.by_digest(digest_of(secret)))
         if key is None or key.kind is not kind or key.refusal(now):
@@ -81,7 +87,7 @@ class BrokerAccess:
         return key
 
     async def redeem(self, secret: str, *, lasts: timedelta, label: str = "") -> tuple[AccessKey, str]:
-        """Sign in with a link, once: gives the session and its secret. Raises `WrongUse` where it lets nobody in."""
+        """Sign in with a link, once. Returns the session and its secret. Raises `WrongUse` if the link is not valid."""
         session_secret = f"{_MARKS[AccessKind.SESSION]}{_random()}"
 
         def work(tx: Transaction, now: datetime) -> AccessKey:
@@ -109,7 +115,7 @@ class BrokerAccess:
         return await self._ledger.write("sign in", work), session_secret
 
     async def revoke(self, key_id: str, *, by: str) -> AccessKey:
-        """Let a key let nobody in any longer. Raises `WrongUse` where there is none of that id."""
+        """Revoke a key. Raises `WrongUse` if there is none of that id."""
 
         def work(tx: Transaction, now: datetime) -> AccessKey:
             key = tx.access_keys.get(key_id)
@@ -124,15 +130,15 @@ class BrokerAccess:
         return await self._ledger.write("revoke access", work)
 
     async def get(self, key_id: str) -> AccessKey | None:
-        """The key of this id, whatever became of it."""
+        """Return the key of this id, also if it expired or was revoked."""
         return await self._ledger.store.read(lambda tx: tx.access_keys.get(key_id))
 
     async def list(self, *, kind: AccessKind | None = None, holder: str = "") -> Sequence[AccessKey]:
-        """Keys, in the order they were made."""
+        """List keys in the order they were made."""
         return await self._ledger.store.read(lambda tx: tx.access_keys.all(kind=kind, holder=holder))
 
     def _body(self, key: AccessKey, by: str) -> dict[str, Any]:
-        """What the record says about a key."""
+        """The body of an audit event about a key."""
         label, permissions = self._ledger.journal.text(key.label), sorted(key.permissions)
         told = {"key": key.id, "kind": str(key.kind), "holder": key.holder, "label": label, "by": by}
         return {**told, "permissions": permissions}

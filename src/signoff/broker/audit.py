@@ -1,4 +1,4 @@
-"""Walks the whole record of a store: to check it, or to write it to a file. Page by page, while others write."""
+"""Verify or export the whole audit log of a store. It is read page by page, while others may write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from signoff.ports import Store, Transaction
 PAGE = 1_000
 
 Progress = Callable[[int], object]
-"""Told how many events are done."""
+"""Called with the number of events done."""
 
 
 def _silent(count: int) -> None: ...
@@ -25,11 +25,12 @@ def _silent(count: int) -> None: ...
 async def verify_store(
     store: Store, signer: Signer, is_signed: IsSigned, *, place: str = "", progress: Progress = _silent
 ) -> Verified:
-    """Check the record of a store against itself, its checkpoints, and the copies that this machine keeps of some.
+    """Verify the hash chain of a store's audit log, its checkpoints, and the copies that this machine keeps of some.
 
     `place` is where the store is meant to be, if it does not say so itself.
+    Raises `RecordBroken` if events are missing, added or changed.
     """
-    # Checkpoints first: whatever they sign was there before, so it has to be among the events read after.
+    # Read the checkpoints first: the events they sign existed before, so they must be among the events read afterwards.
     last, first, checkpoints = await store.read(_outline)
     if last[0] and last[1] == START:
         raise WrongUse("this store keeps no record")
@@ -69,7 +70,10 @@ async def export_store(
     *,
     progress: Progress = _silent,
 ) -> Export:
-    """Write the record as JSON lines, checking it on the way. Raises `RecordBroken` before it signs what is broken."""
+    """Write the audit log as JSON lines and verify it on the way.
+
+    Raises `RecordBroken` before it signs a broken log.
+    """
     await make_checkpoint(store, signer, now)
     (head, _), _, checkpoints = await store.read(_outline)
     header = Header(store=await store.read(store_id), key=signer.public_key(make=True), at=timestamp(now))
@@ -86,14 +90,14 @@ async def export_store(
                 write(exporter.checkpoint(checkpoint))
         progress(exporter.events)
     for checkpoint in (one for left in signed.values() for one in left):
-        exporter.checkpoint(checkpoint)  # of no event that there is: this says so
+        exporter.checkpoint(checkpoint)  # the event it signs does not exist: this call or `end` raises
     last, record = exporter.end(lambda text: signer.sign(text)[1], events=head)
     write(last)
     return Export(header=header, record=record)
 
 
 async def export_csv(store: Store, write: Callable[[bytes], object], *, progress: Progress = _silent) -> int:
-    """Write the record as CSV, as it is, whether it is whole or not; how many events there were."""
+    """Write the audit log as CSV without verifying it; return the number of events."""
     count = 0
     write(csv_header().encode())
     async for page, _ in _pages(store):
@@ -105,7 +109,7 @@ async def export_csv(store: Store, write: Callable[[bytes], object], *, progress
 
 
 async def _pages(store: Store, *, upto: int | None = None) -> AsyncIterator[tuple[Sequence[Entry], tuple[int, str]]]:
-    """The events in order, and with the last of them what the store says about its end in the same instant."""
+    """Yield the events in order, page by page, each page with the head of the log as of the same read transaction."""
     after, patience = 0, PAGE
     while upto is None or after < upto:
         limit = patience if upto is None else min(patience, upto - after)
@@ -113,12 +117,13 @@ async def _pages(store: Store, *, upto: int | None = None) -> AsyncIterator[tupl
             page, head = await store.read(partial(_page, after=after, limit=limit))
         except StoreError as error:
             if limit == 1:
-                await store.read(lambda tx: tx.record.head())  # the store as a whole is well: it is this event
+                # The store works otherwise, so this event is the broken one.
+                await store.read(lambda tx: tx.record.head())
                 raise RecordBroken(f"event {after + 1} cannot be read: {error}", seq=after + 1) from error
-            patience = 1  # something among these: one after the other, until it is found
+            patience = 1  # one of these events cannot be read: go one by one until it is found
             continue
         yield page, head
-        await asyncio.sleep(0)  # others in the same loop have their turn
+        await asyncio.sleep(0)  # let other tasks of the event loop run
         if len(page) < limit:
             return
         after = page[-1].seq

@@ -1,4 +1,4 @@
-"""Calls that nobody was asked about: buffered, and put on the record with the next change or at the end of the step."""
+"""Buffer audit events of calls that nobody was asked about, until the next change or the end of the step."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from signoff.ports import Transaction
 
 
 class _Step(NamedTuple):
-    """What happened to a call, as cheaply as it can be kept."""
+    """What happened to a call, stored as cheaply as possible."""
 
     kind: str
     at: datetime
     run: str
     call: Call
     args: str
-    """As JSON, as they were then: a tool may change what it is given."""
+    """As JSON, at that moment: a tool may change its arguments later."""
     verdict: Verdict | None
     by: str
     text: str
@@ -31,7 +31,10 @@ class _Step(NamedTuple):
 
 
 class AuditBuffer:
-    """The broker's part about calls that just pass. A list entry on their path; the writer does the rest."""
+    """The part of the broker for calls that nobody is asked about.
+
+    Adding is one list append; the writer does the rest.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -49,14 +52,16 @@ class AuditBuffer:
         grant: Grant | None = None,
         secrets: tuple[str, ...] = (),
     ) -> None:
-        """Add a step of a call. `grant` is the remembered answer it runs on. `secrets` are masked, besides what the
-        broker knows."""
+        """Add a step of a call. `secrets` are masked, besides the values that the broker masks anyway.
+
+        `grant` is the remembered answer that lets the call run.
+        """
         now, args = self._ledger.now(), json.dumps(call.args)
         name, by = (grant.id, by or grant.by) if grant is not None else ("", by)
         self._steps.append(_Step(str(kind), now, run, call, args, verdict, by, text, name, secrets))
 
     def flush(self) -> None:
-        """Have what is buffered written down, ahead of whatever is written next."""
+        """Write the buffered events, ahead of the next write."""
         if self._steps:
             steps, self._steps = self._steps, []
             self._ledger.store.later("record", lambda tx: self._write(tx, steps))

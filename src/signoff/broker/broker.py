@@ -1,7 +1,7 @@
-"""The broker opens requests, takes answers, hands out the right to run once, and wakes whoever waits.
+"""The broker opens requests, takes answers, hands out claims (the right to run once), and wakes waiters.
 
-It is the only writer. Every change is one transaction, made of functions that are grouped by what they are about:
-`requests`, `runs`, `grants`, `deadlines`, `people`. None of them knows the broker.
+It is the only writer. Every change is one transaction, made of functions that are grouped by subject: `requests`,
+`runs`, `grants`, `deadlines`, `entitlements`. None of them knows the broker.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 
 
 MOST_COUNTED = 100_000
-"""How many requests are counted where it is told how many wait."""
+"""Waiting requests are counted up to this number."""
 
 
 class Broker:
-    """The only writer of requests and decisions. `runs`, `grants`, `people` and `switch` hold what belongs to those."""
+    """The only writer of requests and decisions. `runs`, `grants`, `people` and `switch` hold the methods for those."""
 
     def __init__(
         self,
@@ -64,9 +64,9 @@ class Broker:
         remembers: bool = True,
         signer: Signer | None = None,
     ) -> None:
-        """`people` are roles by name; `masked` are values that never reach the record.
+        """`people` are roles by name; `masked` are values that never reach the audit log.
 
-        Where answers are remembered elsewhere, `remembers` is False. `signer` signs the end of the record now and then.
+        `remembers` is False if grants are kept elsewhere. `signer` signs the end of the audit log from time to time.
         """
         self.ledger = ledger = Ledger(store, clock, Journal(tuple(masked), is_kept=store.keeps_record))
         self.store = store
@@ -88,7 +88,7 @@ class Broker:
 
     @property
     def process(self) -> Process:
-        """This process. A fork of it is another one, which holds nothing yet."""
+        """This process. After a fork, the child is another process, which holds nothing yet."""
         return self.ledger.process
 
     # --- opening and looking ---
@@ -100,11 +100,11 @@ class Broker:
         policy: Policy | Layers | None = None,
         places: Mapping[str, str] = NOWHERE,
     ) -> list[ApprovalRequest]:
-        """Store new questions, with the time, a deadline where their rule has one, and how far their runs came.
+        """Store new requests, with the time, the deadline of their rule if it has one, and the progress of their runs.
 
-        `policy` is what they were asked under, `places` where people are to be asked, by the name of a channel that can
-        read it. A call is asked about once: if there is a request about the very same call, whatever became of it, that
-        one is returned, unless it was withdrawn.
+        `policy` is what they were asked under. `places` say where people are asked, by the name of a channel that can
+        read it. A call is asked about once: if a request about the same call exists and was not withdrawn, that one is
+        returned, in whatever state it is.
         """
         ledger, now = self.ledger, self.ledger.now()
         fresh = [stored.opened(ledger.journal, request, now) for request in requests]
@@ -125,21 +125,21 @@ class Broker:
         return await ledger.store.write("ask", work)
 
     async def get(self, request_id: str) -> ApprovalRequest:
-        """The request as it stands; raises `UnknownRequest`."""
+        """Return the request as it stands; raises `UnknownRequest`."""
         return await self.store.read(lambda tx: stored.found(tx, request_id))
 
     async def find(self, prefix: str) -> ApprovalRequest:
-        """The request whose id begins so; raises `UnknownRequest` where none does, `RequestError` where several do."""
+        """Return the request with this id prefix; raises `UnknownRequest` for none, `RequestError` for several."""
         return await self.store.read(lambda tx: stored.found_by_prefix(tx, prefix))
 
     async def inbox(self, *, limit: int = 50, after: Item | None = None) -> Sequence[Item]:
-        """What waits for a person, oldest first."""
+        """List what waits for a person, oldest first."""
         return await self.store.read(lambda tx: tx.queue.page(limit=limit, after=after))
 
     async def listed(
         self, chosen: RequestFilter, *, limit: int, after: ListPlace | None = None
     ) -> tuple[Sequence[Item], int]:
-        """Requests in a list, and how many wait in all, counted up to `MOST_COUNTED`."""
+        """Return a page of requests, and how many wait in all, counted up to `MOST_COUNTED`."""
 
         def work(tx: Transaction) -> tuple[Sequence[Item], int]:
             return tx.listings.page(chosen, limit=limit, after=after), tx.listings.waiting(most=MOST_COUNTED)
@@ -147,15 +147,15 @@ class Broker:
         return await self.store.read(work)
 
     async def pending(self) -> Sequence[ApprovalRequest]:
-        """Open requests, oldest first."""
+        """List open requests, oldest first."""
         return await self.store.read(lambda tx: tx.queue.open())
 
     async def about(self, call_key: str) -> ApprovalRequest | None:
-        """The newest request about a call, by `Call.key`."""
+        """Return the newest request about a call, by `Call.key`, or None."""
         return await self.store.read(lambda tx: tx.requests.about(call_key))
 
     async def of_conversation(self, conversation_id: str) -> Sequence[ApprovalRequest]:
-        """Every request of a conversation, oldest first."""
+        """List every request of a conversation, oldest first."""
         return await self.store.read(lambda tx: tx.requests.of(conversation_id=conversation_id))
 
     # --- answering ---
@@ -169,10 +169,10 @@ class Broker:
         checked: bool = False,
         refuse: Callable[[ApprovalRequest, ApprovalDecision], None] | None = None,
     ) -> ApprovalRequest:
-        """Take an answer. Whoever comes late is told who settled it, in the `AlreadySettled` that is raised.
+        """Record an answer. Raises `AlreadySettled`, which says who settled the request, if the answer comes too late.
 
-        Edited arguments have to fit the tool's schema as it was, unless the caller `checked` them already. `refuse`
-        raises for an answer that the caller does not take.
+        Edited arguments have to fit the tool's schema as of the call, unless the caller `checked` them already.
+        `refuse` raises for an answer that the caller does not accept.
         """
         if decision.edited_args is not None and not checked:
             from signoff.broker.edits import fitting, refuse_veiled
@@ -186,9 +186,9 @@ class Broker:
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
             request = stored.found(tx, request_id)
             if request.state is State.PENDING and request.deadline is not None and request.deadline <= now:
-                # What a deadline parks or escalates is still open, to those who are asked from then on.
+                # A request that its deadline parks or escalates is still open, for the people who are asked next.
                 request = feed(tx, ledger, request_id, now) or request
-            if request.state is State.PENDING:  # whoever comes late is told that, and nothing else
+            if request.state is State.PENDING:  # a late answer raises `AlreadySettled` and nothing else
                 self.people.check(tx, request, by)
                 check_terms(request, decision)
                 check_role(request, decision, by)
@@ -207,9 +207,9 @@ class Broker:
         return await ledger.write("vote", work)
 
     async def assign(self, request_id: str, to: str, *, by: Actor, admin: bool = False) -> ApprovalRequest:
-        """Say who works on a request, so that nobody else approves it meanwhile; an empty name frees it.
+        """Assign a request to a person, so that nobody else approves it meanwhile; an empty name frees it.
 
-        Raises `NotEntitled` for anybody but people who may approve it, whoever has it, and an admin.
+        Raises `NotEntitled` for anybody but people who may approve it, the current assignee, and an admin.
         """
         people = self.people
 
@@ -225,7 +225,10 @@ class Broker:
         return await self.ledger.write("assign", work)
 
     async def tell(self, request_id: str, *, happened: bool, by: Actor, note: str = "") -> ApprovalRequest:
-        """Say what became of a call whose process is gone. If it did not happen, it may be asked about anew."""
+        """Record what a person says about a call with an unknown outcome.
+
+        If it did not happen, it may be asked about again.
+        """
         by, people, journal = self.people.known(by), self.people, self.ledger.journal
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
@@ -245,11 +248,11 @@ class Broker:
     async def claim(
         self, request_id: str, *, run: str = "", epoch: int = 0, token: str = "", holder: Process | None = None
     ) -> ApprovalRequest:
-        """Take the right to run, once. Raises `AlreadySpent` for everyone but the first, and `Halted` while halted.
+        """Claim the right to run the call, once.
 
-        `token` tells this attempt from others of the same process. With a saved run, `RunTaken` or `RunOver` where this
-        process no longer executes it. `holder` is another process that runs the call: while it lives, an outcome may
-        still come.
+        Raises `AlreadySpent` for all but the first, and `Halted` while halted. `token` tells this attempt from others
+        of the same process. With a saved run, raises `RunTaken` or `RunOver` if this process no longer executes it.
+        `holder` is another process that runs the call: while it is alive, an outcome may still arrive.
         """
         ledger = self.ledger
 
@@ -269,9 +272,10 @@ class Broker:
         return await ledger.write("claim", work)
 
     async def hand_over(self, request_ids: Sequence[str]) -> Sequence[ApprovalRequest]:
-        """Give the right to run, once, to a program that runs the calls with no gate: nobody hears what becomes of it.
+        """Claim approvals for a program that runs the calls itself, without a gate: no outcome will be reported.
 
-        Gives those that it gets: not what somebody else has, or what is not approved. Raises `Halted` while halted.
+        Returns those that it got: not what somebody else has claimed or what is not approved. Raises `Halted` while
+        halted.
         """
         ledger = self.ledger
 
@@ -283,10 +287,10 @@ class Broker:
         return await ledger.write("hand over", work) if request_ids else []
 
     async def confirm(self, claimed: ApprovalRequest, since: float) -> None:
-        """Just before a claimed call runs: raise `RunTaken` if it was given up for lost while this process stood still.
+        """Check the claim just before the call runs; raises `RunTaken` if the call was marked as unknown meanwhile.
 
-        `since` is when the claim was made, in `steady_seconds`. A process that was stopped for longer than it takes to
-        say that it lives looks again, and says so; otherwise this costs nothing.
+        `since` is when the claim was made, in `steady_seconds`. Only a process that was paused for longer than its
+        heartbeat interval reads the store again and renews its heartbeat; otherwise this costs nothing.
         """
 
         def work(tx: Transaction, now: datetime) -> None:
@@ -312,9 +316,9 @@ class Broker:
         token: str | None = None,
         secrets: Sequence[str] = (),
     ) -> None:
-        """Record how a claimed call ended, within a moment; a process that dies before leaves it unknown.
+        """Record the outcome of a claimed call, without waiting; if the process dies first, the outcome is unknown.
 
-        With the claim's `token`, whoever has lost the claim meanwhile only leaves a note.
+        With the `token` of a claim that was lost in the meantime, only a note is recorded.
         """
 
         def work(tx: Transaction, now: datetime) -> None:
@@ -334,11 +338,11 @@ class Broker:
         self.ledger.later("outcome", work)
 
     async def result(self, request_id: str) -> bytes | None:
-        """What a call returned, where it was kept."""
+        """Return the stored result of a call, or None."""
         return await self.store.read(lambda tx: tx.results.get(request_id))
 
     async def lose(self, request_id: str, why: str = "") -> ApprovalRequest:
-        """Record that nobody knows how a claimed call ended."""
+        """Record that the outcome of a claimed call is unknown."""
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
             return stored.lose(tx, self.ledger.journal, stored.found(tx, request_id), why, now)
@@ -346,11 +350,11 @@ class Broker:
         return await self.ledger.write("lose", work)
 
     async def ask_again(self, request_id: str) -> ApprovalRequest:
-        """Record that a claimed call asked again instead of running, so that it may be asked about anew."""
+        """Record that a claimed call asked again instead of running, so that it may be asked about again."""
         return await self._settle("ask again", request_id, AskedAgain())
 
     async def cancel(self, request_id: str, reason: str) -> ApprovalRequest:
-        """Withdraw a question, or an approval that was not spent."""
+        """Withdraw a pending request, or an approval that was not used."""
         return await self._settle("cancel", request_id, Cancelled(reason))
 
     async def _settle(self, name: str, request_id: str, event: Event) -> ApprovalRequest:
@@ -359,40 +363,41 @@ class Broker:
 
         return await self.ledger.write(name, work)
 
-    # --- by whoever is being stopped, and must not wait ---
+    # --- for callers that are being stopped and must not wait ---
 
     def give_back(self, request_id: str, token: str) -> None:
-        """Record that the claim was given up before the call began: the approval is good again."""
+        """Record that the claim was given up before the call began: the approval is valid again."""
         journal = self.ledger.journal
         self.ledger.later("give back", lambda tx, now: stored.give_back(tx, journal, request_id, token, now))
 
     def cut_off(self, request_id: str, token: str) -> None:
-        """Record that nobody knows how a claimed call ended; one that only waited for runs inside it is paused."""
+        """Mark the outcome of a claimed call as unknown; a call that only waited for runs inside it is paused."""
         journal = self.ledger.journal
         self.ledger.later("lose", lambda tx, now: stored.cut_off(tx, journal, request_id, token, now))
 
     def release(self, request_id: str, token: str) -> None:
-        """Put a claimed call down with the runs inside it: whoever resumes those claims it anew."""
+        """Pause a claimed call together with the runs inside it: the process that resumes those claims it again."""
         journal = self.ledger.journal
         self.ledger.later("pause", lambda tx, now: stored.release(tx, journal, request_id, token, now))
 
     def withdraw(self, request_ids: Sequence[str], reason: str) -> None:
-        """Withdraw questions that are still open."""
+        """Withdraw requests that are still pending."""
         journal = self.ledger.journal
         self.ledger.later("withdraw", lambda tx, now: stored.withdraw(tx, journal, request_ids, reason, now))
 
     # --- time ---
 
     async def sweep(self) -> list[ApprovalRequest]:
-        """Feed time to whatever is due; what changed. Any number of processes may do this at once."""
+        """Apply deadlines, reminders and dead processes to requests; return what changed. Safe in many processes."""
         return await self.deadlines.sweep()
 
     async def wait(
         self, request_id: str, *, meanwhile: Callable[[ApprovalRequest], Awaitable[None]] | None = None
     ) -> ApprovalRequest:
-        """Wait until nobody has to say anything about the request, expiring it when its time comes.
+        """Wait until the request needs no more answers; its deadline is applied when it passes.
 
-        `meanwhile` is told how it stands, first as it is now: an escalation or a vote does not settle it.
+        `meanwhile` is called with the current request at the start and after each change: an escalation or a vote does
+        not settle it.
         """
         with self.watch.waiting_for(request_id) as signal:
             while (request := await self.get(request_id)).state in OPEN:

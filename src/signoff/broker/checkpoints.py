@@ -1,7 +1,7 @@
-"""Signs the end of the record now and then, so that cutting it off is found.
+"""Sign the end of the audit log with checkpoints, so that truncation is detected.
 
-Whoever signs keeps a copy outside of the store, and signs again only a record that still holds what the copy says:
-a record that was rewritten never gets a fresh signature from a machine that signed the true one.
+A signer keeps a copy outside the store, and signs again only if the log still contains what the copy says. A log that
+was rewritten never gets a new signature from a machine that signed the original.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ AGE = timedelta(minutes=10)
 
 
 class Signer(Protocol):
-    """Holds a key, and outside of any store the newest checkpoint of each; `store.keys.Keys` is one."""
+    """Holds a signing key and, outside of any store, the newest checkpoint of each; `store.signing_key.Keys` is one."""
 
     def public_key(self, *, make: bool = False) -> str: ...
 
@@ -34,7 +34,7 @@ class Signer(Protocol):
 
 
 def store_id(tx: Transaction) -> str:
-    """What tells one record from another: its first event, which cannot be exchanged without all that follow.
+    """Identify an audit log by its first event, which cannot be replaced without replacing all that follow.
 
     Empty while there is none.
     """
@@ -43,42 +43,42 @@ def store_id(tx: Transaction) -> str:
 
 
 def known_as(tx: Transaction, place: str) -> tuple[str, ...]:
-    """The names a copy is kept under: by the record's beginning, wherever it is, and by the place, whatever is there.
+    """The names under which a copy is kept: one for the first event, wherever the store is, and one for the place.
 
-    A record of which only the end is gone is missed by the first; one that was exchanged whole, by the second.
+    The name by first event detects a log whose end was cut off. The name by place detects a log that was replaced.
     """
     by_place = f"at-{sha256(place.encode('utf-8', 'backslashreplace')).hexdigest()[:16]}" if place else ""
     return tuple(filter(None, (store_id(tx), by_place)))
 
 
 def place_of(store: Store) -> str:
-    """Where a store is, as it says itself; empty where it is nowhere in particular."""
+    """Where a store says that it is; empty if it does not say."""
     return str(getattr(store, "place", "") or getattr(store, "path", ""))
 
 
 def is_due(head: int, last: Checkpoint | None, now: datetime) -> bool:
-    """Whether it is time for a checkpoint, `head` being the number of the last event."""
+    """Whether it is time for a checkpoint; `head` is the number of the last event."""
     if last is None or head < last.seq:
         return head > 0
     return head - last.seq >= EVENTS or (head > last.seq and now - datetime.fromisoformat(last.at) >= AGE)
 
 
 async def checkpoint_if_due(store: Store, signer: Signer, now: datetime) -> Checkpoint | None:
-    """Make a checkpoint if it is time. Cheap where it is not: one look at the store, one at the copy."""
+    """Make a checkpoint if it is time. Cheap if not: one read of the store, one of the copy."""
     head, name = await store.read(lambda tx: (tx.record.head()[0], store_id(tx)))
     last = signer.newest(name) if name else None
     return await make_checkpoint(store, signer, now) if is_due(head, last, now) else None
 
 
 async def make_checkpoint(store: Store, signer: Signer, now: datetime) -> Checkpoint | None:
-    """Sign the record as it stands; None where nothing was written since the last time.
+    """Sign the audit log as it stands; None if nothing was written since the last checkpoint.
 
-    Raises `RecordBroken`, and signs nothing, where the record no longer holds what this machine signed before.
+    Raises `RecordBroken`, and signs nothing, if the log no longer contains what this machine signed before.
     """
     place = place_of(store)
     if await store.read(lambda tx: _unsigned(tx, known_as(tx, place), signer)) is None:
         return None
-    signer.public_key(make=True)  # files are written before the store is taken, not while
+    signer.public_key(make=True)  # write the key file before the transaction takes the lock
 
     def work(tx: Transaction) -> tuple[tuple[str, ...], Checkpoint] | None:
         names = known_as(tx, place)
@@ -92,15 +92,15 @@ async def make_checkpoint(store: Store, signer: Signer, now: datetime) -> Checkp
 
     names, checkpoint = made
     for name in names:
-        # Only now, when the store is sure to keep it: a copy that is ahead of its store would be a false alarm.
+        # Only after the commit: a copy that is ahead of its store would be a false alarm.
         await asyncio.to_thread(signer.keep, name, checkpoint)
     return checkpoint
 
 
 def signed(tx: Transaction, names: tuple[str, ...], signer: Signer, now: datetime) -> Checkpoint | None:
-    """Sign the record as it stands in a transaction; None where nothing is new. Raises `RecordBroken`.
+    """Sign the audit log as it stands in a transaction; None if nothing is new. Raises `RecordBroken`.
 
-    A copy is kept when the store is sure to hold it, and not before.
+    The caller keeps the copy after the commit, not before.
     """
     head = _unsigned(tx, names, signer)
     if head is None:
@@ -113,9 +113,9 @@ def signed(tx: Transaction, names: tuple[str, ...], signer: Signer, now: datetim
 
 
 def _unsigned(tx: Transaction, names: tuple[str, ...], signer: Signer) -> tuple[int, str] | None:
-    """The last event, if this machine did not sign it yet; raises `RecordBroken` where what it signed is gone."""
+    """Return the last event if this machine did not sign it yet; raises `RecordBroken` if what it signed is gone."""
     seq, link = tx.record.head()
-    if not seq or link == START:  # nothing was written, or a store in memory does not keep it
+    if not seq or link == START:  # nothing was written, or this store in memory keeps no audit log
         return None
     newest = tx.record.entries(after=seq - 1, limit=1)
     if not newest or newest[0].hash != link or not is_link(newest[0]):
@@ -135,5 +135,5 @@ def _unsigned(tx: Transaction, names: tuple[str, ...], signer: Signer) -> tuple[
 
 
 def not_what_was(signer: Signer, name: str) -> str:
-    """What to do where the record does not hold what a copy says."""
+    """What to do if the audit log does not contain what a copy says."""
     return f"if you know why (a restored backup, a new store), move {signer.copy_of(name)} away"

@@ -17,7 +17,7 @@ from signoff.ports import Transaction
 
 
 class BrokerComments:
-    """The broker's part about what is said."""
+    """The part of the broker for comments."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -31,7 +31,7 @@ class BrokerComments:
         kind: CommentKind = CommentKind.NOTE,
         answers: str = "",
     ) -> Comment:
-        """Say something about a request. A question wants one that waits; an answer names the question it is to."""
+        """Add a comment. A question needs a pending request; an answer names the question. Raises `RequestError`."""
         text = text.strip()
         if not text:
             raise RequestError("a comment needs a text")
@@ -50,7 +50,7 @@ class BrokerComments:
                     raise RequestError(f"request {request.id} has no question {answers!r} to be answered")
             comment = Comment(id=new_id(), request=request.id, by=by, at=now, text=text, kind=kind, answers=answers)
             tx.comments.add(comment)
-            if request.state in OPEN:  # whoever shows it is to show this too
+            if request.state in OPEN:  # channels that show the request update it
                 stored.put(tx, request, Commented(), now)
             told = {"comment": comment.id, "what": str(kind), "by": by.name, "via": by.via, "text": text}
             tx.record.append([self._ledger.journal.step(request, "commented", now, **told)])
@@ -59,22 +59,25 @@ class BrokerComments:
         return await self._ledger.write("comment", work)
 
     async def of(self, request_id: str) -> Sequence[Comment]:
-        """What was said about a request, in order."""
+        """List the comments on a request, in order."""
         return await self._ledger.store.read(lambda tx: tx.comments.of(request_id))
 
     async def question_meant(self, request_id: str, prefix: str = "") -> str:
-        """The question whose id begins so; without one, the only one that waits. Raises `RequestError`."""
+        """Return the id of the question that starts with `prefix`; without one, the only open question.
+
+        Raises `RequestError`.
+        """
         said = await self.of(request_id)
         asked = [one.id for one in said if one.kind is CommentKind.QUESTION]
         return question_called(request_id, asked, [one.id for one in unanswered(said)], prefix)
 
     async def shown_with(self, request: ApprovalRequest) -> ApprovalRequest:
-        """A request as it is put before people: with what was said about it."""
+        """Return a request as people see it: with its comments."""
         return await self._ledger.store.read(lambda tx: with_comments(tx, request)) if request.version else request
 
 
 def with_comments(tx: Transaction, request: ApprovalRequest) -> ApprovalRequest:
-    """A request as it is put before people: with what was said about it."""
-    if not request.version:  # nothing became of it yet, and a comment would have
+    """Return a request as people see it: with its comments."""
+    if not request.version:  # a comment would have raised the version
         return request
     return request.changed_to(comments=tuple(tx.comments.of(request.id)))

@@ -1,4 +1,4 @@
-"""Conversations in channels: turns follow each other, one at a time, and nothing is heard twice."""
+"""Conversations in channels: one turn after the other, and no message is handled twice."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from signoff.errors import AlreadyHeard, HeardTooLate, RunError, WrongUse
 from signoff.ports import Transaction
 
 _RECENT = 50
-"""Messages by which one that is told of twice is known."""
+"""How many message numbers are kept to recognise duplicates."""
 
 
 def conversation_log(tx: Transaction, name: str) -> ConversationLog:
-    """How far the conversation of that name came; nothing was said yet where there is none."""
+    """Return the log of the conversation of that name; an empty one if there is none."""
     return tx.conversations.get(name) or ConversationLog(name=name)
 
 
 def not_news(log: ConversationLog, heard: str) -> RunError | None:
-    """Why nothing begins with a message: it was heard before, or a later one was. Those have higher numbers.
+    """Return the error for a message that starts no turn: a duplicate, or older than one that was handled.
 
-    None for news; without a number everything is.
+    Later messages have higher numbers. None for a new message, and for one without a number.
+    Raises `WrongUse` for a number that is not decimal.
     """
     if not heard:
         return None
@@ -35,18 +36,18 @@ def not_news(log: ConversationLog, heard: str) -> RunError | None:
 
 
 def note_heard(tx: Transaction, log: ConversationLog, heard: str) -> None:
-    """A message was heard, and nothing began with it."""
+    """Record a message that started no run."""
     tx.conversations.put(_with(log, heard))
 
 
 def note_turn(tx: Transaction, log: ConversationLog, heard: str, run: SavedRun) -> None:
-    """A run is the next turn."""
+    """Record a run as the next turn."""
     turns = {**log.turns, run.agent: run.id}
     tx.conversations.put(replace(_with(log, heard), run=run.id, turns=turns))
 
 
 def _with(log: ConversationLog, heard: str) -> ConversationLog:
-    """The conversation after a message of that number, if it has one."""
+    """Return the conversation after a message of that number, if it has one."""
     if not heard:
         return log
     recent = [*(one for one in log.recent if one != heard), heard][-_RECENT:]
@@ -54,7 +55,7 @@ def _with(log: ConversationLog, heard: str) -> ConversationLog:
 
 
 def following(tx: Transaction, log: ConversationLog, run: SavedRun) -> SavedRun:
-    """The run as the next turn of its agent's conversation here: after the last one that was brought to an end."""
+    """Return the run as the next turn of its agent's conversation here: after the last turn that was completed."""
     before = tx.runs.get(log.turns.get(run.agent, ""))
     while before is not None and not was_said(before):
         before = tx.runs.get(before.setup.after)
@@ -64,5 +65,5 @@ def following(tx: Transaction, log: ConversationLog, run: SavedRun) -> SavedRun:
 
 
 def was_said(run: SavedRun) -> bool:
-    """Whether a run is done and its conversation is kept whole, for another turn to follow."""
+    """Whether a run is done and its messages are kept, so that another turn can follow."""
     return run.state is RunState.DONE and bool(run.rest) and (run.setup.chat or run.setup.keeps)

@@ -1,4 +1,4 @@
-"""Feeds time to requests: deadlines, reminders, escalation, and claims whose process is gone."""
+"""Apply time to requests: deadlines, reminders, escalation, and claims whose process died."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ EVERY = timedelta(seconds=5)
 
 
 class Deadlines:
-    """The broker's part about time. Any number of processes may sweep the same store at once."""
+    """The part of the broker for deadlines. Any number of processes may sweep the same store at once."""
 
     def __init__(self, ledger: Ledger, signing: Signing) -> None:
         self._ledger = ledger
         self._signing = signing
 
     async def sweep(self) -> list[ApprovalRequest]:
-        """Feed time to what is due; returns what changed: expired, escalated, parked, reminded of, unknown by now."""
+        """Apply time to what is due; return what changed: expired, escalated, parked, reminded of, or unknown now."""
         ledger = self._ledger
 
         def look(tx: Transaction) -> list[str]:
@@ -56,7 +56,7 @@ class Deadlines:
 
 
 def feed(tx: Transaction, ledger: Ledger, request_id: str, now: datetime) -> ApprovalRequest | None:
-    """A due request after its time was fed to it; None where somebody answered in the same instant."""
+    """Apply a deadline, a reminder or the death of a process to a request; None if nothing changed."""
     request, journal = found(tx, request_id), ledger.journal
     if request.state is State.CLAIMED:
         assert request.claim is not None, "a claimed request has a claim"
@@ -90,7 +90,7 @@ def _draft(journal: Journal, request: ApprovalRequest, event: Event, now: dateti
 
 
 def _is_gone(tx: Transaction, holder: str, own: str, now: datetime) -> bool:
-    if holder.startswith(HOLDER):  # an agent elsewhere: all that is known of it is what it tells
+    if holder.startswith(HOLDER):  # a remote agent: all that is known is what it reports
         row = tx.aap_requests.get(holder.removeprefix(HOLDER))
         return row is None or row.is_silent(now)
     return holder != own and not is_alive(tx.processes.get(holder), now)

@@ -1,4 +1,4 @@
-"""Edited arguments, checked where the agent is not: by the tool's schema as it was, and by policy."""
+"""Check edited arguments where the agent does not run: against the stored schema of the tool, and against policy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_PROBLEMS = 12
 
 
 def checked_edit(request: ApprovalRequest, args: Mapping[str, Any], policy: Policy | Layers) -> Mapping[str, Any]:
-    """Edited arguments as they will run; raises `EditRefused` with every problem found."""
+    """Return edited arguments as they will run; raises `EditRefused` with every problem found."""
     refuse_veiled(request)
     whole = fitting(request, args)
     judge_edit(request, whole, policy)
@@ -38,7 +38,7 @@ def refuse_veiled(request: ApprovalRequest) -> None:
 
 
 def fitting(request: ApprovalRequest, args: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments, whole, if they fit the tool's schema as it was when the call was made."""
+    """Return the arguments with defaults filled in; raises `EditRefused` unless they fit the schema as of the call."""
     if request.schema is None:
         raise EditRefused(
             (f"the parameters of {visible(request.tool_name)} are not stored, so other arguments cannot be checked",)
@@ -56,7 +56,7 @@ def fitting(request: ApprovalRequest, args: Mapping[str, Any]) -> Mapping[str, A
 
 
 def judge_edit(request: ApprovalRequest, args: Mapping[str, Any], policy: Policy | Layers) -> None:
-    """Raise `EditRefused` where policy denies the edited call, or wants others to agree to it."""
+    """Raise `EditRefused` if policy denies the edited call, or requires other people to approve it."""
     call = _followed(_call(request).changed(args=args), policy)
     verdict = policy.judge(call)
     needed = verdict.requirement
@@ -72,7 +72,7 @@ def _call(request: ApprovalRequest) -> Call:
 
 
 def _followed(call: Call, policy: Policy | Layers) -> Call:
-    """The call with where the paths in it lead, for rules that look at paths."""
+    """Return the call with its paths resolved (symlinks), for rules that look at paths."""
     root = call.start or policy.root or os.getcwd()
     leads: dict[str, str] = {}
     for text in policy.paths_of(call):
@@ -86,9 +86,9 @@ def _followed(call: Call, policy: Policy | Layers) -> Call:
 
 
 def _defaults(request: ApprovalRequest, args: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What the tool would be given for arguments that are left out: what runs is on record whole."""
+    """Yield the defaults of arguments that are left out, so that the audit log shows everything that runs."""
     for name, about in _properties(request.schema or {}).items():
-        # Only where the call as it was made had it too: some tools fill in for themselves.
+        # Only if the original call had the argument too: some tools fill in defaults themselves.
         if name not in args and name in request.args and isinstance(about, Mapping) and "default" in about:
             yield name, about["default"]
 
@@ -99,7 +99,7 @@ def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _misfits(tool: str, schema: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[str]:
-    """Names that are too many or too few, as the gate sees it when it checks an edit itself."""
+    """Yield unknown and missing argument names, as the gate does when it checks an edit itself."""
     if not schema.get("additionalProperties", False):
         for name in sorted(set(args) - set(_properties(schema))):
             yield f"{visible(name)}: {visible(tool)} takes no such argument"
@@ -108,16 +108,16 @@ def _misfits(tool: str, schema: Mapping[str, Any], args: Mapping[str, Any]) -> I
 
 
 def _invalid(schema: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[str]:
-    jsonschema: Any = import_module("jsonschema")  # what it says about its types is not enough for strict checks
+    jsonschema: Any = import_module("jsonschema")  # its type hints are not enough for strict checks
     known: Any = import_module("jsonschema_specifications").REGISTRY
     validator: Any = jsonschema.Draft202012Validator
     try:
         validator.check_schema(schema)
-        # With a registry of its own, a reference in a schema fetches nothing from anywhere.
+        # With this registry, a reference in a schema is never fetched over the network.
         errors = list(validator(schema, registry=known).iter_errors(args))
     except (jsonschema.SchemaError, RecursionError) as error:
         raise EditRefused(("the tool's schema is not one that can be checked against",)) from error
-    except Exception as error:  # whatever a broken reference or pattern raises: what cannot be checked is refused
+    except Exception as error:  # a broken reference or pattern: what cannot be checked is refused
         raise EditRefused((f"the arguments cannot be checked: {visible(str(error))[:200]}",)) from error
     for error in errors:
         if error.absolute_path or error.validator not in ("required", "additionalProperties"):
@@ -126,7 +126,7 @@ def _invalid(schema: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[str
 
 
 def _problem(path: Sequence[Any], rule: str, wanted: Any) -> str:
-    """What is wrong, without the value: it may be a secret."""
+    """Describe a problem without the value, which may be a secret."""
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
     text = json.dumps(wanted, ensure_ascii=False, default=str)
     shown = text if len(text) <= 120 else f"{text[:120]}…"

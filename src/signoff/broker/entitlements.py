@@ -1,4 +1,4 @@
-"""Who answers: what roles they have on file, and whom they stand in for."""
+"""Who may answer: the roles of listed people, and deputies (delegation)."""
 
 from __future__ import annotations
 
@@ -15,52 +15,56 @@ from signoff.errors import NotEntitled, WrongUse
 from signoff.ports import Transaction
 
 LONGEST = timedelta(days=90)
-"""How long somebody may stand in for somebody else."""
+"""The longest delegation."""
 
 
 class Standing(NamedTuple):
-    """Whether somebody's answer to a request would count. Nothing in it is safe to show yet."""
+    """Whether somebody's answer to a request would count. The texts are not safe to show yet."""
 
     approving: str = ""
-    """Why a yes of theirs would not; empty where it would."""
+    """Why their approval would not count; empty if it would."""
     denying: str = ""
-    """Why a no of theirs would not."""
+    """Why their denial would not count; empty if it would."""
     stands_for: str = ""
-    """In whose place a yes of theirs would; empty: in their own."""
+    """Whose deputy they would approve as; empty if in their own name."""
 
 
 class People:
-    """The broker's part about people."""
+    """The part of the broker for people and their roles."""
 
     def __init__(self, ledger: Ledger, roles: Mapping[str, frozenset[str]]) -> None:
         self._ledger = ledger
         self._roles: Callable[[], Mapping[str, frozenset[str]]] = lambda: roles
         self._is_followed = False
         self._is_closed = False
-        """Whether nobody but the people on file may answer, even where there is none any longer."""
+        """Whether only listed people may answer, even if nobody is listed any longer."""
 
     def follow(self, roles: Callable[[], Mapping[str, frozenset[str]]]) -> None:
-        """Have those be on file whom `roles` tells whenever somebody answers; what it raises, the actor is told.
+        """Read the listed people and roles from `roles` at each answer; whoever answers gets the errors it raises.
 
-        Where anybody is or was on file, nobody else may answer, whatever a rule says: who is taken off it is out.
+        If anybody is or was listed, nobody else may answer, whatever a rule says: a person removed from the list is
+        out.
         """
         self._is_closed = bool(self._people) or bool(roles())
         self._roles, self._is_followed = roles, True
 
     @property
     def is_closed(self) -> bool:
-        """Whether nobody but the people on file may answer, whatever a rule says."""
+        """Whether only listed people may answer, whatever a rule says."""
         return self._is_closed
 
     @property
     def _people(self) -> Mapping[str, tuple[str, frozenset[str]]]:
-        """Names and roles, by what is the same for every spelling."""
+        """Names and roles by normalised name (`person_key`)."""
         roles = self._roles()
         self._is_closed |= self._is_followed and bool(roles)
         return {person_key(name): (name, held) for name, held in roles.items()}
 
     async def delegate(self, delegation: Delegation) -> None:
-        """Have somebody stand in for somebody else, until a moment."""
+        """Make somebody the deputy of somebody else until a moment.
+
+        Raises `WrongUse` for a delegation that is not possible.
+        """
         if self._people or self._is_closed:
             for name in (delegation.absent, delegation.deputy):
                 self._on_file(name)
@@ -80,7 +84,7 @@ class People:
         await ledger.store.write("delegate", work)
 
     async def end_delegation(self, absent: str, deputy: str, *, by: str) -> Delegation:
-        """Have somebody stand in no longer. Raises `WrongUse` where they do not."""
+        """End a delegation. Raises `WrongUse` if there is none."""
         ledger, now = self._ledger, self._ledger.now()
 
         def work(tx: Transaction) -> Sequence[Delegation]:
@@ -93,12 +97,12 @@ class People:
         return ended[-1]
 
     async def delegations(self) -> Sequence[Delegation]:
-        """Who stands in for whom now."""
+        """List the delegations that hold now."""
         now = self._ledger.now()
         return await self._ledger.store.read(lambda tx: tx.delegations.current(now))
 
     def known(self, by: Actor) -> Actor:
-        """With the roles on file. Where people are on file, nobody else's word about roles counts."""
+        """Return the actor with their listed roles. If people are listed, roles from elsewhere do not count."""
         people = self._people
         if not people and not self._is_closed:
             return by
@@ -106,11 +110,11 @@ class People:
         return replace(by, roles=roles)
 
     def on_file(self) -> Mapping[str, frozenset[str]]:
-        """Roles by name, as they are on file now."""
+        """Return the listed people now: roles by name."""
         return dict(self._people.values())
 
     def named(self, name: str) -> str:
-        """The person as the file spells them. Where it names people, it has to be one of them; raises `WrongUse`."""
+        """Return the name as it is listed. If people are listed, it has to be one of them; raises `WrongUse`."""
         if not name.strip():
             raise WrongUse("a person needs a name")
         people = self._people
@@ -120,7 +124,7 @@ class People:
         return people[person_key(name)][0]
 
     def may_have_role(self, name: str, role: str) -> bool:
-        """Whether somebody has a role as far as is known: where nobody is on file, everybody may."""
+        """Whether somebody has a role. If nobody is listed, everybody may have it."""
         people = self._people
         if not people and not self._is_closed:
             return True
@@ -128,9 +132,10 @@ class People:
         return role in roles
 
     def check(self, tx: Transaction, request: ApprovalRequest, by: Actor) -> None:
-        """Raise `NotEntitled` where particular people are asked, and no listed person is called so.
+        """Raise `NotEntitled` for a person who is not listed, if only listed or particular people may answer.
 
-        Also where the requester may not answer, and is a program of theirs.
+        Also if the rule excludes the requester, the requester is a program, and this person made its key or nobody
+        knows who did.
         """
         people = self._people
         made_up = by.kind is ActorKind.PERSON and by.key not in people
@@ -152,27 +157,27 @@ class People:
             )
 
     def _behind(self, tx: Transaction, request: ApprovalRequest) -> str | None:
-        """Who is behind a requester that is a program, where the rule excludes the requester; see `SavedRun.behind`."""
+        """Who is behind a requester that is a program, if the rule excludes the requester; see `SavedRun.behind`."""
         if "requester" not in request.requirement.not_by or not request.run:
             return None
         run = tx.runs.get(request.run)
         return run.behind if run is not None else None
 
     async def entitled(self, request_id: str, people: Sequence[Actor]) -> Sequence[Actor]:
-        """Those of these people who may answer a request now, be it with a no only, or in the place of another."""
+        """Return those of these people who may answer a request now, if only with a denial or as a deputy."""
         ledger, now = self._ledger, self._ledger.now()
 
         def work(tx: Transaction) -> list[Actor]:
             request = tx.requests.get(request_id)
             if request is None:
                 return []
-            denies = request.state is State.PENDING  # a veto says nothing about what became of a call
+            denies = request.state is State.PENDING  # a right to veto is no right to report an outcome
             return [one for one in people if self.may_answer(tx, request, one, now, denies=denies)]
 
         return await ledger.store.read(work)
 
     async def standing(self, request_id: str, by: Actor) -> Standing:
-        """Whether somebody's answer to a request would count now, be it yes or no, and why not."""
+        """Whether somebody's approval or denial of a request would count now, and why not."""
         ledger, now = self._ledger, self._ledger.now()
 
         def work(tx: Transaction) -> Standing:
@@ -211,7 +216,7 @@ class People:
         return not refusal
 
     def check_assigns(self, tx: Transaction, request: ApprovalRequest, by: Actor, now: datetime) -> None:
-        """Raise `NotEntitled` where somebody may not say who works on a request: they could not approve it."""
+        """Raise `NotEntitled` if somebody may not assign a request, because they could not approve it."""
         if by.kind is not ActorKind.PERSON or not self.may_answer(tx, request, by, now, denies=False):
             raise NotEntitled(
                 f"{by.name} may not approve request {request.id}, and so may not say who works on it; "
@@ -221,7 +226,7 @@ class People:
     def stands_in_for(
         self, tx: Transaction, request: ApprovalRequest, by: Actor, now: datetime, *, denies: bool
     ) -> tuple[Actor, ...]:
-        """Whom a person stands in for now, if their own word would not do."""
+        """Return the people whose deputy a person is now, if the person is not entitled in their own name."""
         if by.kind is not ActorKind.PERSON or not why_not_entitled(
             request.requirement, by, request.parties, denies=denies
         ):
@@ -236,7 +241,7 @@ class People:
         return tuple(self.known(Actor(name=name)) for name in absent)
 
     def in_whose_place(self, request: ApprovalRequest, by: Actor, absent: Sequence[Actor]) -> dict[str, str]:
-        """For the record: whom somebody stood in for, whose own word would not have done."""
+        """For the audit log: whose deputy somebody was who was not entitled in their own name."""
         one, _ = entitled_as(request.requirement, by, absent, request.parties)
         return {"stands_for": one.name} if one is not None else {}
 

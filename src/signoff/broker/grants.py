@@ -1,4 +1,4 @@
-"""Remembered decisions in the store: made with the answer they come from, counted as they are used."""
+"""Grants (remembered answers) in the store: made together with the answer, counted when used, revoked."""
 
 from __future__ import annotations
 
@@ -30,23 +30,24 @@ ANYBODY = Verdict(effect=Effect.ASK)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantUse:
-    """A call that a remembered answer is to let run."""
+    """A call that a grant is to let run."""
 
     grant: str
     call: Call
 
 
 class BrokerGrants:
-    """The broker's part about what is remembered."""
+    """The part of the broker for grants."""
 
     def __init__(self, ledger: Ledger, people: People) -> None:
         self._ledger = ledger
         self._people = people
 
     async def recall(self, call: Call, places: Mapping[Scope, str], asked: Verdict = ANYBODY) -> Grant | None:
-        """What is remembered for a call, if anything speaks now: a no before a yes. A counted use is counted first.
+        """Return the grant that covers a call now, or None; a denial wins over an approval.
 
-        `asked` is what policy says about it: where that wants a role, a yes counts only by people who have it still.
+        A counted use is counted here. `asked` is the verdict of policy: if it requires a role, an approval counts only
+        if its giver still has that role.
         """
         ledger, now = self._ledger, self._ledger.now()
         found = await self.look(call, places, asked)
@@ -65,7 +66,7 @@ class BrokerGrants:
         return await ledger.store.write("use grant", work)
 
     async def look(self, call: Call, places: Mapping[Scope, str], asked: Verdict = ANYBODY) -> Grant | None:
-        """As `recall`. Nothing is counted."""
+        """As `recall`, without counting a use."""
         now = self._ledger.now()
         try:
             call.memory_key  # noqa: B018 - it is worked out once, and kept
@@ -74,14 +75,14 @@ class BrokerGrants:
         return await self._ledger.store.read(lambda tx: self._speaking(tx, call, places, asked, now))
 
     async def forbids(self, call: Call, places: Mapping[Scope, str]) -> Grant | None:
-        """A no that is remembered for a call. Nothing is counted."""
+        """Return the remembered denial for a call, or None. No use is counted."""
         found = await self.look(call, places)
         return found if found is not None and not found.approved else None
 
     def _speaking(
         self, tx: Transaction, call: Call, places: Mapping[Scope, str], asked: Verdict, now: datetime
     ) -> Grant | None:
-        """The grant that covers a call now: a no first, and of several that say yes one whose uses are not counted."""
+        """Return the grant that covers a call now: a denial first, then an approval whose uses are not counted."""
         wants_role = asked.requirement.role is not None
         covering = [
             grant
@@ -92,13 +93,13 @@ class BrokerGrants:
         return min(covering, key=lambda grant: (grant.approved, grant.is_counted), default=None)
 
     def why_without_role(self, grant: Grant) -> str:
-        """Why it does not speak where a rule wants a role: whoever gave it has that role no longer; empty otherwise."""
+        """Why a grant does not count for a rule that requires a role: its giver lost the role; empty if it counts."""
         if not grant.approved or not grant.role or self._people.may_have_role(grant.by, grant.role):
             return ""
         return f"{grant.by} does not have the role {grant.role} now"
 
     async def nevers(self, call: Call) -> Sequence[Grant]:
-        """Every no that is remembered for the tool of a call, and speaks now."""
+        """List the remembered denials for the tool of a call that hold now."""
         now = self._ledger.now()
         return [
             one
@@ -108,11 +109,11 @@ class BrokerGrants:
         ]
 
     async def list(self, *, revoked: bool = False) -> Sequence[Grant]:
-        """Everything remembered, oldest first."""
+        """List all grants, oldest first."""
         return await self._ledger.store.read(lambda tx: tx.grants.all(revoked=revoked))
 
     async def get(self, prefix: str) -> Grant:
-        """The grant whose id begins so."""
+        """Return the grant with this id prefix; raises `UnknownRequest` for none, `RequestError` for several."""
         found = [one for one in await self.list(revoked=True) if prefix and one.id.startswith(prefix)]
         if len(found) == 1:
             return found[0]
@@ -139,7 +140,7 @@ class BrokerGrants:
 
 
 def use_grant(tx: Transaction, journal: Journal, wanted: GrantUse, now: datetime) -> str:
-    """Count a use of a remembered answer; why it speaks no longer, empty where it does."""
+    """Count one use of a grant; return why it no longer holds, empty if it does."""
     grant = tx.grants.get(wanted.grant)
     if grant is None:
         return "it is not known any longer"
@@ -153,7 +154,7 @@ def use_grant(tx: Transaction, journal: Journal, wanted: GrantUse, now: datetime
 
 
 def remember(tx: Transaction, journal: Journal, request: ApprovalRequest, now: datetime) -> Sequence[EventDraft]:
-    """Remember a settled answer as far as it says so; the events to write down."""
+    """Store a settled answer as a grant, if the answer says so; return the audit events."""
     decision = request.decision
     if decision is None or decision.remember is Remember.NONE or request.call is None or decision.by is None:
         return ()
@@ -161,7 +162,7 @@ def remember(tx: Transaction, journal: Journal, request: ApprovalRequest, now: d
         return ()
     call = request.call.changed(args=request.effective_args)
     summary = request.title
-    if decision.edited_args is not None:  # the title, and what the tool said, are about the call as it was asked
+    if decision.edited_args is not None:  # title and tool summary describe the original call
         plain = request.changed_to(summary="", metadata={})
         summary = safe_summary(plain, secrets=journal.secrets)
     grant = replace(grant_for(request, call, decision, summary), id=new_id())
@@ -170,7 +171,7 @@ def remember(tx: Transaction, journal: Journal, request: ApprovalRequest, now: d
 
 
 def check_role(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> None:
-    """Raise a `RequestError` where an answer is to be remembered for a role that whoever gives it stands in for."""
+    """Raise `RequestError` if a deputy wants an answer remembered that requires a role."""
     if decision.remember is not Remember.NONE and may_be_remembered(request) and _lacks_role(request, by):
         role = request.requirement.role
         raise RequestError(
@@ -184,7 +185,7 @@ def _lacks_role(request: ApprovalRequest, by: Actor) -> bool:
 
 
 def check_terms(request: ApprovalRequest, decision: ApprovalDecision) -> None:
-    """Raise a `RequestError` where an answer is to be remembered more broadly than may be offered for its call."""
+    """Raise `RequestError` if an answer is to be remembered more broadly than may be offered for its call."""
     terms = decision.terms
     if terms is None:
         return
@@ -232,5 +233,5 @@ def _check_budget(terms: Terms, args: Mapping[str, Any]) -> None:
 
 
 def _told(pattern: Sequence[ArgCondition]) -> tuple[tuple[str, str, str], ...]:
-    """A pattern as it can be compared: to Python, 1 and True are equal."""
+    """A pattern in a comparable form: in Python, 1 and True are equal."""
     return tuple((one.arg, str(one.fits), canonical(one.value)) for one in pattern)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
-"""Without what people mix up: 0 o, 1 l i."""
+"""Without characters that are easily confused: 0 o, 1 l i."""
 LENGTH = 10
 
 
 def new_id() -> str:
-    """A fresh id: short, random, and hard to misread."""
-    # Of the 256 bytes there are, those that would make a letter more likely than another are left out.
+    """Return a new id: short, random, and hard to misread."""
+    # Byte values that would make some letters more likely than others are dropped (no modulo bias).
     letters = os.urandom(2 * LENGTH).translate(_LETTERS, _LEFT_OUT)[:LENGTH].decode()
     return letters if len(letters) == LENGTH else new_id()
 

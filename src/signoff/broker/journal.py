@@ -1,4 +1,4 @@
-"""What goes on the record, in which words. Secrets are masked here, before anything is written."""
+"""Build the events of the audit log. Secrets are masked here, before anything is written."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from signoff.core.verdict import Verdict
 from signoff.core.visible_text import CLOSE, OPEN, visible
 
 LONGEST_READ = 100_000
-"""Of a text that is looked through for secrets; the rest of it is not kept."""
+"""Characters of a text that are searched for secrets; the rest is not kept."""
 LONGEST = 4_000
-"""Of a text in an event. What is longer is cut, and says so; digests are over the whole."""
+"""Characters of a text in an event. A longer text is cut and says so; digests are over the whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """Makes the events of the record."""
+    """Builds the events of the audit log."""
 
     secrets: tuple[str, ...] = ()
-    """Values that are masked wherever they stand, besides what looks like a secret."""
+    """Values that are masked wherever they occur, besides what looks like a secret."""
     is_kept: bool = True
-    """Whether anybody keeps the events. Otherwise all that is said of one is what it is about."""
+    """Whether the events are kept. If not, an event only names its subject."""
 
     def passed(
         self,
@@ -129,7 +129,7 @@ class Journal:
         )
 
     def delegated(self, delegation: Delegation, at: datetime, *, ended_by: str = "") -> EventDraft:
-        """That somebody stands in, or with `ended_by` no longer does."""
+        """The start of a delegation, or with `ended_by` its end."""
         body = {"absent": delegation.absent, "deputy": delegation.deputy, "by": ended_by or delegation.by}
         if ended_by:
             return EventDraft(kind="delegation ended", at=at, body=body)
@@ -147,12 +147,15 @@ class Journal:
         return EventDraft(kind=kind, at=at, body={"by": by, "why": self.text(why)})
 
     def text(self, text: str, *, longest: int = LONGEST, secrets: Sequence[str] = (), lines: bool = False) -> str:
-        """A text as it may be kept: first masked, then cut. Half a secret would not be recognised."""
+        """Return a text as it may be kept: masked first, then cut, because half a secret would not be recognised."""
         safe = safe_text(text[:LONGEST_READ], secrets=(*self.secrets, *secrets), lines=lines)
         return safe if len(safe) <= longest else f"{safe[:longest]}… ({len(text):,} characters)"
 
     def args(self, args: Mapping[str, Any], *, secrets: Sequence[str] = ()) -> Mapping[str, Any]:
-        """Arguments as they may be kept. Brackets of their own are spelled out, so that only a mask looks like one."""
+        """Return arguments as they may be kept.
+
+        Mask brackets in them are escaped, so that only a mask looks like one.
+        """
         return _bounded(redact(_without_brackets(args), secrets=(*self.secrets, *secrets)).args)
 
     def _verdict(self, verdict: Verdict | None, secrets: Sequence[str] = ()) -> dict[str, Any]:
@@ -174,7 +177,7 @@ class Journal:
     def about(
         self, request: ApprovalRequest, kind: str, at: datetime, body: Mapping[str, Any] = MappingProxyType({})
     ) -> EventDraft:
-        """A step of a request, told in texts that are safe already."""
+        """A step of a request; the texts in `body` are masked already."""
         return EventDraft(kind=kind, at=at, request=request.id, run=request.run, body=body)
 
 

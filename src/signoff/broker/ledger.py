@@ -1,4 +1,4 @@
-"""What every part of the broker works with: the store, the time, what goes on the record, and which process this is."""
+"""What every part of the broker uses: the store, the clock, the journal, and the identity of this process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Ledger:
-    """A store as one process uses it."""
+    """A store as used by one process."""
 
     def __init__(self, store: Store, clock: Clock | None = None, journal: Journal | None = None) -> None:
         clock = clock or SystemClock()
@@ -28,13 +28,13 @@ class Ledger:
         self._process = this_process(new_id(), self.clock.now())
         self._beaten: datetime | None = None
         self._is_enlisted = False
-        """Whether the store was seen to know this process: what is written with a change may be undone with it."""
+        """Whether the store is known to list this process: a write is undone if its transaction is rolled back."""
         self.channels: set[str] = set()
-        """Those that this very process runs."""
+        """The channels that this process runs."""
         self.in_hand: dict[str, object] = {}
-        """Runs that something in this very process is busy with, each with what tells it from others."""
+        """Runs that this process executes, each with an object that identifies the attempt."""
         self._owner = store.owner if isinstance(store, SharedStore) else None
-        """Whose store this is, where it is lent: both are one process."""
+        """The owner of a shared store: both brokers count as one process."""
         if self._owner is not None:
             self.channels, self.in_hand = self._owner.channels, self._owner.in_hand
         elif store.is_durable:
@@ -44,16 +44,16 @@ class Ledger:
         return self.clock.now()
 
     def lend(self) -> SharedStore:
-        """The store, for another broker of this very process."""
+        """Return the store for another broker in this process."""
         return SharedStore(self._owner or self)
 
     async def write(self, name: str, work: Callable[[Transaction, datetime], T], *, synced: bool = True) -> T:
-        """Do `work` in a transaction, with the time as it is in there."""
-        # Looked at inside: only then a store that was not reached before knows how its clock stands to this one.
+        """Run `work` in a transaction, with the time at which it runs."""
+        # Read the clock inside: before its first connection, a store does not know how its clock differs from ours.
         return await self.store.write(name, lambda tx: work(tx, self.clock.now()), synced=synced)
 
     def later(self, name: str, work: Callable[[Transaction, datetime], object]) -> None:
-        """As `write`, without waiting, with the time as it is now."""
+        """As `write`, without waiting, with the current time."""
         now = self.clock.now()
         self.store.later(name, lambda tx: work(tx, now))
 
@@ -61,7 +61,7 @@ class Ledger:
 
     @property
     def process(self) -> Process:
-        """This process. A fork of it is another one, which holds nothing yet."""
+        """This process. After a fork, the child is another process, which holds nothing yet."""
         if self._owner is not None:
             return self._owner.process
         if self._process.pid != os.getpid():
@@ -70,7 +70,7 @@ class Ledger:
         return self._process
 
     def enlist(self, tx: Transaction, now: datetime) -> None:
-        """Say that this process lives, which whoever finds its claims and runs will want to know."""
+        """Store a heartbeat of this process, so that others can tell whether its claims and runs are alive."""
         if self._owner is not None:
             self._owner.enlist(tx, now)
             return
@@ -83,16 +83,17 @@ class Ledger:
         self._beaten = now
 
     def beat(self) -> None:
-        """Say again that this process lives, if it ever said so."""
+        """Renew the heartbeat of this process, if it ever had one."""
         if self._beaten is not None:
             self.later("beat", lambda tx, now: tx.processes.put(seen(self.process, now)))
 
 
 class SharedStore:
-    """The store of a ledger, lent to another broker: what it leaves for later is written although it closes this.
+    """The store of a ledger, shared with another broker.
 
-    Whoever gets it holds runs and claims in the name of the ledger's process. To close it ends what was watched through
-    it, and nothing else.
+    Closing it does not close the store: queued writes still happen.
+    A broker that uses it holds runs and claims in the name of the ledger's process. `close` only ends the watches that
+    were started through it.
     """
 
     def __init__(self, owner: Ledger) -> None:

@@ -1,4 +1,4 @@
-"""The policies that questions were asked under, kept so that edited arguments can be judged by them anywhere."""
+"""Store the policies that requests were asked under, so that edited arguments can be judged anywhere."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
 
 
 class BrokerPolicies:
-    """The broker's part about policies on record, by their revision."""
+    """The part of the broker for stored policies, by their revision."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._kept: set[str] = set()
-        """Revisions of those that are in the store for sure."""
+        """Revisions that are certainly in the store."""
 
     def keep(self, tx: Transaction, policy: Policy | Layers) -> None:
-        """Keep a policy, unless that was done."""
+        """Store a policy, unless it is stored already."""
         revision = policy.revision
         if not revision or revision in self._kept or not self._ledger.store.is_durable:
             return
         if tx.policies.get(revision) is None:
-            from signoff.policy.policy_text import written  # who only lists questions needs no parser
+            from signoff.policy.policy_text import written  # listing requests needs no parser
 
             if (text := written(policy)) is None:
                 return
             tx.policies.put(revision, text)
-        else:  # what stands there was committed
+        else:  # it was committed
             self._kept.add(revision)
 
     async def written(self, *, by: Actor, file: str, digest: str, text: str, request: str) -> None:
-        """Have it on record that somebody had a rule written to a file, about the call of a request."""
+        """Record in the audit log that somebody had a rule written to a file, about the call of a request."""
         body = {"by": by.name, "via": by.via, "file": file, "digest": digest, "text": self._ledger.journal.text(text)}
 
         def work(tx: Transaction, now: datetime) -> None:
@@ -49,19 +49,19 @@ class BrokerPolicies:
         await self._ledger.write("rule written", work)
 
     async def of(self, request: ApprovalRequest, *, beside: Policy | Layers) -> Policy | Layers | None:
-        """The policy a question was asked under, if it is on record and `beside` is still part of it.
+        """Return the policy a request was asked under, if it is stored and `beside` is still part of it; else None.
 
-        A run inside others is judged by the rules of all of them, of which whoever answers may know some.
+        A run inside others is judged by the rules of all of them. The process that answers may know only some of these.
         """
         if request.policy_revision in ("", beside.revision):
             return beside
         from signoff.policy.policy_text import layers_of, read_written
 
-        # Of several layers it covers their directories too; a single one is only looked for beside itself.
+        # The revision of several layers covers their directories too; a single policy is only compared with itself.
         text = await self._ledger.store.read(lambda tx: tx.policies.get(request.policy_revision))
         try:
             found = read_written(text) if text is not None else None
-        except PolicyError:  # written by a version that knows other rules
+        except PolicyError:  # written by a version with other rules
             return None
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""Where 0.1 had what runs channels: it is in `signoff.delivery` now. To be removed with 0.3."""
+"""Deprecated: the channel code of 0.1 is in `signoff.delivery` now. To be removed with 0.3."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     told = f"signoff.broker.post.{name} is signoff.delivery.{_NOW[name]} now"
     warnings.warn(told, DeprecationWarning, stacklevel=2)
-    now: Any = getattr(import_module("signoff.delivery"), _NOW[name])  # not by `import`: delivery is above the broker
+    # No `import` statement: delivery is a layer above the broker.
+    now: Any = getattr(import_module("signoff.delivery"), _NOW[name])
     return partial(_made, now) if name == "Post" else now
 
 

@@ -1,4 +1,4 @@
-"""Who was given the whole of a call that is too long to be shown at once."""
+"""Record who was shown the full text of a call that is too long to be shown at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from signoff.ports import Transaction
 
 
 async def note_reader(ledger: Ledger, request_id: str, by: Actor) -> None:
-    """Note that somebody was given the whole of a call, with the arguments it has now."""
+    """Record that somebody was shown the full call, with its current arguments."""
     now = ledger.now()
 
     def work(tx: Transaction) -> None:
@@ -23,7 +23,7 @@ async def note_reader(ledger: Ledger, request_id: str, by: Actor) -> None:
 
 
 async def has_read(ledger: Ledger, request_id: str, by: Actor) -> bool:
-    """Whether somebody was given the whole of a call, with the arguments it has now."""
+    """Whether somebody was shown the full call, with its current arguments."""
 
     def work(tx: Transaction) -> bool:
         request = tx.requests.get(request_id)

@@ -1,4 +1,4 @@
-"""What happens to requests inside a transaction: read, advanced by the lifecycle table, put back, and written down."""
+"""Change requests inside a transaction: read, advance by the lifecycle table, store, and record in the audit log."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from signoff.errors import AlreadySettled, RequestError, UnknownRequest
 from signoff.ports import Transaction
 
 PREVIEW = 500
-"""Characters of a result, or an error, that are kept for people."""
+"""Characters of a result or an error that are kept for people."""
 
 
 def found(tx: Transaction, request_id: str) -> ApprovalRequest:
-    """The request; raises `UnknownRequest`."""
+    """Return the request; raises `UnknownRequest`."""
     request = tx.requests.get(request_id)
     if request is None:
         raise UnknownRequest(f"no request has the ID {request_id!r}")
@@ -45,7 +45,7 @@ def found(tx: Transaction, request_id: str) -> ApprovalRequest:
 
 
 def found_by_prefix(tx: Transaction, prefix: str) -> ApprovalRequest:
-    """The request whose id begins so; raises `UnknownRequest` where none does, `RequestError` where several do."""
+    """Return the request with this id prefix; raises `UnknownRequest` for none, `RequestError` for several."""
     if (request := tx.requests.get(prefix)) is not None:
         return request
     ids = tx.requests.like(prefix) if prefix else ()
@@ -57,7 +57,7 @@ def found_by_prefix(tx: Transaction, prefix: str) -> ApprovalRequest:
 
 
 def _is_run(tx: Transaction, prefix: str) -> str:
-    """What to say to whoever gives the id of a run instead of that of a question; empty where it is none."""
+    """The message for somebody who gave the id of a run instead of a request; empty if it is none."""
     runs = tx.runs.like(prefix) if prefix else ()
     if len(runs) != 1:
         return ""
@@ -67,14 +67,14 @@ def _is_run(tx: Transaction, prefix: str) -> str:
 
 
 def put(tx: Transaction, request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
-    """The request after an event, stored."""
+    """Advance the request by an event, and store it."""
     changed = advance(request, event, now)
     tx.requests.put(changed)
     return changed
 
 
 def settle(tx: Transaction, journal: Journal, request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
-    """The request after an event that settles it, stored and on the record."""
+    """Advance the request by an event that settles it, store it, and record that in the audit log."""
     settled = put(tx, request, event, now)
     tx.record.append([journal.settled(settled, now)])
     return settled
@@ -84,7 +84,7 @@ def settle(tx: Transaction, journal: Journal, request: ApprovalRequest, event: E
 
 
 def opened(journal: Journal, request: ApprovalRequest, now: datetime) -> ApprovalRequest:
-    """A new question with an id, the time, a deadline where its rule has one, and a title."""
+    """Return a new request with an id, the time, the deadline of its rule if it has one, and a title."""
     requirement = request.requirement
     deadline = now + requirement.timeout if requirement.timeout is not None else None
     return request.changed_to(
@@ -103,9 +103,9 @@ def ask(
     now: datetime,
     places: Mapping[str, str] = NOWHERE,
 ) -> ApprovalRequest:
-    """Store a question, unless there is one about the very same call that was not withdrawn: then that one.
+    """Store a request, unless one about the same call exists that was not withdrawn: then return that one.
 
-    `places` say where it is to be shown, by channel. That is kept with it: whoever runs the channel next asks there.
+    `places` say where it is shown, by channel. They are stored with it, for the next process that runs the channel.
     """
     if request.call is not None:
         known, answers = tx.past.before(request.call)
@@ -122,7 +122,7 @@ def ask(
 
 
 def withdraw(tx: Transaction, journal: Journal, request_ids: Sequence[str], reason: str, now: datetime) -> None:
-    """Withdraw questions that are still open."""
+    """Withdraw requests that are still pending."""
     for request_id in request_ids:
         if (request := tx.requests.get(request_id)) is not None and request.state is State.PENDING:
             settle(tx, journal, request, Cancelled(reason), now)
@@ -132,7 +132,7 @@ def withdraw(tx: Transaction, journal: Journal, request_ids: Sequence[str], reas
 
 
 def is_held(request: ApprovalRequest, token: str) -> bool:
-    """Whether a call is running on the claim with this token: whoever comes with another has lost it."""
+    """Whether a call runs on the claim with this token. A caller with another token has lost the claim."""
     return request.state is State.CLAIMED and request.claim is not None and request.claim.token == token
 
 
@@ -149,14 +149,14 @@ def finish(
     token: str | None,
     secrets: Sequence[str],
 ) -> None:
-    """Record how a claimed call ended. Whoever has lost the claim meanwhile only leaves a note."""
+    """Record the outcome of a claimed call. If the claim was lost in the meantime, only a note is recorded."""
     text = journal.text(error or preview, longest=PREVIEW, secrets=(*request.secrets, *secrets))
     event: Event = Succeeded(digest, text) if error is None else Failed(text)
     try:
         if token is not None and request.claim is not None and request.claim.token != token:
             raise AlreadySettled("another process has claimed it since")
         ended = put(tx, request, event, now)
-    except AlreadySettled as late:  # it was given up for lost, and a person has said what became of it
+    except AlreadySettled as late:  # it was marked as unknown, and a person reported the outcome
         body = {"outcome": text, "note": journal.text(str(late))}
         tx.record.append([journal.about(request, "late outcome", now, body)])
         return
@@ -178,7 +178,7 @@ def hand_over(
 
 
 def give_back(tx: Transaction, journal: Journal, request_id: str, token: str, now: datetime) -> None:
-    """Record that a claim was taken by somebody who was stopped before the call began: the approval stays good."""
+    """Record that a claim was given up before the call began: the approval stays valid."""
     request = found(tx, request_id)
     if is_held(request, token):
         returned = put(tx, request, Returned(), now)
@@ -186,7 +186,7 @@ def give_back(tx: Transaction, journal: Journal, request_id: str, token: str, no
 
 
 def cut_off(tx: Transaction, journal: Journal, request_id: str, token: str, now: datetime) -> None:
-    """Record that nobody knows how a claimed call ended; one that only waited for runs inside it is paused."""
+    """Mark the outcome of a claimed call as unknown; a call that only waited for runs inside it is paused."""
     with suppress(RequestError):
         request = found(tx, request_id)
         if not is_held(request, token):
@@ -198,7 +198,7 @@ def cut_off(tx: Transaction, journal: Journal, request_id: str, token: str, now:
 
 
 def lose(tx: Transaction, journal: Journal, request: ApprovalRequest, why: str, now: datetime) -> ApprovalRequest:
-    """Record that nobody knows how a claimed call ended."""
+    """Record that the outcome of a claimed call is unknown."""
     lost = put(tx, request, Lost(), now)
     tx.record.append([journal.step(lost, "unknown", now, **({"why": why} if why else {}))])
     return lost
@@ -206,26 +206,26 @@ def lose(tx: Transaction, journal: Journal, request: ApprovalRequest, why: str, 
 
 # --- claimed calls whose tool runs another agent ---
 #
-# A call that does nothing but wait for runs that are saved is not unknown when its process dies: it is made again, and
-# goes on with those runs.
+# A call that only waits for saved runs is not unknown when its process dies: it is made again, and continues with those
+# runs.
 
 
 def enter(tx: Transaction, journal: Journal, request_id: str, token: str, now: datetime) -> None:
-    """Record that all a claimed call does is to wait for runs inside it."""
+    """Record that a claimed call only waits for runs inside it."""
     request = found(tx, request_id)
     if is_held(request, token) and request.claim is not None and not request.claim.inside:
         tx.record.append([journal.step(put(tx, request, Entered(), now), "entered", now)])
 
 
 def pause(tx: Transaction, journal: Journal, request: ApprovalRequest, now: datetime) -> ApprovalRequest:
-    """Put a claimed call down with the runs inside it: whoever resumes those claims it anew."""
+    """Pause a claimed call together with the runs inside it: the process that resumes those claims it again."""
     paused = put(tx, request, Paused(), now)
     tx.record.append([journal.step(paused, "paused", now)])
     return paused
 
 
 def release(tx: Transaction, journal: Journal, request_id: str, token: str, now: datetime) -> None:
-    """As `pause`, by the tool itself: it let the pause of a run inside it pass."""
+    """As `pause`, by the tool itself, which let the pause of a run inside it propagate."""
     with suppress(RequestError):
         enter(tx, journal, request_id, token, now)
         if is_held(request := found(tx, request_id), token):

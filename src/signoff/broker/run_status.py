@@ -1,4 +1,4 @@
-"""The status of a saved run: whether some process executes it, what it waits for, what was answered."""
+"""The status of a saved run: whether a process executes it, what it waits for, what was answered."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ACTED = (*OPEN, State.SUCCEEDED, State.FAILED, State.CLAIMED, State.CANCELLED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStatus:
-    """A run as it stands now, with what it waits for."""
+    """The current state of a run, with what it waits for."""
 
     run: SavedRun
     waiting: tuple[ApprovalRequest, ...]
-    """Requests about which a person has to say something."""
+    """Requests that wait for a person."""
     answered: tuple[ApprovalRequest, ...]
     """Requests that were answered and not yet acted upon."""
     process: Process | None
@@ -45,13 +45,13 @@ class RunStatus:
 
 
 def run_status(tx: Transaction, ledger: Ledger, run: SavedRun) -> RunStatus:
-    """How a run stands now."""
+    """Return the current status of a run."""
     requests = tx.requests.of(run=run.id) if run.state is RunState.GOING else ()
     process = tx.processes.get(run.holder) if run.holder else None
     return RunStatus(
         run=run,
         waiting=tuple(one for one in requests if one.state in OPEN),
-        # An approved call that was claimed before paused with runs inside it, and waits for what they wait for.
+        # An approved call that was claimed before is paused with runs inside it, and waits for what they wait for.
         answered=tuple(
             one for one in requests if one.state not in _ACTED and one.id not in run.heard and not _paused(one)
         ),

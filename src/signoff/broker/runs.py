@@ -1,4 +1,7 @@
-"""Runs that outlive their process: begun, saved at every pause, executed by one process at a time, ended."""
+"""Runs that outlive their process: begin, save at every pause, resume in one process at a time, end.
+
+The epoch of a run is its fencing token: taking over or cancelling a run raises it, and an older epoch is refused.
+"""
 
 from __future__ import annotations
 
@@ -31,20 +34,20 @@ LONGEST_DETAIL = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProgress:
-    """How far a run came: what is to be saved of it, and which messages are new."""
+    """The progress of a run: what is saved of it, and its new messages."""
 
     run: SavedRun
     segments: tuple[Segment, ...] = ()
     put_down: bool = False
-    """Whether the process lets go of it, for any other to take up."""
+    """Whether the process releases the run, so that any process can resume it."""
     fence: tuple[str, int] = ("", 0)
-    """For a run inside another: the outermost run and its epoch, which has to be in this process's hands."""
+    """For a run inside another: the outermost run and its epoch, which this process has to hold."""
     entered: tuple[str, str] = ("", "")
-    """The request on whose approval a call runs that only waits for runs inside it, and the claim's token."""
+    """For a call that only waits for runs inside it: the request it runs on, and the token of its claim."""
 
 
 class BrokerRuns:
-    """The broker's part about runs."""
+    """The part of the broker for runs."""
 
     def __init__(self, ledger: Ledger, signing: Signing) -> None:
         self._ledger = ledger
@@ -54,7 +57,7 @@ class BrokerRuns:
 
     @contextmanager
     def in_hand(self, run_id: str) -> Generator[None]:
-        """Within, nothing else in this process takes the run up: raises `RunTaken` where something has it already."""
+        """Lock the run within this process for the duration of the block; raises `RunTaken` if it is locked already."""
         self._hold(run_id, object())
         try:
             yield
@@ -66,7 +69,7 @@ class BrokerRuns:
             raise RunTaken(f"run {run_id} is already being executed by this process")
 
     def let_go(self, run_id: str) -> None:
-        """Undo what `take_up` says about this process."""
+        """Release the lock of `take_up` within this process."""
         self._ledger.in_hand.pop(run_id, None)
 
     # --- beginning, saving ---
@@ -74,11 +77,11 @@ class BrokerRuns:
     async def begin(
         self, run: SavedRun, *, conversation: str = "", heard: str = "", put_down: bool = False
     ) -> SavedRun:
-        """Keep a new run, in this process's hand, or `put_down` for any process to take up.
+        """Store a new run, held by this process, or `put_down` for any process to resume.
 
         `conversation` names a place where turns follow each other: the run follows the last one of its agent there, and
-        `RunTaken` is raised while any other is going. `heard` is the number of the message that it begins with;
-        raises `AlreadyHeard` where that was heard there, `HeardTooLate` where only a later one was.
+        `RunTaken` is raised while any other run is going. `heard` is the number of the message that starts the run;
+        raises `AlreadyHeard` for a duplicate, and `HeardTooLate` if a later message was handled before.
         """
         ledger, now = self._ledger, self._ledger.now()
         holder = "" if put_down else ledger.process.id
@@ -89,11 +92,11 @@ class BrokerRuns:
                 return _begin(tx, ledger, run, now, holder)
             known = conversation_log(tx, conversation)
             if (why := not_news(known, heard)) is not None:
-                note_heard(tx, known, heard)  # told again, it is no longer too late but known
+                note_heard(tx, known, heard)  # if it arrives again it is a duplicate, no longer too late
                 return why
             last = tx.runs.get(known.run)
             if last is not None and last.state is RunState.GOING:
-                note_heard(tx, known, heard)  # whoever said it is told so, and it does not begin by itself later
+                note_heard(tx, known, heard)  # the sender gets an error, and the message starts no run later
                 waits = bool(run_status(tx, ledger, last).waiting)
                 return RunTaken(f"run {last.id} {'waits for an answer' if waits else 'is still going'}")
             begun = _begin(tx, ledger, following(tx, known, run), now, holder)
@@ -106,21 +109,21 @@ class BrokerRuns:
         return done
 
     async def last_turn(self, name: str) -> SavedRun | None:
-        """The last turn of a conversation; None where nothing was said there yet."""
+        """Return the last turn of a conversation; None if there was none yet."""
         return await self._ledger.store.read(lambda tx: tx.runs.get(conversation_log(tx, name).run))
 
     async def save(self, progress: RunProgress) -> None:
-        """Save how far a run came. Raises `Stale` where the messages it builds upon are not there."""
+        """Save the progress of a run. Raises `Stale` if the messages it builds upon are missing."""
         await self._ledger.write("save", lambda tx, now: save(tx, self._ledger, progress, now))
 
     def save_later(self, made: Callable[[], RunProgress | None], *, lost: Callable[[], None] = lambda: None) -> None:
-        """As `save`, without waiting: for steps in which nobody is asked. `made` is called when it is written.
+        """As `save`, without waiting: for steps in which nobody is asked. `made` is called when the write happens.
 
-        `lost` is told where messages are missing that it builds upon; then it is made once more.
+        If the messages it builds upon are missing, `lost` is called, and then `made` once more.
         """
 
         def work(tx: Transaction, now: datetime) -> None:
-            with suppress(RunError):  # in other hands by now, or over: whoever goes on finds out with the next step
+            with suppress(RunError):  # taken over or ended: the caller notices at its next step
                 try:
                     _save_if_any(tx, self._ledger, made(), now)
                 except Stale:
@@ -130,11 +133,17 @@ class BrokerRuns:
         self._ledger.later("save", work)
 
     async def put_down(self, run_id: str, epoch: int, heard: Sequence[str] = ()) -> None:
-        """Let go of a run, for any process to take up. `heard` are the refusals that it has gone on with."""
+        """Release a run, so that any process can resume it.
+
+        `heard` are the refusals that it has already continued with.
+        """
         await self._ledger.store.write("put down", lambda tx: _put_down(tx, run_id, epoch, heard))
 
     def put_down_later(self, run_id: str, epoch: int) -> None:
-        """As `put_down`, without waiting: for whoever is being stopped. Not ours any longer: nothing."""
+        """As `put_down`, without waiting, for a caller that is being stopped.
+
+        Does nothing if this process lost the run.
+        """
 
         def work(tx: Transaction) -> None:
             with suppress(RunError):
@@ -145,8 +154,11 @@ class BrokerRuns:
     # --- resuming ---
 
     async def take(self, run_id: str) -> SavedRun:
-        """Take a run up. Of two processes that try at once one wins; a run somebody has in hand is not given away."""
-        # Others have to see it, no more: after a power cut no process has anything in hand.
+        """Take over a run.
+
+        If two processes try at once, one wins; a run that a live process holds raises `RunTaken`.
+        """
+        # No sync to disk: others only have to see it, and after a power cut no process holds anything.
         return await self._ledger.write(
             "take", lambda tx, now: _take(tx, self._ledger, _going(tx, run_id), now), synced=False
         )
@@ -154,10 +166,10 @@ class BrokerRuns:
     async def take_up(
         self, prefix: str, *, loosened: Loosened = NOT_LOOSENED
     ) -> tuple[SavedRun, Sequence[ApprovalRequest]]:
-        """As `take`, to go on with it: by the beginning of its id, with its requests after time was fed to them.
+        """As `take`, to resume a run by a prefix of its id. Returns the run and its requests, with deadlines applied.
 
-        `loosened` is what whoever resumes it loosened; from now on the run says so. Nothing else in this process takes
-        it up until `let_go`.
+        `loosened` is what the caller loosened; it is stored with the run. The run is locked within this process until
+        `let_go`.
         """
         ledger, now = self._ledger, self._ledger.now()
         import asyncio
@@ -175,18 +187,18 @@ class BrokerRuns:
 
         try:
             return await ledger.store.write("take", work, synced=False)
-        except asyncio.CancelledError:  # nobody goes on with it here, and it may yet be written
+        except asyncio.CancelledError:  # nobody continues here, but the write may still happen
             self._give_up_later(attempt)
             raise
         except BaseException as error:
             for run_id in attempt:
                 self.let_go(run_id)
-            if isinstance(error, StoreUnavailable):  # whether it arrived may not be known
+            if isinstance(error, StoreUnavailable):  # the write may or may not have happened
                 self._give_up_later(attempt)
             raise
 
     def _give_up_later(self, attempt: Mapping[str, int]) -> None:
-        """Undo an attempt to take a run up, if it comes to anything: the epoch it takes it up with, by its id."""
+        """Undo an attempt to take over runs, if it succeeds later. `attempt` has the new epoch by run id."""
 
         def work(tx: Transaction) -> None:
             for run_id, epoch in attempt.items():
@@ -199,7 +211,7 @@ class BrokerRuns:
         self._ledger.store.later("put down", work)
 
     async def still(self, run_id: str, epoch: int) -> None:
-        """Raise `RunTaken` or `RunOver` where the run is no longer in this process's hands."""
+        """Raise `RunTaken` or `RunOver` if this process no longer holds the run."""
         await self._ledger.store.read(lambda tx: check(tx, run_id, epoch), own=False)
 
     # --- ending ---
@@ -214,9 +226,9 @@ class BrokerRuns:
         secrets: Sequence[str] = (),
         last: RunProgress | None = None,
     ) -> None:
-        """Record how a run ended, sign that, and keep `last`, its messages. What it still asked is withdrawn.
+        """Record how a run ended, sign the audit log, and store `last`, its messages. Its open requests are withdrawn.
 
-        Raises `Stale` where the messages that those build upon are not there.
+        Raises `Stale` if the messages that `last` builds upon are missing.
         """
         text, now = self._detail(detail, secrets), self._ledger.now()
 
@@ -230,7 +242,10 @@ class BrokerRuns:
     def end_later(
         self, run_id: str, epoch: int, state: RunState, detail: str = "", *, secrets: Sequence[str] = ()
     ) -> None:
-        """As `end`, without waiting: for whoever is being stopped. Not ours any longer, or over: nothing."""
+        """As `end`, without waiting, for a caller that is being stopped.
+
+        Does nothing if the run was taken over or has ended.
+        """
         text = self._detail(detail, secrets)
 
         def work(tx: Transaction, now: datetime) -> None:
@@ -243,7 +258,7 @@ class BrokerRuns:
         return self._ledger.journal.text(detail, longest=LONGEST_DETAIL, secrets=secrets, lines=True)
 
     async def cancel(self, run_id: str, *, by: str, reason: str = "") -> SavedRun:
-        """End a run from outside: its questions are withdrawn, its approvals void, and it is not taken up again."""
+        """End a run from outside: its requests are withdrawn, its approvals are void, and it cannot be resumed."""
         ledger, now = self._ledger, self._ledger.now()
         why = ledger.journal.text(f"{by} cancelled the run" + (f": {quoted(reason)}" if reason else ""))
 
@@ -255,11 +270,11 @@ class BrokerRuns:
     # --- looking ---
 
     async def get(self, prefix: str) -> SavedRun:
-        """The run whose id begins so; raises `UnknownRun`."""
+        """Return the run whose id starts with `prefix`; raises `UnknownRun` for none, `RunError` for several."""
         return await self._ledger.store.read(lambda tx: _by_prefix(tx, prefix))
 
     async def list(self, *, going: bool = False, limit: int | None = None, before: str = "") -> Sequence[RunStatus]:
-        """Runs, newest first, each with what it waits for; those begun before the run `before`, where it is given."""
+        """List runs, newest first, each with what it waits for; with `before`, only runs begun before that run."""
 
         def work(tx: Transaction) -> Sequence[RunStatus]:
             return [run_status(tx, self._ledger, run) for run in tx.runs.all(going=going, limit=limit, before=before)]
@@ -267,21 +282,21 @@ class BrokerRuns:
         return await self._ledger.store.read(work)
 
     async def status(self, run_id: str) -> RunStatus:
-        """One run, with what it waits for."""
+        """Return one run, with what it waits for."""
         return await self._ledger.store.read(lambda tx: run_status(tx, self._ledger, _known(tx, run_id)))
 
     async def inside(self, run_id: str) -> SavedRun | None:
-        """A run inside another one, as it was kept last."""
+        """Return a run inside another one as it was last saved, or None."""
         return await self._ledger.store.read(lambda tx: tx.runs.get(run_id))
 
     async def messages(self, run: SavedRun) -> Sequence[Segment]:
-        """What was saved of a run's messages, oldest first."""
+        """Return the saved messages of a run, oldest first."""
         return await self._ledger.store.read(lambda tx: tx.segments.chain(run.tip) if run.tip else ())
 
-    # --- calls that runs are inside of ---
+    # --- calls that contain runs ---
 
     def enter_later(self, request_id: str, token: str, fence: tuple[str, int]) -> None:
-        """Record that all a claimed call does is to wait for runs inside it, if this process still executes `fence`."""
+        """Record that a claimed call only waits for runs inside it, if this process still holds the run of `fence`."""
 
         def work(tx: Transaction, now: datetime) -> None:
             with suppress(RunError):  # another process executes it by now
@@ -292,7 +307,7 @@ class BrokerRuns:
         self._ledger.later("enter", work)
 
     async def enter_again(self, entry: SavedRun) -> bool:
-        """Whether a call was let through before and paused: it may pass once more, this time, and no more often."""
+        """Whether a call that was let through before and then paused may pass again. True only once."""
 
         def work(tx: Transaction) -> bool:
             known = tx.runs.get(entry.id)
@@ -310,7 +325,7 @@ class BrokerRuns:
 
 
 def save(tx: Transaction, ledger: Ledger, progress: RunProgress, now: datetime) -> None:
-    """Save how far a run came. Raises `Stale` where the messages it builds upon are not there."""
+    """Save the progress of a run. Raises `Stale` if the messages it builds upon are missing."""
     run = progress.run
     if progress.fence[0]:
         check(tx, *progress.fence)
@@ -334,9 +349,9 @@ def _save_if_any(tx: Transaction, ledger: Ledger, progress: RunProgress | None, 
 
 
 def check(tx: Transaction, run_id: str, epoch: int, holder: str = "") -> SavedRun:
-    """The run, if whoever comes with this epoch still has it in hand; raises `RunTaken` or `RunOver`.
+    """Return the run if this epoch still holds it; raises `RunTaken` or `RunOver`.
 
-    With a `holder`, that process has to have it: not so once it was put down, whoever is still busy with it.
+    With a `holder`, that process has to hold it, which it does not once the run was put down.
     """
     run = _still_ours(_known(tx, run_id), epoch)
     if holder and run.holder != holder:
@@ -345,13 +360,13 @@ def check(tx: Transaction, run_id: str, epoch: int, holder: str = "") -> SavedRu
 
 
 def refuse_over(tx: Transaction, run_id: str) -> None:
-    """Raise `RunOver` for a run that is stored and has ended: nothing more is asked for it."""
+    """Raise `RunOver` for a stored run that has ended: no more requests are opened for it."""
     if run_id and (run := tx.runs.get(run_id)) is not None:
         _still_going(run)
 
 
 def _begin(tx: Transaction, ledger: Ledger, run: SavedRun, now: datetime, holder: str) -> SavedRun:
-    if run.parent:  # part of a run that is on record: whoever has that in hand has it too
+    if run.parent:  # the holder of the outer run holds this one too
         begun = run.changed(started_at=now, changed_at=now)
         tx.runs.add(begun)
         return begun
@@ -408,7 +423,7 @@ def _close(
         if request.state in (State.PENDING, State.APPROVED):
             settle(tx, ledger.journal, request, Cancelled(why), now)
     tx.results.drop(run.id)
-    # One more epoch: whoever still has it in hand finds out with its next step.
+    # Raise the epoch: a process that still executes the run notices at its next step.
     epoch = run.epoch + 1 if state is RunState.CANCELLED else run.epoch
     closed = run.changed(state=state, detail=detail, holder="", epoch=epoch, changed_at=now)
     tx.runs.put(closed)
@@ -436,7 +451,7 @@ def _by_prefix(tx: Transaction, prefix: str) -> SavedRun:
 
 
 def text_of(segment: Segment) -> bytes:
-    """The messages of a segment, as JSON."""
+    """Return the messages of a segment, as JSON."""
     return zlib.decompress(segment.body[1:]) if segment.body[:1] == b"z" else segment.body[1:]
 
 

@@ -1,4 +1,4 @@
-"""Keys that processes on one store share: to tell secrets apart without showing them, to sign what browsers hold."""
+"""Secret keys that all processes on a store share: to compare secrets without showing them, and to sign cookies."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from signoff.ports import Store, Transaction
 
 NAME = "veil"
 COOKIES = "cookies"
-"""Of the key that signs cookies."""
+"""The name of the key that signs cookies."""
 
 
 async def secret_key(store: Store, name: str = NAME) -> bytes:
-    """The store's key of this name, made on first use."""
+    """Return the store's key of this name; it is made on first use."""
     if (key := await store.read(lambda tx: tx.settings.get(name))) is None:
 
         def work(tx: Transaction) -> str:

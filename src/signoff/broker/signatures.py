@@ -1,4 +1,4 @@
-"""Signs the record: at the end of every run, and now and then."""
+"""Sign the audit log: at the end of every run, and from time to time."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from signoff.errors import SignoffError
 from signoff.ports import Store, Transaction
 
 WITHIN = 1.0
-"""Seconds in which a signature that is in the store has its copy outside of it."""
+"""Seconds until a signature in the store has its copy outside."""
 
 
 class Signed(NamedTuple):
-    """A signature that a transaction makes."""
+    """A signature made in a transaction."""
 
     names: tuple[str, ...]
-    """What its copies are kept under."""
+    """The names under which its copies are kept."""
     checkpoint: Checkpoint
 
 
 class Signing:
-    """Signs the end of the record, where there is a key to sign with."""
+    """Signs the end of the audit log, if there is a signing key."""
 
     def __init__(self, ledger: Ledger, signer: Signer | None = None) -> None:
         self._ledger = ledger
@@ -38,11 +38,11 @@ class Signing:
         self._copies = Copies(signer) if signer is not None else None
 
     async def sign_if_due(self) -> None:
-        """Sign the end of the record, if it was not for a while."""
+        """Sign the end of the audit log, if the last signature is old enough."""
         await self._sign(checkpoint_if_due)
 
     async def sign_end(self) -> None:
-        """Sign the record as it stands."""
+        """Sign the audit log as it stands."""
         await self._sign(make_checkpoint)
 
     async def _sign(self, make: Callable[[Store, Signer, datetime], Awaitable[object]]) -> None:
@@ -50,21 +50,21 @@ class Signing:
             return
         try:
             await make(self._ledger.store, self._signer, self._ledger.now())
-        except SignoffError as error:  # what is to be done goes on; `audit verify` says what is wrong
+        except SignoffError as error:  # signing errors stop nothing; `audit verify` says what is wrong
             _warn(error)
 
     # --- together with the last write of a run ---
 
     def get_ready(self) -> None:
-        """Make the key if there is none. Files are written before the store is taken, not while."""
+        """Make the key if there is none. Files are written before the transaction takes the lock, not during it."""
         if self._signer is not None and self._ledger.store.is_durable:
-            with suppress(SignoffError):  # said when it is to sign
+            with suppress(SignoffError):  # reported when it signs
                 self._signer.public_key(make=True)
 
     def sign_in(self, tx: Transaction, now: datetime) -> Signed | SignoffError | None:
-        """Sign the record as it stands with this transaction: what is to be kept of it, or why that cannot be.
+        """Sign the audit log as it stands in this transaction; return the signature, an error, or None if not needed.
 
-        Nothing that goes wrong with it undoes the transaction: a run that is over is over.
+        An error here does not roll back the transaction: a run that ended has ended.
         """
         if self._signer is None:
             return None
@@ -76,7 +76,7 @@ class Signing:
         return None if made is None else Signed(names, made)
 
     def keep(self, made: Signed | SignoffError | None) -> None:
-        """Keep copies of a signature, now that the store has it; soon, and with the next ones if they come sooner."""
+        """Schedule copies of a signature after the commit; a newer signature before the write replaces it."""
         if isinstance(made, SignoffError):
             _warn(made)
         elif made is not None and self._copies is not None:
@@ -84,7 +84,7 @@ class Signing:
 
 
 class Copies:
-    """Writes copies of signatures at most once in a while, and before the program ends."""
+    """Writes copies of signatures in batches, and before the program exits."""
 
     def __init__(self, signer: Signer) -> None:
         self._signer = signer
@@ -96,13 +96,13 @@ class Copies:
     def keep(self, made: Signed) -> None:
         with self._lock:
             self._newest[made.names] = made.checkpoint
-            if self._timer is None or not self._timer.is_alive():  # a fork has none of its parent's threads
+            if self._timer is None or not self._timer.is_alive():  # a forked process has none of its parent's threads
                 self._timer = threading.Timer(WITHIN, self.write)
                 self._timer.name, self._timer.daemon = "signoff copies", True
                 self._timer.start()
 
     def write(self) -> None:
-        """Write what is waited with."""
+        """Write the copies that are due."""
         with self._lock:
             newest, self._newest, self._timer = self._newest, {}, None
         for names, checkpoint in newest.items():

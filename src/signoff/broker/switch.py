@@ -1,4 +1,4 @@
-"""The kill switch: while it is pulled nothing new runs, and what is pending stays pending."""
+"""The kill switch (halt): while it is on, nothing new runs, and pending requests stay pending."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from signoff.ports import Transaction
 
 
 class Switch:
-    """The broker's part about stopping everything."""
+    """The part of the broker for halting everything."""
 
     def __init__(self, ledger: Ledger, watch: Watch) -> None:
         self._ledger = ledger
         self._watch = watch
 
     async def halt(self, *, by: str, why: str = "", zone: Zone = in_utc) -> str:
-        """Pull the switch; what it says now. If it is pulled already, that stays as it is."""
+        """Halt everything; return the text for people. If it is halted already, that stays as it is."""
         ledger, now = self._ledger, self._ledger.now()
 
         def work(tx: Transaction) -> str:
@@ -36,7 +36,7 @@ class Switch:
         return said_by(said, zone)
 
     async def unhalt(self, *, by: str, why: str = "") -> bool:
-        """Let things run again; whether they did not."""
+        """Lift the halt; return whether there was one."""
         ledger, now = self._ledger, self._ledger.now()
 
         def work(tx: Transaction) -> bool:
@@ -51,18 +51,18 @@ class Switch:
         return was
 
     async def state(self, zone: Zone = in_utc) -> str:
-        """What the switch says; empty while it is not pulled."""
+        """Return who halted, when and why, as text; empty if not halted."""
         said = await self._ledger.store.read(lambda tx: tx.settings.get(HALTED))
         return said_by(said, zone) if said else ""
 
     def check_now(self) -> None:
-        """Raise `Halted` while the switch is pulled, by what was last heard: no look at the store."""
+        """Raise `Halted` while halted, by the last known state, without reading the store."""
         if said := self._watch.halted:
             raise _halted(said)
 
 
 def check_not_halted(tx: Transaction) -> None:
-    """Raise `Halted` while the switch is pulled."""
+    """Raise `Halted` while halted."""
     if said := tx.settings.get(HALTED):
         raise _halted(said)
 

@@ -1,4 +1,4 @@
-"""One run as a timeline: the prompt, the model's words, calls, verdicts, questions, answers and outcomes, in order."""
+"""The timeline of one run: the prompt, the model's words, calls, verdicts, requests, answers and outcomes, in order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Moment:
 
     at: datetime
     kind: str
-    """`prompt`, `model` for the model's words, or the kind of the event on the record."""
+    """`prompt`, `model` for the model's words, or the kind of the audit event."""
     who: str = ""
     what: str = ""
     rules: tuple[str, ...] = ()
@@ -36,17 +36,17 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUsage:
-    """What the models of a run took, as far as their answers are kept."""
+    """Tokens and cost of a run's models, as far as their answers are kept."""
 
     answers: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost: Decimal | None = None
-    """In dollars; None where no price is known."""
+    """In dollars; None unless every answer has a price."""
 
 
 class RunHistory(NamedTuple):
-    """One run: how it stands, what happened, and what its models took."""
+    """One run: its status, what happened, and its token usage."""
 
     status: RunStatus
     moments: Sequence[Moment]
@@ -54,7 +54,7 @@ class RunHistory(NamedTuple):
 
 
 async def run_history(broker: Broker, prefix: str, zone: Zone) -> RunHistory:
-    """The run whose id begins so, after whatever time has done to it; raises `UnknownRun`."""
+    """Return the history of the run whose id starts with `prefix`, after applying deadlines; raises `UnknownRun`."""
     await broker.sweep()
     status = await broker.runs.status((await broker.runs.get(prefix)).id)
     segments = await broker.runs.messages(status.run)
@@ -63,13 +63,13 @@ async def run_history(broker: Broker, prefix: str, zone: Zone) -> RunHistory:
 
 
 def moments(entries: Sequence[Entry], segments: Sequence[Segment], zone: Zone) -> list[Moment]:
-    """Everything that is kept of a run, oldest first."""
+    """Return everything that is kept of a run, oldest first."""
     found = [*_of_record(entries, zone), *_of_messages(_messages(segments))]
     return sorted(found, key=lambda moment: moment.at)
 
 
 def spent(segments: Sequence[Segment]) -> ModelUsage:
-    """What the run took."""
+    """Return the tokens and the cost of a run."""
     usages = [_mapping(one.get("usage")) for one in _messages(segments) if one.get("kind") == "response"]
     costs = [Decimal(str(cost)) for one in usages if (cost := one.get("cost")) is not None]
     return ModelUsage(

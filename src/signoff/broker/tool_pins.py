@@ -1,4 +1,4 @@
-"""Definitions of other servers' tools that were accepted: a tool that is defined otherwise later is asked about."""
+"""Pins: accepted definitions of tools of MCP servers. A tool whose definition changes later is asked about."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from signoff.ports import Transaction
 
 
 class BrokerPins:
-    """The broker's part about definitions of tools."""
+    """The part of the broker for pinned tool definitions."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
     async def of(self, toolset: str, tools: Iterable[str]) -> dict[str, ToolPin]:
-        """What was accepted of these tools, by their names."""
+        """Return the pins of these tools, by name."""
         names = list(tools)
 
         def work(tx: Transaction) -> dict[str, ToolPin]:
@@ -30,10 +30,10 @@ class BrokerPins:
         return await self._ledger.store.read(work)
 
     async def put(self, definition: ToolDefinition, *, by: str, instead_of: ToolPin | None, request: str = "") -> bool:
-        """Accept a definition from now on. False, and nothing changes, where another one was accepted meanwhile.
+        """Accept a definition from now on.
 
-        `instead_of` is what was accepted when whoever says so looked, `by` whose word it is, `request` the request that
-        was approved, if any.
+        Returns False, and changes nothing, if another one was accepted in the meantime. `instead_of` is the pin that
+        the caller saw (compare and swap), `by` is who accepts it, and `request` is the approved request, if any.
         """
         name, journal = _name(definition.toolset, definition.tool), self._ledger.journal
 
@@ -60,5 +60,5 @@ class BrokerPins:
 
 
 def _name(toolset: str, tool: str) -> str:
-    """The name of a pin among the settings of a store: servers choose the names of tools, so those are digested."""
+    """The key of a pin among the settings of a store. Servers choose tool names, so the names are hashed."""
     return f"tool-definition:{digest_of(json.dumps([toolset, tool]))}"

@@ -1,4 +1,4 @@
-"""Calls of which nobody knows whether they ran: somebody has to look, and say so."""
+"""Calls with an unknown outcome: a person has to find out whether they ran, and report it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PAGE = 1_000
 
 
 def unknown_requests(tx: Transaction) -> list[ApprovalRequest]:
-    """All of them, oldest first."""
+    """Return all of them, oldest first."""
     found = (tx.requests.get(item.id) for item in _inbox(tx) if item.state is State.UNKNOWN)
     return [request for request in found if request is not None]
 

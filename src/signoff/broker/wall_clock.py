@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from signoff.ports import Clock, Store
 
 LONGEST = 60.0
-"""Seconds until a sleeper looks at the clock again: it may have been set meanwhile."""
+"""Seconds until a sleeper reads the clock again: it may have been set in the meantime."""
 
 
 async def pause_for(clock: Clock, span: timedelta) -> None:
-    """Let so much time pass. Where time is real, whatever is done to the clock on the wall meanwhile."""
+    """Sleep for a time span. With a real clock, changes of the wall clock do not matter."""
     if isinstance(clock, SystemClock | AgreedClock):
         await clock.sleep(span)
     else:
@@ -31,14 +31,14 @@ class SystemClock:
             await asyncio.sleep(min(left, LONGEST))
 
     async def sleep(self, span: timedelta) -> None:
-        """Let so much time pass, evenly."""
+        """Sleep for a time span, by the monotonic clock of the event loop."""
         import asyncio
 
         await asyncio.sleep(span.total_seconds())
 
 
 class AgreedClock:
-    """A clock set by that of the store, so that everybody who uses the store settles deadlines by one time."""
+    """A clock corrected to the store's clock, so that all processes on the store agree about deadlines."""
 
     def __init__(self, clock: Clock, store: Store) -> None:
         self._clock = clock
@@ -51,7 +51,7 @@ class AgreedClock:
         await self._clock.sleep_until(moment - self._lead)
 
     async def sleep(self, span: timedelta) -> None:
-        """As that of the clock that is set."""
+        """Sleep as the corrected clock does."""
         await pause_for(self._clock, span)
 
     @property

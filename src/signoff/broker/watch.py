@@ -1,4 +1,4 @@
-"""Hears of changes wherever they are made: wakes who waits for a request, and knows whether the switch is pulled."""
+"""Notice changes made by any process: wake waiters of a request, and know whether everything is halted."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     import asyncio
 
 NOT_URGENT = 0.05
-"""Seconds after which a change is looked at where nobody waits for one."""
+"""Seconds after which a change is read if nobody waits for one."""
 AGAIN = 1.0
-"""Seconds until another look, after one that failed."""
+"""Seconds until a retry, after a read that failed."""
 HALTED = "halted"
-"""Name of the setting that says who stopped everything, when and why."""
+"""Name of the setting that says who halted everything, when and why."""
 
 
 @dataclass(slots=True, eq=False)
 class _Ear:
-    """One event loop that wants to hear. Each looks for itself: another may be busy with something that blocks it."""
+    """One event loop that listens. Each reads the store itself, because another loop may be blocked."""
 
     loop: asyncio.AbstractEventLoop
     users: int = 0
     signals: dict[str, list[asyncio.Event]] = field(default_factory=dict[str, "list[asyncio.Event]"])
     seen: int | None = None
     looked: int = 0
-    """The number of the look that `seen` is from."""
+    """The number of the read that `seen` comes from."""
     is_called: bool = False
     is_called_idly: bool = False
     tasks: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
@@ -50,16 +50,16 @@ class Watch:
         self._ears: dict[asyncio.AbstractEventLoop, _Ear] = {}
         self._stop: Callable[[], None] | None = None
         self._is_behind = True
-        """Whether something may have changed that nobody has looked at."""
+        """Whether something may have changed that was not read yet."""
         self._begun = self._latest = 0
-        """Looks that were begun, and the latest of those that came to their end."""
+        """The number of reads started, and the latest of those that finished."""
         self.halted = ""
-        """What the switch says, as of the last look; empty while it is not pulled."""
+        """The state of the switch as of the last read; empty if not halted."""
 
     @contextmanager
     def listening(self) -> Generator[_Ear]:
-        """Within, changes made elsewhere reach this event loop."""
-        if self._pid != os.getpid():  # a fork hears nothing of what its parent listens to
+        """Within the block, changes made elsewhere reach this event loop."""
+        if self._pid != os.getpid():  # a forked process does not hear what its parent listens to
             self._begin()
         import asyncio
 
@@ -79,7 +79,7 @@ class Watch:
 
     @contextmanager
     def waiting_for(self, request_id: str) -> Generator[asyncio.Event]:
-        """A signal that is set when something about the request changed."""
+        """Yield an event that is set when the request changes."""
         import asyncio
 
         signal = asyncio.Event()
@@ -99,13 +99,13 @@ class Watch:
             stop()
 
     async def catch_up(self) -> None:
-        """Look, if anything may have changed since the last look."""
+        """Read the store, if anything may have changed since the last read."""
         if self._is_behind:
             with self.listening() as ear:
                 await self._look(ear)
 
     async def _look(self, ear: _Ear) -> None:
-        """See what changed since the last look, and wake those who wait for it."""
+        """Read what changed since the last read, and wake the waiters."""
 
         def changes(tx: Transaction) -> tuple[list[str], int, str]:
             touched = tx.record.touched(ear.seen) if ear.seen is not None else list(ear.signals)
@@ -115,7 +115,7 @@ class Watch:
         self._begun += 1
         number = self._begun
         touched, seen, halted = await self._store.read(changes, own=False)
-        if number > self._latest:  # otherwise one that began later was faster, and knows better
+        if number > self._latest:  # otherwise a read that started later finished first and is newer
             self._latest, self.halted = number, halted
         if number > ear.looked:
             ear.looked, ear.seen = number, seen
@@ -124,7 +124,7 @@ class Watch:
                 signal.set()
 
     def _tick(self) -> None:
-        """Called from any thread. Where nobody waits, only the switch may concern anybody: that has a moment."""
+        """Called from any thread. If nobody waits, only a halt matters, and that is read after a short delay."""
         with self._lock:
             self._is_behind = True
             for ear in self._ears.values():
@@ -140,7 +140,7 @@ class Watch:
     def _start_look(self, ear: _Ear) -> None:
         ear.is_called = ear.is_called_idly = False
         with self._lock:
-            if ear not in self._ears.values():  # everybody left meanwhile, and the loop may be about to close
+            if ear not in self._ears.values():  # everybody left in the meantime, and the loop may be about to close
                 return
         task = ear.loop.create_task(self._look(ear))
         ear.tasks.add(task)
@@ -149,7 +149,7 @@ class Watch:
     def _looked(self, ear: _Ear, task: asyncio.Task[None]) -> None:
         ear.tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            # Whoever reads or writes is told what is wrong with the store. A waiter can only look again.
+            # Readers and writers get the error of the store. A waiter can only retry.
             self._is_behind = True
             ear.seen = None
             ear.loop.call_later(AGAIN, self._start_look, ear)

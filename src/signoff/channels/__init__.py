@@ -1,9 +1,10 @@
-"""Ways to reach people: one card, which each channel draws in its own way.
+"""Ways to ask people for approval: at the terminal, on the full screen, in Discord or in your own program.
 
-Ready-made: the approvers of the terminal, of its full screen, of nobody and of a script, and `DiscordApprovals`.
-For a program that answers requests itself, `open_inbox`; for an application behind AG-UI, `take_interrupts`. For a
-channel of your own: `Channel`, what it is given to show (`Notice`: `Asked`, `RunResult`), the `Inbox` it answers
-through, and what runs it, a `Reconciler` with a `Route` for each channel. Each loads what it needs when it is used.
+Ready-made approvers: `terminal_approver`, `tui_approver` (full screen), `headless_approver` (nobody is asked) and
+`scripted_approver`. `DiscordApprovals` asks in Discord. A program that answers requests itself uses `open_inbox`; an
+application behind AG-UI uses `take_interrupts`. To write a channel: implement `Channel`, show each `Notice` (`Asked`,
+`RunResult`), answer through the `Inbox`, and run it with a `Reconciler` that has a `Route` for each channel. Names are
+imported lazily.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from signoff.lazy_names import lazy_names
 
-if TYPE_CHECKING:  # some are above this package: they are public here, as users look for them here
+if TYPE_CHECKING:  # some live in layers above this package; they are exported here because users look here
     from signoff.channels.approvers import headless_approver as headless_approver
     from signoff.channels.approvers import scripted_approver as scripted_approver
     from signoff.channels.approvers import terminal_approver as terminal_approver
@@ -43,7 +44,7 @@ _HOMES = {
     "RunResult": "core.notice",
     "card_for": "core.card",
     "headless_approver": "channels.approvers",
-    "is_clean": "core.visible",
+    "is_clean": "core.visible_text",
     "open_inbox": "wiring.program_inbox",
     "outcome_text": "channels.outcome",
     "result_text": "channels.outcome",

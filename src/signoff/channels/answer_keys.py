@@ -1,4 +1,4 @@
-"""The letters a person answers with at a terminal, and what they say about themselves."""
+"""The keys that answer a request at the terminal, with their labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from signoff.core.decision import Keeps
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One answer: its letter, what else is understood, and what it does, in words."""
+    """One key: its letter, its label, and other words that mean the same."""
 
     letter: str
     label: str
@@ -21,7 +21,7 @@ class Key:
         return f"{self.letter} {self.label}"
 
     def means(self, typed: str) -> bool:
-        """Whether this is the key that was typed."""
+        """Whether `typed` means this key. Case and surrounding blanks are ignored."""
         return typed.strip().casefold() in (self.letter, *self.words)
 
 
@@ -36,11 +36,11 @@ KEYS = {
     Choice.WIDER: Key("l", "approve calls like it", ("like",)),
     Choice.WHY: Key("?", "why", ("why", "h", "help")),
 }
-"""In the order they are offered. No key is Enter."""
+"""In the order they are offered. Enter is never a key."""
 
 
 def keys_for(offered: Iterable[Choice], keeps: Keeps) -> list[Key]:
-    """The keys of what is on offer, in words that fit how long an answer is remembered."""
+    """Return the keys for the choices on offer. The label of SESSION says how long an answer is remembered."""
     return [
         replace(KEYS[one], label=f"approve {session_text(keeps)}") if one is Choice.SESSION else KEYS[one]
         for one in offered
@@ -60,15 +60,15 @@ CTRL_C_LEAVES = Key("Ctrl-C", "leave it to others")
 
 
 def numbers_to(most: int) -> str:
-    """Which numbers can be typed, in words."""
+    """Return which numbers can be typed, as text."""
     return f"1-{most}" if most > 1 else "1"
 
 
 def choice_for(typed: str, offered: Collection[Choice]) -> Choice | None:
-    """What was chosen, if it is on offer."""
+    """Return the choice that was typed, or None if it is not on offer."""
     return next((choice for choice, key in KEYS.items() if choice in offered and key.means(typed)), None)
 
 
 def is_yes(typed: str) -> bool:
-    """Whether a question was answered with yes. Enter is no."""
+    """Whether a question was answered with yes. Enter means no."""
     return typed.strip().casefold() in ("y", "yes")

@@ -1,4 +1,4 @@
-"""Any approver as a channel: what is shown to it is asked there, and what it answers goes to the inbox.
+"""`ApproverChannel`: runs any approver as a channel. It asks the approver and passes the answers to the inbox.
 
 ```python
 ApproverChannel(terminal_approver(actor=ana), name="terminal")
@@ -46,55 +46,55 @@ from signoff.errors import (
 from signoff.ports import ApproverLike, Inbox
 
 UNNAMED = Actor(name="approver", kind=ActorKind.SCRIPT)
-"""Who answered, where the only approver of a run does not say. It never counts as a particular person."""
+"""The actor of an answer when the only approver of a run does not name one. It never counts as a particular person."""
 
 _LEFT = "the person asked there has left"
 _STOPPED = "nobody is waiting for the answer here any more"
 _GRACE = 2.0
-"""Seconds that a screen has to let go of its questions."""
+"""Timeout in seconds for an approver to let go of its questions."""
 _REMEMBERED = 1_000
 _TRIES = 3
-"""How often a question is put to somebody whose answer was fine, and could not be taken."""
+"""How often a question is asked when the answers were valid but could not be stored."""
 _ENDS = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
-"""What ends whatever runs, and is no failure of an approver."""
+"""Exceptions that end any task. They are not failures of the approver."""
 _NO_ANSWER = ApprovalDecision(approved=False, note=_STOPPED, ending=Ending.CANCELLED)
 
 
 @runtime_checkable
 class Asks(Protocol):
-    """An approver that is asked without waiting for it; `TuiApprover` and `TerminalApprover` are."""
+    """An approver that can be asked without blocking, such as `TuiApprover` and `TerminalApprover`."""
 
     def ask(self, request: ApprovalRequest) -> Outcome:
-        """Put a question before people; they may be asked several at once. Raises `NobodyHere`."""
+        """Show a question and return a future for its outcome. Several may be open at once. Raises `NobodyHere`."""
         ...
 
     def withdraw(self, request_id: str, why: str) -> None: ...
 
     def close(self) -> None:
-        """Leave everything undecided, and let go of the terminal."""
+        """Leave all questions undecided and release the terminal."""
         ...
 
 
 _Ask: TypeAlias = Callable[[Sequence[ApprovalRequest]], Awaitable[Sequence[ApprovalDecision | None]]]
-"""Puts questions to people and waits: a decision for each, None where they leave without one."""
+"""Asks people and waits: returns a decision for each request, or None if they left without one."""
 
 
 # --- the channel ---
 
 
 class ApproverChannel:
-    """An approver as a `Channel`: pending calls are put to it one at a time, or all at once if it can list them.
+    """Runs an approver as a `Channel`: asks it about pending calls one at a time, or all at once if it can list them.
 
-    A channel answers for nobody. What an approver says without a person having said it is not passed on: where there is
-    no terminal nothing is denied, whatever `headless` says; Ctrl-C and the end of input leave, they do not deny; a
-    decision counts only with somebody's name, its own or `by`. Then the call stays open for other channels, and showing
-    anything here fails with `ChannelFailed` until the channel is started again. A `ScriptedApprover` answers as a
-    script, which the broker takes where no rule wants particular people.
+    The channel never answers on its own. What an approver returns without a person having decided is not passed on:
+    without a terminal nothing is denied, whatever `headless` says; Ctrl-C and end of input leave the question, they do
+    not deny; a decision counts only with an actor, its own or `by`. The request then stays open for other channels, and
+    `show` raises `ChannelFailed` for every further question until the channel is started again. A `ScriptedApprover`
+    answers as a script; the broker accepts that if no rule requires particular people.
 
-    `in_place` is for the approver of a run that waits for it: nobody else is asked, so what it returns is the answer,
-    by whomever, and several calls may be decided together by its `choose_all`.
+    `in_place` is for the approver of a run that waits for it. Nobody else is asked, so what it returns is the answer,
+    with or without an actor, and its `choose_all` may decide several calls together.
 
-    A question that stands on a screen is gone with the program, so a start has everything that waits shown anew.
+    A question on a screen disappears when the program ends, so `start` has everything that is pending shown again.
     """
 
     def __init__(
@@ -107,9 +107,10 @@ class ApproverChannel:
         mode: ApprovalMode = ApprovalMode.INTERACTIVE,
         is_moot: Callable[[ApprovalRequest], Awaitable[bool]] | None = None,
     ) -> None:
-        """`by` is who answers, where the decisions do not say.
+        """`by` is the actor for decisions that do not name one.
 
-        `is_moot` is asked before a question is put that waited for others: whether it need not be any longer.
+        `is_moot` is called before a question is asked that had to wait for others: it returns True if the question is
+        no longer needed.
         """
         self._approver = approver
         self._name = name
@@ -118,34 +119,34 @@ class ApproverChannel:
         self._asks = approver if isinstance(approver, Asks) and not in_place else None
         self._calls = ApproverCalls(approver, mode)
         self._turn = asyncio.Lock()
-        """Held by what is asked, where the approver has to be waited for. It is of one event loop, as each start is."""
+        """Held while a blocking approver is asked. It belongs to one event loop, so each `start` makes a new one."""
         self._is_moot = is_moot
         self._inbox: Inbox | None = None
         self._left = ""
         self._is_stopping = False
         self._open: dict[str, asyncio.Task[None]] = {}
-        """What is asked about now."""
+        """The task for each request that is being asked about."""
         self._answering: set[str] = set()
-        """What has an answer from here that is on its way to the inbox."""
+        """Requests whose answer is on its way to the inbox."""
         self._answered: set[str] = set()
-        """What had its answer here; some wait for others to agree."""
+        """Requests that were answered here. Some still wait for other people to agree."""
         self._withdrawn: dict[str, str] = {}
-        """What was settled elsewhere while it was asked about here, and how."""
+        """Requests that were settled elsewhere while they were asked about here, with the reason."""
         self._failures: dict[str, int] = {}
-        """How often an answer could not be taken for no fault of whoever gave it."""
+        """How often an answer could not be stored although the person made no mistake."""
         self._troubles: dict[str, BaseException] = {}
-        """Why something that was shown here is not any longer, though it waits."""
+        """Why a pending request is no longer shown here."""
         self._is_over = False
-        """Whether the approver of a run failed: then it is asked nothing more."""
+        """Whether the approver of a run failed. It is asked nothing more."""
         self._shown: dict[str, int] = {}
-        """Versions by subject, of what stands here or stood here last."""
+        """Version last shown, by subject."""
 
     @property
     def name(self) -> str:
         return self._name
 
     async def start(self, inbox: Inbox) -> None:
-        """Take questions from now on. What another program had on its screen is shown anew."""
+        """Accept questions from now on. Requests that another process had on its screen are shown again."""
         if self._inbox is not None:
             raise WrongUse(f"the channel {self._name} was started already")
         if not self._in_place:
@@ -156,7 +157,7 @@ class ApproverChannel:
         self._left, self._is_stopping, self._is_over = "", False, False
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
-        """Ask, withdraw what was settled elsewhere, or say what came of something, as far as the approver can."""
+        """Ask a question, withdraw a settled one, or report an outcome if the approver can show it."""
         if self._inbox is None:
             raise ChannelFailed(f"the channel {self._name} is not running", whole=True)
         if isinstance(notice, Asked) and notice.request.state is State.PENDING:
@@ -168,25 +169,25 @@ class ApproverChannel:
             if isinstance(notice, Asked):
                 await self._let_go(notice.request.id)
         self._shown.pop(notice.subject, None)
-        self._shown[notice.subject] = notice.version  # at the end: the oldest are forgotten first
+        self._shown[notice.subject] = notice.version  # moved to the end, so that the oldest are dropped first
         while len(self._shown) > _REMEMBERED:
             del self._shown[next(iter(self._shown))]
         return self._name
 
     async def _let_go(self, request_id: str) -> None:
-        """Wait until whoever was asked in place is so no longer: what the run prints next is not for their prompt."""
+        """Wait until the approver in place has closed its prompt, so that output of the run does not land in it."""
         task = self._open.get(request_id)
         if task is not None and self._in_place and self._calls.can_be_told and request_id in self._withdrawn:
-            if list(self._open.values()).count(task) == 1:  # others may still be asked in the same place
+            if list(self._open.values()).count(task) == 1:  # other requests may still be open in the same prompt
                 await asyncio.wait({task}, timeout=_GRACE)
 
     async def stop(self) -> None:
-        """Take back every open question. What was answered before still reaches the inbox."""
+        """Withdraw every open question. Answers given before still reach the inbox."""
         self._is_stopping = True
-        # At once: whoever is being stopped may not come beyond the first thing that is waited for.
+        # First, before any await: a caller that is being cancelled may not get past the first one.
         self._calls.stop()
         for request_id in list(self._open):
-            if request_id not in self._withdrawn:  # else they were told why, and better
+            if request_id not in self._withdrawn:  # otherwise the approver already knows a better reason
                 self._withdraw(request_id, _STOPPED)
         if self._asks is not None:
             await asyncio.to_thread(self._asks.close)
@@ -202,7 +203,7 @@ class ApproverChannel:
         self._inbox = None
 
     def withdraw(self, request_id: str, why: str) -> None:
-        """Stop asking about a request that still waits, for others."""
+        """Stop asking about a request that stays pending for others."""
         if request_id in self._open and request_id not in self._withdrawn:
             self._withdrawn[request_id] = why
             if request_id not in self._answering:
@@ -211,7 +212,7 @@ class ApproverChannel:
     # --- asking ---
 
     async def _put(self, request: ApprovalRequest, inbox: Inbox) -> None:
-        """Have a question asked, unless it is being asked or had its answer from here. Raises `ChannelFailed`."""
+        """Ask a question, unless it is being asked or was answered here. Raises `ChannelFailed`."""
         if request.id in self._open:
             self._redraw(request)
             return
@@ -237,7 +238,7 @@ class ApproverChannel:
         self._begin([request], self._on_screen(self._asks, request, shown, inbox), inbox)
 
     def _put_together(self, requests: Sequence[ApprovalRequest], inbox: Inbox) -> None:
-        """Have several decided together, where the approver of a run can do that. Otherwise each is asked by itself."""
+        """Have several requests decided together if the approver of a run can. Otherwise each is asked on its own."""
         if self._in_place and self._calls.takes_several:
             new = [one for one in requests if one.state is State.PENDING and one.id not in self._open]
             self._begin(new, self._in_turn(new, inbox), inbox)
@@ -248,7 +249,7 @@ class ApproverChannel:
             self._open[request.id] = task
 
     async def _seen_to(self, requests: Sequence[ApprovalRequest], work: Awaitable[None], inbox: Inbox) -> None:
-        """Whatever goes wrong, somebody hears of it: a question that nobody sees to would be waited for for ever."""
+        """Run `work` and record any failure. Without that the run would wait forever for an unanswered question."""
         try:
             await work
         except _ENDS:
@@ -259,7 +260,7 @@ class ApproverChannel:
                     await self._unanswered(request, error, inbox, is_over=True)
 
     async def _on_screen(self, asks: Asks, request: ApprovalRequest, shown: Outcome, inbox: Inbox) -> None:
-        """See to a question that stands on a screen, beside others."""
+        """Handle a question that is on a screen together with others."""
         first: list[Outcome] = [shown]
 
         async def ask(requests: Sequence[ApprovalRequest]) -> Sequence[ApprovalDecision | None]:
@@ -274,7 +275,7 @@ class ApproverChannel:
         await self._until_accepted([request], ask, inbox)
 
     async def _in_turn(self, requests: Sequence[ApprovalRequest], inbox: Inbox) -> None:
-        """See to questions that wait in line: the next one is put when the answer before it was taken."""
+        """Handle questions in a queue: the next one is asked after the answer before it was accepted."""
         has_waited = self._turn.locked()
 
         async def ask(requests: Sequence[ApprovalRequest]) -> Sequence[ApprovalDecision]:
@@ -286,9 +287,9 @@ class ApproverChannel:
             await self._until_accepted(requests, ask, inbox, has_waited=has_waited)
 
     async def _bar(self, request: ApprovalRequest, inbox: Inbox) -> None:
-        """Tell an approver beforehand that whoever sits there cannot answer, if it can be told: by `bar`.
+        """Tell the approver in advance, through its `bar` method, that its person is not entitled to answer.
 
-        The inbox knows who has which role, and who stands in for whom; why it is so can be said from here.
+        The inbox knows roles and deputies. The reason is worked out here.
         """
         bar, by = getattr(self._approver, "bar", None), getattr(self._approver, "actor", None)
         if callable(bar) and isinstance(by, Actor) and not await inbox.entitled(request.id, [by]):
@@ -298,7 +299,7 @@ class ApproverChannel:
             bar(request.id, why or f"{by.name} is not listed under `people`, and only listed people may answer here")
 
     async def _choose(self, requests: Sequence[ApprovalRequest]) -> Sequence[ApprovalDecision]:
-        """Have the approver decide; no answer where it was cancelled."""
+        """Have the approver decide. Returns a cancelled decision for each request if the approver was cancelled."""
         try:
             return await self._calls.ask([_copy(request) for request in requests])
         except asyncio.CancelledError:
@@ -308,7 +309,7 @@ class ApproverChannel:
             return [_NO_ANSWER] * len(requests)
 
     def _is_gone(self, request: ApprovalRequest) -> bool:
-        """Whether nobody waits for the answer any longer."""
+        """Whether nobody waits for the answer any more."""
         return self._is_stopping or self._is_over or request.id in self._withdrawn
 
     def _close(self, request: ApprovalRequest) -> None:
@@ -319,13 +320,13 @@ class ApproverChannel:
     async def _until_accepted(
         self, requests: Sequence[ApprovalRequest], ask: _Ask, inbox: Inbox, *, has_waited: bool = False
     ) -> None:
-        """Ask until each answer was accepted, saying why the one before was not."""
+        """Ask until every answer was accepted. Each repeated question says why the last answer was refused."""
         while requests := [one for one in requests if await self._is_still_asked(one, inbox, has_waited=has_waited)]:
             try:
                 decisions = await ask(requests)
             except _ENDS:
                 raise
-            except BaseException as error:  # nobody is there, or the approver is broken: told when it is shown again
+            except BaseException as error:  # nobody is there, or the approver is broken: `show` raises it next time
                 for request in requests:
                     await self._unanswered(request, error, inbox, is_over=True)
                 return
@@ -336,10 +337,10 @@ class ApproverChannel:
             requests, has_waited = again, True
 
     async def _is_still_asked(self, request: ApprovalRequest, inbox: Inbox, *, has_waited: bool) -> bool:
-        """Whether a question is to be put: it may have been settled while it waited for its turn."""
+        """Whether a question must still be asked: it may have been settled while it was in the queue."""
         if self._is_gone(request):
             if request.problem and (why := self._withdrawn.get(request.id)):
-                self._say(why)  # their answer was refused, and there is no other
+                self._say(why)  # their answer was refused, and they will not be asked again
             self._close(request)
             return False
         if self._left:
@@ -354,8 +355,8 @@ class ApproverChannel:
     async def _offer(
         self, request: ApprovalRequest, decision: ApprovalDecision | None, inbox: Inbox
     ) -> ApprovalRequest | None:
-        """Give an answer to the inbox; where it is not accepted, the request to ask again with, which says why."""
-        if self._is_over:  # an answer before it could not be taken, and that ends the run
+        """Pass an answer to the inbox. If it is refused, return the request to ask again, with the problem in it."""
+        if self._is_over:  # an earlier answer could not be stored, which ends the run
             self._close(request)
             return None
         if decision is None or not self._is_answer(decision):
@@ -384,7 +385,7 @@ class ApproverChannel:
         return None
 
     def _is_answer(self, decision: ApprovalDecision) -> bool:
-        """Whether somebody decided. In place, only one that was taken back is none."""
+        """Whether somebody decided. In place, only a cancelled decision is no answer."""
         endings = (Ending.CANCELLED,) if self._in_place else (Ending.CANCELLED, Ending.EXPIRED)
         return decision.ending not in endings
 
@@ -395,12 +396,12 @@ class ApproverChannel:
         return await inbox.answer(request_id, decision.changed(by=by))
 
     def _is_worth_asking(self, request: ApprovalRequest, problem: Exception) -> bool:
-        """Whether whoever is asked again, and told the problem, could do something about it."""
+        """Whether asking again, with the problem shown, can help."""
         match problem:
             case EditRefused():
                 return True
             case NotEntitled():
-                return request.problem != str(problem)  # told once and tried again: whoever this is cannot answer
+                return request.problem != str(problem)  # told once and tried again: this person cannot answer
             case ChannelFailed() | UnknownRequest():
                 return False
             case SignoffError() if not self._in_place:
@@ -412,7 +413,10 @@ class ApproverChannel:
     async def _unanswered(
         self, request: ApprovalRequest, why: BaseException | None, inbox: Inbox, *, is_over: bool = False
     ) -> None:
-        """A question had no answer here, so it is open to others. `is_over`: of the approver of a run."""
+        """Record that a question got no answer here, so that others can answer it.
+
+        `is_over` stops the approver of a run for good.
+        """
         is_gone = self._is_gone(request)
         self._close(request)
         if is_gone:
@@ -425,13 +429,13 @@ class ApproverChannel:
         await inbox.gone(request.id)
 
     def _leave(self) -> None:
-        """Whoever was asked here has left: nothing more is asked, and what is open goes elsewhere."""
+        """The person here has left: ask nothing more, and leave open questions to other channels."""
         self._left = _LEFT
         for request_id in list(self._open):
             self._withdraw(request_id, _LEFT)
 
     def _redraw(self, request: ApprovalRequest) -> None:
-        """What is asked about has changed. An approver whose questions stay on a screen may have `redraw(request)`."""
+        """Tell an approver with a `redraw(request)` method that an open question has changed."""
         redraw = getattr(self._approver, "redraw", None)
         if callable(redraw):
             with _survived("an approver could not be told that a question has changed"):
@@ -441,10 +445,10 @@ class ApproverChannel:
         with _survived("an approver could not be told that a question is settled"):
             (self._calls if self._asks is None else self._asks).withdraw(request_id, why)
 
-    # --- telling ---
+    # --- reporting ---
 
     def _tell(self, notice: Asked | RunResult) -> None:
-        """Something that needs no answer: settled, run, what came of a run."""
+        """Report something that needs no answer: a settled request, an executed call, the result of a run."""
         if isinstance(notice, RunResult):
             self._say(result_text(notice))
             return
@@ -459,10 +463,10 @@ class ApproverChannel:
             self._troubles.pop(request.id, None)
 
     def _say(self, text: str, about: ApprovalRequest | None = None) -> None:
-        """Tell whoever sits there, if the approver can: it may have `say(text)`, and gets a safe text.
+        """Tell the person here, if the approver has `say(text)`. The text is safe to show.
 
-        Where a run waits, what comes of calls is told by the run itself; what came of an answer, `about` a request,
-        nobody else can tell.
+        While a run waits in place, the run itself reports what happens to calls. Only what became of an answer, `about`
+        a request, is reported from here.
         """
         say = getattr(self._approver, "say", None)
         if callable(say) and (about is not None or not self._in_place):
@@ -470,12 +474,12 @@ class ApproverChannel:
 
 
 async def _put_on_screen(asks: Asks, request: ApprovalRequest) -> Outcome:
-    return await asyncio.to_thread(asks.ask, request)  # it may have to wait until a screen was closed
+    return await asyncio.to_thread(asks.ask, request)  # in a thread: it may have to wait until a screen has closed
 
 
 @contextmanager
 def _survived(what: str) -> Generator[None]:
-    """Whatever fails within is reported, and no more: it is somebody's code, and nothing depends on it."""
+    """Report an exception to the event loop's handler and go on: the code is the user's, and nothing depends on it."""
     try:
         yield
     except Exception as error:
@@ -484,20 +488,20 @@ def _survived(what: str) -> Generator[None]:
 
 
 async def _as_it_stands(request: ApprovalRequest, inbox: Inbox) -> ApprovalRequest:
-    """A request with what time and other people have made of it since it was asked about."""
+    """Return the request with its current deadline, votes, comments and so on from the inbox."""
     now = await inbox.request(request.id)
     fields = ("deadline", "remind_at", "escalated", "votes", "assigned", "comments", "version")
     return request.changed_to(**{name: getattr(now, name) for name in fields})
 
 
 def _more_needed(request: ApprovalRequest) -> str:
-    """For somebody whose approval counts, and is not enough."""
+    """Say that an approval counts but the quorum is not reached."""
     so_far = f"{agreed(request)} of {request.requirement.quorum} have agreed so far"
     return f"{so_far}; it is still pending: {card_for(request).title}"
 
 
 class ApproverCalls:
-    """Calls an approver that has to be waited for, one thing at a time; it may be plain or async."""
+    """Calls a blocking approver, sync or async, one call at a time."""
 
     def __init__(self, approver: ApproverLike | Asks, mode: ApprovalMode) -> None:
         choose, choose_all = getattr(approver, "choose", None), getattr(approver, "choose_all", None)
@@ -507,17 +511,17 @@ class ApproverCalls:
         withdraw = getattr(approver, "withdraw", None)
         self._withdraw: Callable[[str, str], object] | None = withdraw if callable(withdraw) else None
         self._asked: frozenset[str] = frozenset()
-        """What is asked about now."""
+        """Ids of the requests that are being asked about."""
         self._waits: asyncio.Future[Any] | None = None
-        """What is waited for now: the end of a thread, or somebody's own coroutine."""
+        """What is being awaited: a thread's result, or the user's own coroutine."""
         self._is_awaited = False
         """Whether it is a coroutine, which can be cancelled."""
         self._is_taken_back = False
-        """Whether nobody waits any longer for what is asked now."""
+        """Whether nobody waits for the current answer any more."""
 
     @property
     def can_be_told(self) -> bool:
-        """Whether it can be told that a question is settled."""
+        """Whether the approver can be told that a question is settled."""
         return self._withdraw is not None
 
     @property
@@ -525,7 +529,7 @@ class ApproverCalls:
         return self._choose_all is not None
 
     async def ask(self, requests: Sequence[ApprovalRequest]) -> Sequence[ApprovalDecision]:
-        """One decision for each, in order."""
+        """Return one decision for each request, in order."""
         self._asked, self._is_taken_back = frozenset(request.id for request in requests), False
         try:
             if len(requests) == 1:
@@ -539,7 +543,7 @@ class ApproverCalls:
         return decisions
 
     def withdraw(self, request_id: str, why: str) -> None:
-        """Tell the approver, or cancel it, if it can be; a plain one that cannot be told is left to itself."""
+        """Tell the approver, or cancel its coroutine. A sync approver without `withdraw` is left running."""
         if self._withdraw is not None:
             self._withdraw(request_id, why)
         elif self._asked == frozenset((request_id,)):
@@ -548,7 +552,7 @@ class ApproverCalls:
                 self._waits.cancel()
 
     def stop(self) -> None:
-        """Wait for nothing any longer."""
+        """Stop waiting for the approver."""
         self._is_taken_back = True
         if self._waits is not None:
             self._waits.cancel()
@@ -556,7 +560,8 @@ class ApproverCalls:
     async def _called(self, function: Callable[[Any], Any], given: object) -> Any:
         if inspect.iscoroutinefunction(function):
             return await self._result(function(given), is_awaited=True)
-        # One that can be told comes to its end, and may have a terminal to put right. Another one may wait for ever.
+        # An approver that can be told will return, and may have a terminal to restore. Another may block forever:
+        # daemon.
         result = await self._result(in_thread(function, given, daemon=self._withdraw is None), is_awaited=False)
         if not inspect.isawaitable(result):
             return result
@@ -574,12 +579,12 @@ class ApproverCalls:
 
 
 def _copy(request: ApprovalRequest) -> ApprovalRequest:
-    """A request to hand out: whoever is shown it cannot change what is on record."""
+    """Return a copy of a request to hand out, so that the approver cannot change the stored one."""
     return request.changed_to(args=deepcopy(request.args), metadata=deepcopy(request.metadata))
 
 
 def _text(error: BaseException) -> str:
-    """What an exception says, safe to show. It is somebody's code, which may fail at that too."""
+    """Return an exception's text, safe to show. Its `__str__` is the user's code and may fail too."""
     try:
         return visible(str(error)) or type(error).__name__
     except Exception:

@@ -1,4 +1,4 @@
-"""The ready-made approvers; each loads what it needs when it is made."""
+"""Factories for the ready-made approvers; each imports its dependencies when it is called."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def terminal_approver(
     can_stop: bool = False,
     draft_rules: DraftRules | None = None,
 ) -> TerminalApprover:
-    """Asks the person at the terminal. `headless`: what to do without a terminal.
+    """Return an approver that asks the person at the terminal. `headless`: what to do without a terminal.
 
     `can_stop` offers a key that leaves open requests undecided, so that the run is suspended. `draft_rules` offers a
     key that makes a rule from the call.
@@ -57,7 +57,7 @@ def tui_approver(
     keeps_always: bool = True,
     draft_rules: DraftRules | None = None,
 ) -> TuiApprover:
-    """Asks the person at the terminal, on the full screen. Raises `MissingExtra` without the extra `tui`."""
+    """Return an approver that asks on the terminal's full screen. Raises `MissingExtra` without the extra `tui`."""
     from signoff.channels.tui import TuiApprover
 
     return TuiApprover(
@@ -71,14 +71,14 @@ def tui_approver(
 
 
 def headless_approver(otherwise: Literal["deny", "park"] = "deny") -> HeadlessApprover:
-    """Asks nobody: denies every call, or leaves it waiting for somebody elsewhere. It never approves."""
+    """Return an approver that asks nobody: it denies every call, or leaves it pending. It never approves."""
     from signoff.channels.headless import HeadlessApprover
 
     return HeadlessApprover(otherwise)
 
 
 def scripted_approver(answers: Iterable[Answer], *, by: Actor | None = None) -> ScriptedApprover:
-    """Answers from a list, as a script or as the actor `by`. For tests and demos."""
+    """Return an approver that answers from a list, as a script or as the actor `by`. For tests and demos."""
     from signoff.channels.script_approver import ScriptedApprover
 
     return ScriptedApprover(answers, by=by)

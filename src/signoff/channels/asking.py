@@ -1,4 +1,4 @@
-"""Where 0.1 had approvers as channels: they are in `signoff.channels.approver` now. To be removed with 0.3."""
+"""Deprecated names from 0.1. They moved to `signoff.channels.approver`; this module goes with 0.3."""
 
 from __future__ import annotations
 

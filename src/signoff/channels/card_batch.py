@@ -1,4 +1,4 @@
-"""Several cards at once: a numbered list, decided one by one or together."""
+"""Decide several cards from a numbered list at the terminal, one by one or all together."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from signoff.core.people import Actor
 from signoff.core.visible_text import visible
 
 Stop = Callable[[NoLine], ApprovalDecision]
-"""What it means that no answer was typed."""
+"""Turns "no answer was typed" (Ctrl-C, end of input, withdrawn) into a decision."""
 
 
 class CardBatch:
-    """Goes through cards in any order until each has its decision."""
+    """Shows a list of cards and lets a person decide them in any order."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class CardBatch:
         self._decisions: dict[int, ApprovalDecision] = {}
 
     def run(self) -> list[ApprovalDecision]:
-        """One decision for each card, in their order. Where the run is stopped, what was decided before counts."""
+        """Return one decision for each card, in order. If the run is stopped, earlier decisions still count."""
         self._drop_withdrawn()
         while self._open:
             lines = draw_list([one.card for one in self._dialogs], self._notes(), self._screen.look).lines
@@ -83,7 +83,7 @@ class CardBatch:
             self._decide(index)
 
     def _decide(self, index: int) -> bool:
-        """Open one card; says whether it was decided."""
+        """Open one card and return whether it was decided."""
         dialog = self._dialogs[index]
         try:
             decision = dialog.run()

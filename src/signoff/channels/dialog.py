@@ -1,4 +1,4 @@
-"""The conversation about one card, until it is decided."""
+"""The terminal dialog about one card, until it is decided."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from signoff.errors import SignoffError
 _PROMPT = "your answer"
 _NOT_ALL = "Not everything is shown: press m to see the rest before you can approve."
 _LEAST_ROWS = 4
-"""A card is never drawn in fewer, however low the screen is."""
+"""A card is never drawn in fewer rows, however low the screen is."""
 
 
 _UNSEEN = APPROVING - {Choice.EDIT}
-"""What cannot be chosen before all was seen. An editor shows everything by itself."""
+"""Choices that are blocked until the whole card was shown. The editor shows everything itself, so EDIT is not."""
 
 
 @dataclass(slots=True)
 class Dialog:
-    """Shows a card, takes letters, and returns a decision. It is never the decision of an empty line."""
+    """Shows a card, reads letters and returns a decision. An empty line never decides."""
 
     request: ApprovalRequest
     card: Card
@@ -59,25 +59,25 @@ class Dialog:
     secrets: Iterable[str] = ()
     clock: Callable[[], datetime] = field(default=partial(datetime.now, UTC))
     in_list: bool = False
-    """Whether there is a list to go back to."""
+    """Whether the card was opened from a list that it can go back to."""
     can_stop: bool = False
-    """Whether the run can be stopped here, the question left open. Ctrl-C and the end of input do so too."""
+    """Whether the run can be stopped here, with the question left open. Ctrl-C and end of input then do so too."""
     ctrl_c: Key = CTRL_C_DENIES
-    """What Ctrl-C does where the run cannot be stopped."""
+    """What Ctrl-C does if the run cannot be stopped."""
     barred: str = ""
-    """Why whoever sits here cannot answer this; empty where nothing is known against it."""
+    """Why the person here is not entitled to answer; empty if nothing is known against it."""
     draft_rules: DraftRules | None = None
-    """Which rules could be made of the call, where there is a file that they could go to."""
+    """Drafts rules from the call; None if there is no file to write them to."""
     moot: Callable[[], str] = lambda: ""
-    """Why the question is no longer open, or an empty text."""
+    """Returns why the question is no longer open, or an empty text."""
     was_shown: bool = field(default=False, init=False)
     was_shown_whole: bool = field(default=False, init=False)
-    """Whether every part of it has been on the screen: without that it cannot be approved."""
+    """Whether every part of the card has been on the screen. It cannot be approved before that."""
     _is_shortened: bool = field(default=False, init=False)
-    """Whether the card as it was drawn last lacks something."""
+    """Whether the card as last drawn was shortened."""
 
     def run(self) -> ApprovalDecision | None:
-        """The decision; None to go back to the list. Raises `Stopped`."""
+        """Return the decision, or None to go back to the list. Raises a `NoLine`."""
         if reason := self.moot():
             raise Withdrawn(reason)
         try:
@@ -104,19 +104,22 @@ class Dialog:
 
     @property
     def _draft_rules(self) -> DraftRules | None:
-        """None also where the rule wants particular people: none is made that lets the call run without them."""
+        """None also if the requirement is strict: a rule would let the call run without the required people."""
         return None if self.barred or self.request.requirement.is_strict else self.draft_rules
 
     @property
     def _understood(self) -> tuple[Choice, ...]:
-        """What can be chosen, in the order of the keys. Showing everything is offered where something is not shown."""
+        """What can be chosen, in the order of the keys. "Show everything" is offered only if the card was shortened."""
         known = {Choice.EVERYTHING, Choice.WHY} if self.barred else set(self.card.choices)
         return tuple(
             choice for choice in KEYS if choice in known and (choice is not Choice.EVERYTHING or self._is_shortened)
         )
 
     def _keys(self, *, is_new: bool = False) -> list[Key]:
-        """What is offered: nothing that approves what was not seen, and right below the card not the card again."""
+        """The keys on offer. Approving keys are left out until the whole card was shown.
+
+        `is_new`: the card was just drawn, so "show the card again" is left out too.
+        """
         offered = [one for one in self._understood if self.was_shown_whole or one not in _UNSEEN]
         may = ((CARD, not is_new), (RULE, self._draft_rules is not None), (STOP, self.can_stop))
         others = [key for key, is_offered in may if is_offered]
@@ -154,7 +157,7 @@ class Dialog:
         return None
 
     def _draw(self) -> None:
-        """The card, as much of it as fits the screen with all that is printed below it, and the keys."""
+        """Draw the keys and as much of the card as fits above them."""
         room = max(_LEAST_ROWS, self.screen.look.height - self._rows_below())
         look = self.screen.look
         drawing = top_of(draw_card(self.card, look, room=room), room, look)
@@ -172,7 +175,7 @@ class Dialog:
         return not self.barred and not APPROVING.isdisjoint(self.card.choices)
 
     def _rows_below(self, *, is_new: bool = True) -> int:
-        """How many rows are printed below a card, at most: whether it fits is not known yet."""
+        """Return how many rows are printed below a card at most; whether the card fits is not known yet."""
         was_shown_whole, was_shortened = self.was_shown_whole, self._is_shortened
         rows: list[int] = []
         for is_short in (True, False):
@@ -184,7 +187,7 @@ class Dialog:
         return max(rows) + (self.screen.rows(who) if who else 0) + 1
 
     def _who_answers(self) -> str:
-        """Who is asked here, where it matters; for somebody who cannot answer, why, and the way out."""
+        """Say who answers, if the requirement is strict. For somebody who is not entitled, say why and how to leave."""
         if self.barred:
             way = (
                 "q stops the run and leaves the request open for others"
@@ -200,7 +203,7 @@ class Dialog:
         self.screen.offer(self._keys(is_new=is_new))
 
     def _show(self, lines: Sequence[Text], prompt: str = "") -> bool:
-        """Show something besides the card, a page at a time; says whether all of it was shown."""
+        """Show lines other than the card, page by page. Returns whether all of them were shown."""
         below = self.screen.rows(f"{prompt} > ") if prompt else len(self.screen.key_lines(self._keys())) + 1
         return self.screen.page(lines, self.moot, below=below)
 
@@ -260,7 +263,7 @@ class Dialog:
         return None
 
     def _make_rule(self, draft_rules: DraftRules) -> None:
-        """Have a rule made that lets calls like this one run. The call itself is not decided by that."""
+        """Offer rules that allow calls like this one. That does not decide the call itself."""
         try:
             found = draft_rules(self.request)
         except SignoffError as error:
@@ -324,7 +327,7 @@ class Dialog:
 
 
 def reasons(request: ApprovalRequest, card: Card) -> list[tuple[str, str]]:
-    """Why a request is asked, at length: named texts, safe to show."""
+    """Return why a request is asked, as pairs of name and text, safe to show."""
     call = request.call
     facts = [
         ("asked because", card.why),

@@ -1,4 +1,4 @@
-"""Changing a call's arguments before approving it: edit, check, look at the difference, confirm."""
+"""Edit a call's arguments before approving it: edit, validate, review the diff, confirm."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from signoff.core.request import ApprovalRequest
 from signoff.errors import CannotCanonicalise, EditRefused
 
 UNUSABLE = (BrokenArgs, EditRefused, CannotCanonicalise)
-"""What `EditDraft.read` raises where a text holds no arguments that could run; the error says why."""
+"""Raised by `EditDraft.read` if a text holds no usable arguments; the error says why."""
 
 
 def start_of(request: ApprovalRequest) -> Mapping[str, Any]:
-    """What an editor opens with: what was edited before and not accepted, else what the model asked for."""
+    """Return what the editor opens with: an earlier edit that was refused, otherwise the model's arguments."""
     draft = request.metadata.get("draft")
     return cast("Mapping[str, Any]", draft) if isinstance(draft, Mapping) else request.args
 
 
 class Edited(NamedTuple):
-    """What an edited text means."""
+    """The result of an edit."""
 
     args: Mapping[str, Any]
-    """As they would run, secrets in their places."""
+    """The arguments as they would run, with secrets restored."""
     changed: bool
-    """Whether they differ from what the model asked for."""
+    """Whether they differ from the model's arguments."""
     diff: Preview
-    """From what was asked for to what was written, secrets masked."""
+    """The diff from the model's arguments to the edited ones, with secrets masked."""
 
 
 @dataclass(slots=True)
 class EditDraft:
-    """Arguments on their way through an editor: a text with secrets masked, and what it means once it is edited."""
+    """Arguments being edited: written as text with secrets masked, and read back from the edited text."""
 
     asked: Mapping[str, Any]
     start: Mapping[str, Any]
@@ -52,11 +52,11 @@ class EditDraft:
         self.shown = redact(self.start, secrets=self.secrets)
 
     def text(self, heading: Sequence[str] = ()) -> str:
-        """What the editor opens with, after a heading of comments."""
+        """Return the text that the editor opens with, below a heading of comments."""
         return write_args(self.shown.args, heading)
 
     def hints(self, card: Card) -> list[str]:
-        """What whoever edits should know besides: why it was not accepted before, and what masks are."""
+        """Return hints for the editor: why the last edit was refused, and how to treat masks."""
         lines: list[str] = []
         if card.problem:
             lines.append(f"Not accepted before: {card.problem}".replace("\n", " "))
@@ -65,7 +65,7 @@ class EditDraft:
         return lines
 
     def read(self, text: str) -> Edited:
-        """The arguments in an edited text. Raises one of `UNUSABLE`."""
+        """Parse the edited text. Raises one of `UNUSABLE`."""
         written = read_args(text)
         args = restore(written, self.start, self.shown)
         before = redact(self.asked, secrets=self.secrets).args
@@ -83,9 +83,9 @@ def edit_arguments(
     secrets: Iterable[str],
     moot: Callable[[], str],
 ) -> Mapping[str, Any] | None:
-    """The arguments to run instead of those asked for, confirmed by the person; None if there are none.
+    """Return the edited arguments once the person has confirmed them; None if nothing was changed or confirmed.
 
-    `start` is what the editor opens with. Secrets are masked in it and put back afterwards.
+    `start` is what the editor opens with. Secrets are masked in it and restored afterwards.
     """
     draft = EditDraft(asked, start, secrets)
     heading = f"The arguments of {card.chain}. Save and close; you will see the changes before anything runs."
@@ -124,5 +124,5 @@ def _confirmed(screen: Screen, diff: Preview, moot: Callable[[], str]) -> bool:
 
 
 def changes_title(diff: Preview) -> str:
-    """What stands above the changes that a person made."""
+    """Return the heading above the diff of a person's edit."""
     return f"your changes: +{diff.added} -{diff.removed}"

@@ -1,4 +1,4 @@
-"""Arguments as a file in a person's own editor."""
+"""Open arguments as a JSON file in the person's own editor (`$VISUAL`, `$EDITOR`)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ _MARKER = re.compile(r"⟦(?:U\+([0-9A-F]{4,6})|(space)|(DEL))(?:×(\d+))?⟧")
 
 
 class EditorFailed(Exception):
-    """The editor could not be started, or said that it failed."""
+    """The editor could not be started, or exited with an error."""
 
 
 class BrokenArgs(Exception):
-    """The edited file does not hold arguments; the text says where and why."""
+    """The edited file does not hold arguments; the message says where and why."""
 
 
 def find_editor(given: str | None = None) -> list[str]:
-    """The editor's command: as given, `$VISUAL`, `$EDITOR`, or one that is installed. Empty where there is none."""
+    """Return the editor's command: `given`, `$VISUAL`, `$EDITOR`, nano or vi. Empty if there is none.
+
+    Raises `EditorFailed` if the command cannot be parsed.
+    """
     for command in (given, os.environ.get("VISUAL"), os.environ.get("EDITOR")):
         if command and command.strip():
             try:
@@ -38,9 +41,9 @@ def find_editor(given: str | None = None) -> list[str]:
 
 
 def edit_text(command: Sequence[str], text: str, *, stdin: int | None = None, stdout: int | None = None) -> str:
-    """Let a person edit a text: it is written to a file that only they can read, which is gone afterwards.
+    """Let a person edit a text in a temporary file that only they can read, and delete the file afterwards.
 
-    `stdin` and `stdout` are the terminal's, where the program's own lead elsewhere.
+    `stdin` and `stdout` are the terminal's, in case the program's own are redirected. Raises `EditorFailed`.
     """
     handle, name = tempfile.mkstemp(prefix="signoff-", suffix=".jsonc")
     path = Path(name)
@@ -62,18 +65,18 @@ def edit_text(command: Sequence[str], text: str, *, stdin: int | None = None, st
 
 
 def pretty(args: Mapping[str, Any]) -> str:
-    """Arguments as JSON to read and edit; what cannot be seen is written as JSON escapes."""
+    """Return arguments as JSON to read and edit; invisible characters are written as JSON escapes."""
     shown = visible(json.dumps(args, ensure_ascii=False, indent=2), lines=True)
     return _MARKER.sub(_as_json_escape, shown)
 
 
 def write_args(args: Mapping[str, Any], heading: Sequence[str]) -> str:
-    """The text of the file: a heading of comment lines, then the arguments."""
+    """Return the text of the file: a heading of comment lines, then the arguments."""
     return "".join(f"// {line}\n" for line in heading) + pretty(args) + "\n"
 
 
 def read_args(text: str) -> dict[str, Any]:
-    """The arguments in an edited file. Raises `BrokenArgs` with the line and the column."""
+    """Parse the arguments of an edited file. Raises `BrokenArgs`; JSON syntax errors name line and column."""
     lines = text.removeprefix("\ufeff").split("\n")
     for index, line in enumerate(lines):
         if line.lstrip().startswith("//"):

@@ -1,4 +1,7 @@
-"""Nobody at a keyboard: every call is denied, or waits for somebody elsewhere. Never approved."""
+"""Approvers for processes without a person at the keyboard: they deny, or wait for an answer elsewhere.
+
+They never approve.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ NO_TERMINAL = "no terminal to ask at"
 
 @dataclass(frozen=True, slots=True)
 class HeadlessApprover:
-    """An `Approver` for places without people."""
+    """An `Approver` for processes without a terminal, such as CI or a service."""
 
     otherwise: Literal["deny", "park"] = "deny"
-    """`deny` answers no; `park` raises `NobodyHere`, and the request stays open."""
+    """`deny` denies the call; `park` raises `NobodyHere`, and the request stays open."""
 
     def __post_init__(self) -> None:
         if self.otherwise not in ("deny", "park"):
@@ -30,31 +33,31 @@ class HeadlessApprover:
             )
 
     def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
-        """A denial, or `NobodyHere`."""
+        """Deny, or raise `NobodyHere`."""
         if self.otherwise == "park":
             raise NobodyHere(NO_TERMINAL)
         return ApprovalDecision(approved=False, note=NO_TERMINAL)
 
     def choose_all(self, requests: Sequence[ApprovalRequest], *, mode: ApprovalMode) -> list[ApprovalDecision]:
-        """As `choose`, for each."""
+        """Do the same as `choose` for each request."""
         return [self.choose(request, mode=mode) for request in requests]
 
     def ask(self, request: ApprovalRequest) -> Future[ApprovalDecision | None]:
-        """Always `NobodyHere`: what a place without people is asked beside other places stays open for those."""
+        """Raise `NobodyHere`, whatever `otherwise` says: the request stays open for other channels."""
         raise NobodyHere(NO_TERMINAL)
 
     def withdraw(self, request_id: str, why: str = "") -> None:
-        """Nothing is ever asked, so there is nothing to take back."""
+        """Do nothing: nothing is ever asked."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 class Elsewhere:
-    """An approver that asks nobody here: the run waits until somebody answers somewhere else, or time is up."""
+    """An approver that asks nobody here: the run waits until somebody answers elsewhere or the deadline passes."""
 
     async def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
-        """Never returns; it is cancelled when the answer is there."""
+        """Wait forever; the channel cancels it when the answer arrives."""
         return await asyncio.get_running_loop().create_future()
 
 

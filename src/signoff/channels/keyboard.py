@@ -1,7 +1,7 @@
-"""Lines typed at a terminal, read so that Ctrl-C is an answer and not a signal.
+"""Read lines from the terminal so that Ctrl-C is an answer and not a signal.
 
-The gate asks in a thread, and a signal goes to the main thread, where it would end the run. So while a line is
-read the terminal sends no signal for Ctrl-C but ends the line with it, and we see it where we wait.
+The gate asks in a thread, but SIGINT goes to the main thread, where it would end the run. So while a line is read,
+the terminal sends no signal for Ctrl-C; Ctrl-C ends the line instead, and the reading thread sees it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LFLAG, _CC = 3, 6
 
 
 class NoLine(Exception):
-    """No line was typed; the text says why."""
+    """No line was typed; the message says why."""
 
 
 class Interrupted(NoLine):
@@ -28,19 +28,19 @@ class Interrupted(NoLine):
 
 
 class EndOfInput(NoLine):
-    """Ctrl-D, or the terminal is gone."""
+    """Ctrl-D, or the terminal was closed."""
 
 
 class LeftOpen(NoLine):
-    """Whoever is asked leaves the question open, and stops the run."""
+    """The person leaves the question open and stops the run."""
 
 
 class Withdrawn(NoLine):
-    """The question is moot: somebody else answered it, or it was taken back."""
+    """The question is moot: somebody else answered it, or it was withdrawn."""
 
 
 class Keyboard:
-    """The keyboard of the terminal that a stream comes from."""
+    """The keyboard of a terminal, given as a stream (standard input by default)."""
 
     def __init__(self, stream: IO[str] | None = None) -> None:
         self._stream = stream
@@ -49,20 +49,20 @@ class Keyboard:
 
     @property
     def is_here(self) -> bool:
-        """Whether somebody may type: a terminal, and this program in front of it."""
+        """Whether somebody may be typing: a terminal, with this process in its foreground."""
         fd = self.fd()
         if fd is None or not os.isatty(fd):
             return False
         try:
             return os.tcgetpgrp(fd) == os.getpgrp()
-        except OSError:  # not our controlling terminal, as under `su -c`: there is no background then
+        except OSError:  # not our controlling terminal, as under `su -c`: then there is no background
             return True
 
     def line(self, prompt: Callable[[], None], moot: Callable[[], str] = lambda: "") -> str:
-        """The line typed in answer to `prompt`, which prints it, without its end. Raises `NoLine`.
+        """Return the line typed after `prompt` printed its text, without the line end. Raises `NoLine`.
 
-        What was typed before does not count. `moot` is asked whenever `wake` was called; if it gives a reason, the
-        line is not waited for any longer.
+        Input typed before the prompt is discarded. `moot` is called at the start and after each `wake`; if it returns a
+        reason, reading stops with `Withdrawn`.
         """
         fd = self.fd()
         if fd is None:
@@ -71,7 +71,7 @@ class Keyboard:
         with self._lock:
             self._wake = self_wake
         try:
-            # Before the prompt is there: whoever sees it may press Ctrl-C at once.
+            # Before the prompt appears: a person who sees it may press Ctrl-C at once.
             with self.without_signals(ends_line=True):
                 self._forget(fd)
                 prompt()
@@ -87,14 +87,14 @@ class Keyboard:
             os.close(woken)
 
     def wake(self) -> None:
-        """Make a waiting `line`, in another thread, look whether its question is still open."""
+        """Make a `line` that blocks in another thread check whether its question is still open."""
         with self._lock:
             if self._wake is not None:
                 os.write(self._wake, b"!")
 
     @contextmanager
     def without_signals(self, *, ends_line: bool = False) -> Generator[None]:
-        """Ctrl-C sends no signal inside; with `ends_line` it ends the line that is read."""
+        """Within this context Ctrl-C sends no signal; with `ends_line` it ends the line that is read."""
         fd = self.fd()
         try:
             before = termios.tcgetattr(fd) if fd is not None else None
@@ -117,7 +117,7 @@ class Keyboard:
                 termios.tcsetattr(fd, termios.TCSADRAIN, before)
 
     def _forget(self, fd: int) -> None:
-        """Drop what was typed before the question was there."""
+        """Discard what was typed before the question appeared."""
         with suppress(termios.error):
             termios.tcflush(fd, termios.TCIFLUSH)
 
@@ -140,7 +140,7 @@ class Keyboard:
                 return typed.decode("utf-8", "replace").rstrip("\r\n")
 
     def fd(self) -> int | None:
-        """The terminal's file descriptor, if the stream has one."""
+        """Return the terminal's file descriptor, or None if the stream has none."""
         try:
             return (self._stream if self._stream is not None else sys.stdin).fileno()
         except (AttributeError, OSError, ValueError):

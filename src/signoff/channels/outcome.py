@@ -1,4 +1,4 @@
-"""What became of a call or a run, in words that are safe to show anywhere."""
+"""Texts about the outcome of a call or a run, safe to show anywhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from signoff.core.visible_text import visible
 
 
 def outcome_text(request: ApprovalRequest, *, answered: bool = False) -> str:
-    """The outcome of a call; empty for the person who `answered` while nothing but their answer is known."""
+    """Return the outcome of a call. Empty for the person who `answered` while only their answer is known."""
     status = status_of(request)
     match status.state:
         case State.PENDING | State.CLAIMED:
@@ -31,12 +31,12 @@ def outcome_text(request: ApprovalRequest, *, answered: bool = False) -> str:
 
 
 def step_text(request: ApprovalRequest) -> str:
-    """How far a request came, and by whose word, in a few words for a log."""
+    """Return a request's current step and who decided it, in a few words for a log."""
     return safe_text(status_of(request).step)
 
 
 def result_text(result: RunResult) -> str:
-    """The result of a run, or a line of one of its tools."""
+    """Return the result of a run, or a line from one of its tools, as text."""
     return (
         visible(result.worker if result.line else f"{result.worker} ({result.state})")
         + f": {redacted_text(result.text, lines=True)}"

@@ -1,7 +1,7 @@
-"""A card as lines for a terminal: framed, coloured by meaning, never wider than the screen.
+"""Draw a card as lines for a terminal: framed, coloured by meaning, never wider than the screen.
 
-Everything a call brings along stays inside the frame, to the right of a bar it cannot reach; so a text in an
-argument cannot pass for ours. Lines are folded, not cut, and a folded line is marked where it goes on.
+Text from the call stays inside the frame, to the right of a bar that it cannot reach, so an argument cannot spoof
+signoff's own output. Long lines are wrapped, not cut, and continuation lines are marked.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _WIDEST_NAME = 18
 _NARROWEST = 24
 _TAIL = 2
 _LEAST = _TAIL + 3
-"""So many rows of a long text are always drawn."""
+"""Minimum rows that are drawn of a long text."""
 _WORTH = 4
-"""How many rows a line has to stand for that says they are left out."""
+"""Minimum number of rows to leave out; fewer are not worth the line that says so."""
 _MOST_MASKED = 6
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan", "": "bold", " ": ""}
 _NOTE_STYLES = {"approved": "green", "denied": "red", "cancelled": "yellow"}
-# A diff of one file: its name is said once, above.
+# A diff of a single file: its name moves to the heading.
 _HEADING = re.compile(r"--- a/(?P<path>[^\n]+)\n\+\+\+ b/(?P=path)\n(?!(?s:.*)^--- )", re.MULTILINE)
 _MARKER = re.compile(rf"{OPEN}(?P<mask>masked'* )?[^{CLOSE}]*{CLOSE}")
 
 
 class Edges(NamedTuple):
-    """The lines of a frame that is open to the right, so that a width we misjudge bends no border."""
+    """The border characters of a frame. It is open to the right, so a misjudged character width bends no border."""
 
     top: str
     side: str
@@ -47,33 +47,33 @@ class Edges(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalLook:
-    """What a terminal can show."""
+    """What a terminal can show: size, box characters, colour, charset."""
 
     width: int = 80
     height: int = 24
     boxes: bool = True
-    """Whether frames may be drawn with box characters; on a dumb terminal with ASCII."""
+    """Whether box characters can be drawn. Otherwise, as on a dumb terminal, frames are ASCII."""
     colour: bool = True
     charset: str = "utf-8"
 
     @property
     def edges(self) -> Edges:
-        """What the frame is made of."""
+        """The border characters for this terminal."""
         return Edges("╭─", "│ ", "├─", "╰─", "─") if self.boxes else Edges("+-", "| ", "+-", "+-", "-")
 
     @property
     def onward(self) -> str:
-        """What marks a line that goes on from the one above. As wide as the gap it stands in."""
+        """The mark of a continuation line, as wide as the gap it is put into."""
         return "↳ " if self.boxes else "> "
 
     def spelled(self, text: str) -> str:
-        """A text in characters this terminal has. Where it lacks some, backslashes are doubled to stay unambiguous."""
+        """Escape characters this terminal cannot show. Backslashes are then doubled to stay unambiguous."""
         if _has_everything(self.charset):
             return text
         return text.replace("\\", "\\\\").encode(self.charset, "backslashreplace").decode(self.charset)
 
     def text(self, text: str, style: str = "") -> Text:
-        """One line, styled, with the markers of hidden and masked things standing out."""
+        """Return one styled line, with the markers of hidden and masked characters highlighted."""
         line = Text(self.spelled(text).expandtabs(4), style=style if self.colour else "", end="")
         if self.colour and OPEN in line.plain:
             for marker in _MARKER.finditer(line.plain):
@@ -91,16 +91,16 @@ REST = "press m to see everything"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """How much of a card is drawn, and where the rest is."""
+    """How far a card is shortened."""
 
     rows: int
-    """How many rows a long text may take; all it needs where 0."""
+    """Maximum rows of a long text; 0 for no limit."""
     changes: int = 0
-    """How many rows the changed lines of a diff may take, where that is more."""
+    """Maximum rows for the changed lines of a diff, if that is more than `rows`."""
     args: int = 0
-    """How many arguments are drawn; all of them where 0."""
+    """Maximum number of arguments; 0 for no limit."""
     rest: str = REST
-    """How to get what is left out."""
+    """Says how to see what is left out."""
 
 
 WHOLE = Cut(rows=0)
@@ -115,9 +115,9 @@ class Drawing:
 
 
 def draw_card(card: Card, look: TerminalLook, *, whole: bool = False, cut: Cut | None = None, room: int = 0) -> Drawing:
-    """The card: whole, or shortened as `cut` says, or until it takes no more rows than `room`, if that can be.
+    """Draw the card: whole, shortened by `cut`, or shortened to fit into `room` rows if possible.
 
-    Without `room` it is what the screen has beside the keys.
+    Without `room` it is the height of the screen, less the rows for the keys.
     """
     if cut is not None or whole:
         return _drawn(card, look, cut or WHOLE)
@@ -125,7 +125,7 @@ def draw_card(card: Card, look: TerminalLook, *, whole: bool = False, cut: Cut |
 
 
 def top_of(drawing: Drawing, room: int, look: TerminalLook) -> Drawing:
-    """A drawing that is taller than `room`: how it begins, that it goes on, and its last line."""
+    """Cut a drawing that is taller than `room`: its first lines, a line that says it goes on, and its last line."""
     if len(drawing.lines) <= room:
         return drawing
     frame = _Frame(look, REST)
@@ -139,7 +139,7 @@ def _drawn(card: Card, look: TerminalLook, cut: Cut) -> Drawing:
     refused = " (answer not accepted)" if card.problem else ""
     frame.rule(look.edges.top, f"may {card.tool} run?{refused}")
     frame.fields([("LOOSENED", text, "bold yellow") for text in card.loosened])
-    if not card.title.startswith(f"{card.tool}("):  # else it only repeats the arguments
+    if not card.title.startswith(f"{card.tool}("):  # otherwise the title only repeats the arguments
         frame.text(card.title, "bold")
     frame.text(card.chain + (f"  (from {card.toolset})" if card.toolset else ""), "cyan")
     frame.fields(_facts(card))
@@ -158,13 +158,13 @@ def _drawn(card: Card, look: TerminalLook, cut: Cut) -> Drawing:
 
 
 def draw_list(cards: Sequence[Card], notes: Sequence[str], look: TerminalLook) -> Drawing:
-    """Several cards, one line each, numbered; `notes` say how each stands."""
+    """Draw several cards as a numbered list, one line each; `notes` are their states."""
     frame = _Frame(look)
     waiting = sum(note not in _NOTE_STYLES for note in notes)
     frame.rule(
         look.edges.top, f"{f'{waiting} of ' if waiting < len(cards) else ''}{len(cards)} calls wait for an answer"
     )
-    # All are of one run, as a rule: what was loosened for it is said once.
+    # Usually all are calls of one run, so loosened modes are shown once.
     loosened = dict.fromkeys(one for card in cards for one in card.loosened)
     frame.fields([("LOOSENED", one, "bold yellow") for one in loosened])
     number = len(str(len(cards)))
@@ -184,7 +184,7 @@ def draw_list(cards: Sequence[Card], notes: Sequence[str], look: TerminalLook) -
 
 
 def draw_diff(preview: Preview, look: TerminalLook, title: str) -> Drawing:
-    """A difference in a frame of its own, whole."""
+    """Draw a whole diff in its own frame."""
     frame = _Frame(look)
     frame.rule(look.edges.top, title)
     frame.diff(preview.text, limit=0)
@@ -193,7 +193,7 @@ def draw_diff(preview: Preview, look: TerminalLook, title: str) -> Drawing:
 
 
 def draw_facts(facts: Iterable[tuple[str, str]], look: TerminalLook, title: str) -> Drawing:
-    """Named texts in a frame, whole."""
+    """Draw named texts in a frame, in full."""
     frame = _Frame(look)
     frame.rule(look.edges.top, title)
     frame.fields([(name, text, "") for name, text in facts])
@@ -217,16 +217,16 @@ def _facts(card: Card) -> list[tuple[str, str, str]]:
 
 
 def _fitted(card: Card, look: TerminalLook, room: int) -> Drawing:
-    """As much of a card as fits: unchanged lines of a diff go first, then the middle of long texts, then arguments.
+    """Shorten a card to fit: first unchanged lines of a diff, then the middle of long texts, then arguments.
 
-    Where that does not do, no argument is left out: the drawing is taller than `room`.
+    If that is not enough, no argument is left out, and the drawing is taller than `room`.
     """
 
     def drawn(rows: int, args: int = 0) -> Drawing:
         return _drawn(card, look, Cut(rows=rows, changes=max(rows, room), args=args))
 
     blocks: tuple[CardArg | Preview, ...] = (*card.args, *card.details, *([card.preview] if card.preview else ()))
-    # A huge text is not laid out only to see that it does not fit.
+    # Do not lay out a huge text only to find that it does not fit.
     if sum(len(block.text) for block in blocks) <= _WORTH * room * look.width:
         whole = _drawn(card, look, WHOLE)
         if len(whole.lines) <= room:
@@ -238,7 +238,7 @@ def _fitted(card: Card, look: TerminalLook, room: int) -> Drawing:
 
 
 def _largest(drawn: Callable[[int], Drawing], least: int, most: int, room: int) -> Drawing | None:
-    """What is drawn with the largest number that still fits; None where none does."""
+    """Binary search for the drawing with the largest number that still fits; None if none does."""
     found: Drawing | None = None
     while least <= most:
         number = (least + most) // 2
@@ -272,7 +272,7 @@ _LF = "\n"
 
 
 def _is_in_diff(text: str, preview: Preview) -> bool:
-    """Whether a diff shows all of a text, as what would be there then: it need not be said twice."""
+    """Whether a diff shows the whole text as the new content, so that the argument need not repeat it."""
     if preview.kind != "diff" or text.count(_LF) < _WORTH:
         return False
     new: list[str] = []
@@ -303,7 +303,7 @@ def _draw_preview(frame: _Frame, preview: Preview, cut: Cut) -> None:
 
 
 def _draw_context(frame: _Frame, card: Card) -> None:
-    """How the run came to the call. What the model says is quoted: it is a claim."""
+    """Draw how the run came to the call. What the model says is quoted: it is a claim."""
     facts = [("task", card.task, ""), ("model says", f"“{card.claim}”" if card.claim else "", "")]
     facts += [("before", past, "") for past in card.recent]
     if told := [fact for fact in facts if fact[1]]:
@@ -312,7 +312,7 @@ def _draw_context(frame: _Frame, card: Card) -> None:
 
 
 def _draw_comments(frame: _Frame, card: Card) -> None:
-    """What was said about it. A question that waits for its answer stands out."""
+    """Draw the comments. Open questions are highlighted."""
     if not card.comments:
         return
     before = f", {card.left_out:,} earlier ones left out" if card.left_out else ""
@@ -324,7 +324,7 @@ def _draw_notes(frame: _Frame, card: Card, *, whole: bool) -> None:
     if not card.masked and not card.warnings:
         return
     most = len(card.masked) if whole else _MOST_MASKED
-    # By the numbers that stand in the masks: a text may be masked in several places.
+    # Numbered as in the masks, since one text may be masked in several places.
     name = "masked " if card.warnings else ""
     masked = [(f"{name}{number}", text, "") for number, text in enumerate(card.masked[:most], 1)]
     if len(card.masked) > most:
@@ -334,19 +334,19 @@ def _draw_notes(frame: _Frame, card: Card, *, whole: bool) -> None:
 
 
 _Row = tuple[str, Text | None]
-"""The gap before a row and the row; no row where something is left out."""
+"""The gap before a row, and the row; None in place of rows that are left out."""
 
 
 @dataclass(slots=True)
 class _Frame:
     look: TerminalLook
     rest: str = ""
-    """How to get what is left out."""
+    """Says how to see what is left out."""
     lines: list[Text] = field(default_factory=list[Text])
     shortened: bool = False
 
     def rule(self, edge: str, title: str = "", style: str = "bold") -> None:
-        """A horizontal line with words in it."""
+        """Add a horizontal line with a title in it."""
         line = self.look.text(edge, "dim")
         if title:
             line.append_text(clipped(self.look.text(f" {title} ", style), self.look.width - 4))
@@ -354,18 +354,18 @@ class _Frame:
         self.lines.append(line)
 
     def add(self, line: Text) -> None:
-        """A line inside the frame."""
+        """Add a line inside the frame."""
         row = self.look.text(self.look.edges.side, "dim")
         row.append_text(line)
         self.lines.append(row)
 
     def text(self, text: str, style: str = "") -> None:
-        """A text of one line across the frame."""
+        """Add a text of one line across the frame, wrapped."""
         if text:
             self._flush_left(self._rows([self.look.text(text, style)], self.look.width - 4))
 
     def fields(self, fields: Sequence[tuple[str, str, str]], limit: int = 0) -> None:
-        """Named texts, their names in a column."""
+        """Add named texts, with the names in a column."""
         column = min(_WIDEST_NAME, max((cell_len(name) for name, _, _ in fields), default=0))
         column = 0 if self.look.width - column < _NARROWEST else column
         for name, text, style in fields:
@@ -376,7 +376,7 @@ class _Frame:
                 self._block(name, text, style, column=column, limit=limit)
 
     def diff(self, text: str, limit: int, changes: int = 0) -> None:
-        """A unified diff, coloured by line. Where it is too long, what does not change is left out first."""
+        """Add a unified diff, coloured by line. If it is too long, unchanged lines are left out first."""
         marked = list(marked_lines(text)) if text else []
         width, too_many = self.look.width - 4, limit + _WORTH - 1
         rows = self._diff_rows(marked) if not limit or len(marked) < too_many else []
@@ -398,7 +398,7 @@ class _Frame:
         return self._rows([self.look.text(line, _DIFF_STYLES[mark]) for mark, line in marked], self.look.width - 4)
 
     def left_out(self, what: str) -> None:
-        """Say that something is not on the screen."""
+        """Add a line that says something is not shown."""
         self.shortened = True
         self.text(f"… {what}: {self.rest}", "bold yellow")
 
@@ -414,7 +414,7 @@ class _Frame:
     def _block(self, name: str, text: str, style: str, *, column: int, limit: int) -> None:
         width = self.look.width - column - 4
         if limit and len(text) > 2 * limit * width:
-            # Only the ends of a huge text will be shown: the middle need not be laid out.
+            # Only the two ends of a huge text are shown, so the middle is not laid out.
             first, last = (self._lines(part, style) for part in (text[: limit * width], text[-_TAIL * width :]))
             rows = self._around_gap(first, last, width, limit, goes_on=text[-_TAIL * width - 1] != "\n")
         else:
@@ -439,7 +439,7 @@ class _Frame:
         return [self.look.text(line, style) for line in text.split("\n")]
 
     def _laid_out(self, lines: Sequence[Text], width: int, limit: int) -> list[_Row]:
-        """Lines folded into rows: all of them, or the first and the last around a gap."""
+        """Wrap lines into rows: all of them, or the first and the last around a gap."""
         if limit and len(lines) >= limit + _WORTH - 1:
             return self._around_gap(lines[:limit], lines[-_TAIL:], width, limit)
         rows = self._rows(lines, width)
@@ -449,26 +449,26 @@ class _Frame:
     def _around_gap(
         self, first: Sequence[Text], last: Sequence[Text], width: int, limit: int, *, goes_on: bool = False
     ) -> list[_Row]:
-        """The first rows and the last. `goes_on`: whether the last lines begin in the middle of one."""
+        """Return the first and the last rows. `goes_on`: the last ones begin in the middle of a line."""
         end = self._rows(last, width)
         if goes_on:
             end[0] = (self.look.onward, end[0][1])
         return [*self._rows(first, width)[: limit - _TAIL - 1], ("", None), *end[-_TAIL:]]
 
     def _rows(self, lines: Iterable[Text], width: int) -> list[_Row]:
-        """Lines in pieces, every piece but the first of its line marked as going on."""
+        """Wrap lines into rows and mark continuation rows."""
         onward = self.look.onward
         return [(onward if index else "", piece) for line in lines for index, piece in enumerate(folded(line, width))]
 
 
 def _without_context(marked: Sequence[tuple[str, str]]) -> list[tuple[str, str] | int]:
-    """A diff without its unchanged lines, numbers in their places where there were many.
+    """Return a diff without its unchanged lines; where many were dropped, their number is in their place.
 
-    Those before the first and after the last change of a place are counted at the end. Those between two changes stay
-    where they are few: without them the two would read as one.
+    Unchanged lines at the start and the end of a hunk are counted together at the end. Between two changes they are
+    kept if they are few: without them the two changes would read as one.
     """
     runs = [(is_same, list(run)) for is_same, run in groupby(marked, lambda one: one[0] == " ")]
-    # What says that a line break is missing belongs to the line above it.
+    # "No newline at end of file" belongs to the line above it.
     ends = [[mark for mark, line in run if mark or not line.startswith("\\")] for _, run in runs]
     around: list[int] = []
     for index, (is_same, _) in enumerate(runs):
@@ -485,7 +485,7 @@ def _without_context(marked: Sequence[tuple[str, str]]) -> list[tuple[str, str] 
 
 
 def _missing(text: str, rows: Sequence[_Row]) -> str:
-    """How much of a text is not among the rows."""
+    """Say how much of a text is not among the rows."""
     shown = [(gap, row.plain) for gap, row in rows if row is not None]
     lines = text.count("\n") + 1 - sum(not gap for gap, _ in shown)
     if lines < 2:
@@ -501,13 +501,13 @@ def _size(count: int) -> str:
 
 
 def folded(line: Text, width: int) -> list[Text]:
-    """A line in pieces no wider than `width`. Nothing is dropped, blanks included."""
+    """Wrap a line into pieces no wider than `width`. Nothing is dropped, including blanks."""
     offsets = _offsets(line.plain, max(1, width))
     return list(line.divide(offsets)) if offsets else [line]
 
 
 def _offsets(text: str, width: int) -> list[int]:
-    """Where to fold: after a blank where one is near, else where the screen ends."""
+    """Return where to wrap: after a blank if one is near, otherwise at the edge."""
     if len(text) <= width // 2 or (text.isascii() and len(text) <= width):
         return []
     offsets: list[int] = []
@@ -525,7 +525,7 @@ def _offsets(text: str, width: int) -> list[int]:
 
 
 def clipped(line: Text, width: int) -> Text:
-    """A line cut to `width`: for lists, headings and notes, where nothing is decided."""
+    """Truncate a line to `width`, for lists, headings and notes. Nothing is decided from those alone."""
     if line.cell_len > width:
         line.truncate(max(1, width), overflow="ellipsis")
     return line

@@ -1,4 +1,4 @@
-"""Rules that could be made of a call, as whoever is asked about it sees them. Nothing is written before a yes."""
+"""Drafts of policy rules made from a call, as shown to the approver. Nothing is written before a yes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ WRITTEN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDraft:
-    """One rule. Its texts are safe to show."""
+    """One drafted rule. Its texts are safe to show."""
 
     text: str
-    """What it lets through, in one sentence."""
+    """What the rule allows, in one sentence."""
     diff: tuple[str, ...]
-    """What would change in the file."""
+    """The diff of the file."""
     warnings: tuple[str, ...] = ()
     digest: str = ""
-    """Of the file as it is and as it would be: two drafts with the same digest write the same."""
+    """Covers the file before and after: two drafts with the same digest write the same."""
     write: Callable[[], None] = field(repr=False)
-    """Writes it, or raises a `SignoffError` and leaves the file as it is."""
+    """Writes the rule, or raises a `SignoffError` and leaves the file unchanged."""
 
     @property
     def preview(self) -> Preview:
@@ -36,7 +36,7 @@ class RuleDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDrafts:
-    """The rules that could be made of one call, narrowest first, and why not more."""
+    """The rules that can be made from one call, narrowest first, and why others were refused."""
 
     file: str
     drafts: tuple[RuleDraft, ...] = ()
@@ -44,4 +44,4 @@ class RuleDrafts:
 
 
 DraftRules: TypeAlias = Callable[[ApprovalRequest], RuleDrafts]
-"""Says which rules could be made of a call. It reads files: call it from a thread. Raises a `SignoffError`."""
+"""Drafts rules from a call. It reads files, so call it from a thread. Raises a `SignoffError`."""

@@ -1,4 +1,4 @@
-"""The terminal as a place to talk: shows drawings, says sentences, asks for lines."""
+"""Output and prompts at the terminal: print drawings and sentences, page through long ones, ask for lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PAGE_KEYS = "Enter next, g to the end, b back"
 
 
 def terminal_console() -> Console | None:
-    """A console on whichever of standard error and output is a terminal; output may be piped elsewhere."""
+    """Return a console on standard error or output, whichever is a terminal; None if neither is."""
     for stream in (sys.stderr, sys.stdout):
         if _is_terminal(stream):
             return Console(file=stream, markup=False, emoji=False, highlight=False)
@@ -37,7 +37,7 @@ def _is_terminal(stream: IO[str] | None) -> bool:
 
 
 class Screen:
-    """One conversation at one terminal."""
+    """One dialog at one terminal."""
 
     def __init__(self, console: Console, keyboard: Keyboard) -> None:
         self._console = console
@@ -57,34 +57,34 @@ class Screen:
         )
 
     def fd(self) -> int | None:
-        """The file descriptor of what is printed, if there is one."""
+        """Return the file descriptor of the output, or None."""
         try:
             return self._console.file.fileno()
         except (AttributeError, OSError, ValueError):
             return None
 
     def show(self, lines: Iterable[Text]) -> None:
-        """Print lines that are laid out already: what fits a screen in one piece, very many in several."""
+        """Print lines that are laid out already, in pieces of 1,000 lines."""
         rest, console = iter(lines), self._console
         while piece := list(islice(rest, _PIECE)):
-            # As segments, which are printed as they are: nothing looks for where to wrap them.
+            # As segments, which rich prints as they are, without looking for where to wrap them.
             console.print(Segments(part for line in piece for part in line.render(console, end="\n")), end="")
 
     def say(self, text: str, style: str = "") -> None:
-        """Print a sentence of ours; what came with the call must have been made safe."""
+        """Print a sentence, wrapped. Text from a call must be escaped already."""
         look = self.look
         self.show(line for part in text.split("\n") for line in folded(look.text(part, style), look.width))
 
     def note(self, text: str, style: str = "") -> None:
-        """Print one line, cut to the screen."""
+        """Print one line, truncated to the screen."""
         self.show([clipped(self.look.text(text, style), self.look.width)])
 
     def offer(self, keys: Sequence[Key]) -> None:
-        """Print keys and what they do, as many to a line as fit."""
+        """Print keys and their labels, as many to a line as fit."""
         self.show(self.key_lines(keys))
 
     def key_lines(self, keys: Sequence[Key]) -> list[Text]:
-        """The lines that `offer` prints."""
+        """Return the lines that `offer` prints."""
         look, separator = self.look, " · " if self.look.boxes else " | "
         lines = [Text(end="")]
         for key in keys:
@@ -98,12 +98,12 @@ class Screen:
         return [piece for line in lines for piece in folded(line, look.width)]
 
     def rows(self, text: str) -> int:
-        """How many rows a sentence takes."""
+        """Return how many rows a sentence takes."""
         look = self.look
         return sum(len(folded(look.text(part), look.width)) for part in text.split("\n"))
 
     def ask(self, prompt: str, moot: Callable[[], str] = lambda: "") -> str:
-        """A line typed in answer. What was typed before the prompt was there does not count. Raises `Stopped`."""
+        """Return the line typed in answer. Input typed before the prompt is discarded. Raises a `NoLine`."""
         line = self.look.text(f"{prompt} > ", "bold")
 
         def show() -> None:
@@ -117,9 +117,9 @@ class Screen:
             raise
 
     def page(self, lines: Sequence[Text], moot: Callable[[], str] = lambda: "", *, below: int = 1) -> bool:
-        """Show lines a screenful at a time; says whether all of them were shown. What was jumped over was not.
+        """Show lines page by page. Returns whether all were shown; lines that were jumped over were not.
 
-        `below` is how many rows will be printed after them: they push nothing off the screen that nobody has read.
+        `below` is how many rows will be printed afterwards; they must not push unread lines off the screen.
         """
         at, has_all = 0, True
         while True:
@@ -138,7 +138,7 @@ class Screen:
                 at, has_all = jump, False
 
     def _page_key(self, prompt: str, moot: Callable[[], str]) -> str:
-        """The key typed at the end of a page: b, g, or nothing for the next. No other turns a page."""
+        """Return the key typed at the end of a page: b, g, or empty for the next page. Other keys are refused."""
         while True:
             typed = self.ask(prompt, moot).strip().casefold()
             if typed in ("", "b", "back", "g", "end"):

@@ -1,4 +1,4 @@
-"""Answers from a list: for tests, demos and scripts. A script never counts as a particular person."""
+"""An approver that answers from a list, for tests, demos and scripts. A script never counts as a particular person."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = "approve, deny, deny:NOTE, edit:{JSON}, session, always"
 
 
 def decision_from(word: str) -> ApprovalDecision:
-    """A decision from one word: `approve`, `deny`, `deny:NOTE`, `edit:{JSON}`, `session`, `always`."""
+    """Parse a decision: `approve`, `deny`, `deny:NOTE`, `edit:{JSON}`, `session`, `always`. Raises `WrongUse`."""
     verb, _, rest = word.partition(":")
     match verb:
         case "approve":
@@ -39,10 +39,11 @@ def decision_from(word: str) -> ApprovalDecision:
 
 
 class ScriptedApprover:
-    """An approver that answers from a list, and remembers what it was asked.
+    """An approver that answers from a list and records the requests in `asked`.
 
-    Answers are decisions, words as in `decision_from`, or functions of the request. It answers as a script unless
-    `by` says who it stands in for; where a rule wants particular people, a script does not count.
+    Answers are decisions, words as in `decision_from`, or functions of the request. It answers as a script unless `by`
+    names an actor; if a rule requires particular people, a script does not count. Raises `ScriptEnded` after the last
+    answer.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class ScriptedApprover:
         self._answers = list(answers)
         for answer in self._answers:
             if isinstance(answer, str):
-                decision_from(answer)  # what is misspelled is said now, not when it is that answer's turn
+                decision_from(answer)  # report a misspelled answer now, not when it is used
         self._by = by or Actor(name="script", kind=ActorKind.SCRIPT, via="script")
         self.asked: list[ApprovalRequest] = []
 

@@ -1,4 +1,4 @@
-"""Calling somebody's own plain code from an event loop, while it waits for a person."""
+"""Run the user's blocking code in a thread, awaited from an event loop."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from contextvars import copy_context
 from typing import Any
 
 _LOOK_AFTER = 0.5
-"""Seconds after which a thread that handed something to an event loop looks whether the loop is still there."""
+"""Interval in seconds at which a thread with an unreceived awaitable checks whether the event loop was closed."""
 
 
 async def in_thread(function: Callable[..., Any], *args: Any, daemon: bool = True) -> Any:
-    """Call a function in a thread of its own. Whoever is cancelled leaves it to itself.
+    """Call a function in its own thread and return its result. Cancelling the await leaves the thread running.
 
-    Without `daemon` a program does not end before it does.
+    Without `daemon` the program does not exit before the function returns.
     """
     loop, context = asyncio.get_running_loop(), copy_context()
     returned: asyncio.Future[Any] = loop.create_future()
@@ -29,7 +29,7 @@ async def in_thread(function: Callable[..., Any], *args: Any, daemon: bool = Tru
             drop(result)
         elif error is None:
             returned.set_result(result)
-        elif isinstance(error, StopIteration):  # a future cannot hold one
+        elif isinstance(error, StopIteration):  # a future cannot hold StopIteration
             stopped = RuntimeError(f"{getattr(function, '__name__', 'the function')} raised StopIteration")
             stopped.__cause__ = error
             returned.set_exception(stopped)
@@ -40,14 +40,14 @@ async def in_thread(function: Callable[..., Any], *args: Any, daemon: bool = Tru
         result, error = None, None
         try:
             result = context.run(function, *args)
-        except BaseException as raised:  # whoever awaits it is told
+        except BaseException as raised:  # raised again where the result is awaited
             error = raised
         try:
             loop.call_soon_threadsafe(receive, result, error)
         except RuntimeError:  # the loop is closed
             drop(result)
             return
-        if inspect.isawaitable(result):  # a loop that stands still may be closed before it takes this
+        if inspect.isawaitable(result):  # a loop that does not run may be closed before it receives this
             while not received.wait(_LOOK_AFTER):
                 if loop.is_closed():
                     drop(result)
@@ -58,7 +58,7 @@ async def in_thread(function: Callable[..., Any], *args: Any, daemon: bool = Tru
 
 
 def drop(result: Any) -> None:
-    """Let go of what nobody will await; Python warns of a coroutine that never ran otherwise."""
+    """Close a coroutine that nobody will await; otherwise Python warns that it was never awaited."""
     if inspect.iscoroutine(result) and inspect.getcoroutinestate(result) == inspect.CORO_CREATED:
         with suppress(RuntimeError):
             result.close()

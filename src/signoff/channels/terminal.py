@@ -1,4 +1,4 @@
-"""Asking whoever sits at the terminal.
+"""Ask the person at the terminal.
 
 ```python
 Signoff("signoff.yaml", approver=TerminalApprover())
@@ -39,12 +39,12 @@ LEFT = "left undecided at the terminal"
 
 
 class TerminalApprover:
-    """An `Approver` at the terminal: shows the card, takes a letter and Enter.
+    """An `Approver` at the terminal: shows the card and reads a letter and Enter.
 
-    Enter alone decides nothing. Ctrl-C and the end of input deny; where the run can be stopped, they stop it, and
-    everything stays open. Without a terminal, or in the background, it never asks: it denies, or with `headless="park"`
-    raises `NobodyHere`. Its methods wait for a person, so call them from a thread; questions from several threads are
-    put one at a time.
+    Enter alone decides nothing. Ctrl-C and end of input deny; with `can_stop` they stop the run instead, and everything
+    stays open. Without a terminal, or in the background, it never asks: it denies, or with `headless="park"` raises
+    `NobodyHere`. Its methods block until a person answers, so call them from a thread; questions from several threads
+    are asked one at a time.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class TerminalApprover:
         can_stop: bool = False,
         draft_rules: DraftRules | None = None,
     ) -> None:
-        """By default it talks on standard error or output, and the actor is `$SIGNOFF_AS` or the system's user.
+        """By default it prints to standard error or output, and the actor is `$SIGNOFF_AS` or the system's user.
 
-        `secrets` are values to mask wherever they are shown. `editor` is a command, instead of `$VISUAL` and
-        `$EDITOR`. `remember` and `keeps_always` say whether answers can be kept, and kept for good. `can_stop` offers a
-        key that stops the run, as Ctrl-C then does: what is open stays open, with `NobodyHere`, as on the full screen.
-        `draft_rules` offers one that makes a rule of the call.
+        `secrets` are values to mask wherever they are shown. `editor` is a command, instead of `$VISUAL` and `$EDITOR`.
+        `remember` and `keeps_always` say whether answers can be remembered, and remembered permanently. `can_stop`
+        offers a key that stops the run, and makes Ctrl-C do the same: open requests stay open, and `choose` raises
+        `NobodyHere`, as on the full screen. `draft_rules` offers a key that makes a rule from the call.
         """
         self._console = console
         self._keyboard = Keyboard(stdin)
@@ -84,13 +84,13 @@ class TerminalApprover:
         self._turns = Turns(self._decide_or_leave)
 
     def choose(self, request: ApprovalRequest, *, mode: ApprovalMode = ApprovalMode.INTERACTIVE) -> ApprovalDecision:
-        """The answer to one request. The mode is settled before a person is asked; it changes nothing here."""
+        """Ask about one request. `mode` is handled before a person is asked and changes nothing here."""
         return self.choose_all([request], mode=mode)[0]
 
     def choose_all(
         self, requests: Sequence[ApprovalRequest], *, mode: ApprovalMode = ApprovalMode.INTERACTIVE
     ) -> list[ApprovalDecision]:
-        """The answers to several requests, in order. More than one are listed first."""
+        """Ask about several requests and return the decisions in order. More than one are listed first."""
         keys = [key_of(request) for request in requests]
         self._asked.update(dict.fromkeys(keys, ""))
         try:
@@ -106,17 +106,17 @@ class TerminalApprover:
 
     @property
     def actor(self) -> Actor:
-        """Who answers here, as far as is known here: which roles they have may be on file elsewhere."""
+        """Who answers here, as far as this process knows; their roles may be stored elsewhere."""
         return self._actor or Actor(name=user_here(), via="terminal")
 
     def bar(self, request_id: str, why: str) -> None:
-        """Say, before it is asked about, that whoever sits here cannot answer a request: no answers are offered."""
+        """Say, before a request is asked, that the person here is not entitled to answer: no answers are offered."""
         self._barred[request_id] = why
 
     def withdraw(self, request_id: str, why: str = "it was answered elsewhere") -> None:
-        """Stop asking about a request, from another thread: its answer becomes a decision that ended as cancelled.
+        """Stop asking about a request, from another thread: its decision ends as cancelled.
 
-        Nothing happens if it is not being asked about.
+        Does nothing if the request is not being asked about.
         """
         self._turns.withdraw(request_id, why)
         if request_id in self._asked:
@@ -124,10 +124,10 @@ class TerminalApprover:
             self._keyboard.wake()
 
     def ask(self, request: ApprovalRequest) -> Outcome:
-        """Ask after all that was asked so before, and return at once: what becomes of it, None where they left.
+        """Queue a question and return at once a future for its decision, which is None if the person left.
 
-        Here Ctrl-C and the end of input decide nothing: whoever does that leaves all that was asked so. Raises
-        `NobodyHere` where there is no terminal to ask at, whatever `headless` says.
+        Ctrl-C and end of input decide nothing here: the person leaves every queued question. Raises `NobodyHere`
+        without a terminal, whatever `headless` says.
         """
         if self._console_here() is None:
             raise NobodyHere(NO_TERMINAL)
@@ -138,9 +138,9 @@ class TerminalApprover:
         return outcome
 
     def say(self, text: str) -> None:
-        """Print something, which has to be safe: at once, or after the question that is asked now.
+        """Print a text, which must be safe to show: at once, or after the current question.
 
-        Nothing happens without a terminal.
+        Does nothing without a terminal.
         """
 
         def work() -> None:
@@ -154,13 +154,13 @@ class TerminalApprover:
         if not self._lock.acquire(blocking=False):
             self._turns.do(work)
             return
-        try:  # whoever says it goes on to print things, and it comes before them
+        try:  # directly, so that it comes before what the caller prints next
             say()
         finally:
             self._lock.release()
 
     def close(self) -> None:
-        """Leave all that was asked with `ask` undecided."""
+        """Leave everything that was asked with `ask` undecided."""
         self._turns.leave()
         for key in list(self._asked):
             self.withdraw(key, LEFT)
@@ -227,7 +227,7 @@ class TerminalApprover:
         return [decision] * len(dialogs)
 
     def _dialog(self, request: ApprovalRequest, screen: Screen, *, in_list: bool) -> Dialog | ApprovalDecision:
-        """The conversation about a request; a denial where it cannot be shown, since then it cannot be approved."""
+        """Return the dialog for a request, or a denial if it cannot be shown and so cannot be approved."""
         card = card_here(
             request,
             self._secrets,
@@ -261,12 +261,12 @@ class TerminalApprover:
 
 
 def _is_left(decision: ApprovalDecision) -> bool:
-    """Whether it is none: the question was left open."""
+    """Whether the question was left open, which is no decision."""
     return decision.ending is Ending.CANCELLED and decision.note == LEFT
 
 
 def key_of(request: ApprovalRequest) -> str:
-    """What a request is withdrawn by."""
+    """Return the key that a request is withdrawn by."""
     return request.id or request.tool_call_id
 
 
@@ -279,7 +279,10 @@ def card_here(
     now: datetime | None = None,
     viewer: str = "",
 ) -> Card | ApprovalDecision:
-    """The card, by this machine's clock; a denial where it cannot be shown, since then it cannot be approved."""
+    """Return the card, with times in the local time zone, or a denial if it cannot be shown.
+
+    What cannot be shown cannot be approved.
+    """
     try:
         return card_for(
             request,
@@ -295,23 +298,23 @@ def card_here(
 
 
 def user_here() -> str:
-    """Who sits here: `$SIGNOFF_AS`, or the system's user."""
+    """Return who sits here: `$SIGNOFF_AS`, or the system's user."""
     try:
         return os.environ.get("SIGNOFF_AS", "").strip() or getpass.getuser()
-    except (KeyError, OSError):  # a user the system has no name for
+    except (KeyError, OSError):  # the system has no name for this user id
         return f"user {os.getuid()}"
 
 
 def said_about(request: ApprovalRequest, card: Card, decision: ApprovalDecision) -> str:
-    """What whoever answers says, and about which call: with their changes, if they made any."""
+    """Describe an answer and the call it is about, with the person's changes if there are any."""
     title = card.title
-    if decision.edited_args is not None:  # the title is about the call as it was asked
+    if decision.edited_args is not None:  # the title describes the call before the edit
         title = safe_summary(request.changed_to(decision=decision), secrets=request.secrets)
     return f"{said(decision, card.keeps, is_vote=request.requirement.is_strict)}: {title}"
 
 
 def said(decision: ApprovalDecision, keeps: Keeps = Keeps.ALWAYS, *, is_vote: bool = False) -> str:
-    """What whoever answers says, in words. Whether it counts, and is enough, is not known here yet."""
+    """Describe an answer in words. Whether it is accepted, and enough, is not known yet."""
     if decision.ending is Ending.CANCELLED:
         return f"withdrawn, {redacted_text(decision.note)}"
     if not decision.approved:

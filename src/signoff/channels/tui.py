@@ -1,4 +1,4 @@
-"""Asking on a full screen: everything that waits at once, one card at a time.
+"""Ask on the terminal's full screen: a list of all pending requests, and one card at a time.
 
 ```python
 Signoff("signoff.yaml", approver=TuiApprover())
@@ -41,9 +41,10 @@ from signoff.errors import NobodyHere
 class TuiApprover:
     """An `Approver` on the full screen of the terminal: opens with the first request, closes after the last.
 
-    Enter decides nothing. `q` and Ctrl-C leave what is open undecided: `NobodyHere`, and the requests stay open.
+    Enter decides nothing. `q` and Ctrl-C leave open requests undecided: `NobodyHere` is raised, and they stay open.
     Without a terminal, on a dumb one or in the background it never asks: it denies, or with `headless="park"` raises
-    `NobodyHere`. Its methods wait for a person, so call them from threads; what several threads ask is listed together.
+    `NobodyHere`. Its methods block until a person answers, so call them from threads; requests from several threads are
+    listed together.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class TuiApprover:
         """By default the actor is `$SIGNOFF_AS` or the system's user.
 
         `secrets` are values to mask wherever they are shown. `remember` and `keeps_always` say whether answers can be
-        kept, and kept for good. `draft_rules` offers a key that makes a rule of a call.
+        remembered, and remembered permanently. `draft_rules` offers a key that makes a rule from a call.
         """
         self._actor = actor
         self._headless = HeadlessApprover(headless)
@@ -73,16 +74,16 @@ class TuiApprover:
         self._opening: _Opening | None = None
 
     def choose(self, request: ApprovalRequest, *, mode: ApprovalMode = ApprovalMode.INTERACTIVE) -> ApprovalDecision:
-        """The answer to one request. The mode is settled before a person is asked; it changes nothing here."""
+        """Ask about one request. `mode` is handled before a person is asked and changes nothing here."""
         return self.choose_all([request], mode=mode)[0]
 
     def choose_all(
         self, requests: Sequence[ApprovalRequest], *, mode: ApprovalMode = ApprovalMode.INTERACTIVE
     ) -> list[ApprovalDecision]:
-        """The answers to several requests, in order.
+        """Ask about several requests and return the decisions in order.
 
-        Where some were decided before the person left, those count, and the others come back as cancelled, which is
-        no answer; unless nobody keeps them open, as without a gate: then it raises `NobodyHere` for all.
+        If the person left after deciding some, those count, and the others come back as cancelled, which is no answer.
+        If nothing keeps the others open, because they have no id, as without a gate, it raises `NobodyHere` for all.
         """
         asked = [self._entry(request) for request in requests]
         shown = [entry for entry in asked if isinstance(entry, WaitingRequest)]
@@ -102,9 +103,9 @@ class TuiApprover:
         return [decision or undecided for decision in decisions]
 
     def ask(self, request: ApprovalRequest) -> Future[ApprovalDecision | None]:
-        """Put a request on the screen and return at once: what becomes of it, None where it was left undecided.
+        """Show a request and return at once a future for its decision, which is None if the person left.
 
-        Raises `NobodyHere` where there is no terminal to ask at.
+        Raises `NobodyHere` if there is no terminal to ask at.
         """
         entry = self._entry(request)
         if isinstance(entry, ApprovalDecision):
@@ -116,7 +117,10 @@ class TuiApprover:
         return entry.outcome
 
     def say(self, text: str) -> None:
-        """Print something, which has to be safe: at once, or when the screen is closed. Nothing without a terminal."""
+        """Print a text, which must be safe to show: at once, or when the screen closes.
+
+        Does nothing without a terminal.
+        """
         if (opening := self._opening) is not None:
             if opening.waiting.tell(text):
                 return
@@ -125,7 +129,7 @@ class TuiApprover:
             Screen(console, Keyboard()).say(text)
 
     def redraw(self, request: ApprovalRequest) -> None:
-        """A request that may be on the screen has changed, such as who is asked or until when. From any thread."""
+        """Redraw a request that changed, for example its approvers or its deadline. Safe to call from any thread."""
 
         def draw(changed: ApprovalRequest) -> Card | None:
             entry = self._entry(changed)
@@ -141,20 +145,20 @@ class TuiApprover:
             opening.wait_if_closing()
 
     def withdraw(self, request_id: str, why: str = "it was answered elsewhere") -> None:
-        """Stop asking about a request, from any thread: its answer becomes a decision that ended as cancelled.
+        """Stop asking about a request, from any thread: its decision ends as cancelled.
 
-        Nothing happens if it is not being asked about.
+        Does nothing if the request is not being asked about.
         """
         if (opening := self._opening) is not None:
             opening.waiting.withdraw(request_id, why)
 
     def _show(self, entries: Sequence[WaitingRequest]) -> _Opening | None:
-        """Have requests on the screen, opening it if need be; None where there is none."""
+        """Put requests on the screen, opening it if necessary; None if there is no screen."""
         with self._lock:
             if self._opening is not None:
                 if self._opening.waiting.add(entries):
                     return self._opening
-                self._opening.wait_if_closing()  # what it leaves behind comes before the next one
+                self._opening.wait_if_closing()  # wait, so that its last lines are printed before the next screen opens
             if not _has_screen():
                 return None
             by = self._actor or Actor(name=user_here(), via="tui")
@@ -173,7 +177,7 @@ class TuiApprover:
             return self._opening
 
     def _entry(self, request: ApprovalRequest) -> WaitingRequest | ApprovalDecision:
-        """A request to show; a denial where it cannot be shown, since then it cannot be approved."""
+        """Return the entry for a request, or a denial if it cannot be shown and so cannot be approved."""
         card = card_here(
             request,
             self._secrets,
@@ -187,7 +191,7 @@ class TuiApprover:
 
 
 class _Opening:
-    """The screen, from when it is opened until it is closed. It has a thread of its own: any asking thread may end."""
+    """The screen from opening to closing. It runs in its own thread, because any asking thread may end."""
 
     def __init__(self, waiting: WaitingRequests, app: TuiApp) -> None:
         self.waiting = waiting
@@ -195,7 +199,7 @@ class _Opening:
         self.thread = threading.Thread(target=self._run, name="signoff-tui")
 
     def wait_if_closing(self) -> None:
-        """Wait until the terminal is free again, if it is about to be: who goes on may want to print."""
+        """If the screen is closing, wait until the terminal is free: the caller may want to print."""
         if self.waiting.is_closed:
             self.thread.join()
 
@@ -207,7 +211,7 @@ class _Opening:
             self._leave_behind()
 
     def _leave_behind(self) -> None:
-        """On the terminal as it was before: what the program printed meanwhile, and a line for everything decided."""
+        """Print, on the normal terminal, the program's own output meanwhile and a line for each decision."""
         self._app.print_what_was_kept()
         if (console := terminal_console()) is not None:
             screen = Screen(console, Keyboard())

@@ -1,7 +1,7 @@
-"""The full-screen program: shows what waits until nothing does, or the person leaves."""
+"""The full-screen Textual app: runs until nothing is pending or the person leaves."""
 
 # pyright: reportUnknownMemberType=false
-# textual leaves open what kind of app a widget belongs to.
+# textual does not type which app a widget belongs to.
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ Board #keys { padding: 0 1; background: $surface; }
 
 
 def now() -> datetime:
-    """What the clock says."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 class Changed(Message):
-    """Something was added or withdrawn, in another thread."""
+    """Something was added or withdrawn by another thread."""
 
     def can_replace(self, message: Message) -> bool:
-        """One look is enough for any number of changes."""
+        """Collapse several changes into one redraw."""
         return isinstance(message, Changed)
 
 
 class TuiApp(App[None]):
-    """Shows what waits until nothing does, or the person leaves."""
+    """The Textual app of the full-screen approver: runs until nothing is pending or the person leaves."""
 
     ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = _WIDTHS
@@ -93,7 +93,7 @@ class TuiApp(App[None]):
         self._board.action_leave()
 
     def _print(self, text: str, stderr: bool = False) -> None:
-        """Keep what the program prints while the screen is taken, for when it is free again."""
+        """Buffer what the program prints while the screen is in use, until it is free again."""
         if self.is_headless:
             super()._print(text, stderr)
         elif self._is_over:
@@ -102,7 +102,7 @@ class TuiApp(App[None]):
             self._printed.append((text, stderr))
 
     def print_what_was_kept(self) -> None:
-        """Once the screen is free again."""
+        """Print the buffered output, once the screen is free again."""
         self._is_over = True
         for text, stderr in self._printed:
             self._streams[stderr].write(text)

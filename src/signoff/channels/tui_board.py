@@ -1,7 +1,7 @@
-"""The full screen: what waits on the left, the whole card on the right, one letter to answer."""
+"""The main screen of the full-screen approver: pending requests on the left, the card on the right, keys to answer."""
 
 # pyright: reportUnknownMemberType=false
-# textual leaves open what kind of app a widget belongs to.
+# textual does not type which app a widget belongs to.
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ from signoff.core.visible_text import visible
 from signoff.errors import SignoffError
 
 GRACE = timedelta(milliseconds=400)
-"""How long a card has to be there before a key can decide about it: a key meant for the one before must not."""
+"""How long a card must be visible before a key can decide it, so that a key meant for the last card does not."""
 
 TICK = 1.0
-"""Seconds between two looks at how old everything is."""
+"""Interval in seconds at which ages and deadlines are redrawn."""
 
 _ANSWERS = (*((one, KEYS[one]) for one in (Choice.APPROVE, Choice.DENY, Choice.DENY_NOTE, Choice.EDIT)),)
 _REMEMBER = Key("l", "approve and remember")
@@ -58,7 +58,7 @@ _CLOSED = "It is no longer open. Press Tab for the next request."
 
 
 class Board(Screen[None]):
-    """The one screen: everything else lies above it."""
+    """The main screen. All other screens are modal sheets above it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a,A", "approve", "approve"),
@@ -94,14 +94,14 @@ class Board(Screen[None]):
         self._drawn: Card | None = None
         """The card that is on the screen."""
         self._refused: list[WaitingRequest] = []
-        """What is open again because its answer was not accepted, and was not in front since."""
+        """Requests whose answer was not accepted and that were not brought to the front since."""
         self._place = 0
-        """Where in the list it is."""
+        """The index of the current request in the list."""
         self._message = ("", "")
         self._steady_since: datetime | None = None
-        """Since when the card is on the screen and no deciding key was pressed too soon; None before it is."""
+        """Since when the card is visible without a deciding key pressed too soon; None until it is drawn."""
 
-    # --- what is shown ---
+    # --- drawing ---
 
     def compose(self) -> ComposeResult:
         yield Static("", id="head")
@@ -120,7 +120,7 @@ class Board(Screen[None]):
         self.take_up()
 
     def take_up(self) -> None:
-        """Look at what waits now."""
+        """Read the pending requests again and redraw."""
         before = self._entries
         self._entries = self._waiting.entries()
         current = self._current
@@ -147,7 +147,7 @@ class Board(Screen[None]):
         self._draw()
 
     def _bring_back(self) -> None:
-        """Put a card in front whose answer was not accepted, unless what is there has to be dealt with first."""
+        """Bring a card to the front whose answer was not accepted, unless the current one must be handled first."""
         self._refused = [entry for entry in self._refused if entry.is_open]
         if not self._refused or self.app.screen is not self:
             return
@@ -158,14 +158,14 @@ class Board(Screen[None]):
             self.say(_not_accepted(entry), "red")
 
     def _close(self, entry: WaitingRequest) -> None:
-        """The request on the screen was settled elsewhere. Its card stays, so that no key hits the next one."""
+        """Handle that the current request was settled elsewhere. Its card stays, so that no key hits the next one."""
         self.say(_CLOSED)
         self._show_card(entry)
         if self.app.screen is self:
             return
         while self.app.screen is not self:
             self.app.pop_screen()
-        if self._entries:  # whoever was typing goes on typing: not a letter of it may decide anything
+        if self._entries:  # the person may still be typing: no key of that may decide anything
             self.app.push_screen(NoticeSheet(_withdrawn(entry)))
 
     def _open(self, entry: WaitingRequest) -> None:
@@ -209,7 +209,7 @@ class Board(Screen[None]):
             self._go_to(listed[event.index])
 
     def _listed(self) -> list[WaitingRequest]:
-        """The open requests, and the one on the screen even if it is not open any longer."""
+        """The open requests, and the one on the screen even if it is no longer open."""
         current = self._current
         if current is None or current in self._entries:
             return self._entries
@@ -239,7 +239,7 @@ class Board(Screen[None]):
         self.query_one(KeyLine).show_keys(*self._keys())
 
     def _keys(self) -> tuple[Sequence[Key], Sequence[Key]]:
-        """What can be pressed, and what of it only once all of the card was seen."""
+        """Return the keys that can be pressed, and those of them that work only once the whole card was seen."""
         entry = self._current
         choices = entry.card.choices if entry is not None and entry.is_open else ()
         keys = [key for choice, key in _ANSWERS if choice in choices]
@@ -254,7 +254,7 @@ class Board(Screen[None]):
         self._message = (text, style)
         self._draw_status()
 
-    # --- what is done ---
+    # --- actions ---
 
     def action_step(self, by: int) -> None:
         listed = self._listed()
@@ -298,7 +298,7 @@ class Board(Screen[None]):
                     self.say("Nothing is decided.")
 
             request = entry.request
-            # What the card masks has to be masked here too.
+            # What the card masks must be masked here too.
             draft = EditDraft(request.args, start_of(request), (*self._secrets, *request.secrets))
             self.app.push_screen(EditPrompt(draft, entry.card), edited)
 
@@ -316,9 +316,9 @@ class Board(Screen[None]):
             self.app.push_screen(RememberPrompt(entry.request, entry.card, self._clock()), chosen)
 
     def action_make_rule(self) -> None:
-        """Have a rule made that lets calls like this one run. The call itself is not decided by that."""
+        """Offer rules that allow calls like this one. That does not decide the call itself."""
         if self._current is not None and self._draft_rules is not None:
-            # A sheet, so that nobody goes on to another card meanwhile: what is found belongs to this one.
+            # A modal sheet, so that nobody moves to another card meanwhile: the result belongs to this one.
             looking = SearchNotice(self._current.card)
             self.app.push_screen(looking)
             self.run_worker(self._offer_rules(self._current, self._draft_rules, looking))
@@ -330,7 +330,7 @@ class Board(Screen[None]):
             found = await asyncio.to_thread(draft_rules, entry.request)
         except SignoffError as error:
             refused = visible(str(error), lines=True)
-        if self.app.screen is not looking:  # they went back, or it was settled elsewhere
+        if self.app.screen is not looking:  # the person went back, or it was settled elsewhere
             return
         self.app.pop_screen()
         if found is None or not found.drafts:
@@ -351,12 +351,12 @@ class Board(Screen[None]):
         self.say("Enter is not an answer. Nothing is decided.")
 
     def action_leave(self) -> None:
-        """Leave everything that is open undecided."""
+        """Leave all open requests undecided."""
         self._waiting.leave()
         self.app.exit()
 
     def _ready(self, choice: Choice) -> WaitingRequest | None:
-        """The request on the screen, if this may be chosen for it now; otherwise says why not."""
+        """Return the current request if this may be chosen for it now; otherwise say why not."""
         entry = self._current
         if entry is None:
             return None
@@ -373,14 +373,14 @@ class Board(Screen[None]):
         return None
 
     def _tell_skipped(self) -> None:
-        """Say where something was skipped, to whoever is at the end already."""
+        """Tell a person who is at the end of the card already which lines were skipped."""
         paper = self.query_one("#card", Paper)
         unseen = paper.next_unseen()
         if unseen is not None and paper.scroll_offset.y >= paper.max_scroll_y:
             self.say(f"Not everything has been on the screen yet: line {unseen + 1:,} and more above were skipped.")
 
     def _too_soon(self) -> bool:
-        """Whether a key comes too soon after the card appeared; one that is held down never decides."""
+        """Whether a key comes too soon after the card appeared. A key that is held down never decides."""
         at = self._clock()
         soon = self._steady_since is None or at - self._steady_since < GRACE
         if soon:
@@ -406,7 +406,7 @@ def _not_accepted(entry: WaitingRequest) -> str:
 
 
 def _head(number: int, name: str, width: int) -> Text:
-    """How many wait, and who sits here: in fewer words where there is little room, but always both."""
+    """Say how many requests are pending and who sits here: in fewer words on a narrow screen, but always both."""
     calls = "1 call waits" if number == 1 else f"{number} calls wait"
     for words in (
         f"signoff · {calls} for an answer · you are {name}",
@@ -423,7 +423,7 @@ def _withdrawn(entry: WaitingRequest) -> str:
 
 
 def _written(draft: RuleDraft) -> str:
-    """Write a rule; what is said about it."""
+    """Write a rule and return what to say about it."""
     try:
         draft.write()
     except SignoffError as error:

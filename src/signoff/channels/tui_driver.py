@@ -1,11 +1,11 @@
-"""The terminal as textual drives it, from a thread that is not the main one.
+"""A Textual driver that runs in a thread other than the main thread.
 
-The gate asks in threads, while the main thread runs the agent; and only the main thread may set signal handlers.
-So none are set, and the size is looked at instead of waiting for the signal that tells of a new one.
+The gate asks in threads while the main thread runs the agent, and only the main thread may set signal handlers. So
+this driver sets none, and polls the terminal's size instead of waiting for SIGWINCH.
 """
 
 # pyright: reportUnknownMemberType=false
-# textual leaves open what kind of app a widget belongs to.
+# textual does not type which app a widget belongs to.
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from textual.geometry import Size
 from textual.message import Message
 
 LOOK_AT_SIZE = 0.25
-"""Seconds between two looks at the terminal's size."""
+"""Interval in seconds for polling the terminal's size."""
 
 
 class TerminalGone(Message):
-    """Nobody can type any longer."""
+    """The terminal was closed: nobody can type any more."""
 
 
 class _Signals:
-    """Python's `signal`, except that setting a handler outside of the main thread does nothing."""
+    """Python's `signal`, except that setting a handler outside the main thread does nothing."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(signal, name)
@@ -44,12 +44,12 @@ class _Signals:
         return signal.SIG_DFL
 
 
-# textual's driver sets handlers where it is made, started and stopped, and has no switch for it.
+# textual's driver sets handlers when it is created, started and stopped, and has no option to turn that off.
 setattr(linux_driver, "signal", _Signals())  # noqa: B010 - its type is that of the module
 
 
 class ThreadDriver(linux_driver.LinuxDriver):
-    """Draws on whichever of standard error and output is a terminal."""
+    """Draws on standard error or output, whichever is a terminal."""
 
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)
@@ -67,19 +67,19 @@ class ThreadDriver(linux_driver.LinuxDriver):
         return width or 80, height or 24
 
     def start_application_mode(self) -> None:
-        with suppress(termios.error):  # what was typed before the question was there does not count
+        with suppress(termios.error):  # discard what was typed before the question appeared
             termios.tcflush(self.fileno, termios.TCIFLUSH)
         super().start_application_mode()
 
     def look_at_size(self) -> None:
-        """Tell the app if the terminal has another size than before."""
+        """Tell the app if the terminal was resized."""
         if (now := self._get_terminal_size()) != self._last:
             self._last = now
             size = Size(*now)
             self._app.post_message(Resize(size, size))
 
     def run_input_thread(self) -> None:
-        """Read keys; if they end although nobody ended them, the terminal is gone."""
+        """Read keys. If reading ends although nobody stopped it, the terminal was closed."""
         super().run_input_thread()
         if not self.exit_event.is_set():
             self._app.post_message(TerminalGone())

@@ -1,4 +1,4 @@
-"""One request as a few short lines, for the list beside the card."""
+"""Draw a request as three short lines, for the list beside the card."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def block(entry: WaitingRequest, look: TerminalLook, at: datetime) -> list[Text]:
-    """A request in the list: its tool, what its run is for, how old it is and how long it still waits."""
+    """Draw a request in the list: its tool, the task of its run, its age and the time until its deadline."""
     card = entry.card
     callers = card.chain.removesuffix(card.tool).removesuffix(" > ")
     lines = [
@@ -36,7 +36,7 @@ def _times(entry: WaitingRequest, at: datetime) -> str:
 
 
 def _span(seconds: float) -> str:
-    """How long, in as few columns as can be: `40 s`, `4:09`, `1 h 20`, `3 days`."""
+    """Format a duration in few columns: `40 s`, `4:09`, `1 h 20`, `3 days`."""
     whole = max(0, int(seconds))
     if whole < _MINUTE:
         return f"{whole} s"

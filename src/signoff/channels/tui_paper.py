@@ -1,7 +1,7 @@
-"""Lines on a part of the screen, and whether all of them have been seen."""
+"""Scrolling views of prepared lines that track whether every line has been on the screen."""
 
 # pyright: reportUnknownMemberType=false
-# textual leaves open what kind of app a widget belongs to.
+# textual does not type which app a widget belongs to.
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from signoff.channels.answer_keys import Key
 from signoff.channels.render import TerminalLook, folded
 
 NARROWEST = 20
-"""What is narrower than this is cut off, so it does not count as shown."""
+"""In a narrower view lines are cut off, so they do not count as shown."""
 
 Draw = Callable[[TerminalLook], Sequence[Text]]
 
 
 class LineView(ScrollView):
-    """Lines that are laid out already, drawn anew whenever the width changes."""
+    """Shows lines that are laid out already; they are drawn again when the width changes."""
 
     DEFAULT_CSS = """
     LineView { overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size: 0 1; }
@@ -43,30 +43,30 @@ class LineView(ScrollView):
 
     @property
     def look(self) -> TerminalLook:
-        """What can be shown here."""
+        """What can be shown in this view."""
         region = self.scrollable_content_region
         return TerminalLook(width=max(NARROWEST, region.width), height=max(1, region.height))
 
     @property
     def rows(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         return len(self._lines)
 
     def show_lines(self, draw: Draw) -> None:
-        """Show other lines, from their beginning."""
+        """Show other lines, from the top."""
         self._draw = draw
         self.redraw()
         self.scroll_to(y=0, animate=False, force=True, immediate=True)
 
     def redraw(self) -> None:
-        """Draw what is shown again."""
+        """Draw the lines again."""
         self._drawn_at = self.look.width
         self._lines = self._draw(self.look)
         self.virtual_size = Size(self.look.width, self.rows)
         self.refresh()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many rows as there are lines, where the height is left to the content."""
+        """Return the number of lines, for a view with automatic height."""
         return len(self._draw(TerminalLook(width=max(NARROWEST, width - self.scrollbar_gutter.width))))
 
     def on_resize(self, event: Resize) -> None:
@@ -74,11 +74,11 @@ class LineView(ScrollView):
             self.redraw()
 
     def render_line(self, y: int) -> Strip:
-        """One row of the screen."""
+        """Render one row of the screen."""
         row, width = y + self.scroll_offset.y, self.size.width
         if row >= self.rows:
             return Strip.blank(width, self.rich_style)
-        # Only what is on the screen is made into strips: there may be hundreds of thousands of lines.
+        # Only visible lines are made into strips: there may be hundreds of thousands of lines.
         line = self._lines[row]
         strip = Strip(_on_one_row(line.render(self.app.console)), line.cell_len)
         return self._styled(row, strip.crop_extend(0, width, None))
@@ -92,7 +92,7 @@ def _on_one_row(segments: Iterable[Segment]) -> list[Segment]:
 
 
 class KeyLine(LineView):
-    """The keys that can be pressed, in as many rows as they need: none is parted from its words, none is cut."""
+    """The keys on offer, in as many rows as they need. No key is separated from its label or cut off."""
 
     DEFAULT_CSS = """
     KeyLine { height: auto; overflow-y: hidden; scrollbar-gutter: auto; }
@@ -103,7 +103,7 @@ class KeyLine(LineView):
         self.show_keys(keys)
 
     def show_keys(self, keys: Sequence[Key], later: Collection[Key] = ()) -> None:
-        """Show keys; those in `later` cannot be used yet."""
+        """Show keys; those in `later` cannot be used yet and are dimmed."""
         self._draw = partial(_laid_out, keys, later)
         if self.is_attached:
             self.redraw()
@@ -127,10 +127,10 @@ def _laid_out(keys: Sequence[Key], later: Collection[Key], look: TerminalLook) -
 
 
 class Paper(LineView, can_focus=True):
-    """Lines to read. It knows which of them have been on the screen."""
+    """Lines to read. It tracks which of them have been on the screen."""
 
     class Seen(Message):
-        """The last row that had not been on the screen was."""
+        """Every row has now been on the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space,pagedown,ctrl+f", "page_down", "next page", show=False),
@@ -148,17 +148,17 @@ class Paper(LineView, can_focus=True):
         return self._whole
 
     def show_lines(self, draw: Draw, *, seen_whole: bool = False) -> None:
-        """Show other lines, from their beginning. `seen_whole`: whether they were all seen before."""
+        """Show other lines, from the top. `seen_whole`: whether they were all seen before."""
         self._whole = seen_whole
         super().show_lines(draw)
 
     def redraw(self) -> None:
         super().redraw()
-        # Another width folds the lines differently: which rows were seen says nothing about the new ones.
+        # A new width wraps the lines differently, so what was seen says nothing about the new rows.
         self._unseen = set() if self._whole else set(range(self.rows))
 
     def action_page_down(self) -> None:
-        """A page on, at once: a row that flies by has not been shown."""
+        """Scroll one page without animation: a row that only scrolls by has not been shown."""
         self.scroll_to(y=self.scroll_offset.y + max(1, self.size.height - 1), animate=False)
 
     def action_page_up(self) -> None:
@@ -177,7 +177,7 @@ class Paper(LineView, can_focus=True):
         self.scroll_to(y=self.max_scroll_y, animate=False)
 
     def next_unseen(self) -> int | None:
-        """The first row that has not been on the screen."""
+        """The first row that has not been on the screen, or None."""
         return min(self._unseen, default=None)
 
     def _styled(self, row: int, strip: Strip) -> Strip:
@@ -185,7 +185,7 @@ class Paper(LineView, can_focus=True):
         return super()._styled(row, strip)
 
     def _mark(self, row: int) -> None:
-        # Drawn below a question that covers it, or cut off at the side, it has not been seen.
+        # A row below a modal sheet, or cut off at the side, has not been seen.
         if self._whole or self.size.width < NARROWEST or self.screen is not self.app.screen:
             return
         self._unseen.discard(row)
@@ -195,7 +195,7 @@ class Paper(LineView, can_focus=True):
 
 
 class Listing(LineView):
-    """Blocks of lines, one of them chosen."""
+    """Blocks of lines with one selected."""
 
     class Chosen(Message):
         """A block was clicked."""
@@ -212,7 +212,7 @@ class Listing(LineView):
         self.chosen = 0
 
     def show_blocks(self, draw: Draw, chosen: int) -> None:
-        """Show blocks of `BLOCK` lines each, and have the chosen one on the screen."""
+        """Show blocks of `BLOCK` lines each, and scroll to the chosen one."""
         self._draw = draw
         self.chosen = chosen
         self.redraw()

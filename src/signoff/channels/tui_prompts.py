@@ -1,7 +1,7 @@
-"""What the full-screen approver asks back, each on a sheet above the card. Escape goes back and decides nothing."""
+"""Modal sheets of the full-screen approver: prompts, diffs and help above the card. Escape decides nothing."""
 
 # pyright: reportUnknownMemberType=false
-# textual leaves open what kind of app a widget belongs to.
+# textual does not type which app a widget belongs to.
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ModalSheet #said { color: $warning; }
 EditPrompt > #box { height: 94%; }
 EditPrompt TextArea, EditPrompt TextArea:focus { height: 1fr; border: none; padding: 0; }
 """
-"""How sheets look."""
+"""The CSS of the sheets."""
 
 NOT_YET = "Not everything has been on the screen yet: press Space to continue before you can approve."
 HELP = (
@@ -71,7 +71,7 @@ _BACK = Key("Escape", "back")
 
 
 class ModalSheet(ModalScreen[T]):
-    """A box above the card."""
+    """A modal box above the card."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,ctrl+c", "back", "back")]
 
@@ -85,7 +85,7 @@ class ModalSheet(ModalScreen[T]):
                 yield KeyLine(self.keys, id="keys")
 
     def content(self) -> ComposeResult:
-        """What is on the sheet."""
+        """The content of the sheet."""
         yield Static("")
 
     def on_mount(self) -> None:
@@ -102,7 +102,7 @@ class ModalSheet(ModalScreen[T]):
 
 
 class NoticeSheet(ModalSheet[None]):
-    """Something to know before going on."""
+    """A notice to read before going on."""
 
     keys = (Key("Escape or Enter", "go on"),)
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "back", "go on")]
@@ -116,7 +116,7 @@ class NoticeSheet(ModalSheet[None]):
 
 
 class SearchNotice(NoticeSheet):
-    """What is there while rules are looked for."""
+    """Shown while rules are drafted."""
 
     keys = (_BACK,)
 
@@ -149,7 +149,7 @@ _DIGITS = "123456789"
 
 
 class RememberPrompt(ModalSheet[ApprovalDecision]):
-    """Spells out what would be remembered, each under a key. Gives the answer, without who gives it."""
+    """Spells out what can be remembered, each under a key. Returns the decision, without an actor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s,S", "take('s')", "this session"),
@@ -191,7 +191,7 @@ class RememberPrompt(ModalSheet[ApprovalDecision]):
 
 
 class RulePrompt(ModalSheet[RuleDraft]):
-    """The rules that could be made of a call, each under a number. Gives the one to write, after a look at the diff."""
+    """Offers rules that can be made from a call, by number. Returns the one to write, once its diff is confirmed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding(digit, f"take({digit})", "this rule") for digit in _DIGITS]
 
@@ -221,7 +221,7 @@ class RulePrompt(ModalSheet[RuleDraft]):
 
 
 class Confirm(ModalSheet[bool]):
-    """Shows a change, and asks whether it is meant."""
+    """Shows a diff and asks for confirmation."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("y,Y", "yes", "yes")]
 
@@ -246,7 +246,7 @@ class Confirm(ModalSheet[bool]):
 
 
 class EditPrompt(ModalSheet[Mapping[str, Any]]):
-    """The arguments as JSON, to change. Gives those to run instead."""
+    """Edits the arguments as JSON. Returns the new arguments."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "look", "look at the changes", priority=True)]
     keys = (Key("Ctrl-S", "look at the changes"), _BACK)
@@ -293,7 +293,7 @@ class EditPrompt(ModalSheet[Mapping[str, Any]]):
 
 
 class Help(ModalSheet[None]):
-    """The keys, and why the request is asked."""
+    """Help: the keys, and why the request is asked."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark,q", "back", "back")]
 
@@ -310,5 +310,5 @@ class Help(ModalSheet[None]):
 
 
 def paragraphs(text: str, style: str = "") -> Draw:
-    """Draws a text of ours, folded."""
+    """Return a function that draws a text, wrapped. Text from a call must be escaped already."""
     return lambda look: [piece for line in text.split("\n") for piece in folded(look.text(line, style), look.width)]

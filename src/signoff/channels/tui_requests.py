@@ -1,4 +1,4 @@
-"""What waits at the full-screen approver: put there by the threads that ask, settled by the one that draws."""
+"""The pending requests of the full-screen approver: added by the threads that ask, settled by the one that draws."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from signoff.errors import NobodyHere
 
 
 def named(card: Card) -> str:
-    """A call, told from others of the same tool."""
+    """Return a text that tells a call from others of the same tool."""
     return f"{card.tool} (request {card.request_id})"
 
 
 @dataclass(eq=False, slots=True)
 class WaitingRequest:
-    """One request that is asked about, and what became of it."""
+    """One request that is being asked about, and its decision."""
 
     request: ApprovalRequest
     card: Card
     since: datetime
-    """When it was opened; where nobody kept that, when it came here."""
+    """When it was opened; if that is not known, when it came here."""
     outcome: Future[ApprovalDecision | None] = field(default_factory=Future[ApprovalDecision | None])
-    """The decision; None where the person left it undecided."""
+    """The decision; None if the person left it undecided."""
     was_shown_whole: bool = False
-    """Whether every row of its card has been on the screen: without that it cannot be approved."""
+    """Whether every row of its card has been on the screen. It cannot be approved before that."""
     gone: str = ""
     """Why it is no longer open although nobody answered it here."""
 
     @property
     def is_open(self) -> bool:
-        """Whether it still waits for an answer."""
+        """Whether it is still pending here."""
         return not self.outcome.done()
 
 
 class WaitingRequests:
-    """The requests that wait, oldest first. Safe to use from any thread.
+    """The pending requests, oldest first. Thread-safe.
 
-    It belongs to one opening of the screen: once it was closed nothing can be added, and the next opening has another.
+    It belongs to one opening of the screen: once closed nothing can be added, and the next opening has a new one.
     """
 
     def __init__(self) -> None:
@@ -52,13 +52,13 @@ class WaitingRequests:
         self._entries: list[WaitingRequest] = []
         self._closed = False
         self.told: list[tuple[str, str]] = []
-        """What was decided here, in words, each with its colour: for the lines that stay behind."""
+        """Lines about what happened here, each with its colour, to print after the screen closes."""
         self._news: list[str] = []
         self.changed: Callable[[], None] = lambda: None
-        """Called in whichever thread adds or withdraws something."""
+        """Called after something was added or withdrawn, in the thread that did it."""
 
     def add(self, entries: Sequence[WaitingRequest]) -> bool:
-        """Put requests at the end; False where this was closed already."""
+        """Add requests at the end. Returns False if this was closed already."""
         with self._lock:
             if self._closed:
                 return False
@@ -70,12 +70,12 @@ class WaitingRequests:
         return True
 
     def redraw(self, request: ApprovalRequest, draw: Callable[[ApprovalRequest], Card | None]) -> None:
-        """A request that is open has changed; `draw` makes its card."""
+        """Update an open request; `draw` makes its card. If the card differs, it must be read again."""
         with self._lock:
             for entry in self._entries:
                 if not entry.is_open or key_of(entry.request) != key_of(request):
                     continue
-                # Why the last answer was refused, and what was written then, is known here alone.
+                # Only this entry knows why the last answer was refused and what was edited then.
                 known = entry.request
                 changed = request.changed_to(problem=known.problem, metadata=known.metadata)
                 if (card := draw(changed)) is not None:
@@ -85,12 +85,12 @@ class WaitingRequests:
         self.changed()
 
     def entries(self) -> list[WaitingRequest]:
-        """Those that are open."""
+        """Return the open requests."""
         with self._lock:
             return [entry for entry in self._entries if entry.is_open]
 
     def settle(self, entry: WaitingRequest, decision: ApprovalDecision) -> bool:
-        """Settle a request as decided here; False where it is settled already."""
+        """Settle a request with a decision made here. Returns False if it is settled already."""
         with self._lock:
             if not entry.is_open:
                 return False
@@ -98,7 +98,7 @@ class WaitingRequests:
             return True
 
     def withdraw(self, key: str, why: str) -> None:
-        """A request was settled elsewhere, or nobody waits for its answer any longer."""
+        """Cancel a request that was settled elsewhere or whose answer nobody waits for."""
         decision = ApprovalDecision(approved=False, note=why, ending=Ending.CANCELLED)
         with self._lock:
             for entry in self._entries:
@@ -108,7 +108,7 @@ class WaitingRequests:
         self.changed()
 
     def tell(self, text: str) -> bool:
-        """Say something, and leave it behind when the screen is closed; False where it is closed already."""
+        """Show a text, and print it again after the screen closes. Returns False if it is closed already."""
         with self._lock:
             if self._closed:
                 return False
@@ -118,13 +118,13 @@ class WaitingRequests:
         return True
 
     def news(self) -> list[str]:
-        """What was told and nobody has read yet."""
+        """Return the texts of `tell` that were not shown yet."""
         with self._lock:
             news, self._news = self._news, []
             return news
 
     def leave(self) -> None:
-        """Leave everything that is open undecided, and close."""
+        """Leave all open requests undecided, and close."""
         with self._lock:
             self._closed = True
             left = [entry for entry in self._entries if entry.is_open]
@@ -136,7 +136,7 @@ class WaitingRequests:
         self.changed()
 
     def fail(self, why: str) -> None:
-        """The screen is gone without having been left: what is open stays open, for somebody elsewhere."""
+        """Close because the screen ended unexpectedly: open requests stay open, for somebody elsewhere."""
         with self._lock:
             self._closed = True
             for entry in self._entries:
@@ -145,12 +145,12 @@ class WaitingRequests:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing is left: the screen is closing."""
+        """Whether the screen is closing, because nothing is open any more."""
         with self._lock:
             return self._closed
 
     def _put(self, entry: WaitingRequest) -> None:
-        """At the end; where its last answer was refused, in the place that it had."""
+        """Add a request at the end; if its last answer was refused, in its former place."""
         key = key_of(entry.request)
         places = [place for place, other in enumerate(self._entries) if key_of(other.request) == key]
         if entry.card.problem and places and not self._entries[places[-1]].is_open:
@@ -161,6 +161,6 @@ class WaitingRequests:
     def _settle(self, entry: WaitingRequest, decision: ApprovalDecision) -> None:
         text = said_about(entry.request, entry.card, decision)
         self.told.append((text, "green" if decision.approved else "red"))
-        # Closed before anybody hears of the last answer: who hears of it can tell that the screen is closing.
+        # Closed before the last answer is known to anybody, so that they can tell that the screen is closing.
         self._closed = self._closed or not any(other.is_open for other in self._entries if other is not entry)
         entry.outcome.set_result(decision)

@@ -1,4 +1,4 @@
-"""Questions that are put one after the other, in the order they came, in a thread of their own."""
+"""A queue of questions that are asked one after the other, in order, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.request import ApprovalRequest
 
 Outcome = Future[ApprovalDecision | None]
-"""What became of a question: the decision, or None where whoever was asked left without one."""
+"""A future of a question: the decision, or None if the person left without one."""
 
 
 class Turns:
-    """A line of questions before whatever puts one at a time. Safe to use from any thread.
+    """A queue in front of something that asks one question at a time. Thread-safe.
 
-    Its thread is there while something waits, and no longer. It keeps no program from ending.
+    Its thread exists only while the queue is not empty. It is a daemon and keeps no program from exiting.
     """
 
     def __init__(self, put: Callable[[ApprovalRequest], ApprovalDecision | None]) -> None:
-        """`put` waits for a person. Where it gives None they have left, and nothing else is put that waits now."""
+        """`put` blocks until a person answers. If it returns None they have left, and the queue is dropped."""
         self._put = put
         self._lock = threading.Lock()
         self._line: deque[tuple[ApprovalRequest | Callable[[], None], Outcome]] = deque()
         self._thread: threading.Thread | None = None
 
     def ask(self, request: ApprovalRequest) -> Outcome:
-        """Put a question at the end of the line; one whose answer was not accepted comes next."""
+        """Put a question at the end of the queue; one whose answer was not accepted goes to the front."""
         return self._add(request, is_next=bool(request.problem))
 
     def do(self, work: Callable[[], None]) -> None:
-        """Have something done between two questions, such as a line printed."""
+        """Run something between two questions, such as printing a line."""
         self._add(work)
 
     def withdraw(self, request_id: str, why: str) -> None:
-        """Take a question out of the line. The one that is put now is not in it."""
+        """Remove a question from the queue. The one that is being asked is not in it."""
         gone = ApprovalDecision(approved=False, note=why, ending=Ending.CANCELLED)
         for outcome in self._out(lambda one: one.id == request_id):
             outcome.set_result(gone)
 
     def leave(self) -> None:
-        """Whoever is asked has left: nothing in the line is put any longer."""
+        """Drop every question in the queue, because the person has left."""
         for outcome in self._out(lambda _: True):
             outcome.set_result(None)
 
     def _add(self, what: ApprovalRequest | Callable[[], None], *, is_next: bool = False) -> Outcome:
         outcome: Outcome = Future()
-        outcome.set_running_or_notify_cancel()  # whoever waits for it cannot cancel it: the question would stay
+        outcome.set_running_or_notify_cancel()  # so that a waiting caller cannot cancel it: the question would stay
         with self._lock:
             self._line.insert(0 if is_next else len(self._line), (what, outcome))
             if self._thread is None:
@@ -76,7 +76,7 @@ class Turns:
     def _turn(self, what: ApprovalRequest | Callable[[], None], outcome: Outcome) -> None:
         try:
             decision = self._put(what) if isinstance(what, ApprovalRequest) else what()
-        except BaseException as error:  # whoever waits for the answer is told; the line goes on
+        except BaseException as error:  # raised where the answer is awaited; the queue goes on
             with suppress(InvalidStateError):
                 outcome.set_exception(error)
             return

@@ -119,7 +119,7 @@ def clip(text: str, width: int) -> str:
 
 
 def fold(text: str, width: int, indent: str = "") -> list[str]:
-    """Wrap a sentence into lines no wider than `width`."""
+    """Wrap a sentence into lines no wider than `width`. Long words are broken; a terminal would drop the indent."""
     from textwrap import wrap
 
     return wrap(text, max(20, width), subsequent_indent=indent, break_on_hyphens=False) or [""]

@@ -1,4 +1,4 @@
-"""Shows in channels what there is to show: one outbox, and one loop that compares it with what stands there."""
+"""Delivery of notices to channels: one outbox, and a loop that reconciles it with what each channel shows."""
 
 from signoff.delivery.reconcile import Reconciler
 from signoff.delivery.routes import Route

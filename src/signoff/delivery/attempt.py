@@ -1,4 +1,4 @@
-"""Carries notices into channels, one after the other within a trail, and writes down how that went."""
+"""Deliver notices to channels, in order within a trail, and record the outcome of each attempt."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from signoff.ports import Channel, Inbox, Reminding, Transaction
 
 T = TypeVar("T")
 LIMIT = timedelta(seconds=60)
-"""After how long a channel that does not answer is not waited for any longer."""
+"""Timeout for a channel that does not answer."""
 STOP_LIMIT = timedelta(seconds=10)
-"""The same, where it has to let go of everything."""
+"""Timeout for a channel to stop."""
 
 
 class Attempts:
-    """Does the trying. What goes wrong outside is written down; only what goes wrong with the store is raised."""
+    """Makes delivery attempts. Failures of a channel are recorded; only failures of the store are raised."""
 
     def __init__(self, ledger: Ledger, outbox: Outbox) -> None:
         self._ledger = ledger
         self._outbox = outbox
 
     async def open(self, active: ActiveChannel, inbox: Inbox) -> None:
-        """Start a channel."""
+        """Start a channel, and record it as down if that fails."""
         seen = active.failures
         try:
             await self._within_limit(active.route.channel.start(inbox))
@@ -52,7 +52,7 @@ class Attempts:
             await self._persist(active, None)
 
     async def close(self, active: ActiveChannel) -> None:
-        """Stop a channel. One that does not come to an end is left behind."""
+        """Stop a channel. If it does not stop within the timeout, it is abandoned with a warning."""
         clock = self._ledger.clock
         doing = asyncio.ensure_future(_stopped(active))
         limit = asyncio.ensure_future(pause_for(clock, STOP_LIMIT))
@@ -74,7 +74,7 @@ class Attempts:
         warnings.warn(f"channel {active.name!r} did not stop: {problem}", RuntimeWarning, stacklevel=2)
 
     async def carry(self, active: ActiveChannel, subjects: Sequence[Subject]) -> int:
-        """Show these, in order, until one fails that others wait for; how many were tried."""
+        """Show notices in order until one fails that others must wait for. Returns how many were tried."""
         tried = 0
         for subject in subjects:
             now, seen = self._ledger.clock.now(), active.failures
@@ -91,7 +91,7 @@ class Attempts:
         return tried
 
     async def _try(self, active: ActiveChannel, attempt: Attempt, seen: int) -> bool:
-        """Show one notice; whether those after it may follow."""
+        """Show one notice. Returns whether the next ones may follow."""
         known = True
         try:
             at = await self._within_limit(_shown_by(active.route.channel, attempt))
@@ -125,7 +125,7 @@ class Attempts:
         def work(tx: Transaction) -> None:
             if down is None:
                 put_down(tx, self._ledger, active.name, None)
-            # By now, and not by when it was shown: while the store fails nobody can answer.
+            # Now, not when it was shown: nobody can answer while the store fails.
             self._outbox.shown(tx, active, attempt, at, clock.now())
 
         await self._insist("shown", work)
@@ -134,7 +134,7 @@ class Attempts:
         await self._insist("channel", lambda tx: put_down(tx, self._ledger, active.name, down))
 
     async def _insist(self, name: str, work: Callable[[Transaction], T]) -> T:
-        """Write what happened outside. It did happen, so a store that fails is tried until it works again."""
+        """Record what happened in the channel. It cannot be undone, so retry with backoff until the store works."""
         clock, attempts = self._ledger.clock, 0
         while True:
             try:
@@ -145,13 +145,13 @@ class Attempts:
                 await pause_for(clock, timedelta(seconds=min(LONGEST_PAUSE, 2.0 ** min(attempts, 10))))
 
     async def _within_limit(self, work: Coroutine[Any, Any, T]) -> T:
-        """What a channel does, cancelled if it takes too long, which is a failure."""
+        """Await a channel's coroutine with a timeout. It is cancelled when the timeout passes, which is a failure."""
         clock = self._ledger.clock
         doing = asyncio.ensure_future(work)
         limit = asyncio.ensure_future(pause_for(clock, LIMIT))
         try:
             await asyncio.wait((doing, limit), return_when=asyncio.FIRST_COMPLETED)
-            if doing.cancelled():  # not by this: the channel lets go of what it is made of
+            if doing.cancelled():  # not by us: the channel cancelled its own task
                 raise _NoAnswer("it was cancelled from inside")
             if doing.done():
                 return doing.result()
@@ -161,14 +161,14 @@ class Attempts:
                 doing.cancel()
                 await asyncio.wait((doing,))
             if not doing.cancelled():
-                doing.exception()  # whoever is stopped in this very moment does not want to know
-        if not doing.cancelled() and doing.exception() is None:  # at the very last moment
+                doing.exception()  # retrieved, so that asyncio does not log it
+        if not doing.cancelled() and doing.exception() is None:  # it finished at the last moment
             return doing.result()
         raise _NoAnswer(f"it did not answer within {LIMIT.total_seconds():.0f} seconds")
 
 
 class _NoAnswer(ChannelFailed):
-    """Nobody knows what came of it."""
+    """The outcome is unknown: the channel timed out or was cancelled."""
 
 
 def _shown_by(channel: Channel, attempt: Attempt) -> Coroutine[Any, Any, str]:
@@ -183,9 +183,9 @@ async def _stopped(active: ActiveChannel) -> None:
 
 
 def failure_of(error: Exception, *, whole: bool = False) -> ChannelFailed:
-    """What is wrong with a channel, by what it raised. What no channel should raise is a fault of its own.
+    """Turn an exception from a channel into a `ChannelFailed`. An unexpected exception counts as a bug of the channel.
 
-    A store that fails at the inbox is none, and tried again soon. `whole`: nothing can be shown.
+    A `StoreError` from the inbox is not the channel's fault and is retried soon. `whole`: the whole channel is down.
     """
     if isinstance(error, ChannelFailed):
         return error

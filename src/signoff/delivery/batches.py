@@ -1,4 +1,4 @@
-"""Calls that were asked at once: those of one trail that were opened in the same instant."""
+"""Batches: requests of one trail that were opened at the same moment."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from signoff.ports import Transaction
 
 
 class Batches:
-    """Which requests were asked at once, in order. Kept in mind: it does not change once they were asked."""
+    """Finds and caches which requests were asked together, in order. That does not change once they were asked."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[datetime | None, tuple[str, ...]]] = {}
         """By trail and moment."""
 
     def of(self, tx: Transaction, request: ApprovalRequest) -> tuple[str, ...]:
-        """Ids of those that were asked together with this one, which is among them."""
+        """Return the ids of the requests asked together with this one, including its own."""
         trail = trail_of(request)
         found = self._known.get(trail, {}).get(request.opened_at)
         if found is None:
@@ -33,7 +33,7 @@ class Batches:
         return found
 
     def forget(self, trail: str) -> None:
-        """One more was asked, or nobody asks any longer."""
+        """Drop a trail from the cache: a request was added, or none is left."""
         self._known.pop(trail, None)
 
     def forget_all(self) -> None:
@@ -41,12 +41,12 @@ class Batches:
 
 
 def _is_of(tx: Transaction, request_id: str, trail: str) -> bool:
-    """Whether a request of a conversation belongs to no run, which would be what it is shown with."""
+    """Whether a request of a conversation has this trail. One that belongs to a run does not."""
     request = tx.requests.get(request_id)
     return request is not None and trail_of(request) == trail
 
 
 def all_shown(requests: Sequence[ApprovalRequest], there: Mapping[str, Delivery | None]) -> bool:
-    """Whether each of them that is pending stands in a channel; `there` are its deliveries, by request."""
+    """Whether each pending request is shown in a channel; `there` are the channel's deliveries, by request."""
     waiting = [there.get(one.id) for one in requests if one.state is State.PENDING]
     return all(one is not None and one.shown != NEVER for one in waiting)

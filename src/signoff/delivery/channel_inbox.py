@@ -1,4 +1,4 @@
-"""What a channel is handed: requests are looked up and answered here."""
+"""The inbox that a channel is given: it looks up requests and answers them."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ if TYPE_CHECKING:
     from signoff.core.people import Actor
 
 TEST = "signoff_test"
-"""The tool of a question about nothing."""
+"""The tool name of a test request."""
 TEST_WAITS = timedelta(minutes=2)
 
 Take: TypeAlias = "Callable[[ApprovalRequest, ApprovalDecision, Actor], Awaitable[ApprovalRequest]]"
-"""Checks an answer and has the broker take it. Raises a `RequestError` where it cannot be accepted."""
+"""Checks an answer and has the broker store it. Raises a `RequestError` if it is not accepted."""
 Check: TypeAlias = "Callable[[ApprovalRequest, ApprovalDecision], Awaitable[ApprovalDecision]]"
-"""Checks an answer as `Take` does, without having it taken: gives it as it would be. Raises as `Take` does."""
+"""Checks an answer as `Take` does without storing it. Returns it as it would be stored; raises as `Take` does."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreInbox:
-    """The inbox of one channel, over a broker. It implements `ports.Inbox`."""
+    """The inbox of one channel, on top of a broker. Implements `ports.Inbox`."""
 
     broker: Broker
     channel: str
-    """The name of the channel it is handed to: what was shown where is kept under it."""
+    """The channel's name. Deliveries are stored under it."""
     take: Take
     check: Check | None = field(default=None, kw_only=True)
-    """None: other arguments are checked when they are answered with, and not before."""
+    """None: edited arguments are checked only when they are submitted."""
 
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
-        """Take an answer; raises as `ports.Inbox.answer` says."""
+        """Store an answer; raises as `ports.Inbox.answer` says."""
         return await self.answer_read(await self.broker.get(request_id), decision)
 
     async def answer_read(self, request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalRequest:
-        """As `answer`, of a request that was read a moment ago. Whether the answer counts, the store decides."""
+        """Do the same as `answer` for a request that was just read. The store decides whether the answer counts."""
         by = self._who(decision.by)
         try:
             return await self.take(request, decision, by)
@@ -58,9 +58,10 @@ class StoreInbox:
             raise self._safe(late, await self.broker.get(request.id)) from late
 
     async def problems(self, request_id: str, args: Mapping[str, Any]) -> Sequence[str]:
-        """Why other arguments could not be run instead, as they may be shown; nothing is answered.
+        """Return why edited arguments would be refused, safe to show; nothing is answered.
 
-        Whether whoever asks may answer at all is another question.
+        Does not check whether the person is entitled to answer. Raises `RequestError` if arguments cannot be checked
+        here.
         """
         request, check = await self.broker.get(request_id), self.check
         if check is None:
@@ -72,7 +73,7 @@ class StoreInbox:
         return []
 
     async def tell(self, request_id: str, *, happened: bool, by: Actor, note: str = "") -> ApprovalRequest:
-        """Say what became of a call whose process died."""
+        """Record the outcome of a call whose process died."""
         try:
             return await self.broker.tell(request_id, happened=happened, by=self._who(by), note=note)
         except AlreadySettled as late:
@@ -82,7 +83,7 @@ class StoreInbox:
         return await self.broker.comments.shown_with(await self.broker.find(prefix))
 
     async def pending(self) -> Sequence[ApprovalRequest]:
-        """What waits, after whatever time has done to it."""
+        """Return the open requests, after expired ones were settled."""
         await self.broker.sweep()
         return await self.broker.store.read(lambda tx: [with_comments(tx, one) for one in tx.queue.open()])
 
@@ -110,7 +111,7 @@ class StoreInbox:
         return await self.broker.people.entitled(request_id, people)
 
     async def try_out(self, by: Actor, at: str = "") -> ApprovalRequest:
-        """Ask a question about nothing, as `ports.Inbox.try_out` says. It waits for two minutes."""
+        """Ask a test question, as `ports.Inbox.try_out` says. It expires after two minutes."""
         asked = ApprovalRequest(
             tool_call_id=TEST,
             tool_name=TEST,
@@ -126,7 +127,7 @@ class StoreInbox:
         return opened
 
     async def grant_text(self, request_id: str, decision: ApprovalDecision) -> str:
-        """Exactly what would be remembered; raises where it may not be, or where the request waits no longer."""
+        """Return exactly what would be remembered. Raises if that is not allowed or the request is not pending."""
         from signoff.broker.grants import check_terms
 
         request = await self.broker.get(request_id)
@@ -143,5 +144,5 @@ class StoreInbox:
         return by if by.via else replace(by, via=self.channel)
 
     def _safe(self, late: AlreadySettled, request: ApprovalRequest) -> AlreadySettled:
-        """What a late answer is told, as it may be shown: a note that somebody wrote may hold anything."""
+        """Return the error for a late answer, safe to show: a note in it may hold anything."""
         return AlreadySettled(safe_text(str(late), secrets=request.secrets)).with_moment(late.moment)

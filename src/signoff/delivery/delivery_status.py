@@ -1,4 +1,4 @@
-"""How far channels came with what they show. Needs no channel: anybody who can open the store can ask."""
+"""Query and change the state of deliveries. Needs no running channel, only the store."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from signoff.processes import is_alive
 
 
 async def place_of(ledger: Ledger, channel: str, subject: Subject, *, planned: bool = False) -> str:
-    """Where a channel shows something, as the channel says; empty where it does not.
+    """Return where a channel shows something, in the channel's own format; empty if it does not.
 
-    With `planned` also where it is to be shown: it may stand there already, and nobody has written that down yet.
+    With `planned`, also where it is to be shown: it may be there already without that being recorded.
     """
     delivery = await ledger.store.read(lambda tx: tx.deliveries.get(channel, subject))
     return delivery.place if delivery is not None and (planned or delivery.shown != NEVER) else ""
 
 
 async def show_again(ledger: Ledger, channel: str, subject: Subject) -> None:
-    """Say that what a channel showed is there no longer: it is shown anew, if it still waits.
+    """Record that what a channel showed is gone, for example deleted. It is shown again if it is still pending.
 
-    Its place is kept, as the channel may need part of it. What is settled before it was shown anew is brought up to
-    date once more: part of it may stand there.
+    Its place is kept, since the channel may need part of it. If the request is settled before it is shown again, it is
+    updated once more, because part of it may be there.
     """
 
     def work(tx: Transaction) -> None:
@@ -51,24 +51,26 @@ async def show_again(ledger: Ledger, channel: str, subject: Subject) -> None:
 async def tell_result(
     ledger: Ledger, run_id: str, worker: str, state: RunState, text: str, *, secrets: Sequence[str] = ()
 ) -> Sequence[str]:
-    """Have people told what a run came to, wherever something of it was shown, or where it began; which channels.
+    """Announce the result of a run in every channel that showed something of it, or where it began.
 
-    Told once, it is told again only where it differs. Secrets are masked: the broker's, and `secrets`.
+    Returns the channels. A result is announced again only if it differs. Secrets are masked: the broker's, and
+    `secrets`.
     """
     hidden = (*ledger.journal.secrets, *secrets)
     return await ledger.store.write("say", lambda tx: tell(tx, run_id, worker, state, text, hidden))
 
 
 def tell_line(ledger: Ledger, run_id: str, message: RunMessage) -> None:
-    """Have people told a line of a run's tool, where it began or something of it stands. From any thread.
+    """Announce a line from a run's tool in every channel that showed something of the run, or where it began.
 
-    The same line of one call is told once, also where the call is made again after a pause.
+    Safe to call from any thread. The same line of one call is announced once, even if the call is repeated after a
+    pause.
     """
     ledger.store.later("message", lambda tx: tell_message(tx, run_id, message, ledger.journal.secrets))
 
 
 async def running_channels(ledger: Ledger) -> Mapping[str, Lease]:
-    """Channels that some process runs now, and what is wrong with them, if anything."""
+    """Return the channels that a live process runs now, and what is wrong with them, if anything."""
     now = ledger.now()
 
     def work(tx: Transaction) -> dict[str, Lease]:
@@ -78,8 +80,9 @@ async def running_channels(ledger: Ledger) -> Mapping[str, Lease]:
 
 
 async def troubles_of(ledger: Ledger, request_ids: Iterable[str]) -> Mapping[str, Sequence[Delivery]]:
-    """What could not be shown: for each of these requests that has any, deliveries that are due and say a problem,
-    or failed. One for a channel in which nothing can be shown now is among them, though nobody tried that one.
+    """Return failed deliveries for each of these requests that has any: those due with a problem, or failed.
+
+    If a channel is down, its deliveries are included although nobody tried them.
     """
     ids, now = list(request_ids), ledger.now()
 

@@ -1,4 +1,4 @@
-"""Which process shows things in a channel, and since when that does not work: what every process can read of it."""
+"""Channel leases: which process runs a channel, and since when the channel is down. Every process can read them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ LONGEST_PROBLEM = 500
 
 
 def lease_of(tx: Transaction, channel: str) -> Lease:
-    """Who runs a channel."""
+    """Return a channel's lease; an empty one if there is none."""
     return tx.leases.get(channel) or Lease(channel=channel)
 
 
 def take_lease(tx: Transaction, ledger: Ledger, channel: str, backup_for: str, now: datetime) -> Lease:
-    """Have this process run a channel; raises `WrongUse`, which names the process, where another one does."""
+    """Take the lease of a channel for this process. Raises `WrongUse`, naming the process, if a live one has it."""
     lease = lease_of(tx, channel)
     if lease.process not in ("", ledger.process.id) and is_alive(process := tx.processes.get(lease.process), now):
         where = f"process {process.pid} on {process.host.partition('/')[0]}" if process else lease.process
@@ -34,7 +34,7 @@ def take_lease(tx: Transaction, ledger: Ledger, channel: str, backup_for: str, n
 
 
 def check_lease(tx: Transaction, ledger: Ledger, channel: str) -> Lease:
-    """The lease, if this process has it; raises `WrongUse` where another one took it over, thinking this one gone."""
+    """Return the lease. Raises `WrongUse` if another process took it over because this one stopped responding."""
     lease = lease_of(tx, channel)
     if lease.process != ledger.process.id:
         raise WrongUse(f"channel {channel!r} was taken over by another process, because this one stopped responding")
@@ -42,14 +42,14 @@ def check_lease(tx: Transaction, ledger: Ledger, channel: str) -> Lease:
 
 
 def give_back(tx: Transaction, ledger: Ledger, channel: str) -> None:
-    """Let go of a channel, if this process has it."""
+    """Give back the lease of a channel, if this process has it."""
     lease = lease_of(tx, channel)
     if lease.process == ledger.process.id:
         tx.leases.put(replace(lease, process=""))
 
 
 def put_down(tx: Transaction, ledger: Ledger, channel: str, down: Down | None) -> None:
-    """Say that nothing can be shown in a channel, or that it can again."""
+    """Record that a channel is down, or that it works again (None)."""
     lease = check_lease(tx, ledger, channel)
     if down is not None:
         down = replace(down, problem=ledger.journal.text(down.problem, longest=LONGEST_PROBLEM))

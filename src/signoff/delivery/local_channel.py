@@ -1,6 +1,6 @@
-"""A channel that this process runs while it waits: the terminal, the full screen, somebody's own approver.
+"""Run a channel inside the waiting process: the terminal, the full screen, or the user's own approver.
 
-Nothing is written down about what it shows: that is gone with the process.
+Nothing is stored about what it shows, since that disappears with the process.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class Attended:
         self._channel = channel
         self._inbox = _AttendedInbox(broker, channel.name, take, self)
         self.asked: dict[str, ApprovalRequest] = {}
-        """What waits for an answer from this channel."""
+        """Requests that wait for an answer from this channel."""
         self._waits: dict[str, asyncio.Task[None]] = {}
-        """For everything that was shown: the wait until it is settled."""
+        """For each shown request, the task that waits until it is settled."""
         self._unsettled: set[str] = set()
         self._settled: dict[str, ApprovalRequest] = {}
         self._is_bounded = False
-        """Whether anything bounds the wait for others."""
+        """Whether a deadline limits the wait for other people."""
         self.failure: ChannelFailed | None = None
-        """Why nobody can be asked in the channel any longer."""
+        """Why nobody can be asked in the channel any more."""
         self._changed = asyncio.Event()
 
     async def __aenter__(self) -> Self:
@@ -65,7 +65,7 @@ class Attended:
         await asyncio.gather(*self._waits.values(), return_exceptions=True)
 
     async def show(self, requests: Sequence[ApprovalRequest]) -> None:
-        """Put requests before people, in this order; those that were are left as they are."""
+        """Show requests, in this order. Requests that were shown before are left as they are."""
         new = [request for request in requests if request.id not in self._waits]
         for request in new:
             self.asked[request.id] = request
@@ -74,25 +74,26 @@ class Attended:
             self._waits[request.id] = wait = asyncio.ensure_future(self._until_settled(request.id))
             wait.add_done_callback(partial(self._end_wait, request.id))
         if len(new) > 1:
-            with suppress(ChannelFailed):  # each is shown by itself too
+            with suppress(ChannelFailed):  # each is also shown on its own
                 await self._channel.show(Together(requests=tuple(new)))
         for request in new:
             await self._show(request)
 
     async def changed(self, until: datetime | None = None) -> None:
-        """Return once something became of what is shown, or somebody said so, or it is time."""
+        """Return once something changed, `wake` was called, or `until` has come."""
         with self._alarm(until):
             await self._changed.wait()
         self._changed.clear()
 
     def wake(self) -> None:
-        """Say that something may have changed."""
+        """Signal that something may have changed."""
         self._changed.set()
 
     async def settled(self, until: datetime | None = None) -> bool:
-        """Wait until everything that was shown is settled; False where time is up, or nobody is left to ask.
+        """Wait until everything that was shown is settled. Returns False on timeout, or if nobody is left to ask.
 
-        Whoever was asked here and cannot settle it alone leaves it to others, if anything bounds the wait for them.
+        If the people here have answered but cannot settle it alone, it goes on waiting only if there is a deadline or
+        `until`.
         """
         with self._alarm(until) as limit:
             bounded = limit is not None or self._is_bounded
@@ -104,7 +105,7 @@ class Attended:
 
     @contextmanager
     def _alarm(self, moment: datetime | None) -> Generator[asyncio.Future[None] | None]:
-        """Within, whoever waits for changes is woken at a moment; what is done once it has come."""
+        """Wake the waiting task at `moment`. Yields a future that is done from then on."""
         if moment is None:
             yield None
             return
@@ -116,11 +117,11 @@ class Attended:
             alarm.cancel()
 
     async def now(self, request_id: str) -> ApprovalRequest:
-        """A request as it stands."""
+        """Return the current request."""
         return self._settled.get(request_id) or await self._broker.get(request_id)
 
     def answered(self, request: ApprovalRequest) -> None:
-        """Somebody here has answered. That may not be enough."""
+        """Record an answer from here. It may not be enough to settle the request."""
         self.asked.pop(request.id, None)
         if request.state not in OPEN:
             self._settled[request.id] = request
@@ -129,14 +130,14 @@ class Attended:
         self.wake()
 
     def leave(self, request_id: str) -> None:
-        """Wait no longer for an answer to something that was shown."""
+        """Stop waiting for an answer to a request that was shown."""
         self.asked.pop(request_id, None)
         self._unsettled.discard(request_id)
         if (wait := self._waits.pop(request_id, None)) is not None:
             wait.cancel()
 
     async def show_again(self, request_id: str) -> None:
-        """What was shown is there no longer."""
+        """Show a request again because it is no longer on the screen."""
         if (request := self.asked.get(request_id)) is not None:
             await self._show(request)
 
@@ -150,14 +151,14 @@ class Attended:
             self.wake()
 
     async def _until_settled(self, request_id: str) -> None:
-        """Wait until a request is settled, and have the channel say so, which may still be asking about it."""
+        """Wait until a request is settled, then tell the channel, which may still be asking about it."""
         self._settled[request_id] = request = await self._broker.wait(request_id, meanwhile=self._refresh)
         self.asked.pop(request_id, None)
         with suppress(ChannelFailed):
             await self._channel.show(Asked(request=request))
 
     async def _refresh(self, request: ApprovalRequest) -> None:
-        """Have what is shown brought up to date: others are asked now, or somebody has voted."""
+        """Update what is shown: other people are asked now, or somebody has voted."""
         known = self.asked.get(request.id)
         if known is not None and known.version < request.version:
             self.asked[request.id] = request
@@ -170,7 +171,7 @@ class Attended:
 
 @dataclass(frozen=True, slots=True)
 class _AttendedInbox(StoreInbox):
-    """What such a channel is handed."""
+    """The inbox of an attended channel."""
 
     attended: Attended
 
@@ -178,7 +179,7 @@ class _AttendedInbox(StoreInbox):
         known = self.attended.asked.get(request_id)
         if known is None or decision.by is None:
             settled = await StoreInbox.answer(self, request_id, decision)
-        else:  # it was read when it was shown, and the broker looks again
+        else:  # read when it was shown; the broker checks again
             settled = await self.take(known, decision, decision.by)
         self.attended.answered(settled)
         return settled

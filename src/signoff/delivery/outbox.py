@@ -1,7 +1,7 @@
-"""The outbox: what there is to show in each channel, and what is written down of how that went.
+"""The outbox: what each channel has to show, and the state of each delivery.
 
-Before something is shown for the first time it is noted that it may stand there from now on. So nothing that stands
-in a channel is forgotten when the process dies before it could write down where.
+Before something is shown for the first time, the store notes that it may be in the channel from now on. So nothing
+in a channel is forgotten if the process crashes before it could record where.
 """
 
 from __future__ import annotations
@@ -28,29 +28,32 @@ from signoff.errors import ChannelFailed
 from signoff.ports import Transaction
 
 TRY_CLOSING_FOR = timedelta(days=1)
-"""How long it is tried to say in a channel what became of something nobody waits for any longer, or of a run."""
+"""Retry limit for the final state of a request that nobody waits for, and for the result of a run."""
 RARELY = timedelta(hours=1)
 SHORTENED = 0.1
-"""How much of a channel's timeout may have passed when a showing is written down. Beyond it, time counts from then."""
+"""Fraction of a channel's timeout that may pass until a notice is recorded as shown.
+
+If more has passed, the timeout starts when it is recorded.
+"""
 LAST = 5
-"""How many of a trail are read at first to see where the newest one stands."""
+"""How many deliveries of a trail are read first to find the newest place."""
 _HANDED_OVER = frozenset({SubjectKind.REQUEST, SubjectKind.RESULT, SubjectKind.MESSAGE})
 
 
 class Want(Enum):
-    """What is to be done about a notice in a channel."""
+    """What to do about a notice in a channel."""
 
     NOTHING = auto()
     SHOW = auto()
-    """It waits and stands nowhere yet. In order, within a trail."""
+    """It is pending and not shown yet. Shown in order within a trail."""
     UPDATE = auto()
-    """What stands there is not what there is to show."""
+    """What is shown is out of date."""
     RETIRE = auto()
     """Nothing, ever again."""
 
 
 def wanted(delivery: Delivery | None, version: int, *, waits: bool, is_settled: bool, is_over: bool) -> Want:
-    """What is to be done, after how a delivery stands."""
+    """Return what to do, given the state of a delivery."""
     if delivery is None:
         return Want.SHOW if waits else Want.NOTHING
     if not delivery.live:
@@ -66,77 +69,77 @@ def wanted(delivery: Delivery | None, version: int, *, waits: bool, is_settled: 
 
 
 def wanted_of_request(delivery: Delivery | None, request: ApprovalRequest, *, eligible: bool) -> Want:
-    """What is to be done about one call. `eligible`: whether the channel is one to show it first."""
+    """Return what to do about one request. `eligible`: whether this channel is one that shows it first."""
     waits = request.state in OPEN and (eligible or delivery is not None)
     is_over = request.state in FINAL
     return wanted(delivery, request.version, waits=waits, is_settled=request.state not in OPEN, is_over=is_over)
 
 
 def wanted_of_batch(delivery: Delivery | None, requests: Sequence[ApprovalRequest], *, are_shown: bool) -> Want:
-    """What is to be done about several that were asked at once. `are_shown`: whether each that waits stands there."""
+    """Return what to do about a batch of requests. `are_shown`: whether each pending one is shown."""
     pending = any(one.state is State.PENDING for one in requests)
     version = sum(one.version for one in requests)
     return wanted(delivery, version, waits=pending and are_shown, is_settled=not pending, is_over=not pending)
 
 
 def wanted_of_reminder(delivery: Delivery | None) -> Want:
-    """What is to be done about a reminder that is due, of a call that stands there."""
+    """Return what to do about a due reminder for a request that is shown."""
     return Want.SHOW if delivery is None or (delivery.live and delivery.state is DeliveryState.DUE) else Want.NOTHING
 
 
 def may_be_handed_over(subject: Subject) -> bool:
-    """Whether a backup shows it where its main channel cannot. What belongs to something that stands there stays."""
+    """Whether a backup channel takes it over if the main channel fails. Reminders and batches stay with their cards."""
     return subject.kind in _HANDED_OVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """What is handed to a channel, and what has to be known afterwards."""
+    """What is handed to a channel, and what must be known afterwards."""
 
     notice: Notice | Reminder
     want: Want
     place: str
-    """Where it stands, or part of it may."""
+    """Where it is shown, or where part of it may be."""
     beside: str
     before: Delivery | None
-    """How the delivery stood before the try."""
+    """The delivery before this attempt."""
     version: int
-    """What is stored now; the notice may be one ahead, by the deadline it gets when it was shown."""
+    """The stored version. The notice may be one ahead, by the deadline that it gets when it is shown."""
     deadline: datetime | None = None
     """The deadline that it gets."""
 
     @property
     def is_first(self) -> bool:
-        """Whether nothing was heard yet of its standing there."""
+        """Whether it was never reported as shown."""
         return self.before is None or self.before.shown == NEVER
 
     @property
     def may_be_known(self) -> bool:
-        """Whether people may have seen it where an earlier try put it: nobody heard how that try ended."""
+        """Whether people may have seen it from an earlier attempt whose outcome is unknown."""
         before = self.before
         if before is None or not before.may_stand:
             return False
-        return before.attempts > 0 or not before.place  # else it was taken away, and is shown anew
+        return before.attempts > 0 or not before.place  # otherwise it was removed, and is shown again
 
 
 class NotShown(NamedTuple):
-    """What comes of a notice that was not shown."""
+    """The consequences of a notice that was not shown."""
 
     holds: bool = False
-    """Whether what comes after it in its trail has to wait for it."""
+    """Whether later notices of its trail must wait for it."""
     given_up: bool = False
-    """Whether it is never tried again, though nobody else shows it."""
+    """Whether it is never retried, though no other channel shows it."""
 
 
 class Outbox:
-    """What happens in the store around each try."""
+    """The store transactions before and after each delivery attempt."""
 
     def __init__(self, ledger: Ledger, batches: Batches) -> None:
         self._ledger = ledger
         self._batches = batches
 
     def begin(self, tx: Transaction, active: ActiveChannel, subject: Subject, now: datetime) -> Attempt | None:
-        """What is to be shown now, noted as begun; None where nothing is any longer."""
+        """Record the start of an attempt and return it, or None if there is nothing to show any more."""
         check_lease(tx, self._ledger, active.name)
         known = tx.deliveries.get(active.name, subject)
         notice, want = self._notice(tx, active, subject, known)
@@ -164,7 +167,7 @@ class Outbox:
     def _notice(
         self, tx: Transaction, active: ActiveChannel, subject: Subject, known: Delivery | None
     ) -> tuple[Notice | Reminder | None, Want]:
-        """What there is to show, and why; None where there is no need."""
+        """Return the notice to show and what to do with it; None if there is nothing to show."""
         notice: Notice | Reminder | None = None
         want = Want.NOTHING
         if subject.is_of_run:
@@ -187,9 +190,10 @@ class Outbox:
         return (notice, want) if want in (Want.SHOW, Want.UPDATE) else (None, want)
 
     def shown(self, tx: Transaction, active: ActiveChannel, attempt: Attempt, place: str, now: datetime) -> None:
-        """It stands there. With it, the deadline that was shown becomes the request's.
+        """Record that a notice is shown. The deadline that was shown with it becomes the request's deadline.
 
-        Where that took so long that it leaves people too little time, they get all of it, and see so with an update.
+        If showing took so long that people would have too little time, the timeout starts now, and an update shows
+        that.
         """
         check_lease(tx, self._ledger, active.name)
         notice, version = attempt.notice, attempt.version
@@ -198,28 +202,28 @@ class Outbox:
             if may_be_dated(stored):
                 deadline = attempt.deadline
                 if deadline - now >= active.route.timeout * (1 - SHORTENED):
-                    version = notice.version  # not what is stored where that changed meanwhile: it is shown again
+                    version = notice.version  # not the stored version: if that changed meanwhile, it is shown again
                 else:
                     deadline = now + active.route.timeout
                 dated = put(tx, stored, Dated(deadline), now)
                 said = {"deadline": deadline.isoformat(), "channel": active.name}
                 tx.record.append([self._ledger.journal.step(dated, "dated", now, **said)])
         known = tx.deliveries.get(active.name, notice.key) or _fresh(active.name, notice)
-        if not attempt.is_first and known.shown == NEVER:  # it was taken away meanwhile
+        if not attempt.is_first and known.shown == NEVER:  # it was removed meanwhile
             tx.deliveries.put(replace(known, place=place))
             return
         done = replace(known, state=DeliveryState.SHOWN, place=place, shown=version, live=notice.is_live, instead="")
         done = replace(done, may_stand=False, hopeless=False, attempts=0, since=None, due=None, problem="")
-        if isinstance(notice, RunResult) and known.result != notice:  # something else is to be said by now
+        if isinstance(notice, RunResult) and known.result != notice:  # there is a different result to show by now
             done = replace(known, place=place)
         tx.deliveries.put(done)
         if isinstance(notice, Asked) and attempt.is_first and (told := reminder_of(notice.request)) is not None:
-            # Whoever sees it only now need not be reminded at once.
+            # People who see it only now need no reminder at once.
             if place != attempt.place and not attempt.may_be_known:
                 there = replace(_fresh(active.name, told), state=DeliveryState.SHOWN, place=place, shown=told.version)
                 tx.deliveries.put(there)
             elif (kept := tx.deliveries.get(active.name, told.key)) is not None:
-                tx.deliveries.put(replace(kept, live=True))  # it was left when the call was taken for gone
+                tx.deliveries.put(replace(kept, live=True))  # it was retired when the card was thought to be gone
 
     def failed(
         self,
@@ -231,16 +235,17 @@ class Outbox:
         *,
         known: bool,
     ) -> NotShown:
-        """It was not shown, as far as is known. What a run came to is tried for a day: somebody may put things right.
+        """Record that a notice was not shown, as far as is known, and when to retry.
 
-        `known`: whether the channel itself said so, and not only did not answer, or broke.
+        The result of a run is retried for a day, since somebody may fix the cause. `known`: whether the channel itself
+        reported the failure, instead of timing out or crashing.
         """
         check_lease(tx, self._ledger, active.name)
         notice = attempt.notice
         row = tx.deliveries.get(active.name, notice.key) or _fresh(active.name, notice)
         before = attempt.before is not None and attempt.before.may_stand
         stands = before or not known or bool(failure.at)
-        if not attempt.is_first:  # it was heard to stand there, unless it was said meanwhile that it is gone
+        if not attempt.is_first:  # it was reported as shown, unless it was reported gone meanwhile
             stands = row.shown == NEVER
         over = not failure.again and not failure.whole
         row = replace(
@@ -254,7 +259,7 @@ class Outbox:
         )
         row = replace(row, due=None if failure.whole else now + pause(failure, row.attempts))
         if attempt.want is Want.UPDATE:
-            if over:  # somebody may put it right, but nobody waits for it
+            if over:  # somebody may fix it, but nobody waits for it: back off
                 longer = pause(failure, row.attempts) * 2 ** min(row.attempts - 1, 10)
                 row = replace(row, due=now + min(longer, RARELY))
             tx.deliveries.put(replace(row, live=row.live and (notice.is_live or not _is_left(row, now))))
@@ -267,7 +272,7 @@ class Outbox:
         return NotShown(holds=failure.again and not isinstance(notice, Reminder), given_up=given_up)
 
     def give_up(self, tx: Transaction, active: ActiveChannel, subject: Subject, now: datetime) -> bool:
-        """Have the backup show what this channel fails to show for too long; whether anything was to be done."""
+        """Hand over to the backup what this channel has failed to show for too long. Returns whether it was needed."""
         check_lease(tx, self._ledger, active.name)
         known = tx.deliveries.get(active.name, subject)
         notice, want = self._notice(tx, active, subject, known)
@@ -287,7 +292,7 @@ class Outbox:
             put_result(tx, active.backup, row.result)
 
     def retire(self, tx: Transaction, channel: str, subject: Subject) -> None:
-        """Nothing will be told about it any more."""
+        """Mark a delivery as finished: nothing more will be shown about it."""
         if (known := tx.deliveries.get(channel, subject)) is not None and known.live:
             tx.deliveries.put(replace(known, live=False))
 
@@ -302,7 +307,7 @@ def _is_left(row: Delivery, now: datetime) -> bool:
 
 
 def is_eligible(active: ActiveChannel, main: Delivery | None) -> bool:
-    """Whether a channel is one to show a call first: it shows everything, or took this one over."""
+    """Whether a channel is one that shows a request first: it is no backup, or it took this one over."""
     if not active.route.backup_for:
         return True
     return main is not None and main.state is DeliveryState.FAILED and main.instead == active.name
@@ -317,15 +322,15 @@ def _card(request_id: str) -> Subject:
 
 
 def _may_stand(delivery: Delivery) -> Delivery:
-    """A delivery of which something may stand in the channel from now on. A result is told once more instead."""
+    """Return a delivery that may be in the channel from now on. A run's result is not marked: it is shown once more."""
     return replace(delivery, may_stand=not delivery.subject.is_of_run, hopeless=False)
 
 
 def _beside(tx: Transaction, channel: str, notice: Notice | Reminder) -> str:
-    """Where the newest notice of the trail stands in this channel, or where its run began.
+    """Return the place of the newest notice of the trail in this channel, or the place where its run began.
 
-    Of a reminder, and of several calls that were asked at once: where its call stands, or the first of them. Reminders
-    do not count: they stay where they are when their call moves.
+    For a reminder or a batch: the place of its card, or of the batch's first card. Reminders themselves do not count,
+    since they stay where they are when their card moves.
     """
     if isinstance(notice, Reminder | Together):
         first = notice.request if isinstance(notice, Reminder) else notice.requests[0]

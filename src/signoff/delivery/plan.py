@@ -1,4 +1,7 @@
-"""What is to be shown in which channel, and in which order; found by comparing what stands there with what there is."""
+"""Plan what to show in which channel and in which order, by comparing deliveries with the stored requests.
+
+A trail is what belongs together and is shown in order: a run, otherwise a conversation, otherwise one request.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from signoff.delivery.routes import PATIENCE, ActiveChannel
 from signoff.ports import Transaction
 
 AT_ONCE = 5
-"""How much of a trail is done before the next look: what has changed meanwhile comes first then."""
+"""Maximum notices of a trail for each look, so that newer changes come first."""
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 Rows = dict[Subject, Delivery]
@@ -36,17 +39,17 @@ Rows = dict[Subject, Delivery]
 
 
 class PlannedDelivery(NamedTuple):
-    """One thing that may have to be done in one channel."""
+    """One thing to do in one channel."""
 
     place: tuple[int, datetime, int]
-    """Where it stands in its trail."""
+    """Its position within its trail, for sorting."""
     subject: Subject
     want: Want
     row: Delivery | None
 
 
 class NoLongerShown(NamedTuple):
-    """What a channel does not show any longer."""
+    """A delivery that a channel no longer makes."""
 
     channel: str
     trail: str
@@ -55,52 +58,52 @@ class NoLongerShown(NamedTuple):
 
 @dataclass(slots=True)
 class DeliveryPlan:
-    """What is to be done now, and when to look again at the latest."""
+    """What to do now, and when to look again at the latest."""
 
     work: dict[tuple[str, str], list[Subject]] = field(default_factory=dict[tuple[str, str], list[Subject]])
-    """Subjects by channel and trail, each in order."""
+    """Subjects by channel and trail, in order."""
     given_up: list[NoLongerShown] = field(default_factory=list[NoLongerShown])
-    """What a backup is to show."""
+    """What a backup must show instead."""
     retired: list[NoLongerShown] = field(default_factory=list[NoLongerShown])
-    """What nothing more will be told of."""
+    """Deliveries that are finished."""
     moment: datetime | None = None
     due: datetime | None = None
-    """When time does something to what waits: a deadline, or a reminder."""
+    """The next deadline or reminder of a pending request."""
 
     def not_before(self, moment: datetime | None) -> None:
-        """Something may be done at a moment."""
+        """Note that something can be done at a moment."""
         if moment is not None:
             self.moment = min(self.moment, moment) if self.moment is not None else moment
 
 
 class Planner:
-    """Knows what may have to be shown. Reads only the trails in which something changed since it looked last."""
+    """Plans deliveries. It reads only the trails in which something changed since the last look."""
 
     def __init__(self, channels: Mapping[str, ActiveChannel], batches: Batches) -> None:
         self._channels = channels
         self._batches = batches
         self._names = {name for active in channels.values() for name in (active.name, active.route.backup_for) if name}
         self._requests: dict[str, dict[str, ApprovalRequest]] = {}
-        """By trail: those that wait, or of which something stands in a channel."""
+        """By trail: requests that are open or have live deliveries."""
         self._rows: dict[str, dict[str, Rows]] = {}
         """By trail and channel."""
         self._jobs: dict[str, dict[str, list[PlannedDelivery]]] = {}
-        """By channel and trail, where there are any."""
+        """By channel and trail, without empty ones."""
         self._seen: int | None = None
-        """The last event that was looked at."""
+        """Sequence number of the last audit event that was read; None to read everything."""
         self._changed = 0
-        """The number of the last change of a delivery that was looked at."""
+        """Number of the last change of a delivery that was read."""
 
     def start_over(self) -> None:
-        """Read everything with the next look."""
+        """Read everything again with the next look."""
         self._seen = None
 
     def look(self, tx: Transaction, now: datetime) -> DeliveryPlan:
-        """What is to be done now."""
+        """Return what to do now."""
         head = tx.record.head()[0]
         changes = tx.deliveries.changes(after=self._changed if self._seen is not None else sys.maxsize)
         if self._seen is not None and (head < self._seen or changes.last < self._changed):
-            self._seen = None  # something was lost: a server fell, or a backup was put back
+            self._seen = None  # entries are missing: the server lost some, or a backup was restored
         if self._seen is None:
             trails = self._read_all(tx)
         else:
@@ -108,7 +111,7 @@ class Planner:
             self._read_changed(tx, trails, tx.record.touched(self._seen))
         for trail in trails:
             self._sort_out(tx, trail)
-        self._seen, self._changed = head, changes.last  # only now: a look that is cut short is made again
+        self._seen, self._changed = head, changes.last  # last, so that an interrupted look is repeated
         plan = DeliveryPlan(due=self._due())
         for active in self._channels.values():
             self._planned(plan, active, self._jobs.get(active.name, {}), now)
@@ -131,7 +134,7 @@ class Planner:
         return {*self._rows, *self._requests}
 
     def _read_changed(self, tx: Transaction, trails: set[str], ids: Iterable[str]) -> None:
-        """Read these trails again, and those of requests that changed, which are added."""
+        """Read these trails and the requests in `ids` again; their trails are added to `trails`."""
         for request_id in ids:
             if (request := tx.requests.get(request_id)) is not None:
                 trail = trail_of(request)
@@ -145,7 +148,7 @@ class Planner:
             self._rows[trail] = {name: {one.subject: one for one in rows} for name, rows in found.items() if rows}
 
     def _sort_out(self, tx: Transaction, trail: str) -> None:
-        """What is to be done about a trail."""
+        """Plan one trail."""
         known, rows = self._requests.setdefault(trail, {}), self._rows.setdefault(trail, {})
         live = {one.request for each in rows.values() for one in each} - {""}
         for request_id in live - known.keys():
@@ -166,7 +169,7 @@ class Planner:
     def _jobs_of(
         self, tx: Transaction, active: ActiveChannel, requests: Iterable[ApprovalRequest], rows: Mapping[str, Rows]
     ) -> Iterator[PlannedDelivery]:
-        """What may have to be done in a channel about a trail."""
+        """Yield what may have to be done in a channel for one trail."""
         there, main = rows.get(active.name, {}), rows.get(active.route.backup_for, {})
         batches: dict[tuple[str, ...], ApprovalRequest] = {}
         coming: set[str] = set()
@@ -185,7 +188,7 @@ class Planner:
             if reminder is not None and active.reminds and _stands(there, request.id):
                 reminders.add(reminder.key)
                 told = there.get(reminder.key)
-                # Behind everything else: nothing else waits for it.
+                # Last, since nothing else waits for it.
                 yield PlannedDelivery(
                     (2, request.opened_at or _LONG_AGO, 0), reminder.key, wanted_of_reminder(told), told
                 )
@@ -206,8 +209,8 @@ class Planner:
     def _planned(
         self, plan: DeliveryPlan, active: ActiveChannel, trails: Mapping[str, list[PlannedDelivery]], now: datetime
     ) -> None:
-        """Put down what of it is to be done now, or when."""
-        down = active.down  # it may change while this looks
+        """Add to the plan what can be done now, or when it can be."""
+        down = active.down  # another thread may change it
         can_try = active.is_open and active.wrong is None and not active.rests(now)
         if active.wrong is None and down is not None:
             plan.not_before(down.due)
@@ -218,7 +221,7 @@ class Planner:
             updates = [*_rested(plan, [job for job in jobs if job.want is Want.UPDATE], now, in_order=False)]
             shows = [job for job in jobs if job.want is Want.SHOW]
             if can_try and down is not None and not active.busy:
-                # One is tried, whatever else: it is enough to hear whether the channel works again.
+                # While a channel is down, one probe is enough to find out whether it works again.
                 if probe := [*updates, *_rested(plan, shows, now, in_order=True)][:1]:
                     plan.work[active.name, trail] = [probe[0].subject]
                     can_try = False
@@ -238,11 +241,11 @@ def _without_given_up(
     jobs: Sequence[PlannedDelivery],
     now: datetime,
 ) -> list[PlannedDelivery]:
-    """Those that are still to be tried here: what failed for too long is shown by the backup instead."""
+    """Return what is still to be tried here. What has failed for too long is handed over to the backup."""
     left: list[PlannedDelivery] = []
     head = jobs[0].row.since if jobs and jobs[0].row is not None else None
     if head is not None and active.worked_at is not None and active.worked_at >= head:
-        head = None  # the channel works, and what waits behind the first may fare better
+        head = None  # the channel works, so what waits behind the first may succeed
     for job in jobs:
         own = job.row.since if job.row is not None else None
         whole = down.since if down is not None else None
@@ -261,11 +264,11 @@ def _without_given_up(
 def _rested(
     plan: DeliveryPlan, jobs: Sequence[PlannedDelivery], now: datetime, *, in_order: bool
 ) -> Iterator[PlannedDelivery]:
-    """Those that may be tried now. In order, one that has to wait holds up all after it, unless it is hopeless."""
+    """Yield what may be tried now. With `in_order`, one in backoff blocks all after it, unless it is hopeless."""
     left_out: set[datetime] = set()
     for job in jobs:
         if job.subject.kind is SubjectKind.BATCH and job.place[1] in left_out:
-            continue  # one of them does not stand there
+            continue  # one of its cards is not shown
         if job.row is None or job.row.due is None or job.row.due <= now:
             yield job
             continue

@@ -1,7 +1,7 @@
-"""Shows in every channel what there is to show, for as long as it runs.
+"""The reconciler: keeps every channel showing what the store holds, for as long as it runs.
 
-It compares what stands in each channel with what the store holds, and has the channel show whatever differs: a new
-question, an answer given elsewhere, an outcome. So a restart, a missed event and an outage all take the same path.
+It compares what each channel shows with the store, and has the channel show the difference: a new question, an answer
+given elsewhere, an outcome. So a restart, a missed event and an outage are all handled the same way.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from signoff.errors import StoreError, WrongUse
 from signoff.ports import Inbox, Transaction
 
 SIDE_BY_SIDE = 8
-"""Trails that one channel is busy with at once."""
+"""Maximum concurrent trails for each channel."""
 SETTLE = 0.02
-"""Seconds in which news gathers before a look, at least."""
+"""Debounce: minimum seconds to collect changes before a look."""
 SHARE = 5
-"""In how many times what a look takes there is one, at most, so that thousands that wait leave room for the rest."""
+"""Wait this many times the duration of the last look before the next, to leave time for other work."""
 
 
 class Reconciler:
-    """Runs channels over one store. Only one process at a time may run a channel."""
+    """Runs channels over one store. Only one process at a time may run a channel (a lease)."""
 
     def __init__(self, broker: Broker, routes: Sequence[Route], *, inbox: Callable[[str], Inbox]) -> None:
-        """`inbox` makes what a channel is handed, by its name."""
+        """`inbox` returns the inbox for a channel, by the channel's name."""
         if not routes:
             raise WrongUse("there is no channel to run")
         self._broker = broker
@@ -60,30 +60,30 @@ class Reconciler:
         self._news = asyncio.Event()
         self._raised: list[BaseException] = []
         self._done = 0
-        """Counts what was tried."""
+        """Number of attempts so far."""
         self._takes = 0.0
-        """Seconds that a look takes."""
+        """Duration of the last look in seconds."""
         self._turned_away = False
-        """Whether a trail waits for another one to be done."""
+        """Whether a trail waits because the channel is at its concurrency limit."""
         self._has_leases = self._takes_leases = False
         self._sweeps_at = broker.clock.now()
         self.in_hand: set[str] = set()
-        """Runs that this process is about to say more of: their end is not told without that."""
+        """Runs that this process will report in more detail itself, so that their end is not announced separately."""
 
     async def say(
         self, run_id: str, worker: str, state: RunState, text: str, *, secrets: Sequence[str] = ()
     ) -> Sequence[str]:
-        """Have people told what a run came to; see `signoff.delivery.delivery_status.tell_result`."""
+        """Announce the result of a run; see `signoff.delivery.delivery_status.tell_result`."""
         return await tell_result(self._broker.ledger, run_id, worker, state, text, secrets=secrets)
 
     def tell_line(self, run_id: str, message: RunMessage) -> None:
-        """Have people told a line of a run's tool, soon; see `signoff.delivery.delivery_status.tell_line`."""
+        """Announce a line from a run's tool, soon; see `signoff.delivery.delivery_status.tell_line`."""
         tell_line(self._broker.ledger, run_id, message)
 
     async def run(self) -> None:
-        """Show whatever there is to show, and feed time to what waits, until cancelled.
+        """Deliver notices and sweep deadlines and reminders until cancelled. Store failures are retried with backoff.
 
-        Raises `WrongUse` where another process runs one of the channels, or no channel can be used at all.
+        Raises `WrongUse` if another process runs one of the channels, or if no channel can be used at all.
         """
         clock, attempts = self._broker.clock, 0
         stop = self._broker.store.watch(self._ear())
@@ -106,7 +106,7 @@ class Reconciler:
             await self.stop()
 
     async def round(self) -> None:
-        """Do everything that can be done now; returns when that is done. Raises `StoreError` too."""
+        """Do everything that can be done now, and return when it is done. Raises `StoreError` too."""
         while True:
             done = self._done
             try:
@@ -122,25 +122,25 @@ class Reconciler:
                 return
 
     async def stop(self) -> None:
-        """Let go of all channels. What is on its way is given up, and found again by whoever runs them next."""
+        """Stop all channels. Deliveries in progress are cancelled; the next process that runs them resumes."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         try:
             if tasks:
                 await asyncio.wait(tasks)
-            # One that was tried may have started, although nobody has heard of it any more.
+            # A channel that was tried may have started although that was not reported.
             used = [active for active in self._channels.values() if active.was_tried or active.down is not None]
             for active in self._channels.values():
                 active.is_open = active.was_tried = False
             await asyncio.gather(*(self._attempts.close(active) for active in used))
-        finally:  # also where whoever waits for this is stopped: what is on its way is not allowed to write any more
+        finally:  # also if the caller is cancelled: deliveries in progress may not write any more
             self._let_go()
-        with suppress(StoreError):  # otherwise it is found that the process is gone
+        with suppress(StoreError):  # otherwise others will see that this process is gone
             await self._broker.store.flush()
 
     def _let_go(self) -> None:
-        """Give back the channels, as far as they were taken."""
+        """Give back the leases that were taken."""
         if not self._takes_leases:
             return
         self._has_leases = self._takes_leases = False
@@ -156,7 +156,7 @@ class Reconciler:
     # --- one look ---
 
     async def _once(self, *, sweep: bool) -> datetime:
-        """Start whatever is to be done now; when to look again at the latest."""
+        """Start what is to be done now. Returns when to look again at the latest."""
         async with self._step:
             if self._raised:
                 raise self._raised.pop(0)
@@ -173,12 +173,12 @@ class Reconciler:
             for (name, trail), subjects in plan.work.items():
                 self._carry(self._channels[name], trail, subjects)
             if plan.due is not None:
-                # At most once a second: what is due and does not change must not keep everybody busy.
+                # At most once a second: something that stays due must not cause a busy loop.
                 self._sweeps_at = min(self._sweeps_at, max(plan.due, now + timedelta(seconds=1)))
             return min(plan.moment or self._sweeps_at, self._sweeps_at)
 
     async def _planned(self, now: datetime) -> DeliveryPlan:
-        """What is to be done, once everything is handed over that has to be."""
+        """Return the plan, once handovers to backups and finished deliveries were written."""
         while True:
             began = perf_counter()
             plan = await self._broker.store.read(lambda tx: self._planner.look(tx, now))
@@ -212,20 +212,20 @@ class Reconciler:
         def work(tx: Transaction) -> None:
             for name, active in self._channels.items():
                 lease = take_lease(tx, broker.ledger, name, active.route.backup_for, now)
-                # What was down when the last process ended is not known to be up, but may be tried at once.
+                # A channel that was down when the last process ended may still be, but can be tried at once.
                 active.down = None if lease.down is None else replace(lease.down, due=None)
 
         broker.ledger.channels.update(self._channels)
         self._takes_leases = True
         try:
             await broker.store.write("run channels", work)
-        except BaseException:  # also where whoever waits for this is stopped, and it may yet be written
+        except BaseException:  # also if the caller is cancelled: the lease may still be written
             self._let_go()
             raise
         self._has_leases = True
         self._finished.start_over()
 
-    # --- what happens side by side ---
+    # --- concurrent work ---
 
     def _open_channels(self) -> None:
         now = self._broker.clock.now()
@@ -256,7 +256,7 @@ class Reconciler:
     async def _carried(self, active: ActiveChannel, trail: str, subjects: Sequence[Subject]) -> int:
         try:
             tried = await self._attempts.carry(active, subjects)
-            if not tried:  # the store holds something else than what was planned with
+            if not tried:  # the store differs from the plan
                 self._planner.start_over()
             return tried
         finally:
@@ -282,7 +282,7 @@ class Reconciler:
     # --- waiting ---
 
     def _ear(self) -> Callable[[], None]:
-        """What the store calls, from any thread, when something changed."""
+        """Return the callback that the store calls, from any thread, after a change."""
         loop, called = asyncio.get_running_loop(), [False]
 
         def hear() -> None:

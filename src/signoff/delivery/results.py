@@ -1,4 +1,4 @@
-"""What runs came to, kept until every channel that is concerned has told it."""
+"""Results of runs and lines from their tools, stored until every channel concerned has shown them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from signoff.core.subject import Subject, SubjectKind
 from signoff.ports import Transaction
 
 MOST_LINES = 50
-"""Of the tools of one run: a channel is no log."""
+"""Maximum lines from the tools of one run: a channel is not a log."""
 LONGEST_LINE = 1_000
 LONGEST = 100_000
-"""Of what a run came to. What is longer is cut, and says so."""
+"""Maximum characters of a run's result. A longer one is truncated and says so."""
 
 
 def tell(
     tx: Transaction, run_id: str, worker: str, state: RunState, text: str, secrets: Sequence[str]
 ) -> Sequence[str]:
-    """Have it told in every channel where something of the run stands, or where it began; which those are."""
+    """Store a run's result for every channel that showed something of it, or where it began. Returns the channels."""
     masked = redact_text(text[:LONGEST], secrets=secrets)
     if len(text) > LONGEST:
         masked += f"… ({len(text):,} characters)"
@@ -38,7 +38,7 @@ def tell(
 
 
 def tell_message(tx: Transaction, run_id: str, message: RunMessage, secrets: Sequence[str]) -> None:
-    """Have a tool's line told in every channel where something of its run stands, or where that began."""
+    """Store a tool's line for every channel that showed something of its run, or where the run began."""
     text = redact_text(message.text[:LONGEST_LINE], secrets=secrets)
     if len(message.text) > LONGEST_LINE:
         text += f"… ({len(message.text):,} characters)"
@@ -53,7 +53,7 @@ def tell_message(tx: Transaction, run_id: str, message: RunMessage, secrets: Seq
 
 
 def put_result(tx: Transaction, channel: str, result: RunResult) -> None:
-    """Have it told in one channel, if it does not stand there yet."""
+    """Store a result for one channel, unless the same is stored already."""
     known = tx.deliveries.get(channel, result.key)
     if known is None:
         tx.deliveries.put(Delivery(channel=channel, subject=result.key, trail=result.trail, result=result))
@@ -63,12 +63,12 @@ def put_result(tx: Transaction, channel: str, result: RunResult) -> None:
 
 
 def is_of_the_end(delivery: Delivery) -> bool:
-    """Whether what a delivery tells is what a run came to, and not only that it goes on."""
+    """Whether a delivery tells the final result of a run, not a line while it is going."""
     return delivery.result is not None and delivery.result.state is not RunState.GOING
 
 
 def concerned(tx: Transaction, run_id: str) -> list[str]:
-    """The channels where something of a run stands, or where it began."""
+    """Return the channels that showed something of a run, and those where it began."""
     rows = tx.deliveries.find(trail=run_id)
     shown = [one.channel for one in rows if one.shown != NEVER and not one.subject.is_of_run]
     run = tx.runs.get(run_id)
@@ -76,12 +76,12 @@ def concerned(tx: Transaction, run_id: str) -> list[str]:
 
 
 def _is_told_by_its_program(run: SavedRun, channel: str) -> bool:
-    """Whether a program of its own began a run in a place of its own, and had it in hand to its end: it says more."""
+    """Whether a program started the run in its own place and kept it to its end, so that it reports more itself."""
     return not run.agent and channel in run.places and run.epoch == 1
 
 
 def _told(channel: str, result: RunResult) -> Delivery:
-    """That nothing is to be told there of a run."""
+    """Return a delivery that marks a run's result as shown."""
     key = result.key
     return Delivery(
         channel=channel, subject=key, trail=result.trail, result=result, state=DeliveryState.SHOWN, shown=0, live=False
@@ -89,25 +89,25 @@ def _told(channel: str, result: RunResult) -> Delivery:
 
 
 class FinishedRuns:
-    """Knows the runs whose end concerns some channels. Whoever ends them may say more, and is left to it."""
+    """Finds finished runs whose result must be shown. The process that ends a run may report more and goes first."""
 
     def __init__(self, channels: Collection[str]) -> None:
         self._channels = channels
         self._watched: set[str] = set()
         self._news = deque[str]()
-        """Runs to be watched from the next look on, which may be made by another thread."""
+        """Runs to watch from the next look on. A deque, because another thread may make the look."""
         self._is_new = True
 
     def start_over(self) -> None:
-        """Find all of them with the next look: somebody else may have run the channels."""
+        """Find all runs again with the next look: another process may have run the channels."""
         self._is_new = True
 
     def watch(self, run_id: str) -> None:
-        """Something of a run stands in a channel."""
+        """Watch a run, because something of it is shown in a channel."""
         self._news.append(run_id)
 
     def look(self, tx: Transaction) -> Sequence[str]:
-        """Ids of runs that are over, and of which that may have to be told."""
+        """Return the ids of finished runs whose end may have to be shown."""
         while self._news:
             self._watched.add(self._news.popleft())
         going = tx.runs.all(going=True)
@@ -126,11 +126,11 @@ class FinishedRuns:
         return over
 
     def tell(self, tx: Transaction, run_ids: Sequence[str]) -> None:
-        """Have told what became of these, where nobody has said so yet."""
+        """Store the results of these runs, except where one was stored already."""
         for run_id in run_ids:
             run = tx.runs.get(run_id)
             if run is not None and run.state is not RunState.GOING:
-                # Where nobody said more, what is on record of its end.
+                # Nobody reported more, so use what is on record.
                 worker = spoken_name(run.agent)
                 result = RunResult(run=run.id, state=run.state, worker=worker, text=run.detail)
                 for channel in self._silent(tx, run):
@@ -140,12 +140,12 @@ class FinishedRuns:
                         put_result(tx, channel, result)
 
     def _silent(self, tx: Transaction, run: SavedRun) -> list[str]:
-        """The channels that a run concerns, and where nothing was said of its end."""
+        """Return the channels concerned that have no final result of a run yet."""
         rows = tx.deliveries.find(trail=run.id)
         shown = {one.channel for one in rows if one.shown != NEVER}
         subject = Subject(SubjectKind.RESULT, run.id)
         told = {one.channel for one in rows if one.subject == subject and is_of_the_end(one)}
-        # In a backup, what its main channel could not tell: that has been said there.
+        # A backup that took over the result from its main channel is among `told`.
         return [name for name in self._channels if (name in shown or name in run.places) and name not in told]
 
     def _began_here(self, run: SavedRun) -> bool:

@@ -1,4 +1,4 @@
-"""A channel in use, and how it is doing."""
+"""Routes: a channel and how it is used, its state while it runs, and the backoff between retries."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from signoff.ports import Channel, Reminding
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
-"""Seconds between tries, from the first failure on: each pause is twice the one before."""
+"""Seconds between retries. Exponential backoff: each pause is twice the one before."""
 LONGEST_ASKED = 86_400.0
-"""Seconds: a channel that asks for more time than that is tried sooner."""
+"""Upper limit in seconds for the pause that a service asks for."""
 PATIENCE = timedelta(minutes=2)
-"""How long a channel that has a backup may fail before that takes over."""
+"""How long a channel with a backup may fail before the backup takes over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A channel, and how it is used: always, or as the backup of another."""
+    """A channel and how it is used: always, or as the backup of another."""
 
     channel: Channel
     backup_for: str = ""
-    """Name of the channel in whose place it is used; shows everything where this is empty."""
+    """Name of the channel that this one backs up; empty to show everything."""
     timeout: timedelta | None = None
-    """How long what is shown there waits before it is denied, where neither its rule nor another channel says so."""
+    """Timeout after which requests shown there are denied, if neither the rule nor another channel sets one."""
 
     @property
     def name(self) -> str:
@@ -37,7 +37,7 @@ class Route:
 
 @dataclass(slots=True, eq=False)
 class ActiveChannel:
-    """A route in use."""
+    """A route in use, with its state."""
 
     route: Route
     backup: str = ""
@@ -45,17 +45,17 @@ class ActiveChannel:
     is_open: bool = False
     opening: bool = False
     was_tried: bool = False
-    """Whether this process has heard how opening it goes. What is known from before is no reason to give up."""
+    """Whether this process has tried to open it. What an earlier process recorded is no reason to give up."""
     wrong: WrongUse | None = None
     """Why it can never be used."""
     down: Down | None = None
-    """Set while nothing can be shown."""
+    """Set while the whole channel is down."""
     failures: int = 0
-    """Counts failures of the whole: what was on its way when one happened says nothing new."""
+    """Counts failures of the whole channel. An attempt that was in progress during one proves nothing new."""
     worked_at: datetime | None = None
-    """When something was shown last."""
+    """When something was last shown."""
     busy: set[str] = field(default_factory=set[str])
-    """Trails that something is on its way for."""
+    """Trails with an attempt in progress."""
 
     @property
     def name(self) -> str:
@@ -63,16 +63,16 @@ class ActiveChannel:
 
     @property
     def reminds(self) -> bool:
-        """Whether people can be told again there of what stands there."""
+        """Whether the channel can send reminders."""
         return isinstance(self.route.channel, Reminding)
 
     def rests(self, now: datetime) -> bool:
-        """Whether nothing is to be tried now."""
-        down = self.down  # may change at any time, as a look may be made by another thread
+        """Whether the channel is in backoff."""
+        down = self.down  # read once: another thread may change it
         return down is not None and down.due is not None and down.due > now
 
     def fell(self, failure: ChannelFailed, now: datetime, seen: int) -> Down | None:
-        """Nothing can be shown. `seen` is `failures` as it was when the try began; what is down then."""
+        """Record that the channel is down and return its state. `seen` is `failures` when the attempt began."""
         if seen == self.failures or self.down is None:
             attempts = self.down.attempts + 1 if self.down is not None else 1
             self.down = Down(
@@ -86,7 +86,7 @@ class ActiveChannel:
         return self.down
 
     def worked(self, now: datetime, seen: int) -> Down | None:
-        """Something was shown; what is down still: a success that began before the last failure proves nothing."""
+        """Record a success. Return what is still down: a success that began before the last failure proves nothing."""
         self.worked_at = now
         if seen == self.failures:
             self.down = None
@@ -94,7 +94,7 @@ class ActiveChannel:
 
 
 def pause(failure: ChannelFailed, attempts: int) -> timedelta:
-    """How long to wait after so many failures."""
+    """Return how long to wait after this many failures: what the service asked for, or exponential backoff."""
     if failure.after is not None and not math.isnan(failure.after):
         return timedelta(seconds=min(max(failure.after, 0.0), LONGEST_ASKED))
     if not failure.again:
@@ -103,7 +103,7 @@ def pause(failure: ChannelFailed, attempts: int) -> timedelta:
 
 
 def active_channels(routes: Sequence[Route]) -> dict[str, ActiveChannel]:
-    """The routes by name, each with its backup; raises `WrongUse` for what does not fit together."""
+    """Return the routes by name, each with its backup. Raises `WrongUse` if they do not fit together."""
     active: dict[str, ActiveChannel] = {}
     for route in routes:
         if route.name in active:

@@ -1,1 +1,1 @@
-"""Calls that agents of other programs make: judged, asked about and written down here, carried out there."""
+"""Tool calls of agents in other programs: decided and recorded here, executed there."""

@@ -1,4 +1,4 @@
-"""The process of the agent that runs a hook: while it lives, a call that it was allowed may still be running."""
+"""Find the process of the agent that runs a hook. While it is alive, a call it was allowed may still be running."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from signoff.core.run import Process
 from signoff.processes import other_process
 
 SHELLS = frozenset({"sh", "dash", "bash", "zsh", "ksh", "fish", "busybox"})
-"""An agent starts its hooks through one of them."""
+"""Names of shells. An agent starts its hooks through one of them."""
 
 
 def agent_process(start: int, now: datetime) -> Process:
-    """The first ancestor of a process that is no shell; its parent, where the system does not tell names."""
+    """Return the first ancestor process that is no shell; the parent, if the system does not tell process names."""
     pid = _parent(start) or os.getppid()
     while _name(pid) in SHELLS and (above := _parent(pid)) > 1:
         pid = above

@@ -1,7 +1,7 @@
 """Claude Code's hooks: PreToolUse, PostToolUse, PostToolUseFailure, PermissionRequest.
 
-An exit code of 2, or `deny`, blocks a call in every permission mode; whatever else is wrong with a hook lets it run
-where the user bypasses permissions. So everything that is not a clear yes is told as a no.
+Exit code 2 or `deny` blocks a call in every permission mode. Any other failure of a hook lets the call run if the user
+bypasses permissions. So everything but a clear yes is reported as a denial.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LABELS: Mapping[str, frozenset[str]] = {
     "WebFetch": frozenset({"net.egress"}),
     "WebSearch": frozenset({"net.egress"}),
 }
-"""What its own tools do."""
+"""The capability labels of its own tools."""
 MOMENTS: Mapping[str, HookMoment] = {
     "PreToolUse": HookMoment.BEFORE,
     "PostToolUse": HookMoment.AFTER,
@@ -38,22 +38,22 @@ MOMENTS: Mapping[str, HookMoment] = {
 }
 
 DIALOGS = frozenset({"AskUserQuestion", "ExitPlanMode"})
-"""Tools by which it talks to its user. A yes here would answer for them, so what policy allows is left to its user."""
+"""Tools by which it talks to its user. Allowing one would answer for the user, so allowed ones are left to the user."""
 
 
 class ClaudeCode:
-    """Claude Code."""
+    """The hook dialect of Claude Code."""
 
     name = "claude-code"
     title = "Claude Code"
     takes_edits = True
 
     def read(self, event: Mapping[str, Any]) -> HookEvent:
-        """As `HookHost.read`."""
+        """See `HookHost.read`."""
         return read_event(self.name, event, MOMENTS, LABELS, _reads)
 
     def reply(self, event: HookEvent, permission: CallPermission) -> HookReply:
-        """As `HookHost.reply`."""
+        """See `HookHost.reply`. For `DIALOGS` that are allowed, the reply is empty."""
         if permission.allowed and event.call is not None and event.call.tool in DIALOGS:
             return HookReply()
         output: dict[str, Any] = {

@@ -1,7 +1,7 @@
-"""The gate for programs that ask now and run later: they are told what was decided, and come again to spend it.
+"""`ClientGate`: the gate for programs that ask now and run a call later, when they claim the approval.
 
-The course is the one of every gated call (`signoff.gate.course`). It is taken twice: when a program asks, and, because
-much may change in between, when it is about to run what was approved.
+A call follows the course of every gated call (`signoff.gate.course`). It is followed twice: when a program asks, and
+again when it is about to run what was approved, because much may have changed since.
 """
 
 from __future__ import annotations
@@ -25,55 +25,55 @@ from signoff.outside.outside_gate import OutsideGate
 from signoff.policy.layers import Layers
 
 _ANYWHERE = "/another machine"
-"""Where a path leads of which nobody knows: into no directory that a rule names."""
+"""Stands for where a path on another machine leads: into no directory that a rule names."""
 _SECRET = f"{_ANYWHERE}/.ssh/id_rsa"
-"""Where a file leads that a command reads: it may be one that nobody should."""
+"""Stands for where a file read by a command leads: it may be one that nobody should read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCall(OutsideCall):
-    """A call of a program of which nobody knows when one conversation ends: no answer holds for a session of it."""
+    """A call of a program whose conversations have no known end. So no answer applies to a whole session of it."""
 
     claims: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What the program says besides, by name. It is shown as what it is, and nothing goes by it."""
+    """What else the program says, by name. It is shown as a claim, and decides nothing."""
     is_here: bool = False
-    """Whether it runs on this machine, in `directory`, so that the paths it names are those that policy looks at."""
+    """Whether it runs on this machine, in `directory`, so that its paths are those that policy resolves."""
 
     def read(self, policy: Layers, args: Mapping[str, Any] | None = None) -> Call:
-        """As of any call of another program."""
+        """See `OutsideCall.read`. The conversation is left out."""
         return OutsideCall.read(self, policy, args).changed(conversation_id="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """What policy, or an earlier answer, says at once."""
+    """What policy or an earlier answer decides at once."""
 
     allowed: bool
     by: str
     reason: str
     grant: str = ""
-    """Id of the remembered answer that lets it run. Its use is counted when it does."""
+    """The id of the grant that allows it. Its use is counted when the call runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecondLook:
-    """What is found about a call that was approved, right before it runs."""
+    """What is found about an approved call right before it runs."""
 
     hindrance: str = ""
-    """Why it may not run after all; empty where it may."""
+    """Why it may not run after all; empty if it may."""
     uses: GrantUse | None = None
-    """The remembered answer that lets it run, where one does."""
+    """The grant that allows it, if one does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientQuestion:
-    """What people are to be asked, and how long."""
+    """What to ask people, and how long to wait."""
 
     request: ApprovalRequest
     window: timedelta
-    """How long a decision is waited for."""
+    """How long to wait for a decision."""
     is_deadline: bool
-    """Whether that is the question's deadline; otherwise its rule has one, or none."""
+    """Whether that is the request's deadline. Otherwise its rule sets one, or it has none."""
 
 
 @dataclass(slots=True)
@@ -81,9 +81,9 @@ class ClientGate(OutsideGate):
     """Decides about the calls of a program that asks now and runs later."""
 
     async def judge(self, call: ClientCall, window: timedelta) -> Ruling | ClientQuestion:
-        """What is decided at once, or who is to be asked, within `window` at most. It opens no request.
+        """Return what is decided at once, or the question to ask. It opens no request. `window` is the longest wait.
 
-        Raises `Halted` while everything is halted.
+        Raises `Halted` during a halt.
         """
         seen = await self._look(call, None)
         step = await self._step(seen)
@@ -109,10 +109,10 @@ class ClientGate(OutsideGate):
                 raise AssertionError(f"no call that is asked about for the first time gets to {step}")
 
     async def second_look(self, call: ClientCall, request: ApprovalRequest | None, grant_id: str = "") -> SecondLook:
-        """Whether a call that was approved may run now. Nothing is counted yet.
+        """Check again whether an approved call may run now. Nothing is counted yet.
 
-        `request` is what people approved; where policy decided alone there is none, but perhaps a remembered answer.
-        Raises `Halted` while everything is halted.
+        `request` is what people approved. If policy decided alone it is None, and `grant_id` may name a grant.
+        Raises `Halted` during a halt.
         """
         seen = await self._look(call, None)
         if request is None:
@@ -136,14 +136,14 @@ class ClientGate(OutsideGate):
                 return SecondLook(hindrance="what it was allowed by holds no longer")
 
     async def _recall(self, call: Call, verdict: Verdict) -> Grant | None:
-        """What is remembered for a call. Nothing is counted: a program that asks may never run it."""
+        """Return the grant for a call. Nothing is counted: a program that asks may never run it."""
         return await self.broker.grants.look(read_for_memory(call, self.root), places_of(call, ""), verdict)
 
     def _verdict(self, call: Call, outside: OutsideCall) -> Verdict:
-        """What policy says. A rule about paths lets nothing run where they are paths of another machine.
+        """Return the policy's verdict. A rule about paths allows nothing if the paths are those of another machine.
 
-        There they may start from another directory and lead through other links. A rule that asks or refuses is not
-        talked out of it by that; one that allows has to hold wherever they lead.
+        There, relative paths and symlinks may lead elsewhere. Rules that ask or deny still apply. A rule that allows
+        has to match wherever the paths lead.
         """
         verdict = OutsideGate._verdict(self, call, outside)
         is_here = isinstance(outside, ClientCall) and outside.is_here
@@ -160,10 +160,10 @@ class ClientGate(OutsideGate):
 
 
 def within(requirement: Requirement, window: timedelta) -> tuple[timedelta, bool]:
-    """How long a program that waits so long at most can expect to wait, and whether people are to be told that time.
+    """Return how long a program with this `window` waits at most, and whether that is the request's deadline.
 
-    Silence that a program made an end of never loosens anything: where a rule would have it approved, parked or put
-    before others, only the rule says when, and the program's own end withdraws the question.
+    A timeout set by a program never makes a rule less strict. If the rule approves, parks or escalates at its own
+    deadline, only the rule's timeout counts, and the end of the window withdraws the request.
     """
     own = requirement.timeout
     if own is None:

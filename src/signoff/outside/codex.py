@@ -1,7 +1,7 @@
 """Codex's hooks: PreToolUse, PostToolUse, PermissionRequest.
 
-It understands a `deny`, an exit code of 2, or an `allow` together with the input to run; a bare `allow` is an error to
-it, and the call goes on by its own rules. So a yes always names the input.
+Codex understands `deny`, exit code 2, or `allow` together with the input to run. A bare `allow` is an error to it, and
+the call continues by its own rules. So an allow always names the input.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from signoff.outside.patch_paths import patch_paths
 
 PATCH = "apply_patch"
 TYPES = "write_stdin"
-"""Types into a program that runs already. What that makes of it nobody knows, so it has no command that rules read."""
+"""Types into a program that already runs. Its effect is unknown, so it has no command that rules could match."""
 RUNS = frozenset({"Bash", "shell", "shell_command", "local_shell", "exec_command"})
 SHELLS = frozenset({"bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh", "/usr/bin/bash", "/usr/bin/zsh"})
 LABELS: Mapping[str, frozenset[str]] = {
@@ -39,14 +39,14 @@ MOMENTS: Mapping[str, HookMoment] = {
 
 
 class Codex:
-    """Codex."""
+    """The hook dialect of Codex."""
 
     name = "codex"
     title = "Codex"
     takes_edits = True
 
     def read(self, event: Mapping[str, Any]) -> HookEvent:
-        """As `HookHost.read`."""
+        """See `HookHost.read`."""
         found = read_event(self.name, event, MOMENTS, LABELS, _reads)
         call = found.call
         if call is None or call.tool not in RUNS:
@@ -56,7 +56,7 @@ class Codex:
         return replace(found, call=replace(call, directory=where, doubt=_doubt(call.args)))
 
     def reply(self, event: HookEvent, permission: CallPermission) -> HookReply:
-        """As `HookHost.reply`."""
+        """See `HookHost.reply`."""
         output: dict[str, Any] = {"hookEventName": event.name}
         if permission.allowed:
             output |= {"permissionDecision": "allow", "updatedInput": _as_given(event, permission.args)}
@@ -70,7 +70,7 @@ def _reads(tool: str, where: str) -> ReadsArguments:
 
 
 def command_line(args: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a rule with `command` looks at: `cmd`, or the words of a list, or what a shell in that list is to run."""
+    """Return what a rule with `command` matches: `cmd`, the words of a list, or the script of a shell in that list."""
     if isinstance(line := args.get("cmd"), str):
         return {"command": line}
     words = args.get("command")
@@ -78,14 +78,14 @@ def command_line(args: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
     words = cast("list[Any]", words)
     if not all(isinstance(word, str) for word in words):
-        return {"command": None}  # no rule that names commands means it
+        return {"command": None}  # no rule that names commands matches it
     if len(words) == 3 and words[0] in SHELLS and words[1] in ("-c", "-lc"):
         return {"command": words[2]}
     return {"command": shlex.join(words)}
 
 
 def _doubt(args: Mapping[str, Any]) -> str:
-    """Why a command is asked about although a rule allows it: it would not run as it was judged."""
+    """Return why a command is asked about although a rule allows it: it would not run as it was judged. Else empty."""
     if "cmd" in args and "command" in args:
         return "it names two commands"
     if (shell := args.get("shell")) not in (None, *SHELLS):
@@ -96,7 +96,7 @@ def _doubt(args: Mapping[str, Any]) -> str:
 
 
 def _as_given(event: HookEvent, args: Mapping[str, Any]) -> dict[str, Any]:
-    """The input that is to run, in the form in which the agent gave it: a command of words stays one."""
+    """Return the input to run in the form that the agent gave: a command as a list of words stays a list."""
     given = event.call.args.get("command") if event.call is not None else None
     if isinstance(given, list) and isinstance(line := args.get("command"), str):
         return {**args, "command": ["bash", "-lc", line]}

@@ -1,4 +1,4 @@
-"""Gemini CLI's hooks: BeforeTool and AfterTool. A `deny` or an exit code of 2 blocks; anything else goes on."""
+"""Gemini CLI's hooks: BeforeTool and AfterTool. `deny` or exit code 2 blocks a call; anything else lets it run."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ MOMENTS: Mapping[str, HookMoment] = {"BeforeTool": HookMoment.BEFORE, "AfterTool
 
 
 def _reads(tool: str, where: str) -> ReadsArguments:
-    """What a tool looks at, besides the arguments that are named as paths."""
+    """Return what reads the paths that a tool uses, besides the arguments that are named as paths."""
     if tool == "read_many_files":
         return lambda args: {"include_paths": args.get("include", [])}
     return search_paths(where, tool) if tool in SEARCHES else nothing_read
 
 
 class Gemini:
-    """Gemini CLI."""
+    """The hook dialect of Gemini CLI."""
 
     name = "gemini"
     title = "Gemini CLI"
@@ -58,6 +58,6 @@ class Gemini:
         return found
 
     def reply(self, event: HookEvent, permission: CallPermission) -> HookReply:
-        """As `HookHost.reply`."""
+        """See `HookHost.reply`."""
         decision = "allow" if permission.allowed else "deny"
         return HookReply(out=json.dumps({"decision": decision, "reason": said(permission)}))

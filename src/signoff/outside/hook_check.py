@@ -1,4 +1,4 @@
-"""Whether the hooks that are installed can do what they are for."""
+"""Check whether the installed hooks of coding agents can refuse calls (`signoff hook status`, `signoff doctor`)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ BEFORE = ("PreToolUse", "BeforeTool")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookFinding:
-    """One file of an agent."""
+    """The result for one settings file of an agent."""
 
     place: HookPlace
     is_installed: bool
     problems: tuple[str, ...] = ()
 
     def data(self) -> dict[str, Any]:
-        """The same, for programs."""
+        """Return the same as JSON data."""
         problems = list(self.problems)
         return {
             "agent": self.place.agent,
@@ -37,14 +37,14 @@ class HookFinding:
 
 
 def check_hooks(home: str, project: str) -> list[HookFinding]:
-    """What there is to say about each agent whose settings are there."""
+    """Check each agent whose settings directory exists."""
     places = [*user_places(home).values(), *(project_places(project).values() if project else ())]
     found = [_finding(place) for place in places if os.path.isdir(os.path.dirname(place.file))]
     return [_with_others(one, found) for one in found]
 
 
 def _with_others(one: HookFinding, found: list[HookFinding]) -> HookFinding:
-    """Two hooks answer each call: the first spends its approval, and the second finds it spent."""
+    """Add a problem if the hook is installed twice: the first claims the approval, and the second finds it used."""
     others = [other for other in found if other.is_installed and other.place.agent == one.place.agent]
     if not one.is_installed or not one.place.project or len(others) < 2:
         return one
@@ -74,7 +74,7 @@ def _finding(place: HookPlace) -> HookFinding:
 
 
 def _loose(settings: Mapping[str, Any]) -> Iterator[str]:
-    """What in an agent's settings takes the hook's place, or its effect."""
+    """Yield settings of the agent that disable the hook or its effect."""
     if settings.get("disableAllHooks") is True:
         yield "disableAllHooks is set: no hook runs, so every call goes by the agent's own rules"
     permissions = settings.get("permissions")

@@ -1,4 +1,4 @@
-"""What a coding agent tells its hooks, and what it is told: the same for all agents, each in its own dialect."""
+"""Hook events of coding agents and the replies to them, in one form for all agents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from signoff.outside.outside_gate import CallPermission
 
 
 class HookMoment(StrEnum):
-    """When the agent calls."""
+    """When the agent runs the hook."""
 
     BEFORE = "before"
     """A tool is about to run."""
@@ -23,26 +23,26 @@ class HookMoment(StrEnum):
     PROMPT = "prompt"
     """The agent itself is about to ask its user."""
     OTHER = "other"
-    """Something that is nobody's business here."""
+    """Any other event. It is ignored here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
-    """One call of a hook."""
+    """One run of a hook."""
 
     moment: HookMoment
     name: str
-    """The event, in the agent's own word."""
+    """The event's name, as the agent calls it."""
     call: OutsideCall | None = None
     error: str | None = None
-    """What the tool failed with, after it ran."""
+    """The error of the tool, after it ran."""
     preview: str = ""
-    """The beginning of what it gave, after it ran."""
+    """The beginning of the tool's result, after it ran."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookReply:
-    """What a hook prints, and how it ends."""
+    """What a hook prints, and its exit code."""
 
     out: str = ""
     err: str = ""
@@ -53,24 +53,24 @@ class HookHost(Protocol):
     """A coding agent that runs hooks."""
 
     name: str
-    """In commands."""
+    """Its name in commands."""
     title: str
-    """In sentences."""
+    """Its name in texts."""
     takes_edits: bool
     """Whether it can run a call with other arguments than its model chose."""
 
     def read(self, event: Mapping[str, Any]) -> HookEvent:
-        """What it tells. Raises `ValueError` for what it never says."""
+        """Read an event. Raises `ValueError` for anything that the agent never sends."""
         ...
 
     def reply(self, event: HookEvent, permission: CallPermission) -> HookReply:
-        """How it is told whether a call may run."""
+        """Return the reply that tells the agent whether a call may run."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of an event, each of the kind that it has to be."""
+    """Reads the fields of an event and checks their types. Raises `ValueError`."""
 
     event: Mapping[str, Any]
     what: str = "the event"
@@ -82,7 +82,7 @@ class Fields:
         return value
 
     def directory(self) -> str:
-        """Where the call is made, with links followed."""
+        """Return the directory of the call, with symlinks resolved."""
         found = self.text("cwd")
         return os.path.realpath(found) if os.path.isabs(found) else found
 
@@ -94,7 +94,7 @@ class Fields:
 
 
 Reads = Callable[[str, str], ReadsArguments]
-"""By tool and directory: what is read out of the arguments of its calls."""
+"""Given a tool and a directory, returns what reads paths and commands out of the arguments of its calls."""
 
 
 def read_event(
@@ -104,7 +104,7 @@ def read_event(
     labels: Mapping[str, frozenset[str]],
     reads: Reads,
 ) -> HookEvent:
-    """An event, as the agents tell it in much the same words. Raises `ValueError` for what they never say."""
+    """Read an event in the form that the agents share. Raises `ValueError` for anything that they never send."""
     fields = Fields(event)
     name = fields.text("hook_event_name")
     moment = moments.get(name, HookMoment.OTHER)
@@ -133,7 +133,7 @@ def _kind(value: object) -> str:
 
 
 def said(permission: CallPermission) -> str:
-    """One sentence for the model: who decided, and why."""
+    """Return one sentence for the model: who decided, and why."""
     if permission.allowed:
         return f"signoff: {permission.reason}" if permission.reason else "signoff: allowed"
     about = f" (request {permission.request})" if permission.request else ""
@@ -141,6 +141,6 @@ def said(permission: CallPermission) -> str:
 
 
 def beginning(value: object, longest: int = 20_000) -> str:
-    """The beginning of what a tool gave: long enough that the record finds a secret in what it keeps of it."""
+    """Return the beginning of a tool's result, long enough for the record to find and mask secrets in what it keeps."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return text[:longest]

@@ -1,4 +1,4 @@
-"""The coding agents whose hooks are understood."""
+"""The coding agents whose hooks are supported."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ from signoff.outside.gemini import Gemini
 from signoff.outside.hook_event import HookHost
 
 HOSTS: Mapping[str, HookHost] = {one.name: one for one in (ClaudeCode(), Codex(), Gemini())}
-"""By the name that commands use."""
+"""By their names in commands."""

@@ -1,4 +1,4 @@
-"""Where coding agents keep their hooks, and what has to stand there."""
+"""Settings files of coding agents: where hooks are installed, and the entries to write."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from typing import Any, cast
 from signoff.outside.json_edit import read_json, values_at, with_item, without_items
 
 LAUNCHER = "hook_launcher.py"
-"""By which our own hooks are known."""
+"""File name by which our own hooks are recognised."""
 MARGIN = timedelta(seconds=60)
-"""How much longer the agent waits for its hook than the hook for people: the hook has to be the first to give up."""
+"""How much longer the agent's timeout is than the hook's: the hook has to give up first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookPlace:
-    """A file of an agent that names hooks."""
+    """A settings file of an agent that lists hooks."""
 
     agent: str
     file: str
     events: tuple[str, ...]
     unit: float = 1.0
-    """How many of the agent's units a second of a timeout has."""
+    """The agent's timeout units per second."""
     project: str = ""
-    """The project's directory, where the file is that of one."""
+    """The project's directory, if the file belongs to one."""
     needs: str = ""
-    """What the agent wants besides."""
+    """What the user has to do besides."""
 
 
 def user_places(home: str) -> Mapping[str, HookPlace]:
-    """The files for everything that a user does, by agent."""
+    """Return the settings files for all of a user's work, by agent."""
     return {
         "claude-code": _place("claude-code", os.path.join(home, ".claude", "settings.json")),
         "codex": _place("codex", os.path.join(home, ".codex", "hooks.json")),
@@ -43,8 +43,10 @@ def user_places(home: str) -> Mapping[str, HookPlace]:
 
 
 def project_places(directory: str) -> Mapping[str, HookPlace]:
-    """The files for one project, by agent. Not one that is committed, where the agent has another: it names programs
-    of this machine."""
+    """Return the settings files for one project, by agent.
+
+    If an agent has one that is not committed, it is that one: the hook names programs of this machine.
+    """
     return {
         "claude-code": _place("claude-code", os.path.join(directory, ".claude", "settings.local.json"), directory),
         "codex": _place("codex", os.path.join(directory, ".codex", "hooks.json"), directory),
@@ -77,7 +79,7 @@ def hook_command(
     server: str = "",
     token_file: str = "",
 ) -> str:
-    """The line that an agent's shell runs."""
+    """Return the command line that an agent's shell runs."""
     words = [sys.executable, "-I", launcher, agent, "--limit", f"{(wait + MARGIN / 2).total_seconds():g}"]
     words += ["--project", project] if project else []
     words += ["--store", store] if store else []
@@ -86,7 +88,7 @@ def hook_command(
 
 
 def installed(text: str, place: HookPlace, command: str, wait: timedelta) -> str:
-    """The file with our hook for each event, once, and whatever else was there."""
+    """Return the file's text with our hook for each event, once, and everything else as it was."""
     text = uninstalled(text, place)
     timeout = (wait + MARGIN).total_seconds() * place.unit
     entry = {"matcher": "*", "hooks": [{"type": "command", "command": command, "timeout": int(timeout)}]}
@@ -96,7 +98,7 @@ def installed(text: str, place: HookPlace, command: str, wait: timedelta) -> str
 
 
 def uninstalled(text: str, place: HookPlace) -> str:
-    """The file without our hooks."""
+    """Return the file's text without our hooks."""
     if not text.strip():
         return text
     for event in hook_events(text, place):
@@ -107,13 +109,13 @@ def uninstalled(text: str, place: HookPlace) -> str:
 
 
 def hook_events(text: str, place: HookPlace) -> list[str]:
-    """The events that the file names hooks for."""
+    """Return the events that the file has hooks for."""
     node = read_json(text, place.file).member("hooks")
     return [name for name, _, _ in node.members] if node is not None else []
 
 
 def commands_in(text: str, place: HookPlace) -> Iterator[tuple[str, str, float]]:
-    """Each hook: its event, its command, and its timeout in seconds (0: none is given)."""
+    """Yield each hook: its event, its command, and its timeout in seconds (0: none is given)."""
     for event in hook_events(text, place) if text.strip() else ():
         for group in values_at(text, place.file, ("hooks", event)):
             for one in _hooks_of(group):
@@ -129,11 +131,11 @@ def _hooks_of(group: Any) -> list[Mapping[str, Any]]:
 
 
 def _is_ours(group: Any) -> bool:
-    """Whether a group holds our hook, and nothing of anybody else's."""
+    """Return whether a group holds only hooks of ours."""
     hooks = _hooks_of(group)
     return bool(hooks) and all(is_own_command(str(one.get("command", ""))) for one in hooks)
 
 
 def is_own_command(command: str) -> bool:
-    """Whether a hook is ours."""
+    """Return whether a hook is ours."""
     return LAUNCHER in command

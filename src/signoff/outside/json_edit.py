@@ -1,6 +1,6 @@
-"""Changes a JSON file that somebody else wrote: an item is added or taken out, and everything else stays as it is.
+"""Edit a JSON file that somebody else wrote: add or remove an item, and keep everything else as it is.
 
-Comments and trailing commas, which the files of some programs have, are read over and kept.
+Comments and trailing commas, which some programs allow in their files, are accepted and kept.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _WORD = re.compile(r"[-+.\w]+")
 
 @dataclass(slots=True)
 class JsonNode:
-    """A value, and where it stands."""
+    """A value and its position in the text."""
 
     start: int
     end: int = 0
     value: Any = None
     members: list[tuple[str, int, JsonNode]] = field(default_factory=list["tuple[str, int, JsonNode]"])
-    """Of an object: keys, where each begins, and their values."""
+    """For an object: keys, their positions, and their values."""
     items: list[JsonNode] = field(default_factory=list["JsonNode"])
 
     def member(self, key: str) -> JsonNode | None:
@@ -35,7 +35,7 @@ class JsonNode:
 
 
 def read_json(text: str, file: str) -> JsonNode:
-    """The value in a file. Raises `WrongUse`, which says where it is wrong."""
+    """Parse the value in a file. Raises `WrongUse` with the line of an error."""
     if not text.strip():
         return JsonNode(0, len(text), {})
     reader = _Reader(text, file)
@@ -46,7 +46,7 @@ def read_json(text: str, file: str) -> JsonNode:
 
 
 def with_item(text: str, file: str, path: Sequence[str], item: Any) -> str:
-    """The text with one more item in the list that these keys lead to, which is made where it is not there."""
+    """Return the text with one more item in the list at this path of keys. A missing list is created."""
     node = read_json(text, file)
     if not text.strip():
         return json.dumps(_nested(path, [item]), indent=2) + "\n"
@@ -65,7 +65,7 @@ def with_item(text: str, file: str, path: Sequence[str], item: Any) -> str:
 
 
 def without_items(text: str, file: str, path: Sequence[str], chosen: Sequence[int]) -> str:
-    """The text without some items of a list; a list, and objects around it, that are empty then go as well."""
+    """Return the text without some items of a list. A list or object that becomes empty is removed too."""
     for index in sorted(chosen, reverse=True):
         nodes = [read_json(text, file)]
         for key in path:
@@ -80,7 +80,7 @@ def without_items(text: str, file: str, path: Sequence[str], chosen: Sequence[in
 def _cut(text: str, nodes: list[JsonNode], path: Sequence[str], index: int) -> str:
     spans = [(one.start, one.end) for one in nodes[-1].items]
     depth = len(path)
-    while len(spans) == 1 and depth > 0:  # it would be empty: take out the member that holds it
+    while len(spans) == 1 and depth > 0:  # it would be empty: remove the member that holds it
         depth -= 1
         around = nodes[depth]
         index = [name for name, _, _ in around.members].index(path[depth])
@@ -95,7 +95,7 @@ def _cut(text: str, nodes: list[JsonNode], path: Sequence[str], index: int) -> s
 
 
 def _without_last(text: str, before: int, start: int, end: int) -> str:
-    """The text without the last of several: the comma behind it stays the one behind the last, if there was one."""
+    """Return the text without the last of several items. A trailing comma stays a trailing comma."""
     gap = _SPACE.match(text, end)
     behind = gap.end() if gap is not None else end
     between = text[before:start].rstrip()
@@ -106,7 +106,7 @@ def _without_last(text: str, before: int, start: int, end: int) -> str:
 
 
 def _grown(text: str, node: JsonNode, key: str, value: Any, step: str, depth: int) -> str:
-    """The text with one more member or item at the end of a value."""
+    """Return the text with one more member or item at the end of a value."""
     pad = step * (depth + 1)
     written = key + json.dumps(value, indent=len(step) if step.strip(" ") == "" else step).replace("\n", f"\n{pad}")
     ends = [end.end for _, _, end in node.members] + [one.end for one in node.items]
@@ -118,7 +118,7 @@ def _grown(text: str, node: JsonNode, key: str, value: Any, step: str, depth: in
     has_comma = text[behind : behind + 1] == ","
     head = text[: behind + 1] if has_comma else f"{text[:last]},"
     rest = text[behind + 1 :] if has_comma else text[last:]
-    remark = _REMARK.match(rest)  # what is said behind the last one stays there
+    remark = _REMARK.match(rest)  # a comment behind the last item stays there
     kept = remark[0] if remark is not None else ""
     return f"{head}{kept}\n{pad}{written}{',' if has_comma else ''}{rest[len(kept) :]}"
 
@@ -191,7 +191,7 @@ class _Reader:
         return node
 
     def _next(self, at: int, end: str) -> int:
-        """Where the next one begins, or the end is."""
+        """Return the position of the next item, or of the closing bracket."""
         at = self.space(at)
         if self.text[at : at + 1] == ",":
             return self.space(at + 1)
@@ -201,7 +201,7 @@ class _Reader:
 
 
 def values_at(text: str, file: str, path: Sequence[str]) -> list[Any]:
-    """The items of the list that these keys lead to; none where it is not there."""
+    """Return the items of the list at this path of keys; empty if there is none."""
     node: JsonNode | None = read_json(text, file)
     for key in path:
         node = node.member(key) if node is not None else None

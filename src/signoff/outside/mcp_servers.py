@@ -1,4 +1,4 @@
-"""Which MCP servers a proxy stands in front of: a configuration as MCP clients write it, a command, or an address."""
+"""Read which MCP servers a proxy is for: from a configuration file of MCP clients, a command, or a URL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from signoff.errors import WrongUse
 from signoff.outside.strict_json import read_object
 
 SERVERS = ("mcpServers", "servers")
-"""Under which name clients list them."""
+"""Keys under which clients list servers."""
 _VARIABLE = re.compile(
     r"\$\{(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^{}]*))?\}|\$\{(?P<odd>[^{}]*)\}"
 )
@@ -22,10 +22,10 @@ _VARIABLE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamServer:
-    """A program to start, or an address."""
+    """An MCP server: a program to start, or a URL."""
 
     name: str
-    """What rules call it by: as the toolset of a worker."""
+    """Its name in rules, like the toolset of a worker."""
     command: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     cwd: str = ""
@@ -34,12 +34,12 @@ class UpstreamServer:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Values that are shown nowhere."""
+        """Values of environment variables and headers to mask everywhere."""
         return tuple(dict.fromkeys(one for one in (*self.env.values(), *self.headers.values()) if len(one) > 3))
 
 
 def read_upstream(words: Sequence[str], name: str = "") -> list[UpstreamServer]:
-    """The servers that a command line means. Raises `WrongUse`."""
+    """Return the servers that a command line names. Raises `WrongUse`."""
     match list(words):
         case []:
             raise WrongUse("name the servers behind the proxy: a file with mcpServers, a URL, or -- COMMAND …")
@@ -54,7 +54,7 @@ def read_upstream(words: Sequence[str], name: str = "") -> list[UpstreamServer]:
 
 
 def read_servers(file: str, environment: Mapping[str, str] | None = None) -> list[UpstreamServer]:
-    """The servers in a file, without those that are switched off. `${NAME}` comes from the environment."""
+    """Return the servers in a file, without disabled ones. `${NAME}` is replaced from the environment."""
     try:
         with open(file, "rb") as opened:
             told = read_object(opened.read(), what=file)
@@ -77,7 +77,7 @@ def _object(entry: object) -> Mapping[str, object] | None:
 
 
 def _program(words: Sequence[str]) -> tuple[str, ...]:
-    """The command in its words. `python` is the Python that runs signoff, as for toolsets."""
+    """Return the command as words. `python` becomes the Python that runs signoff, as for toolsets."""
     return (sys.executable, *words[1:]) if words[0] == "python" else tuple(words)
 
 
@@ -97,12 +97,12 @@ def _server(name: str, entry: _Entry) -> UpstreamServer:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One server in a file, each value of the kind that it has to be, and variables filled in."""
+    """One server in a file. Its methods check types and expand variables."""
 
     file: str
     name: str
     told: Mapping[str, object] | None
-    """None: it is something else than an object."""
+    """None: it is not an object."""
     environment: Mapping[str, str]
 
     @property

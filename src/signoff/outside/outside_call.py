@@ -1,4 +1,4 @@
-"""A tool call that another program's agent is about to make, as that program tells it."""
+"""`OutsideCall`: a tool call that an agent in another program is about to make, as that program describes it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from signoff.links import followed
 from signoff.policy.layers import Layers
 
 ReadsArguments = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""Reads something out of the arguments of a call."""
+"""Derives more arguments from the arguments of a call."""
 
 
 def nothing_read(args: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments say all there is."""
+    """Derive nothing: the arguments are complete."""
     return {}
 
 
@@ -27,42 +27,42 @@ class OutsideCall:
     agents: tuple[str, ...]
     """The agent, and the agents inside it that led to the call, outermost first."""
     session: str
-    """Which conversation of that agent it is."""
+    """The id of the agent's conversation."""
     call_id: str
-    """Which call of the conversation: an approval is bound to both, and to the arguments."""
+    """The id of the call in the conversation. An approval is bound to both, and to the arguments."""
     attempt: str = ""
-    """Which attempt to make it, where one program may make the very same call twice at once."""
+    """The id of this attempt, if a program may make the very same call twice concurrently."""
     tool: str
     args: Mapping[str, Any]
     directory: str
-    """Where relative paths start from."""
+    """Base directory for relative paths."""
     labels: frozenset[str] = frozenset()
     prompt: str = ""
-    """What the agent was told to do."""
+    """The prompt of the agent."""
     words: str = ""
     """What its model said about the call."""
     toolset: str | None = None
-    """The server whose tool it is, where it is one of a server."""
+    """The MCP server of the tool, if it has one."""
     claimed: frozenset[str] = frozenset()
     """Labels that the server claims for the tool."""
     definition: str = ""
-    """Digest of how the server defines the tool."""
+    """Digest of the server's definition of the tool."""
     schema: Mapping[str, Any] | None = None
-    """What the tool takes, where that is known."""
+    """The tool's input schema, if it is known."""
     said: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What a card shows besides, as `describe_approval` of a toolset says it."""
+    """What a card also shows, as from a toolset's `describe_approval`."""
     doubt: str = ""
-    """Why people are asked even where a rule or an earlier answer lets it run."""
+    """Why people are asked even if a rule or an earlier answer allows it; empty if there is no doubt."""
     reads: ReadsArguments = nothing_read
-    """Reads out of the arguments what is judged and shown with them, such as the files that a patch changes."""
+    """Derives what is judged and shown with the arguments, such as the files that a patch changes."""
 
     @property
     def key(self) -> str:
-        """By which its request is found again."""
+        """The key by which its request is found again."""
         return f"{self.session}:{self.call_id}"
 
     def read(self, policy: Layers, args: Mapping[str, Any] | None = None) -> Call:
-        """The call as policy sees it; with other arguments, where a person changed them."""
+        """Return the call as policy sees it, with symlinks resolved; with other arguments, if a person edited them."""
         root, given = policy.root or self.directory, self.args if args is None else args
         call = Call(
             tool=self.tool,
@@ -83,13 +83,13 @@ class OutsideCall:
         return call.changed(resolved=leads) if leads else call
 
     def own(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments without what was read out of them: what the program itself understands."""
+        """Return the arguments without those that were derived: what the program itself understands."""
         read = self.reads(args)
         return {name: value for name, value in args.items() if name not in read or name in self.args}
 
 
 def shape_of(args: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema for whoever edits the arguments: of what kind each is. The program itself knows what its tools take."""
+    """Return a schema with the type of each argument, for people who edit them. Only the program knows the real one."""
     properties = {name: {"type": _kind(value)} if value is not None else {} for name, value in args.items()}
     return {"type": "object", "properties": properties, "additionalProperties": True}
 

@@ -1,8 +1,8 @@
-"""The gate for calls that another program carries out: it is told whether it may, and tells what came of it.
+"""`OutsideGate`: the gate for calls that another program executes. It says whether a call may run, and takes outcomes.
 
-The course of a call is the one of every gated call (`signoff.gate.course`). What differs is who runs it: the approval
-is claimed for that program's process before it is told to go on, so that it is spent once, and while that process lives
-an outcome may still come.
+A call follows the course of every gated call (`signoff.gate.course`). The difference is who executes it: the approval
+is claimed for that program's process before the program is told to continue, so that it is used once. While that
+process is alive, an outcome may still come.
 """
 
 from __future__ import annotations
@@ -61,22 +61,22 @@ class CallPermission:
 
     allowed: bool
     args: Mapping[str, Any]
-    """What may run: a person's arguments, where a person changed them."""
+    """The arguments that may run: a person's, if they were edited."""
     edited: bool = False
     by: str = ""
     """Who decided: `policy`, a person, `timeout`, `signoff`."""
     reason: str = ""
     request: str = ""
-    """The id of the request, where somebody was asked."""
+    """The id of the request, if somebody was asked."""
     waits: bool = False
     """Whether there is no answer yet, and the same call made again may find one."""
     spent: bool = False
-    """Whether it is refused because its approval let a call run before."""
+    """Whether it is refused because its approval was already used."""
 
 
 @dataclass(slots=True)
 class _Pass:
-    """One look at a call: what is known so far."""
+    """One pass over a call: what is known so far."""
 
     call: Call
     verdict: Verdict
@@ -92,26 +92,25 @@ class OutsideGate:
     broker: Broker
     policy: Layers
     holder: Process | None = None
-    """The process that carries calls out, where that is known."""
+    """The process that executes the calls, if it is known."""
     mode: ApprovalMode = ApprovalMode.INTERACTIVE
     requester: str = ""
-    """Who the agent works for, for rules with `not_by: requester`."""
+    """The person the agent works for, for rules with `not_by: requester`."""
     secrets: tuple[str, ...] = ()
     """Values that are masked wherever a call is shown."""
     takes_edits: bool = True
     """Whether the program can run a call with other arguments than its model chose."""
     unmatched: str = ""
-    """Why calls that no rule names are refused; empty: they are asked about."""
+    """Why calls that match no rule are refused; empty: they are asked about."""
 
     @property
     def root(self) -> str:
         return self.policy.root or ""
 
     async def at_once(self, outside: OutsideCall) -> CallPermission | None:
-        """What policy alone decides; None where there is more to it, and `decide` is to be asked.
+        """Return what policy alone decides; None if it is not enough, and `decide` must be called.
 
-        Nobody is asked and nothing is claimed. It waits for nothing but a read of the store. Raises `Halted` while
-        everything is halted.
+        Nobody is asked and nothing is claimed. It waits only for a read of the store. Raises `Halted` during a halt.
         """
         seen = await self._look(outside, None)
         if seen.verdict.effect is Effect.ASK:
@@ -132,10 +131,10 @@ class OutsideGate:
         parks: bool = False,
         asked: Callable[[ApprovalRequest], None] | None = None,
     ) -> CallPermission:
-        """Whether a call may be made now. A person is waited for, at most `until` then.
+        """Decide whether a call may be made now. Waits for people, at most until `until`.
 
-        Raises `Halted` while everything is halted. What has no answer in time is withdrawn, unless the program makes
-        the same call again: then it `parks`. `asked` is told what is waited for.
+        Raises `Halted` during a halt. A request without an answer in time is withdrawn, unless `parks` is set because
+        the program makes the same call again. `asked` is called with the request that is waited for.
         """
         args: Mapping[str, Any] | None = None
         while True:
@@ -169,7 +168,7 @@ class OutsideGate:
     async def report(
         self, outside: OutsideCall, *, error: str | None = None, preview: str = ""
     ) -> ApprovalRequest | None:
-        """Write down what came of a call that ran on an approval; None where there was none, or it was told before."""
+        """Record the outcome of a call that ran on an approval. None if there was none, or it was recorded before."""
         request = await self.running(outside)
         if request is None or request.claim is None:
             return None
@@ -178,7 +177,7 @@ class OutsideGate:
         return await self.broker.get(request.id)
 
     async def running(self, outside: OutsideCall) -> ApprovalRequest | None:
-        """The request on whose approval a call runs. A program that gives calls no ids has it found by what it is."""
+        """Return the request whose approval a call runs on. For programs without call ids, find it by its content."""
         running = (State.CLAIMED, State.UNKNOWN)
         request = await self.broker.about(outside.key) if outside.call_id else None
         if request is not None and request.state in running:
@@ -230,7 +229,7 @@ class OutsideGate:
         )
 
     async def _step(self, seen: _Pass) -> CourseStep:
-        """What comes next, after looking up what decides that."""
+        """Return the next step, after the lookups that it needs."""
         while isinstance(step := course(seen.facts), Lookup):
             if step is Lookup.RECORD:
                 seen.on_record = await self.broker.store.read(lambda tx: _on_record(tx, seen.call.key))
@@ -241,7 +240,7 @@ class OutsideGate:
         return step
 
     async def _recall(self, call: Call, verdict: Verdict) -> Grant | None:
-        """What is remembered for a call. A use that counts is counted."""
+        """Return the grant for a call. If its uses are limited, this use is counted."""
         return await self.broker.grants.recall(read_for_memory(call, self.root), places_of(call, ""), verdict)
 
     def _with_record(self, seen: _Pass) -> CallFacts:
@@ -285,7 +284,7 @@ class OutsideGate:
         return request.changed_to(title=safe_summary(request, secrets=self.secrets))
 
     async def _why_again(self, seen: _Pass, why: Because) -> tuple[str, ...]:
-        """Why people are asked although there was an answer, in words. An approval that does not fit is withdrawn."""
+        """Return why people are asked although there was an answer. An approval that no longer fits is withdrawn."""
         if why is Because.POLICY:
             return ()
         request = _known(seen)
@@ -301,7 +300,7 @@ class OutsideGate:
         until: datetime | None,
         asked: Callable[[ApprovalRequest], None] | None,
     ) -> ApprovalRequest | None:
-        """The request once it is settled; None where that takes too long."""
+        """Wait until the request is settled, and return it; None on timeout."""
         if request.state not in OPEN:
             return request
         if asked is not None:
@@ -320,7 +319,7 @@ class OutsideGate:
             timer.cancel()
 
     async def _out_of_time(self, outside: OutsideCall, request: ApprovalRequest, parks: bool) -> CallPermission:
-        """The program waits no longer. An answer in the same instant counts as one that came too late."""
+        """Refuse a call that the program no longer waits for. An answer at the same moment counts as too late."""
         if parks:
             return CallPermission(allowed=False, args=outside.args, by=TIMEOUT, request=request.id, waits=True)
         reason = "nobody answered before the agent stopped waiting"
@@ -333,7 +332,7 @@ class OutsideGate:
     # --- the end ---
 
     async def _claim(self, outside: OutsideCall, seen: _Pass) -> CallPermission | None:
-        """Spend the approval; None where it was withdrawn in the same instant."""
+        """Claim the approval. None if it was withdrawn at the same moment."""
         request = _known(seen)
         edited = _decision(request).edited_args
         if edited is not None and not self.takes_edits:
@@ -359,7 +358,7 @@ class OutsideGate:
     async def _told_to_edit(
         self, outside: OutsideCall, request: ApprovalRequest, args: Mapping[str, Any]
     ) -> CallPermission:
-        """A no that says what to send: the program cannot run a call with other arguments."""
+        """Refuse a call and say which arguments to send, because the program cannot run edited arguments."""
         wanted = json.dumps(args, ensure_ascii=False)
         by = decided_by(_decision(request))
         reason = f"{by} wants other arguments, which this agent does not accept; call {outside.tool} with {wanted}"
@@ -367,7 +366,7 @@ class OutsideGate:
         return CallPermission(allowed=False, args=outside.args, by=by, reason=reason, request=request.id)
 
     def _passed(self, outside: OutsideCall, seen: _Pass, why: CallStep) -> CallPermission:
-        """Nobody is asked: it is written down, and runs."""
+        """Record a call that runs without a question."""
         grant = seen.grant if why is CallStep.REMEMBERED else None
         self.broker.audit_buffer.add(why, seen.call, seen.verdict, grant=grant, secrets=self.secrets)
         self.broker.audit_buffer.flush()
@@ -407,7 +406,7 @@ class OutsideGate:
 
 
 def _on_record(tx: Transaction, key: str) -> ApprovalRequest | None:
-    """What is on record about a call; raises `Halted` while everything is halted."""
+    """Return the request about a call; raises `Halted` during a halt."""
     check_not_halted(tx)
     return tx.requests.about(key)
 
@@ -423,5 +422,5 @@ def _decision(request: ApprovalRequest) -> ApprovalDecision:
 
 
 def _edited(request: ApprovalRequest) -> Mapping[str, Any] | None:
-    """The arguments that a person gave instead, if anybody did."""
+    """Return the arguments that a person edited, if anybody did."""
     return request.decision.edited_args if request.decision is not None and request.decision.approved else None

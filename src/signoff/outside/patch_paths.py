@@ -1,4 +1,4 @@
-"""The files that a patch in Codex's own format touches."""
+"""Find the files that a patch in Codex's own format changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BEGIN = "*** Begin Patch"
 
 
 def patch_in(args: Mapping[str, Any]) -> str:
-    """The patches among the arguments of `apply_patch`: under any name, or as the second word of a command."""
+    """Return the patches in the arguments of `apply_patch`: under any name, or as an item of a list."""
     found: list[str] = []
     for value in args.values():
         texts = [value] if isinstance(value, str) else cast("list[Any]", value) if isinstance(value, list) else []
@@ -20,10 +20,10 @@ def patch_in(args: Mapping[str, Any]) -> str:
 
 
 def paths_in(patch: str) -> list[str]:
-    """Every file that is added, changed, removed, or moved to, in order, once."""
+    """Return every file that is added, changed, removed, or moved to, in order, once."""
     return list(dict.fromkeys(one.strip() for one in _FILE.findall(patch.replace("\r\n", "\n"))))
 
 
 def patch_paths(args: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a rule with `path` looks at. A patch in which no file can be found has none, and is asked about."""
+    """Return the paths that a rule with `path` checks. A patch without any file has none, and is asked about."""
     return {"paths": paths_in(patch_in(args))}

@@ -1,4 +1,4 @@
-"""The same call, made again. An MCP client that is told to come back has no other name for its call than the call."""
+"""Recognise the same call when it is made again. An MCP client that retries has no id for its call but its content."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from signoff.broker import Broker
 from signoff.core.request import ApprovalRequest, State
 
 HOLDS = timedelta(days=1)
-"""How long an answer waits for the call that it is about."""
+"""Expiry of an answer that no call uses."""
 _RAN = frozenset({State.CLAIMED, State.SUCCEEDED, State.FAILED})
 _REFUSED = frozenset({State.DENIED, State.EXPIRED})
 
 
 class RepeatedCalls:
-    """Numbers calls that are equal in all they say, so that each answer is for one of them.
+    """Numbers calls with equal content, so that each answer is used for one of them.
 
-    A call has the number of the last question about the like, until that was answered and the answer was used: an
-    approval by a call that ran, a refusal by being told.
+    A call has the number of the last question about an equal call, until that was answered and the answer was used: an
+    approval by a call that ran, a refusal by being told to the client.
     """
 
     def __init__(self) -> None:
@@ -27,11 +27,11 @@ class RepeatedCalls:
         """By call: the last request whose refusal was told. After a restart it is told once more, and nothing runs."""
 
     async def number(self, broker: Broker, key: str) -> int:
-        """Which of the calls with this key is being made now."""
+        """Return the number of the call with this key that is being made now."""
         last = await self._last_of(broker, key)
         request = await broker.about(numbered(key, last)) if last >= 0 else None
         if request is not None and request.state is State.CLAIMED:
-            # Whoever made that call may be gone. Then it is unknown whether it ran, and nothing to be asked anew.
+            # The process that made that call may be gone. Then its outcome becomes unknown, and nobody is asked again.
             await broker.sweep()
             request = await broker.get(request.id)
         if request is None:
@@ -43,18 +43,18 @@ class RepeatedCalls:
         return last + 1 if self._is_over(request, key, now) else last
 
     def told(self, key: str, request_id: str) -> None:
-        """Note that a refusal was told to whoever made the call."""
+        """Note that a refusal was told to the client."""
         self._told[key] = request_id
 
     def spent(self, key: str, number: int) -> None:
-        """Note that the answer for a number was used, by another call at the same time."""
+        """Note that the answer for a number was used by a concurrent call."""
         self._last[key] = max(number, self._last.get(key, -1))
 
     def _is_over(self, request: ApprovalRequest, key: str, now: datetime) -> bool:
         return request.state in _RAN or (request.state in _REFUSED and self._told.get(key) == request.id)
 
     async def _last_of(self, broker: Broker, key: str) -> int:
-        """The highest number on record, -1 for none. Numbers have no gaps: leaps, then halves."""
+        """Return the highest number on record, -1 for none. Numbers have no gaps: exponential, then binary search."""
         low, leap = self._last.get(key, -1), 1
         while await broker.about(numbered(key, low + leap)) is not None:
             low, leap = low + leap, 2 * leap
@@ -65,18 +65,18 @@ class RepeatedCalls:
                 low = middle
             else:
                 high = middle
-        if low >= 0:  # most calls are never asked about: of those nothing has to be known
+        if low >= 0:  # most calls are never asked about: nothing is remembered for those
             self._last[key] = low
         return low
 
 
 def numbered(key: str, number: int) -> str:
-    """The key of one of the calls."""
+    """Return the key of the call with this number."""
     return f"{key}.{number}"
 
 
 def _is_stale(request: ApprovalRequest, now: datetime) -> bool:
-    """Whether an answer came so long ago that nobody can be meant by it any longer."""
+    """Return whether an answer has expired: it was given more than `HOLDS` ago and never used."""
     answered = request.decision is not None and request.state in (State.APPROVED, *_REFUSED)
     at = request.decision.at if request.decision is not None else None
     return answered and at is not None and now - at > HOLDS

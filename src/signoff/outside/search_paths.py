@@ -1,4 +1,4 @@
-"""Where a tool looks that lists or searches files: it need not say so, and then it is the directory it works in."""
+"""Find the paths of tools that list or search files. Without a path argument they search the working directory."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _NAMED = ("path", "dir_path")
 
 
 def search_paths(directory: str, tool: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
-    """Reads out of the arguments what a rule with `path` looks at: where it begins, and where a pattern leads."""
+    """Return a function that derives the paths a rule with `path` checks: the start, and where a pattern leads."""
 
     patterned = (
         ("pattern",) if tool.lower() == "glob" else ("glob", "include", "include_pattern")
-    )  # elsewhere a pattern is about text
+    )  # for other tools, a pattern matches text
 
     def read(args: Mapping[str, Any]) -> Mapping[str, Any]:
         found: dict[str, Any] = {} if any(args.get(name) for name in _NAMED) else {"path": directory}
@@ -27,7 +27,7 @@ def search_paths(directory: str, tool: str) -> Callable[[Mapping[str, Any]], Map
 
 
 def _beginning(pattern: str) -> str:
-    """The plain beginning of a pattern that leads away from where the search begins; empty where none does."""
+    """Return the literal beginning of a pattern that leads out of the start directory (`..`, `/`, `~`); else empty."""
     bare = pattern.strip().lstrip("{[")
     if bare.startswith(("/", "~")):
         plain = bare

@@ -1,4 +1,4 @@
-"""JSON from programs that nobody here wrote: one object, no doubled keys, no numbers that JSON does not have."""
+"""Strict JSON parsing of input from other programs: one object, no duplicate keys, no NaN or Infinity, a size limit."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, cast
 
 MOST_BYTES = 1024 * 1024
 _LONGEST_SHOWN = 40
-"""Characters of what was sent, where it is said what is wrong with it."""
+"""How many characters of the input an error message shows."""
 
 
 def read_object(text: bytes, *, what: str, most: int = MOST_BYTES, exact: bool = False) -> dict[str, Any]:
-    """The object in a text. Raises `ValueError`, which says what is wrong with it.
+    """Parse an object. Raises `ValueError` with the reason.
 
-    `exact`: also where a number is not what it is read as, because it has more digits than a float.
+    With `exact`, a number with more digits than a float keeps is an error too.
     """
     if len(text) > most:
         raise ValueError(f"{what} is larger than {most} bytes")
@@ -53,7 +53,7 @@ def _exactly(text: str) -> float:
     value = float(text)
     try:
         is_kept = Decimal(text) == Decimal(repr(value))
-    except InvalidOperation:  # an exponent beyond all that it can count
+    except InvalidOperation:  # an exponent out of range of Decimal
         is_kept = False
     if not is_kept:
         raise ValueError(f"the number {text[:_LONGEST_SHOWN]} has more digits than can be kept; send it as a text")

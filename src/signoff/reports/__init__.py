@@ -1,1 +1,1 @@
-"""What commands tell, as data: read from a store here, or by the server for commands elsewhere."""
+"""Output of commands as data: read from a local store, or by the server for remote commands."""

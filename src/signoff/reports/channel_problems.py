@@ -1,4 +1,4 @@
-"""What keeps requests from reaching people where they are: for the inbox, in one look; loaded if there are channels."""
+"""Delivery problems of pending requests, for the inbox. Imported only if channels are in use."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def deliveries_of(
     tx: Transaction, items: Iterable[Item], at: datetime, *, all_of_it: bool
 ) -> dict[str, list[Delivery]]:
-    """How far channels came with each of these, by its id. A channel that is down is told of wherever it would show.
+    """Return the deliveries of each request, by id. A channel that is down is listed wherever it would show one.
 
-    `all_of_it`: whether these are all that wait. Then one look finds them; else each is looked up by itself, however
-    many there are besides.
+    `all_of_it`: whether these are all pending requests. Then one query reads them; otherwise each is looked up by
+    itself, so that the work does not grow with the others.
     """
     wanted = {item.id: item for item in items}
     found: dict[str, dict[str, Delivery]] = {}
@@ -44,7 +44,7 @@ def _of_each(tx: Transaction, ids: Iterable[str]) -> Iterator[Delivery]:
 
 
 def _overlay(there: dict[str, Delivery], lease: Lease, item: Item) -> None:
-    """Say of one request that a channel is down, if it would be shown there now."""
+    """Mark a request's delivery as failing if the channel is down and would show it now."""
     name = lease.channel
     known, main, down = there.get(name), there.get(lease.backup_for), lease.down
     assert down is not None, "whoever calls has looked"

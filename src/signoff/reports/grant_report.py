@@ -1,4 +1,4 @@
-"""Grants as data: what `signoff grants --json` prints, and what else its lines for people are made of."""
+"""Grants as data: the output of `signoff grants --json`, and what its text output is made from."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 async def grants_report(broker: Broker, *, everything: bool) -> dict[str, Any]:
-    """What is remembered, oldest first; with `everything`, also what was revoked."""
+    """Return all grants, oldest first; with `everything`, revoked ones too."""
     return {"grants": [grant_data(broker, one) for one in await broker.grants.list(revoked=everything)]}
 
 
 async def grant_report(broker: Broker, prefix: str) -> dict[str, Any]:
-    """The grant whose id begins so; raises `UnknownRequest`."""
+    """Return the grant whose id begins with `prefix`. Raises `UnknownRequest`."""
     return grant_data(broker, await broker.grants.get(prefix))
 
 
 def grant_data(broker: Broker, grant: Grant) -> dict[str, Any]:
-    """A grant for programs."""
+    """Return a grant as JSON data."""
     budget, now = grant.budget, datetime.now(UTC)
     return {
         "id": grant.id,

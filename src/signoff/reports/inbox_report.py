@@ -1,4 +1,4 @@
-"""What waits for a person, read in one look: for `signoff inbox`, here or by way of a server."""
+"""The inbox as data: everything pending, read in one transaction, for `signoff inbox` locally or through a server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from signoff.ports import Store, Transaction
 
 HALTED = "halted"
-"""The setting under which the kill switch says who pulled it."""
+"""The setting that holds who pulled the halt switch (kill switch)."""
 OUTCOMES = {
     "happened": "it happened",
     "did-not": "it did not, and may be asked about again",
@@ -32,13 +32,13 @@ OUTCOMES = {
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """Whose inbox it is."""
+    """The person whose inbox it is."""
 
     name: str
     roles: frozenset[str]
 
     def may(self, tx: Transaction, item: Item, absent: Sequence[Actor]) -> bool:
-        """Whether it is for me, or I stand in for one of the absent whom it is for, and nobody else works on it."""
+        """Whether this person may answer, also as a deputy of somebody absent, and nobody else has it assigned."""
         by = Actor(name=self.name, roles=self.roles)
         if item.role and not any(item.role in one.roles for one in (by, *absent)):
             return False
@@ -54,21 +54,21 @@ class Me:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The beginning of the inbox as it stands."""
+    """The first page of the inbox."""
 
     items: Sequence[Item]
     more: bool
     """Whether there are more than these."""
     halted: str
-    """What the kill switch holds, as it is kept; empty while it is not pulled."""
+    """The stored value of the halt switch; empty while it is off."""
     due: bool
-    """Whether time has come for something, or something runs: sweep, and look again."""
+    """Whether a deadline or reminder has come, or a call is running: sweep, and read again."""
     deliveries: Mapping[str, Sequence[Delivery]] = field(default_factory=dict[str, "Sequence[Delivery]"])
-    """How far channels came with each request, by its id; those that no channel has to do with are not there."""
+    """Deliveries by request id; requests that no channel handles are left out."""
 
 
 def page_of(tx: Transaction, at: datetime, limit: int, me: Me | None, roles: Mapping[str, frozenset[str]]) -> Page:
-    """The oldest of what waits: all of it, or what is for one person. `roles` are everyone's, by `person_key`."""
+    """Return the oldest pending requests: all, or those for one person. `roles` are everyone's, by `person_key`."""
     due = bool(tx.queue.due(at) or tx.queue.claimed())
     halted = tx.settings.get(HALTED) or ""
     if me is None:
@@ -85,7 +85,7 @@ def page_of(tx: Transaction, at: datetime, limit: int, me: Me | None, roles: Map
 
 
 def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
-    """The items with what their runs are for, as runs of one worker ask the same again, and what was loosened."""
+    """Add to the items what their runs are for, since runs of one worker ask alike, and what was loosened."""
     from signoff.core.safe_text import safe_text
 
     known: dict[str, tuple[str, tuple[str, ...]]] = {}
@@ -104,18 +104,18 @@ def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
 
 
 def _standing(tx: Transaction, item: Item) -> dict[str, Any]:
-    """Who must agree, as the card says it, and how much was asked back."""
+    """Return who must agree, as on the card, and the number of unanswered questions."""
     request = tx.requests.get(item.id) if item.state is State.PENDING else None
     if request is None:
         return {}
-    said = tx.comments.of(item.id) if request.version else ()  # a comment is a change
+    said = tx.comments.of(item.id) if request.version else ()  # adding a comment changes the version
     return {"needs": visible(needs_of(request)), "questions": len(unanswered(said)) if said else 0}
 
 
 def _deliveries(
     tx: Transaction, items: Sequence[Item], at: datetime, limit: int, *, all_of_it: bool
 ) -> Mapping[str, Sequence[Delivery]]:
-    if not items or not tx.leases.all():  # nobody ever asked anywhere but at a terminal
+    if not items or not tx.leases.all():  # no channel was ever run
         return {}
     from signoff.reports.channel_problems import deliveries_of
 
@@ -123,7 +123,7 @@ def _deliveries(
 
 
 def _counted(tx: Transaction, item: Item) -> Item:
-    """The item with as many votes as count: some are for other arguments, or for the role that was asked first."""
+    """Replace the number of votes by those that count: some are for other arguments or an earlier role."""
     if not item.votes or item.quorum < 2:
         return item
     request = tx.requests.get(item.id)
@@ -131,7 +131,7 @@ def _counted(tx: Transaction, item: Item) -> Item:
 
 
 def _has_voted(tx: Transaction, item: Item, me: Me) -> bool:
-    """Whether it only waits for others now."""
+    """Whether this person has voted and it waits only for others."""
     request, key = tx.requests.get(item.id), person_key(me.name)
     return request is not None and any(
         vote.by.key == key and not why_not_entitled(request.requirement, vote.principal, request.parties)
@@ -153,7 +153,7 @@ def _mine(tx: Transaction, limit: int, me: Me, absent: Sequence[Actor]) -> Itera
 
 
 def as_data(page: Page) -> dict[str, Any]:
-    """For programs. Times are UTC."""
+    """Return a page as JSON data. Times are UTC."""
     return {
         "halted": halted_text(page.halted) or None,
         "requests": [
@@ -168,7 +168,7 @@ _AS_TOLD = ("id", "title", "tool", "worker", "run", "quorum", "votes", "escalate
 
 
 def page_from(data: Mapping[str, Any], halted: str) -> Page:
-    """The page that `as_data` told of; `halted` is what the switch holds."""
+    """Rebuild the page from the data of `as_data`; `halted` is the stored value of the halt switch."""
     from signoff.core.delivery import Delivery, DeliveryState
     from signoff.core.inbox_row import Item
     from signoff.core.subject import Subject, SubjectKind
@@ -236,7 +236,7 @@ def item_data(item: Item) -> dict[str, Any]:
 
 
 def delivery_data(delivery: Delivery) -> dict[str, Any]:
-    """How far a channel came with something, for programs."""
+    """Return a delivery as JSON data."""
     return {
         "channel": delivery.channel,
         "state": str(delivery.state),
@@ -249,7 +249,7 @@ def delivery_data(delivery: Delivery) -> dict[str, Any]:
 
 
 def halted_text(said: str, zone: Zone = in_utc) -> str:
-    """What the kill switch says, in a sentence."""
+    """Return the halt switch's state as a sentence; empty while it is off."""
     if not said:
         return ""
     from signoff.broker.switch import said_by
@@ -259,7 +259,7 @@ def halted_text(said: str, zone: Zone = in_utc) -> str:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Which part of the inbox is looked at."""
+    """Which part of the inbox is read."""
 
     limit: int
     me: Me | None = None
@@ -267,10 +267,10 @@ class View:
     """Everyone's roles, by `person_key`."""
 
     async def page(self, store: Store) -> Page:
-        """The inbox as it stands, after whatever time has done to it."""
+        """Return the current inbox, after expired requests were settled."""
         page = await store.read(lambda tx: page_of(tx, datetime.now(UTC), self.limit, self.me, self.roles))
         if page.due:
-            from signoff.broker import Broker  # takes as long to load as all the rest: only when there is work for it
+            from signoff.broker import Broker  # slow to import, so only if there is work for it
 
             if await Broker(store).sweep():
                 page = await store.read(lambda tx: page_of(tx, datetime.now(UTC), self.limit, self.me, self.roles))

@@ -1,4 +1,4 @@
-"""What the policy says about a call, as `signoff policy explain` tells it."""
+"""The text output of `signoff policy explain`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """For people."""
+    """Yield the lines of an explanation, for people."""
     yield explanation.sentence
     if explanation.rule is not None:
         yield f"decided by {explanation.rule.id} at {explanation.rule.place}"

@@ -1,4 +1,4 @@
-"""One request as data: what `signoff show --json` prints, and what else its lines for people are made of."""
+"""One request as data: the output of `signoff show --json`, and what its text output is made from."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from signoff.core.vote import Vote
 
 TOLD = "told"
-"""The key of what only the lines for people need."""
+"""The key of values that only the text output needs."""
 FORMAT = 1
-"""Of all reports together: a command reads those of the same format only."""
+"""The format version of all reports: a command reads only reports of the same format."""
 
 
 async def request_sheet(broker: Broker, prefix: str, *, viewer: str = "") -> dict[str, Any]:
-    """The request whose id begins so, after whatever time has done to it. `viewer` is who reads it."""
+    """Return the request whose id begins with `prefix`, after expired ones were settled. `viewer` is who reads it."""
     await broker.sweep()
     request = await broker.comments.shown_with(await broker.find(prefix))
     history = await broker.store.read(lambda tx: tx.record.entries(request=request.id))
@@ -49,7 +49,7 @@ async def request_sheet(broker: Broker, prefix: str, *, viewer: str = "") -> dic
 
 
 def sheet_of(request: ApprovalRequest, history: Sequence[Entry], *, viewer: str = "") -> dict[str, Any]:
-    """All about a request: masked, times in UTC. What is under `told` is made visible, too."""
+    """Return all data of a request, with secrets masked and times in UTC. Texts under `told` are safe to print."""
     try:
         card, problem = card_for(request, viewer=viewer), ""
     except CannotCanonicalise as error:
@@ -73,7 +73,7 @@ def sheet_of(request: ApprovalRequest, history: Sequence[Entry], *, viewer: str 
 
 
 def card_of_sheet(sheet: Mapping[str, Any]) -> Card | None:
-    """The card, as whoever reads it sees it; None where there can be none."""
+    """Rebuild the card from a sheet, as its reader sees it; None if it cannot be shown."""
     written = sheet["card"]
     if written is None:
         return None
@@ -93,7 +93,7 @@ def card_of_sheet(sheet: Mapping[str, Any]) -> Card | None:
 
 
 def request_data(request: ApprovalRequest, card: Card | None, problem: str, history: Sequence[Entry]) -> dict[str, Any]:
-    """The whole request for programs: masked, times in UTC."""
+    """Return the whole request as JSON data, with secrets masked and times in UTC."""
     claim = request.claim
     return {
         "id": request.id,
@@ -153,12 +153,12 @@ def request_data(request: ApprovalRequest, card: Card | None, problem: str, hist
 
 
 def masked(text: str, secrets: Sequence[str] = ()) -> str:
-    """A text that somebody typed, safe to show: secrets masked, what hides made visible."""
+    """Return a text that a person typed, safe to show: secrets masked, hidden characters visible."""
     return safe_text(text, secrets=secrets)
 
 
 def offer_line(request: ApprovalRequest, offer: Offer) -> str:
-    """What an offer says, safe to show."""
+    """Return the text of an offer, safe to show."""
     if offer.pattern is None:
         return visible(offer.text)
     pattern, masks = masked_pattern(offer.pattern, secrets=request.secrets)
@@ -167,7 +167,7 @@ def offer_line(request: ApprovalRequest, offer: Offer) -> str:
 
 
 def comment_data(comment: Comment, secrets: Sequence[str]) -> dict[str, Any]:
-    """A comment for programs."""
+    """Return a comment as JSON data."""
     return {
         "comment": comment.id,
         "kind": str(comment.kind),
@@ -179,7 +179,7 @@ def comment_data(comment: Comment, secrets: Sequence[str]) -> dict[str, Any]:
 
 
 def changes(request: ApprovalRequest, edited: Mapping[str, Any]) -> Iterator[str]:
-    """What a person changed in the arguments, a line each."""
+    """Yield what a person changed in the arguments, one line each."""
     old, new = (redact(args, secrets=request.secrets).args for args in (request.args, edited))
     for name in dict.fromkeys((*old, *new)):
         if name not in new:
@@ -193,7 +193,7 @@ def _changed(request: ApprovalRequest, decision: ApprovalDecision) -> list[str] 
 
 
 def _void(request: ApprovalRequest, vote: Vote) -> str:
-    """Why a vote no longer counts, while it waits for others."""
+    """Return why a vote no longer counts while the request is pending; empty if it counts."""
     if request.state is not State.PENDING or not vote.decision.approved:
         return ""
     return masked(why_not_entitled(request.requirement, vote.principal, request.parties))

@@ -1,4 +1,4 @@
-"""Runs as data: what `signoff runs --json` prints, and what else its lines for people are made of."""
+"""Runs as data: the output of `signoff runs --json`, and what its text output is made from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def runs_report(broker: Broker, *, everything: bool, limit: int) -> dict[str, Any]:
-    """The newest runs, after whatever time has done to them; with `everything`, also those that are over."""
+    """Return the newest runs, after expired requests were settled; with `everything`, finished ones too."""
     await broker.sweep()
     found = await broker.runs.list(going=not everything, limit=limit + 1)
     halted = await broker.switch.state()
@@ -23,7 +23,7 @@ async def runs_report(broker: Broker, *, everything: bool, limit: int) -> dict[s
 
 
 async def run_report(broker: Broker, prefix: str) -> dict[str, Any]:
-    """The run whose id begins so, and all that happened in it."""
+    """Return the run whose id begins with `prefix`, with its timeline."""
     from signoff.broker.timeline import run_history
 
     status, found, took = await run_history(broker, prefix, in_utc)
@@ -31,7 +31,7 @@ async def run_report(broker: Broker, prefix: str) -> dict[str, Any]:
 
 
 def run_data(status: RunStatus) -> dict[str, Any]:
-    """A run for programs."""
+    """Return a run as JSON data."""
     run, process = status.run, status.process
     return {
         "id": run.id,

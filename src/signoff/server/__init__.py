@@ -1,6 +1,6 @@
-"""The web inbox and the HTTP API, as a Starlette application. What runs agents is handed in from above.
+"""The web inbox and the HTTP API, as a Starlette application. The layers above pass in what runs agents.
 
-For an application of your own: `inbox_app`. It needs `pip install 'signoff[web]'`.
+To mount it in your own application, use `inbox_app`. It needs `pip install 'signoff[web]'`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The Agent Approval Protocol: agents elsewhere have their calls judged, asked about and spent, by the same rules.
+"""HTTP endpoints of the Agent Approval Protocol (AAP): remote agents have their calls judged, asked about and consumed.
 
-It has a root of its own: its paths, its errors and its keys are not those of the API. A key of an instance opens this
-door and no other, and a key of a program with the permission to provision opens only what instances are made with.
+It has its own root, paths, errors and keys, apart from the API. The key of an instance is valid only here. The key
+of a program with the permission to provision works here only for the endpoints that manage instances.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ from signoff.server.request_log import REQUEST_ID
 from signoff.server.state import CallGates, ServerState
 
 ROOT = "/aap"
-"""Where the protocol's paths begin; clients are given this with the address."""
+"""The path prefix of the protocol; clients get it as part of the address."""
 MOST_WAITING = 200
-"""Calls of one instance that wait for people at once."""
+"""Calls of one instance that may wait for people at once."""
 MOST_POLLS = 100
-"""Polls of one instance that wait at once."""
+"""Long polls of one instance that may wait at once."""
 MOST_TOGETHER = 500
-"""Polls of all instances: people who want to answer have to get in, too."""
+"""Long polls of all instances together, so that people who want to answer can still connect."""
 EACH_MINUTE = 600
-"""Calls of one instance that are judged."""
+"""Rate limit: calls of one instance that are judged in a minute."""
 MOST_REFUSED = 60
-"""Requests from one address in a minute whose key lets nobody in."""
+"""Rate limit: requests with an invalid key from one address in a minute."""
 LASTS = timedelta(days=90)
-"""How long the key of an instance is good that a program makes."""
+"""Expiry of an instance key that a program makes."""
 _AGAIN = {"Retry-After": "5"}
 _BEGIN = "aap instance "
 _log = logging.getLogger("signoff.server")
@@ -77,7 +77,7 @@ _log = logging.getLogger("signoff.server")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AapExchange:
-    """One request of a client, and who sent it."""
+    """One HTTP request of a client, and its access key."""
 
     request: Request
     access: AccessKey
@@ -93,7 +93,7 @@ class AapExchange:
 
     @property
     def id(self) -> str:
-        """The id that the path names, in its usual form."""
+        """The id in the path, as a normalised UUID."""
         try:
             return str(UUID(self.request.path_params["id"]))
         except ValueError as error:
@@ -102,7 +102,7 @@ class AapExchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AapOperation:
-    """A row of the table. The permission that it needs stands in it, and nowhere else."""
+    """A row of the endpoint table, the only place where its permission is declared."""
 
     method: str
     path: str
@@ -112,20 +112,20 @@ class AapOperation:
 
 @dataclass(slots=True)
 class AapApi:
-    """Answers the protocol's requests."""
+    """Handles the requests of the protocol."""
 
     state: ServerState
     gates: CallGates
     _turns: WeakValueDictionary[tuple[str, str], Lock] = field(
         default_factory=WeakValueDictionary[tuple[str, str], Lock]
     )
-    """What is sent under one key comes one after the other."""
+    """Locks: requests with the same idempotency key run one after the other."""
     _polls: Counter[str] = field(default_factory=Counter[str])
     _refused: RateLimit = field(default_factory=lambda: RateLimit(each=MOST_REFUSED))
     _judged: RateLimit = field(default_factory=lambda: RateLimit(each=EACH_MINUTE))
 
     def routes(self) -> list[BaseRoute]:
-        """A route for each row of the table."""
+        """Return a route for each row of the table."""
 
         def route(operation: AapOperation) -> Route:
             async def answer(request: Request) -> Response:
@@ -136,7 +136,7 @@ class AapApi:
         return [route(one) for one in OPERATIONS]
 
     async def answer(self, operation: AapOperation, request: Request) -> Response:
-        """What is sent back, whatever happens."""
+        """Handle one request. Every error becomes a response."""
         try:
             access, secret = await self._admitted(request, operation.permission)
             return _marked(
@@ -144,7 +144,7 @@ class AapApi:
             )
         except AapProblem as problem:
             return aap_problem(request, problem)
-        except ProblemRaised as problem:  # of a body that is too long
+        except ProblemRaised as problem:  # the body is too long
             return aap_problem(request, AapProblem(problem.status, "request_too_large", problem.detail))
         except ClientDisconnect:
             return aap_problem(request, AapProblem(400, "incomplete_request", "the body ended too early"))
@@ -165,7 +165,10 @@ class AapApi:
             return aap_problem(request, AapProblem(500, "internal", "something went wrong here"))
 
     async def _admitted(self, request: Request, permission: Permission) -> tuple[AccessKey, str]:
-        """Whose key it is, and its secret, if it opens this. A browser's cookies open nothing here."""
+        """Return the access key and its secret if it has the permission; raises `AapProblem`.
+
+        Cookies do not count here.
+        """
         sent = request.headers.getlist("authorization")
         scheme, _, secret = sent[0].strip().partition(" ") if len(sent) == 1 else ("", "", "")
         secret = secret.strip()
@@ -179,7 +182,7 @@ class AapApi:
             raise AapProblem(
                 401, "invalid_credential", f"{what}; this key is unknown, expired or revoked", headers=headers
             )
-        # A program that may ask by the name of an instance is none.
+        # An ordinary program token does not count as an instance, and an instance key cannot provision.
         is_meant = (kind is AccessKind.INSTANCE) == (permission is Permission.REQUEST)
         if permission not in key.permissions or not key.is_program or not is_meant:
             raise AapProblem(403, "not_permitted", f"this needs a key with the permission {permission}")
@@ -251,11 +254,11 @@ class AapApi:
             self._polls[instance] -= 1
             if not self._polls[instance]:
                 del self._polls[instance]
-        await self._admitted(sent.request, Permission.REQUEST)  # the key may have been revoked meanwhile
+        await self._admitted(sent.request, Permission.REQUEST)  # the key may have been revoked in the meantime
         return _request_response(await self.state.broker.aap.look(row.id, instance))
 
     async def _waited(self, row: AapRequest, wait: timedelta) -> None:
-        """Until it is settled, its time or the wait is over, or the server is about to end."""
+        """Wait until the request is settled, the deadline or the wait has passed, or the server shuts down."""
         broker = self.state.broker
         until = min(broker.clock.now() + min(wait, LONGEST_WAIT), row.deadline)
         tasks: list[asyncio.Future[Any]] = [
@@ -291,7 +294,7 @@ class AapApi:
                     return _answered(answer)
 
     async def _second_look(self, row: AapRequest, sent: AapExchange) -> SecondLook:
-        """Whether a call that was approved may run: the policy is looked at again, as before every call."""
+        """Check the policy again for an approved call, as before every call."""
         instance = await self._instance(sent)
         gate = await self.gates.gate(instance.owner)
         request = await self.state.broker.get(row.request) if row.request else None
@@ -344,7 +347,7 @@ class AapApi:
                 key=key,
                 asked=digest_of_fields(found),
             )
-        # The secret is kept nowhere. It is made of the provisioner's, so that whoever has that is told it again.
+        # The secret is not stored. It is derived from the provisioner's, so that a retry can return it again.
         secret = _secret_of(sent.secret, instance.id)
         if instance.revoked_at is not None:
             raise AapProblem(
@@ -379,7 +382,7 @@ class AapApi:
         return Response(status_code=204)
 
     async def _provisioned(self, sent: AapExchange, *, also_revoked: bool = False) -> AapInstance:
-        """An instance that this provisioner made: others are none of its business."""
+        """Return an instance that this provisioner made; instances of others are reported as not found."""
         found = await self.state.broker.aap.instance(sent.id)
         if found is None or found.provisioner != sent.access.holder:
             raise _unknown()
@@ -399,11 +402,11 @@ OPERATIONS: Sequence[AapOperation] = (
     AapOperation(method="PATCH", path="/v1/instances/{id}", permission=Permission.PROVISION, handle=AapApi.rename),
     AapOperation(method="DELETE", path="/v1/instances/{id}", permission=Permission.PROVISION, handle=AapApi.delete),
 )
-"""The whole protocol, as far as nobody is called back."""
+"""All operations of the protocol except callbacks."""
 
 
 def aap_problem(request: Request, problem: AapProblem) -> Response:
-    """An error, in the protocol's shape."""
+    """Return an error response in the protocol's format."""
     name = _request_id(request)
     response = _json_response(problem.data(name), problem.status)
     response.headers.update(problem.headers)
@@ -416,7 +419,7 @@ def _marked(response: Response, request: Request) -> Response:
 
 
 def _request_id(request: Request) -> str:
-    """By which this exchange is found in the log."""
+    """The id that identifies this request in the log."""
     return request.scope.setdefault(REQUEST_ID, str(uuid4()))
 
 
@@ -454,7 +457,7 @@ async def _json_body(request: Request) -> bytes:
 
 
 def _wait_of(request: Request) -> timedelta | None:
-    """How long a poll may wait; None: not at all."""
+    """How long a long poll may wait; None if it does not wait."""
     names = [name for name, _ in request.query_params.multi_items()]
     if other := next((one for one in names if one != "wait"), None):
         raise AapProblem(
@@ -472,6 +475,6 @@ def _refuse_delivery(found: dict[str, object]) -> None:
 
 
 def _secret_of(provisioner: str, instance: str) -> str:
-    """The secret of an instance that a program made: the same again for whoever has the program's key."""
+    """Derive the secret of an instance from the provisioner's key (HMAC), so that it can be derived again."""
     mark = hmac.new(provisioner.encode(), f"{_BEGIN}{instance}".encode(), sha256).digest()
     return f"{INSTANCE_MARK}{base64.urlsafe_b64encode(mark).decode().rstrip('=')}"

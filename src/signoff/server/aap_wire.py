@@ -1,4 +1,4 @@
-"""The Agent Approval Protocol on the wire: what is sent is read strictly, and told again to the letter."""
+"""Read and write messages of the Agent Approval Protocol: strict parsing, and echoing what was submitted verbatim."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ LONGEST_CONTEXT = 64_000
 LONGEST_NOTE = 4_000
 LONGEST_TIMEOUT = timedelta(days=30)
 LONGEST_WAIT = timedelta(seconds=30)
-"""What is longer is cut to it, as the protocol says."""
+"""A longer wait is cut to this, as the protocol says."""
 _DEEPEST = 64
-"""Of lists and objects inside each other."""
+"""Maximum nesting depth of lists and objects."""
 _DURATION = re.compile(r"([1-9][0-9]{0,8})([smh])")
 _UNITS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1)}
 _KEY = re.compile(r"[\x20-\x7e]{1,255}")
@@ -32,7 +32,7 @@ _TYPES = {401: "authentication", 403: "authorization", 404: "not_found", 409: "c
 
 
 class AapProblem(Exception):
-    """Something that is answered with an error."""
+    """An error response of the protocol."""
 
     def __init__(
         self, status: int, code: str, message: str, *, param: str = "", headers: Mapping[str, str] | None = None
@@ -45,7 +45,7 @@ class AapProblem(Exception):
         self.headers = dict(headers or {})
 
     def data(self, request_id: str) -> dict[str, Any]:
-        """As it is sent."""
+        """The response body."""
         kind = _TYPES.get(self.status, "invalid_request")
         if self.status >= 500:
             kind = "dependency" if self.status == 503 else "internal"
@@ -55,7 +55,7 @@ class AapProblem(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AapSubmission:
-    """A call as an agent sent it."""
+    """A call as an agent submitted it."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -64,18 +64,18 @@ class AapSubmission:
     reasoning: str
     context: Mapping[str, Any]
     text: str
-    """To the letter."""
+    """Verbatim."""
     digest: str
 
     @property
     def claims(self) -> dict[str, Any]:
-        """What the agent says besides the call, by the names that people read."""
+        """What the agent claims besides the call, by labels for people."""
         told = {"server, as the agent says": self.server, "context, as the agent says": dict(self.context)}
         return {name: value for name, value in told.items() if value}
 
 
 def read_submission(raw: bytes) -> AapSubmission:
-    """A call that is asked about."""
+    """Parse a submitted call; raises `AapProblem`."""
     found = read_fields(raw, required=("tool", "arguments", "timeout"), others=("server", "agent_reasoning", "context"))
     context = _object(found, "context")
     if len(json.dumps(context)) > LONGEST_CONTEXT:
@@ -96,14 +96,14 @@ def read_submission(raw: bytes) -> AapSubmission:
 
 
 def submission_of(row: AapRequest) -> AapSubmission:
-    """What was sent once."""
+    """Parse the stored body of a request again."""
     return read_submission(row.body.encode())
 
 
 def read_fields(
     raw: bytes, *, required: Sequence[str] = (), others: Sequence[str] = (), nullable: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The fields of a body: all that are required, and none that is not known."""
+    """Parse a JSON body; raises `AapProblem` for missing, unknown or null fields, and for deep nesting."""
     try:
         found = read_object(raw, what="the body", exact=True)
     except ValueError as error:
@@ -121,7 +121,7 @@ def read_fields(
 
 
 def digest_of_fields(found: Mapping[str, Any]) -> str:
-    """The same for the same fields, in whatever order and with whatever blanks they were sent."""
+    """Hash the fields, independent of their order and whitespace."""
     return sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
 
 
@@ -133,7 +133,7 @@ def text_of(found: Mapping[str, Any], name: str, longest: int, *, least: int = 1
 
 
 def name_of(found: Mapping[str, Any]) -> str:
-    """What an instance is to be called; empty where nothing is said."""
+    """Return the requested name of an instance; empty if there is none."""
     if "instance_name" not in found:
         return ""
     name = text_of(found, "instance_name", LONGEST_NAME)
@@ -143,7 +143,7 @@ def name_of(found: Mapping[str, Any]) -> str:
 
 
 def duration(text: str, param: str) -> timedelta:
-    """A whole number of seconds, minutes or hours, as `30m`."""
+    """Parse a whole number of seconds, minutes or hours, as `30m`."""
     found = _DURATION.fullmatch(text)
     if found is None:
         raise _invalid(param, "a whole number with its unit, as 30s, 30m or 24h")
@@ -151,7 +151,7 @@ def duration(text: str, param: str) -> timedelta:
 
 
 def checked_key(sent: Sequence[str]) -> str:
-    """The idempotency key of a request."""
+    """Return the idempotency key of a request; raises `AapProblem` if it is missing or invalid."""
     if not sent:
         raise AapProblem(400, "missing_idempotency_key", "send an Idempotency-Key", param="Idempotency-Key")
     if len(sent) > 1 or not _KEY.fullmatch(sent[0]):
@@ -161,7 +161,7 @@ def checked_key(sent: Sequence[str]) -> str:
 
 
 def request_text(row: AapRequest) -> str:
-    """A request as it is sent: what was submitted, as it was spelled, and how it stands."""
+    """Serialise a request: the submitted body verbatim, and its current status."""
     own: dict[str, Any] = {
         "id": row.id,
         "status": str(row.status),
@@ -180,23 +180,23 @@ def request_text(row: AapRequest) -> str:
             outcome = {"status": "succeeded" if told.succeeded else "failed", "reported_at": stamp(told.at)}
             consumption["outcome"] = {**outcome, "note": told.note} if told.note else outcome
         own["consumption"] = consumption
-    # An object that has fields, without the bracket at its end; none of its fields is called as one of ours.
+    # Drop the closing bracket and append our fields; the submitted object is not empty and has none of these names.
     return f"{row.body.rstrip()[:-1]}, {json.dumps(own)[1:]}"
 
 
 def instance_data(instance: AapInstance) -> dict[str, Any]:
-    """An instance as it is sent."""
+    """Serialise an instance."""
     return {"id": instance.id, "name": instance.name}
 
 
 def credential_data(key: AccessKey, secret: str) -> dict[str, Any]:
-    """The credential of an instance, which is sent to whoever made it and to nobody else."""
+    """Serialise the credential of an instance, which is sent only to its maker."""
     told: dict[str, Any] = {"token": secret}
     return {**told, "expires_at": stamp(key.expires_at)} if key.expires_at is not None else told
 
 
 def stamp(at: datetime) -> str:
-    """A moment, in the protocol's form."""
+    """Format a time as the protocol wants it."""
     return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 

@@ -1,6 +1,6 @@
-"""The API's endpoints about who somebody is, and about keys: one's own, those of programs, and, for admins, all.
+"""API endpoints for the caller's identity and for access keys: one's own, those of programs, and, for admins, all.
 
-Nobody is given a key of another person here, not even by an admin: who could make one could vote as two people.
+Nobody can create a key for another person here, not even an admin, who could otherwise vote as two people.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from signoff.server.problem import ProblemRaised
 from signoff.server.state import ServerState
 
 LONGEST = 90 * 24 * 3600
-"""Seconds that a token lasts. One for longer is made at the store, with `signoff tokens create`."""
+"""Seconds that a token lasts at most. A longer one is made with `signoff tokens create`, where the store is."""
 
 
 class MeView(ApiModel):
@@ -114,7 +114,7 @@ async def make(visit: Visit[Nothing, TokenBody]) -> TokenMade:
     if not program and identity.actor.kind is not ActorKind.PERSON:
         raise ProblemRaised(403, "not-permitted", "a program cannot create tokens for itself")
     if identity.key is not None and identity.key.kind is AccessKind.TOKEN and not is_admin:
-        # Or else a token that was stolen would never end.
+        # Otherwise a stolen token could renew itself for ever.
         raise ProblemRaised(
             403, "not-permitted", "sign in to create a token: a token cannot create tokens, unless it is an admin's"
         )
@@ -144,14 +144,14 @@ async def revoke(visit: Visit[Nothing, Nothing]) -> TokenView:
 
 
 async def own_keys(state: ServerState, identity: Identity) -> list[TokenView]:
-    """Browsers and tokens that let somebody in as whoever asks, and what lets others in who are programs of theirs."""
+    """List the caller's own sessions and tokens, and the keys of programs that the caller made."""
     now, every = state.broker.clock.now(), await state.broker.access.list()
     mine = [one for one in every if _is_held(identity, one) or person_key(one.created_by) == identity.actor.key]
     return [_view(one, now) for one in mine if one.kind is not AccessKind.LINK and not one.refusal(now)]
 
 
 def _may_revoke(identity: Identity, key: AccessKey) -> bool:
-    """Whether a key may be revoked. A token that was stolen ends nothing but itself, unless it is an admin's."""
+    """Whether the caller may revoke a key. A token can only revoke itself, unless it is an admin's."""
     is_token = identity.key is not None and identity.key.kind is AccessKind.TOKEN
     if is_token and Permission.ADMIN not in identity.permissions:
         return identity.key is not None and identity.key.id == key.id
@@ -159,7 +159,7 @@ def _may_revoke(identity: Identity, key: AccessKey) -> bool:
 
 
 def _is_theirs(identity: Identity, key: AccessKey) -> bool:
-    """Whether a key may be looked at."""
+    """Whether the caller may see a key."""
     if Permission.ADMIN in identity.permissions:
         return True
     return _is_held(identity, key)

@@ -1,4 +1,4 @@
-"""The API's endpoints about what is said of requests while they wait: notes, questions back, and their answers."""
+"""API endpoints for comments on requests: notes, questions back, and their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API's endpoints about what happens: as server-sent events, and as a long poll for those who cannot read these."""
+"""API endpoints for events: as server-sent events (SSE), and as a long poll for clients that cannot read a stream."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from signoff.server.identity import is_still_admitted
 from signoff.server.problem import ProblemRaised
 
 LONGEST_POLL = 60.0
-"""Seconds that a poll waits at most."""
+"""The longest long poll, in seconds."""
 RESUME_HEADER = "last-event-id"
 _NUMBER = 2**62
 _log = logging.getLogger("signoff.server")
@@ -32,8 +32,7 @@ _log = logging.getLogger("signoff.server")
 
 @dataclass(frozen=True, slots=True)
 class StreamTimes:
-    """In seconds: how often something is said so that nobody takes the connection for dead, how often it is asked
-    whether the client may still listen, and how long it may take to send something."""
+    """In seconds: the heartbeat interval, how often the client's access is checked again, and the timeout of a send."""
 
     heartbeat: float = 15.0
     allowed: float = 5.0
@@ -114,7 +113,7 @@ def _refuse_crowd(visit: Visit[Any, Any]) -> None:
 
 
 def _resumed(request: Request, after: int | None) -> int | None:
-    """Where a client goes on: what its browser says, else what it says itself."""
+    """The event to resume after: from the `Last-Event-ID` header, else from the query."""
     said = request.headers.get(RESUME_HEADER, "").strip()
     if not said:
         return after
@@ -124,12 +123,12 @@ def _resumed(request: Request, after: int | None) -> int | None:
 
 
 def allowed_check(visit: Visit[Any, Any]) -> Callable[[], Awaitable[bool]]:
-    """Says whether whoever listens still may: a key that was revoked lets nobody listen on."""
+    """Return a function that says whether the listener still has access: a revoked key ends the stream."""
     return lambda: is_still_admitted(visit.state.identify, visit.request, visit.identity, Permission.READ)
 
 
 class EventStream(Response):
-    """What happens, to one client, until it leaves, is too slow, may no longer listen, or the server stops."""
+    """A stream of events to one client, until it disconnects, is too slow, loses access, or the server stops."""
 
     media_type = "text/event-stream"
 
@@ -162,7 +161,7 @@ class EventStream(Response):
 
     async def _stream(self, send: Send) -> None:
         async def say(text: str, *, more: bool = True) -> None:
-            async with asyncio.timeout(self._times.send):  # a client that reads nothing holds nothing here
+            async with asyncio.timeout(self._times.send):  # a client that does not read is dropped
                 await send({"type": "http.response.body", "body": text.encode(), "more_body": more})
 
         with suppress(TimeoutError):
@@ -175,7 +174,7 @@ class EventStream(Response):
             await say("", more=False)
 
     async def _tell(self, say: Callable[[str], Awaitable[None]]) -> str:
-        """Tell what happens; why that ends."""
+        """Send events; return why the stream ends."""
         checked = said = monotonic()
         async with self._live.listening(self._after, self._holder) as listener:
             name = "reset" if listener.is_reset else "begin"

@@ -1,4 +1,4 @@
-"""The API's endpoints about remembered answers."""
+"""API endpoints for grants (remembered answers)."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def revoke_grant(visit: Visit[Nothing, Nothing]) -> GrantView:
 
 
 def _may_lift(visit: Visit[Nothing, Nothing], grant: Grant) -> bool:
-    """Whether somebody may revoke a no: that loosens, and a program never does it."""
+    """Whether the caller may revoke a denial. Revoking it allows more, so a program may not."""
     identity, by = visit.identity, visit.state.broker.people.known(visit.identity.actor)
     if by.kind is not ActorKind.PERSON:
         return False

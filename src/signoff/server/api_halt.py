@@ -1,4 +1,4 @@
-"""The API's endpoints about the kill switch."""
+"""API endpoints for the kill switch (halt)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API's endpoints about people: who may answer, and who stands in for whom."""
+"""API endpoints for people: who may answer, and who is deputy for whom."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def _current(visit: Visit[Nothing, Nothing]) -> list[DelegationView]:
 async def delegate(visit: Visit[Nothing, DelegationBody]) -> DelegationView:
     people, by, body = visit.state.broker.people, visit.identity.actor, visit.body
     absent = body.absent.strip() or by.name
-    # Whose permission is not in the table: everybody may be represented, and only an admin may arrange it for others.
+    # This check is not in the table: everybody may delegate their own answers, only an admin those of others.
     if person_key(absent) != by.key and not visit.identity.is_admin:
         raise ProblemRaised(403, "not-permitted", "delegating for others needs the permission `admin`")
     _refuse_program(visit.identity)

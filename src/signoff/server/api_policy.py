@@ -1,4 +1,4 @@
-"""The API's endpoints about the policy: what it says of a call, and rules that could be made of a request."""
+"""API endpoints for the policy: evaluate a call, and propose or write rules for a request."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ async def explain_call(visit: Visit[Nothing, CallBody]) -> ExplanationView:
 
 
 async def explanation_of(visit: Visit[Nothing, CallBody]) -> Explanation:
-    """What the policy says about the call that was sent."""
+    """Explain the verdict for the call in the body."""
     return await _rules(visit.state).explain(_call(visit.body))
 
 

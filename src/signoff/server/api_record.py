@@ -1,4 +1,4 @@
-"""The API's endpoints about the record."""
+"""API endpoints for the audit log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.store.signing_key import Keys, is_signed
 
 _checking = asyncio.Semaphore(1)
-"""One at a time: it reads the whole record."""
+"""One verification at a time, because it reads the whole audit log."""
 
 
 class RecordQuery(ApiModel):

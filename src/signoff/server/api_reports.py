@@ -1,6 +1,6 @@
-"""The API's endpoints that commands with `--server` read: what they print, as the store's own machine would tell it.
+"""API endpoints for commands with `--server`: their output, as the machine of the store would print it.
 
-The objects are those that the commands print with `--json`, and under `told` what their lines for people need besides.
+The objects are those that the commands print with `--json`; `told` holds what their output for people needs besides.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The API's endpoints about requests: listed, shown, taken, handed over, and what became of their calls."""
+"""API endpoints for requests: list, show, assign, mark as read, and report outcomes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from signoff.server.request_models import RequestPage, RequestView, args_digest_
 
 _Text = Annotated[str, Field(max_length=200)]
 LONGEST_NAME = 200
-"""Characters of a person's name."""
+"""Maximum length of a person's name."""
 
 
 class RequestQuery(ApiModel):
@@ -80,12 +80,12 @@ class PresenceView(ApiModel):
 
 
 async def found(visit: Visit[Any, Any]) -> ApprovalRequest:
-    """The request that the path names."""
+    """Return the request that the path names."""
     return await visit.state.broker.find(visit.path["request_id"])
 
 
 async def seen(visit: Visit[Any, Any], request: ApprovalRequest, *, card: bool = True) -> RequestView:
-    """A request as whoever asks may see it"""
+    """Return a request as the caller may see it."""
     by = visit.identity.actor
     view = view_of(request, by.name, with_card=card)
     return view.model_copy(update={"read": await visit.state.inbox.has_opened(request.id, by)}) if view.long else view
@@ -110,7 +110,7 @@ async def list_requests(visit: Visit[RequestQuery, Nothing]) -> RequestPage:
 
 
 def _spelled(visit: Visit[RequestQuery, Nothing], name: str) -> str:
-    """As the file spells it; a name that it does not know is looked for as it is."""
+    """Return a name as it is listed; an unknown name stays as it is."""
     try:
         return visit.state.broker.people.named(name)
     except WrongUse:

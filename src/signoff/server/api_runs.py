@@ -1,4 +1,4 @@
-"""The API's endpoints about runs: started, listed, shown with all that happened, resumed, cancelled."""
+"""API endpoints for runs: start, list, show with their timeline, resume, cancel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from signoff.server.problem import ProblemRaised
 from signoff.server.state import RunControl, ServerState
 
 LONGEST_PROMPT = 200_000
-"""Characters of what a run is told to do."""
+"""Maximum length of a prompt."""
 LONGEST_TIMELINE = 5_000
 
 
@@ -107,7 +107,7 @@ class UsageView(ApiModel):
     answers: int
     input_tokens: int
     output_tokens: int
-    cost: str | None = Field(description="In dollars; null where no price is known.")
+    cost: str | None = Field(description="In dollars; null unless every answer has a price.")
 
 
 class RunHistoryView(ApiModel):
@@ -154,7 +154,7 @@ async def start_run(visit: Visit[Nothing, RunBody]) -> RunView:
 
 
 def _behind(state: ServerState, identity: Identity) -> str | None:
-    """Who answers for a program: whoever made its key, if that is somebody who is known."""
+    """Who answers for a program: the person who made its key; empty if not known, None if it is no program."""
     if identity.actor.kind is ActorKind.PERSON:
         return None
     maker = identity.key.created_by if identity.key is not None else ""
@@ -208,7 +208,7 @@ async def _shown(state: ServerState, run_id: str) -> RunView:
 
 
 def run_view(status: RunStatus) -> RunView:
-    """A run, safe to send."""
+    """Return a run that is safe to send."""
     run, process = status.run, status.process
     return RunView(
         id=visible(run.id),

@@ -1,4 +1,4 @@
-"""The API's endpoints about answers: given one by one or together, remembered, and checked before they are sent."""
+"""API endpoints for votes: answer one or several requests, remember answers, and check edits before they are sent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from signoff.server.request_models import ProblemView, RequestView, args_digest_
 from signoff.server.state import ServerState
 
 MOST_VOTES = 200
-"""Answers that are given together."""
+"""Maximum number of votes in one call."""
 
 
 class BudgetBody(ApiModel):
@@ -188,7 +188,7 @@ async def _result(state: ServerState, identity: Identity, body: RequestVoteBody)
 async def _voted(
     state: ServerState, identity: Identity, request: ApprovalRequest, body: VoteBody
 ) -> tuple[ApprovalRequest, str]:
-    """Take an answer: the request after it, and what is remembered of it."""
+    """Record an answer; return the request after it, and what is remembered in words."""
     by, approved = identity.actor, body.decision == "approve"
     edited = _as_voted(request, body) if body.as_voted else body.args
     if edited is not None and not approved:
@@ -218,7 +218,7 @@ async def _voted(
 
 
 def _as_voted(request: ApprovalRequest, body: VoteBody) -> Mapping[str, Any]:
-    """The other arguments that somebody approved before."""
+    """Return the edited arguments that somebody else approved before."""
     if body.args is not None:
         raise ProblemRaised(422, "invalid", "send your own arguments, or accept somebody else's, not both")
     for vote in request.votes:
@@ -230,7 +230,10 @@ def _as_voted(request: ApprovalRequest, body: VoteBody) -> Mapping[str, Any]:
 def _refuse_program(
     state: ServerState, by: Actor, request: ApprovalRequest, *, approved: bool, remembers: bool
 ) -> None:
-    """Raise where a program's word would stand for a person's: it denies, and approves only where there is nobody."""
+    """Raise if a program would approve for a person.
+
+    A program may deny; it may approve only if no people are listed.
+    """
     if by.kind is ActorKind.PERSON or not (approved or remembers):
         return
     name = visible(by.name)
@@ -242,9 +245,9 @@ def _refuse_program(
 
 
 async def _refuse_unread(state: ServerState, identity: Identity, request: ApprovalRequest) -> None:
-    """Raise where a call is long, and whoever approves it has not said that they read it whole."""
+    """Raise if a call is long, and the approver has not confirmed that they read all of it."""
     if why_unseen(request):
-        return  # whoever takes the answer refuses it
+        return  # the answer is refused later anyway
     if has_long_card(request) and not await state.inbox.has_opened(request.id, identity.actor):
         what = "this call is long: read all of it and confirm that (POST …/read) before you approve it"
         raise ProblemRaised(409, "not-read", what)

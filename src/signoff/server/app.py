@@ -1,4 +1,4 @@
-"""The application: the API's table as routes, and what stands beside it."""
+"""The ASGI application: routes for the API endpoints, sign-in, the Agent Approval Protocol and the pages."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _TABLE: Sequence[Endpoint] = (
     *api_reports.ENDPOINTS,
 )
 ENDPOINTS: Sequence[Endpoint] = (*_TABLE, openapi_endpoint(_TABLE))
-"""The whole API."""
+"""All endpoints of the API."""
 
 
 def api_routes(dispatch: Dispatch) -> list[BaseRoute]:
-    """A route for each row of the table."""
+    """Return a route for each endpoint."""
 
     def route(endpoint: Endpoint) -> Route:
         async def answer(request: Request) -> Response:
@@ -59,19 +59,19 @@ def api_routes(dispatch: Dispatch) -> list[BaseRoute]:
 
         return Route(endpoint.path, answer, methods=[endpoint.method], name=endpoint.name)
 
-    # An application around ours has keys of its own, and nobody would ask for ours.
+    # A mounting application signs people in itself and has no use for our tokens.
     return [route(one) for one in ENDPOINTS if not (dispatch.state.is_mounted and one.path.startswith("/tokens"))]
 
 
 def application(state: ServerState, sign_in: SignIn | None = None) -> Starlette:
-    """The server over a store, to be run by any ASGI server. `sign_in` is for keys of ours, not for those of an app."""
+    """Build the application for any ASGI server. `sign_in` is None if a mounting application signs people in."""
     dispatch = Dispatch(state, origins=_own_origin)
     routes: list[BaseRoute] = [] if sign_in is None else [*operations(state), *sign_in.routes]
-    if sign_in is not None and state.gates is not None:  # its keys are ours, too
+    if sign_in is not None and state.gates is not None:  # its keys are stored here, too
         from signoff.server.aap_api import ROOT as AAP
         from signoff.server.aap_api import AapApi
 
-        # Its paths are exactly these: a redirect is no answer of the protocol.
+        # No redirects for trailing slashes: the protocol does not define them.
         routes.append(Mount(AAP, Router(AapApi(state, state.gates).routes(), redirect_slashes=False)))
     return Starlette(
         routes=[*routes, Mount(ROOT, routes=api_routes(dispatch)), *page_routes(dispatch)],
@@ -80,7 +80,7 @@ def application(state: ServerState, sign_in: SignIn | None = None) -> Starlette:
 
 
 async def _not_routed(request: Request, error: Exception) -> Response:
-    """What is said of a path that is not there, or a method that it does not have."""
+    """Answer a path that does not exist, or a method that it does not have."""
     assert isinstance(error, HTTPException), "it is registered for these"
     if request.scope["path"].startswith("/aap/"):
         from signoff.server.aap_api import aap_problem

@@ -1,4 +1,4 @@
-"""What a page shows of one request: the card, and what people did with it. Every text in it is safe to show."""
+"""The page of one request: the card, votes and comments. Every text in it is safe to show."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from signoff.server.state import ServerState
 
 RUNNING = frozenset({State.APPROVED, State.CLAIMED})
-"""It was approved, and what comes of it is not known yet."""
+"""Approved, with no outcome yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +48,12 @@ class ShownArg:
     size: int
     """Characters."""
     reasons: tuple[str, ...]
-    """Why parts of it stand out."""
+    """Why parts of it are highlighted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownComment:
-    """One line of the thread."""
+    """One comment."""
 
     id: str
     by: str
@@ -63,30 +63,30 @@ class ShownComment:
     pieces: Sequence[Piece]
     answers: str
     is_open: bool
-    """A question that nobody answered yet."""
+    """Whether it is a question without an answer."""
     is_claim: bool
-    """Whether a model says it: nothing checks it."""
+    """Whether a model wrote it: nothing verifies it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownVote:
-    """One answer."""
+    """One vote."""
 
     by: str
     stands_for: str
     approved: bool
     note: str
     changes: tuple[ArgChange, ...]
-    """What it changes of what is on the card."""
+    """What it changes in the arguments on the card."""
     edited: bool
     digest: str
     offered: bool
-    """Whether whoever looks may approve the same other arguments."""
+    """Whether the viewer may approve the same edited arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgChange:
-    """An argument as it was asked for, and as somebody changed it; None: it was not given, or is left out."""
+    """An argument before and after an edit; None if it is not given."""
 
     name: str
     before: ShownArg | None
@@ -95,12 +95,12 @@ class ArgChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownNeeds:
-    """Who must agree."""
+    """Who must approve."""
 
     quorum: int
     role: str
     not_by: tuple[str, ...]
-    """Who may not: below `needs.` in the texts."""
+    """Who may not: keys below `needs.` in the locale texts."""
     veto: str
     """The role that may deny besides them."""
     escalated: bool
@@ -111,35 +111,35 @@ class ShownAnswers:
     """How calls like this one were answered before."""
 
     about: str
-    """Below `earlier.` in the texts."""
+    """Key below `earlier.` in the locale texts."""
     names: str
     approved: int
     denied: int
 
     @property
     def approved_form(self) -> str:
-        """Below `earlier.approved.` in the texts."""
+        """Key below `earlier.approved.` in the locale texts."""
         return _form(self.approved)
 
     @property
     def denied_form(self) -> str:
-        """Below `earlier.denied.` in the texts."""
+        """Key below `earlier.denied.` in the locale texts."""
         return _form(self.denied)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardLock:
-    """Why something cannot be done."""
+    """Why an action is disabled."""
 
     word: str
-    """Below `lock.` in the texts; `unread` goes away by reading, the others do not."""
+    """Key below `lock.` in the locale texts; only `unread` is removed by reading."""
     why: str = ""
-    """More about it, as it may be shown."""
+    """Details, safe to show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Onlooking:
-    """What a page needs to know besides the request, as it stands now."""
+    """What a page needs to know besides the request, as of now."""
 
     standing: Standing
     has_read: bool = False
@@ -147,11 +147,11 @@ class Onlooking:
     people: tuple[str, ...] = ()
     halted: bool = False
     run_word: str = ""
-    """How the run that waits for it stands; empty where there is none."""
+    """Status of the run that waits for it; empty if there is none."""
     hindrance: str = ""
-    """Why that run cannot go on here; not yet safe to show."""
+    """Why that run cannot continue here; not yet safe to show."""
     runs_agents: bool = False
-    """Whether agents are run here, so that the one that made the call can be asked."""
+    """Whether agents run here, so that the agent of the call can be asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,46 +162,46 @@ class CardPage:
     view: RequestView
     card: Card | None
     needs: ShownNeeds | None
-    """None: anyone may answer."""
+    """None if anyone may answer."""
     answers: tuple[ShownAnswers, ...]
     outcome: RequestOutcome
     title: str
     args: tuple[ShownArg, ...]
     changes: tuple[ArgChange, ...]
-    """What somebody changed, where that is what runs."""
+    """What the approved edit changed, if there is one."""
     details: tuple[ShownArg, ...]
     diff: tuple[DiffLine, ...]
     preview: Sequence[Piece]
-    """What the tool shows beforehand, where that is no diff."""
+    """The tool's preview, if it is not a diff."""
     comments: tuple[ShownComment, ...]
     votes: tuple[ShownVote, ...]
     form: tuple[FormField, ...]
     editable_json: str
-    """The arguments as an editor begins with them, secrets masked."""
+    """The initial text of the JSON editor, secrets masked."""
     people: tuple[str, ...]
-    """Whom it can be handed to."""
+    """Whom it can be assigned to."""
     locks: tuple[CardLock, ...]
     """Why it cannot be approved."""
     denying_locks: tuple[CardLock, ...]
     taking_locks: tuple[CardLock, ...]
-    """Why whoever looks cannot take it."""
+    """Why the viewer cannot assign it to themselves."""
     telling_locks: tuple[CardLock, ...]
-    """Why whoever looks cannot say what became of the call."""
+    """Why the viewer cannot report the outcome of the call."""
     is_open: bool
     is_unknown: bool
     is_running: bool
     is_over: bool
-    """Whether whatever ran has run."""
+    """Whether the call has run, or may have run."""
     mine: bool
-    """Whether whoever looks has claimed it."""
+    """Whether it is assigned to the viewer."""
     has_approved: bool
-    """Whether whoever looks has approved it, and it counts."""
+    """Whether the viewer has approved it, and the vote counts."""
     missing: int
-    """How many more people have to approve, besides whoever looks."""
+    """How many more people have to approve, besides the viewer."""
     stands_for: str
-    """In whose place whoever looks would answer."""
+    """Whose deputy the viewer would answer as."""
     then: str
-    """What happens once its time is up: below `then.` in the texts; empty: it waits for ever."""
+    """What happens at the deadline: key below `then.` in the locale texts; empty if there is no deadline."""
     then_role: str
     can_edit: bool
     can_remember: bool
@@ -220,7 +220,7 @@ class CardPage:
 
 
 async def card_page(state: ServerState, identity: Identity, request_id: str) -> CardPage:
-    """Everything about one request, as it stands now. Raises `UnknownRequest`."""
+    """Build the page of a request as it stands now. Raises `UnknownRequest`."""
     broker, actor = state.broker, identity.actor
     request = await broker.find(request_id)
     comments = await broker.comments.of(request.id)
@@ -235,12 +235,12 @@ async def card_page(state: ServerState, identity: Identity, request_id: str) -> 
         hindrance=hindrance,
         runs_agents=state.runs is not None,
     )
-    # A large call keeps nobody else waiting.
+    # In a thread, because a large call would block the event loop.
     return await asyncio.to_thread(made_page, request, comments, identity, around)
 
 
 async def _run_of(state: ServerState, request: ApprovalRequest) -> tuple[str, str]:
-    """How the run stands that an approved call belongs to, and why it cannot go on here."""
+    """Return the status of an approved call's run, and why it cannot continue here."""
     if not request.run or request.state not in RUNNING:
         return "", ""
     try:
@@ -255,7 +255,7 @@ async def _run_of(state: ServerState, request: ApprovalRequest) -> tuple[str, st
 
 
 def made_page(request: ApprovalRequest, comments: Sequence[Comment], identity: Identity, around: Onlooking) -> CardPage:
-    """The page of a request that was read."""
+    """Build the page of a request that was read from the store."""
     viewer, standing = identity.actor, around.standing
     view = view_of(request, viewer.name)
     card, _ = card_of(request, viewer.name)
@@ -348,7 +348,7 @@ def _form(number: int) -> str:
 
 
 def _needs(request: ApprovalRequest) -> ShownNeeds | None:
-    """Who must agree; None where anyone may answer."""
+    """Who must approve; None if anyone may answer."""
     needed = request.requirement
     if not needed.is_strict:
         return None
@@ -363,7 +363,7 @@ def _needs(request: ApprovalRequest) -> ShownNeeds | None:
 
 
 def _then(request: ApprovalRequest) -> tuple[str, str]:
-    """What happens once its time is up, and which role is asked then."""
+    """What happens at the deadline, and which role is asked then."""
     requirement = request.requirement
     if request.deadline is None:
         return "", ""
@@ -377,7 +377,7 @@ def _then(request: ApprovalRequest) -> tuple[str, str]:
 
 
 def _changes(request: ApprovalRequest, decision: ApprovalDecision | None) -> tuple[ArgChange, ...]:
-    """What a decision changes of the arguments that were asked for, in the order of what it has run."""
+    """What a decision changes in the requested arguments, edited arguments first."""
     if decision is None or decision.edited_args is None:
         return ()
     edited = decision.edited_args
@@ -393,7 +393,7 @@ def _changes(request: ApprovalRequest, decision: ApprovalDecision | None) -> tup
 
 
 def _raw_value(args: Mapping[str, Any], name: str) -> str:
-    """What tells two values apart as JSON does: 1 is not true."""
+    """The value as JSON for comparison: 1 is not true."""
     return json.dumps(args[name], sort_keys=True, default=str) if name in args else ""
 
 
@@ -416,7 +416,7 @@ def _votes(request: ApprovalRequest, viewer: str, *, may_approve: bool) -> Itera
 
 
 def _raw(args: Mapping[str, Any]) -> str:
-    """The arguments as JSON, with escapes where an input would not show what is in them."""
+    """The arguments as JSON, with escapes if an input would hide characters."""
     text = json.dumps(args, ensure_ascii=False, indent=2, default=str)
     return text if is_clean(MASK.sub("", text), lines=True) else json.dumps(args, indent=2, default=str)
 

@@ -1,4 +1,4 @@
-"""Charts as SVG, drawn here: no script, no style of their own. Classes give the colours, shapes tell things apart."""
+"""Draw charts as SVG, without scripts and inline styles. CSS classes give the colours; shapes differ, too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEFT, BOTTOM, TOP = 36, 24, 8
 
 
 def days_chart(days: Sequence[Day], *, title: str, about: str) -> Markup:
-    """Two bars a day: what was asked as an outline, what was decided filled. Lines say how many at the side."""
+    """Draw two bars a day: asked as an outline, decided filled. Grid lines at the side show the scale."""
     most = _round_up(max((max(one.asked, one.decided) for one in days), default=0))
     room, height = (WIDTH - LEFT) / max(1, len(days)), HEIGHT - BOTTOM - TOP
     drawn: list[str] = []
@@ -41,7 +41,7 @@ def days_chart(days: Sequence[Day], *, title: str, about: str) -> Markup:
 
 
 def rate_bar(rate: float | None, label: str) -> Markup:
-    """One bar for a share between nothing and all."""
+    """Draw one bar for a share between 0 and 1."""
     part = 0.0 if rate is None else max(0.0, min(1.0, rate))
     return Markup(
         '<svg class="rate" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{}">'
@@ -51,7 +51,7 @@ def rate_bar(rate: float | None, label: str) -> Markup:
 
 
 def badge(count: int) -> str:
-    """The page's icon, with how many wait; 0: nothing does."""
+    """Draw the favicon with the number of waiting requests; for 0, a check mark."""
     text = "" if count <= 0 else str(count) if count < 100 else "99+"
     size = {0: 0, 1: 20, 2: 17}.get(len(text), 13)
     mark = (
@@ -73,7 +73,7 @@ def _svg(drawn: Sequence[str], title: str, about: str) -> Markup:
 
 
 def _round_up(number: int) -> int:
-    """A number that halves well and is no smaller."""
+    """Round up to a number that is easy to halve."""
     for step in (2, 4, 6, 10, 20, 40, 60, 100, 200, 400, 600, 1_000, 2_000, 4_000, 10_000):
         if number <= step:
             return step

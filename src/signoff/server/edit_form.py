@@ -1,4 +1,4 @@
-"""The form in which arguments are edited, made from a tool's JSON Schema. What it cannot tell is edited as JSON."""
+"""Build the form for edited arguments from a tool's JSON Schema. What it cannot express is edited as JSON."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any, cast
 from signoff.core.visible_text import CLOSE, OPEN, is_clean, visible
 
 DEEPEST = 4
-"""Objects inside objects; below, JSON is edited."""
+"""Maximum nesting of objects; deeper ones are edited as JSON."""
 MOST_FIELDS = 200
 MASK = re.compile(rf"{OPEN}masked'* \d+: [^{OPEN}{CLOSE}]*{CLOSE}")
-"""What stands for a secret: it may stay as it is."""
+"""The mask of a secret; it may stay unchanged."""
 _BLANKS = re.compile(r"[ \t\n]+")
-"""What is seen in an input, however much there is of it."""
+"""Whitespace that an input shows correctly."""
 LONG_LINE = 60
-"""Characters from which a text gets a box of several lines."""
+"""A text from this length on gets a multi-line input."""
 
 
 LIMITS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "minLength", "maxLength", "pattern", "format")
-"""What is told beside an input: each has a text below `edit.limit.`."""
+"""Schema limits shown beside an input: each has a text below `edit.limit.`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormField:
-    """One value in the form. Its texts are safe to show; `value` is what an editor begins with, secrets masked."""
+    """One value in the form. Its texts are safe to show; `value` is the initial value, secrets masked."""
 
     path: str
     """Where the value goes, as a JSON list of names."""
@@ -36,28 +36,28 @@ class FormField:
     kind: str
     """`text`, `lines`, `number`, `integer`, `boolean`, `choice`, `list`, `object` or `json`."""
     value: str = ""
-    """A text, or JSON for `json`, or what is chosen."""
+    """A text, JSON for `json`, or the selected choice."""
     about: str = ""
     required: bool = True
     given: bool = True
-    """Whether the call gives it; what is optional may be left out."""
+    """Whether the call has it; optional values may be left out."""
     nullable: bool = False
     is_null: bool = False
     hides: bool = False
-    """Whether the value holds characters that an input does not show: it is edited as JSON, with escapes."""
+    """Whether the value has characters that an input hides: it is edited as JSON, with escapes."""
     choices: tuple[tuple[str, str], ...] = ()
     """For `choice`: each as JSON, and as it is shown."""
     item: str = ""
-    """For `list`: what kind its items are."""
+    """For `list`: the kind of its items."""
     items: tuple[str, ...] = ()
     fields: tuple[FormField, ...] = ()
     """For `object`."""
     limits: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What the schema says of the value, in the words of JSON Schema: `minimum`, `maxLength`, `format` …"""
+    """Limits of the value, in the words of JSON Schema: `minimum`, `maxLength`, `format` …"""
 
 
 def form_fields(schema: Mapping[str, Any] | None, args: Mapping[str, Any]) -> tuple[FormField, ...]:
-    """A field for each argument; empty where there is no schema that tells, so that JSON is edited as a whole."""
+    """Return a field for each argument; empty if the schema does not help, so that the JSON is edited as a whole."""
     if not isinstance(schema, Mapping):
         return ()
     form = _SchemaReader(schema)
@@ -112,7 +112,7 @@ class _SchemaReader:
         return FormField(**common, **shape)
 
     def _plain(self, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-        """The schema with its reference followed, and whether `null` will do too."""
+        """Return the schema with its reference resolved, and whether `null` is allowed, too."""
         nullable = False
         for _ in range(DEEPEST):
             if isinstance(reference := schema.get("$ref"), str):
@@ -167,7 +167,7 @@ class _SchemaReader:
 
 
 def _hides(value: object) -> bool:
-    """Whether a text in it holds what an input does not show, or would not give back: it makes line breaks of CR."""
+    """Whether a text in it has characters that an input hides or changes: inputs turn CR into line breaks."""
     if isinstance(value, str):
         return not is_clean(_BLANKS.sub(".", MASK.sub("", value)))
     if isinstance(value, Mapping):
@@ -176,7 +176,7 @@ def _hides(value: object) -> bool:
 
 
 def _escaped(value: object) -> dict[str, Any]:
-    """As JSON in ASCII: an input would not show what hides in it, or show it in another order."""
+    """As JSON in ASCII: an input would hide characters, or reorder them (bidirectional text)."""
     return {"kind": "json", "value": json.dumps(value, indent=2, default=str)}
 
 

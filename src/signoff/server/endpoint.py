@@ -1,7 +1,7 @@
-"""One endpoint of the API: a row of a table that routes, checks, reads and documents it.
+"""API endpoints: a row of a table that routes, checks, parses and documents each of them.
 
-A handler gets what was sent already checked, and gives a model or raises one of our errors. Everything else is here,
-once: who asks, what they may do, how long a body may be, and that a write which is sent twice is done once.
+A handler gets validated input, and returns a model or raises one of our errors. The rest is here, once: authentication,
+permissions, CSRF protection, the limit of a body, and idempotency keys (a write that is sent twice is done once).
 """
 
 from __future__ import annotations
@@ -33,20 +33,22 @@ from signoff.server.problem import MEDIA_TYPE, ProblemRaised, problem_of
 from signoff.server.state import ServerState
 
 LONGEST_BODY = 1024 * 1024
-"""Bytes of a body."""
+"""Maximum size of a body in bytes."""
 REPLIES_KEPT = timedelta(days=1)
 CSRF_HEADER = "x-signoff-csrf"
 KEY_HEADER = "idempotency-key"
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _DEEPEST = 64
+"""Maximum nesting depth of lists and objects in a body."""
 _LONGEST_NUMBER = 20
-"""Of lists and objects inside each other in a body."""
+"""Maximum digits of a `Content-Length` header."""
 _MOST_PROBLEMS = 20
 PASSING = "is_passing"
-"""Set in a request's state where part of its answer may be another one a moment later: the answer is not kept."""
+"""Set in the request's state if part of the response is only temporary, so that it is not stored for its idempotency
+key."""
 _STARTED = 0
-"""In place of the status of a write that was begun, and whose end nobody wrote down."""
+"""In place of the status of a write that was started and whose end was not recorded."""
 _log = logging.getLogger("signoff.server")
 
 Q = TypeVar("Q", bound=BaseModel)
@@ -54,7 +56,7 @@ B = TypeVar("B", bound=BaseModel)
 
 
 class ApiModel(BaseModel):
-    """What the API is sent and sends: nothing that is not declared."""
+    """Base of request and response models: unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -65,7 +67,7 @@ class Nothing(ApiModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit(Generic[Q, B]):
-    """One request to the server, checked."""
+    """One HTTP request, authenticated and validated."""
 
     state: ServerState
     identity: Identity
@@ -80,29 +82,29 @@ Handle: TypeAlias = Callable[[Visit[Any, Any]], Awaitable[BaseModel | Response]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A row of the table. The permission that it needs stands in it, and nowhere else."""
+    """A row of the endpoint table, the only place where its permission is declared."""
 
     method: str
     path: str
     """Below the API's root, as `/requests/{request_id}`."""
     name: str
-    """Of the operation, for programs."""
+    """The operation id, for programs."""
     about: str
     permission: Permission | None
-    """None: whoever asks, also somebody who is not known."""
+    """None: no authentication needed."""
     handle: Handle
     query: type[BaseModel] = Nothing
     body: type[BaseModel] = Nothing
     returns: type[BaseModel] | None = None
-    """None: it answers with something else than JSON."""
+    """None: the response is not JSON."""
     status: int = 200
     tag: str = "requests"
     media_type: str = "application/json"
     once: bool = False
-    """Whether doing it twice is more than doing it once. Then it is noted under its idempotency key before it is done:
-    where the server dies meanwhile, the same again is refused, because nobody knows whether it was done."""
+    """Whether doing it twice differs from doing it once. Then its idempotency key is stored before it is done: if the
+    server dies meanwhile, a retry is refused, because nobody knows whether it was done."""
     told_once: tuple[str, ...] = ()
-    """Fields of the answer that nobody keeps: whoever sends the same again gets null in their place."""
+    """Fields of the response that are not stored: a retry with the same idempotency key gets null for them."""
 
     @property
     def writes(self) -> bool:
@@ -111,18 +113,18 @@ class Endpoint:
 
 @dataclass(slots=True)
 class Dispatch:
-    """Answers requests to endpoints."""
+    """Handles HTTP requests to endpoints."""
 
     state: ServerState
     origins: Callable[[Request], Sequence[str]]
-    """Where pages come from that may write with the key of a session."""
+    """Origins of pages that may write with a session."""
     _turns: WeakValueDictionary[tuple[str, str], Lock] = field(
         default_factory=WeakValueDictionary[tuple[str, str], Lock]
     )
-    """Writes under one name wait for each other."""
+    """Locks: writes with the same idempotency key run one after the other."""
 
     async def answer(self, endpoint: Endpoint, request: Request) -> Response:
-        """What is sent back, whatever happens."""
+        """Handle one request. Every error becomes a response."""
         try:
             return await self._answered(endpoint, request)
         except ProblemRaised as problem:
@@ -151,7 +153,7 @@ class Dispatch:
             return await self._once(endpoint, visit, name, raw)
 
     async def admitted(self, request: Request, permission: Permission | None, *, writes: bool) -> Identity:
-        """Who asks, if they may."""
+        """Return the authenticated caller; raises `ProblemRaised` without the permission or a valid CSRF token."""
         if permission is None:
             return _NOBODY
         identity = await self.state.identify(request)
@@ -164,7 +166,7 @@ class Dispatch:
         return identity
 
     def _refuse_foreign(self, request: Request, identity: Identity) -> None:
-        """Raise where another site may have made the browser send this."""
+        """Raise if another site may have made the browser send this (CSRF)."""
         origin = request.headers.get("origin")
         is_elsewhere = request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
         if is_elsewhere or (origin is not None and origin not in self.origins(request)):
@@ -174,7 +176,7 @@ class Dispatch:
             raise ProblemRaised(403, "no-csrf-token", "the page is out of date: reload it")
 
     async def _once(self, endpoint: Endpoint, visit: Visit[Any, Any], name: str, raw: bytes) -> Response:
-        """Do a write that has a name; the same again is answered as before, and does nothing."""
+        """Do a write with an idempotency key; a retry gets the stored response and does nothing."""
         store, holder, broker = self.state.broker.store, visit.identity.holder, self.state.broker
         asked = sha256(b"\0".join((endpoint.method.encode(), str(visit.request.url.path).encode(), raw))).hexdigest()
 
@@ -201,7 +203,7 @@ class Dispatch:
         if response.status_code < 500 and not getattr(visit.request.state, PASSING, False):
             try:
                 await keep(response.status_code, _kept(endpoint, response))
-            except StoreError as error:  # it was done, and whoever asked is to know that
+            except StoreError as error:  # it was done, and the caller has to know that
                 _log.warning("the response could not be saved for its idempotency key: %s", visible(str(error)))
         return response
 
@@ -210,7 +212,7 @@ _NOBODY = Identity(actor=Actor(name="nobody", kind=ActorKind.SCRIPT), permission
 
 
 def _kept(endpoint: Endpoint, response: Response) -> str:
-    """What is kept of an answer."""
+    """The part of a response that is stored."""
     body = bytes(response.body).decode()
     if not endpoint.told_once or response.status_code >= 400:
         return body
@@ -218,7 +220,7 @@ def _kept(endpoint: Endpoint, response: Response) -> str:
 
 
 def _replayed(endpoint: Endpoint, before: KeptReply, asked: str, name: str) -> Response:
-    """What was answered to a write before."""
+    """Return the stored response of an earlier write; raises `ProblemRaised` if the key was used otherwise."""
     if before.asked != asked:
         raise ProblemRaised(422, "key-reused", f"the {KEY_HEADER} {name} was used for another request before")
     if before.status == _STARTED:
@@ -236,7 +238,7 @@ async def _handled(endpoint: Endpoint, visit: Visit[Any, Any]) -> Response:
 
 
 def json_text(model: BaseModel) -> str:
-    """A model as JSON. What is no Unicode, as half of a surrogate pair in a tool's schema, is escaped."""
+    """Serialise a model. Text that is not valid Unicode, such as a lone surrogate in a tool's schema, is escaped."""
     try:
         return model.model_dump_json()
     except PydanticSerializationError:
@@ -248,17 +250,17 @@ def _plain(value: object) -> object:
 
 
 def not_signed_in() -> ProblemRaised:
-    """What somebody is told who is not known, or no longer."""
+    """The problem for callers who are not, or no longer, authenticated."""
     return ProblemRaised(401, "not-signed-in", "sign in first, or send a token", headers={"WWW-Authenticate": "Bearer"})
 
 
 def problem_response(problem: ProblemRaised) -> Response:
-    """A problem, as it is sent."""
+    """Return a problem as a response."""
     return JSONResponse(problem.data, problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
 
 
 async def read_body(request: Request) -> bytes:
-    """The body, if it is not too long."""
+    """Read the body; raises `ProblemRaised` (413) if it is too long."""
     said = request.headers.get("content-length", "")
     if said.isdecimal() and (len(said) > _LONGEST_NUMBER or int(said) > LONGEST_BODY):
         raise _too_long()
@@ -277,7 +279,7 @@ def _too_long() -> ProblemRaised:
 
 
 def _read_json(model: type[BaseModel], request: Request, raw: bytes) -> BaseModel:
-    """A body. What is sent is what is meant: a text is no number, and `"no"` is no false."""
+    """Parse a body strictly: a string is not a number, and `"no"` is not false."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise ProblemRaised(415, "not-json", "send application/json")
@@ -295,7 +297,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _is_deep(value: object) -> bool:
-    """Whether something is deeper than what goes through it can follow."""
+    """Whether a value is nested deeper than recursive code can follow."""
     level = [value]
     for _ in range(_DEEPEST):
         inner: list[object] = []
@@ -311,7 +313,7 @@ def _is_deep(value: object) -> bool:
 
 
 def _query_of(request: Request) -> dict[str, Any]:
-    """What is in the query; a name that comes several times is a list."""
+    """Return the query parameters; a repeated name gives a list."""
     found: dict[str, Any] = {}
     for name in request.query_params:
         values = request.query_params.getlist(name)

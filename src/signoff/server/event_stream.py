@@ -1,8 +1,8 @@
-"""What happens in a store, told to everybody who listens in this process.
+"""Broadcast the events of a store to all listeners in this process.
 
-One watcher reads each event of the record once, and hands it to all. Whoever comes back with the number of the last
-event they saw gets exactly what came after it: what they missed is read from the record, and only from the moment on
-at which they have all of it do they listen with the others.
+One watcher reads each event of the audit log once and passes it to all. A client that reconnects with the number of the
+last event it saw gets exactly what came after: missed events are read from the audit log, and the client joins the
+broadcast only when it has all of them.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from signoff.errors import StoreError
 from signoff.ports import Store, Transaction
 
 LONGEST_QUEUE = 512
-"""Events that wait for a client. One that is slower is sent away, and comes back for the rest."""
+"""Events queued for a client. A slower client is disconnected, and reconnects for the rest."""
 MOST_LISTENERS = 1_000
 MOST_EACH = 64
-"""Listeners of one holder: nobody takes the place of all others."""
+"""Listeners of one holder, so that nobody takes the capacity of all others."""
 CROWDED = "too many clients are listening"
 PAGE = 500
 """Events that are read at once."""
 AGAIN = 1.0
-"""Seconds until another look, after one that failed."""
+"""Seconds until a retry, after a read that failed."""
 TOO_SLOW = "too slow: reconnect with the number of the last event"
 CHANGED = "changed"
-"""The kind of an event of a store that keeps no record: something about a request did."""
+"""The kind of an event in a store without an audit log: something about a request changed."""
 
 _log = logging.getLogger("signoff.server")
 
 
 class LiveEvent(NamedTuple):
-    """An event of the record: as much of it as a client needs to know what to look at again, and nothing secret."""
+    """An audit event, reduced to what a client needs to know what to reload; nothing secret."""
 
     seq: int
     kind: str
@@ -48,16 +48,16 @@ class LiveEvent(NamedTuple):
     run: str
     at: str
     title: str
-    """Of the request, where it was asked just now."""
+    """Title of the request, if it was just asked."""
 
     @property
     def data(self) -> dict[str, Any]:
-        """As it is sent; what is empty is left out."""
+        """The event as it is sent; empty fields are left out."""
         return {name: value for name, value in self._asdict().items() if value != ""}
 
 
 class PresenceEvent(NamedTuple):
-    """Who looks at a request now. It is not on the record, and is told once."""
+    """Who is looking at a request now. It is not in the audit log, and is sent only to current listeners."""
 
     request: str
     people: tuple[str, ...]
@@ -67,27 +67,27 @@ Told = LiveEvent | PresenceEvent
 
 
 def live_event(entry: Entry) -> LiveEvent:
-    """An entry of the record, as it is told."""
+    """Convert an entry of the audit log."""
     title = kept_text(title_of(entry)) if entry.kind == "asked" else ""
     return LiveEvent(entry.seq, visible(entry.kind), visible(entry.request), visible(entry.run), entry.at, title)
 
 
 class EventListener:
-    """Somebody who listens, from the event after `after` on."""
+    """A listener that starts with the event after `after`."""
 
     def __init__(self, hub: LiveEvents, after: int) -> None:
         self.after = after
         """The last event that was read."""
         self.is_reset = False
-        """Whether there is no event of the number they came with: they have to begin anew."""
+        """Whether the event to resume after does not exist: the client has to reload everything."""
         self.ended = ""
-        """Why nothing more comes; empty while something may."""
+        """Why no more events come; empty while they may."""
         self._hub = hub
         self._told: deque[Told] = deque()
         self._ready = asyncio.Event()
 
     async def read(self, timeout: float) -> Sequence[Told]:
-        """What came, as soon as anything does; empty where nothing came in so many seconds, or has `ended`."""
+        """Return new events as soon as there are any; empty after `timeout` seconds, or if it has `ended`."""
         if not self._hub.has_joined(self):
             if page := await self._hub.missed(self.after):
                 self.after = page[-1].seq
@@ -106,48 +106,48 @@ class EventListener:
         return told
 
     def put(self, told: Told) -> None:
-        """Hand something over."""
+        """Queue an event. A full queue ends the listener."""
         if self.ended or (isinstance(told, LiveEvent) and told.seq <= self.after):
             return
         if len(self._told) >= LONGEST_QUEUE:
-            self._told.clear()  # it comes back for what it has not read
+            self._told.clear()  # the client reconnects for what it has not read
             self.end(TOO_SLOW)
             return
         self._told.append(told)
         self._ready.set()
 
     def end(self, why: str) -> None:
-        """Let nothing more come."""
+        """End the listener."""
         self.ended = self.ended or why
         self._ready.set()
 
 
 class LiveEvents:
-    """The one watcher of a store in this process. It watches while anybody listens."""
+    """The only watcher of a store in this process. It watches while there are listeners."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._listeners: set[EventListener] = set()
         self._joined: set[EventListener] = set()
         self._held: Counter[str] = Counter()
-        """How many listen for each holder."""
+        """Listeners by holder."""
         self._seq = 0
-        """The last event that was handed over."""
+        """The last event that was broadcast."""
         self._starting = asyncio.Lock()
         self._watching: asyncio.Task[None] | None = None
         self._closed = ""
 
     def __len__(self) -> int:
-        """How many listen."""
+        """The number of listeners."""
         return len(self._listeners)
 
     def is_full(self, holder: str = "") -> bool:
-        """Whether nobody else may listen, or no other client of this holder."""
+        """Whether the limit of listeners is reached, in total or for this holder."""
         return len(self._listeners) >= MOST_LISTENERS or self._held[holder] >= MOST_EACH
 
     @asynccontextmanager
     async def listening(self, after: int | None = None, holder: str = "") -> AsyncGenerator[EventListener]:
-        """Within, somebody listens: after an event, or from now on. Where too many do, nothing comes."""
+        """Listen within the block: after an event, or from now on. Over the limit, the listener has already ended."""
         listener = EventListener(self, 0)
         if holder and self.is_full(holder):
             listener.end(CROWDED)
@@ -176,11 +176,11 @@ class LiveEvents:
         return listener in self._joined
 
     def join(self, listener: EventListener) -> None:
-        """Have somebody listen with the others, who has read all that was handed over so far."""
+        """Add a listener to the broadcast, when it has read everything that was broadcast so far."""
         self._joined.add(listener)
 
     async def missed(self, after: int) -> Sequence[LiveEvent]:
-        """A page of what was handed over after an event, to those who listened."""
+        """Return a page of events after `after` that were already broadcast."""
         if after >= self._seq:
             return ()
         if not self._store.keeps_record:
@@ -190,12 +190,12 @@ class LiveEvents:
         return [live_event(one) for one in entries]
 
     def tell(self, told: PresenceEvent) -> None:
-        """Tell everybody who listens now."""
+        """Send to everybody who listens now."""
         for listener in list(self._joined):
             listener.put(told)
 
     def close(self, why: str = "the server stops") -> None:
-        """Send everybody away, and let nobody listen any longer."""
+        """End all listeners, and accept no more."""
         self._closed = why
         for listener in list(self._listeners):
             listener.end(why)
@@ -230,7 +230,7 @@ class LiveEvents:
             stop()
 
     async def _hand_over(self) -> None:
-        """Read what is new, once, and hand it to everybody."""
+        """Read new events once, and pass them to all listeners."""
         while True:
             new = await self._store.read(self._new, own=False)
             for event in new:
@@ -248,24 +248,24 @@ class LiveEvents:
 
 
 def _touched(tx: Transaction, after: int) -> Sequence[LiveEvent]:
-    """Which requests something happened to after an event, where the record does not say what."""
+    """Return the requests that changed after an event, for a store whose log does not say what happened."""
     head, _ = tx.record.head()
     touched = tx.record.touched(after) if head > after else ()
     return [LiveEvent(head, CHANGED, visible(one), "", "", "") for one in touched]
 
 
 def frame(told: Told) -> str:
-    """Something that happened, as a server-sent event. The number of an event on the record is its id."""
+    """Format a server-sent event. The id of an audit event is its number."""
     if isinstance(told, PresenceEvent):
         return named_frame("presence", told._asdict())
     return f"id: {told.seq}\ndata: {_json(told.data)}\n\n"
 
 
 def named_frame(name: str, data: object, *, seq: int | None = None) -> str:
-    """An event that is not on the record."""
+    """Format a server-sent event that is not in the audit log."""
     number = f"id: {seq}\n" if seq is not None else ""
     return f"{number}event: {name}\ndata: {_json(data)}\n\n"
 
 
 def _json(data: object) -> str:
-    return json.dumps(data, separators=(",", ":"))  # in ASCII: nothing in it ends a line
+    return json.dumps(data, separators=(",", ":"))  # ASCII, so that nothing in it ends a line

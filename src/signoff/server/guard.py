@@ -1,11 +1,11 @@
-"""What stands before the whole application: names that it answers to, proxies that it believes, headers that it sends.
+"""Middleware around the whole application: Host header check, trusted proxies, security headers.
 
-A page of another site can have a browser send requests to this machine under a name of its own (DNS rebinding): only
-the names that are meant are answered.
+A page of another site can make a browser send requests to this machine under its own host name (DNS rebinding), so only
+the intended host names are answered.
 
 A browser sends the cookies of `127.0.0.1` and `localhost` to every port of the machine, whoever listens there. So no
-cookie counts under those names, and none is given: pages have a name of their own below `localhost`, which is nobody
-else's to know. Tokens work under all names.
+cookie is accepted or set under those names: pages have their own, secret host name below `localhost`. Tokens work under
+all names.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ HEADERS = {
     "Cross-Origin-Embedder-Policy": "require-corp",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
-"""Sent with everything."""
+"""Security headers, sent with every response."""
 HSTS = "max-age=31536000"
 PROBES = frozenset({"/healthz", "/readyz"})
-"""Asked by whoever keeps the process alive, under any name; nothing secret is told there."""
+"""Health checks, answered under any host name; they reveal nothing secret."""
 
 PAGES = "signoff.pages"
-"""In the scope of a request under a name without cookies: where the pages are instead."""
+"""Scope key of a request under a host name without cookies: the address of the pages instead."""
 
 _PORTS = {"http": "80", "ws": "80", "https": "443", "wss": "443"}
 _FORWARDED = (b"forwarded", b"x-forwarded-", b"x-real-ip")
 
 
 class Guard:
-    """An ASGI application around another one."""
+    """ASGI middleware."""
 
     def __init__(
         self,
@@ -68,10 +68,10 @@ class Guard:
         checks_host: bool = True,
         probes: Collection[str] = PROBES,
     ) -> None:
-        """`url`: where people reach it, as `origin_of` spells it; on this machine it answers to loopback names besides.
-        `local_host`: the one of these under which a browser may hold something.
+        """`url` is the public address, as `origin_of` spells it; on this machine, loopback names work besides.
 
-        Without `checks_host` another application is around it, whose matter names are.
+        `local_host` is the only loopback name under which a browser may hold cookies. Without `checks_host`, a mounting
+        application is responsible for host names.
         """
         self._app = app
         self._url = url
@@ -105,7 +105,7 @@ class Guard:
         await self._app(scope, receive, sent)
 
     def _seen(self, scope: Scope) -> Scope:
-        """The request as it is behind a proxy that is believed; what others say about it is taken off."""
+        """Apply the forwarded headers of a trusted proxy, and remove those of others."""
         headers = [(name, value) for name, value in scope["headers"] if not name.lower().startswith(_FORWARDED)]
         seen = {**scope, "headers": headers}
         if not self._is_trusted(_peer(scope)):
@@ -121,7 +121,7 @@ class Guard:
         return seen
 
     def _without_cookies(self, scope: Scope) -> Scope:
-        """The request without its cookies, where whoever listens at another port of this machine is sent them too."""
+        """Remove the cookies under loopback names, where programs on other ports of this machine receive them too."""
         host = Headers(scope=scope).get("host", "").lower()
         name, port = _split(host)
         is_shared = scope["scheme"] in ("http", "ws") and is_loopback(name) and name != self._local_host
@@ -131,7 +131,7 @@ class Guard:
         return {**scope, "headers": kept, PAGES: f"http://{self._local_host}:{port}" if self._local_host else ""}
 
     def _client(self, said: Iterable[str]) -> str:
-        """Who is at the other end: what the proxies added, from the last, up to the first that is no proxy of ours."""
+        """Return the client's address: the last address in X-Forwarded-For that is not a trusted proxy."""
         found = ""
         for one in reversed([part for line in said for part in line.split(",")]):
             try:
@@ -151,7 +151,7 @@ class Guard:
         return any(found in network for network in self._trusted)
 
     def _refusal(self, scope: Scope) -> str:
-        """Why a request under this name is not answered; empty where it is."""
+        """Why a request with this Host header is refused; empty if it is not."""
         hosts = Headers(scope=scope).getlist("host")
         if len(hosts) != 1:
             return "a request needs exactly one Host header"
@@ -190,7 +190,7 @@ def _peer(scope: Scope) -> str:
 
 
 def _last(values: Sequence[str]) -> str:
-    """What the nearest proxy said."""
+    """The value that the nearest proxy added."""
     return values[-1].rpartition(",")[2].strip() if values else ""
 
 
@@ -201,6 +201,6 @@ def _without_port(address: str) -> str:
 
 
 def _split(host: str) -> tuple[str, str]:
-    """Name and port, as written."""
+    """Split into name and port, as written."""
     name, colon, port = host.rpartition(":")
     return (name, port) if colon and port.isdecimal() else (host, "")

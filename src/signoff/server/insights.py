@@ -1,4 +1,4 @@
-"""What a look back at requests shows: how much was asked, how fast and how it was decided. Pure numbers."""
+"""Statistics about past requests: how much was asked, how fast and how it was decided."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from signoff.core.request import ApprovalRequest, State
 
 READING_STARTS = timedelta(seconds=1)
 WORDS_A_MINUTE = 200
-"""Nobody decides with care what they had less time for than a second and this pace take."""
+"""An approval faster than one second plus reading at this pace counts as too fast to be careful."""
 OFTEN = 5
-"""From so many answers on, something is said to ask often."""
+"""From this number of answers on, a tool counts as asking often."""
 MOST = 10
-"""Rows of a table."""
+"""Maximum rows of a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
-    """One day: how many were asked, and how many were decided by people."""
+    """One day: how many requests were opened, and how many were decided by people."""
 
     day: date
     asked: int = 0
@@ -38,7 +38,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """How people answered what has a name: a tool or a rule."""
+    """How people answered requests of one tool or rule."""
 
     name: str
     asked: int
@@ -47,10 +47,10 @@ class Share:
     edited: int
     expired: int
     median: float | None
-    """Seconds from the question to the decision; None where nothing was decided."""
+    """Seconds from the request to the decision; None if nothing was decided."""
     too_fast: int = 0
     last: str = ""
-    """Id of the newest request among them."""
+    """Id of the newest of these requests."""
 
     @property
     def decided(self) -> int:
@@ -58,21 +58,21 @@ class Share:
 
     @property
     def rate(self) -> float | None:
-        """How much of what was decided was approved."""
+        """The approved share of what was decided."""
         return self.approved / self.decided if self.decided else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonShare:
-    """How one person answered, whether or not their answers were the last."""
+    """How one person voted, whether or not their votes settled the request."""
 
     name: str
     approved: int
     denied: int
     edited: int
-    """Of those that were approved, how many with other arguments."""
+    """How many approvals were with edited arguments."""
     median: float | None
-    """Seconds from the question to their answer."""
+    """Seconds from the request to their vote."""
 
     @property
     def answers(self) -> int:
@@ -85,7 +85,7 @@ class PersonShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Insights:
-    """Everything."""
+    """All statistics of a period."""
 
     days: tuple[Day, ...]
     asked: int
@@ -99,7 +99,7 @@ class Insights:
     by_rule: tuple[Share, ...]
     by_person: tuple[PersonShare, ...]
     never_denied: tuple[Share, ...]
-    """Tools that ask often, and that nobody ever denied: perhaps a rule should allow them."""
+    """Tools that ask often and were never denied: perhaps a rule should allow them."""
     too_fast: tuple[ApprovalRequest, ...]
     """Approved faster than they can be read."""
 
@@ -130,7 +130,7 @@ class _Tally:
 
 
 def insights(requests: Iterable[ApprovalRequest], *, now: datetime, days: int) -> Insights:
-    """What the requests of the last `days` days show, this one included; days are those of UTC."""
+    """Compute the statistics of the last `days` days, including today, in UTC."""
     since = now.date() - timedelta(days=days - 1)
     found = [one for one in requests if one.opened_at is not None and one.opened_at.date() >= since]
     tools, rules = (defaultdict[str, _Tally](_Tally) for _ in range(2))
@@ -160,7 +160,7 @@ def insights(requests: Iterable[ApprovalRequest], *, now: datetime, days: int) -
 
 
 def seconds_of(request: ApprovalRequest) -> float | None:
-    """From the question to the decision of a person; None where there was none."""
+    """Seconds from the request to a person's decision; None if there was none."""
     decision = request.decision
     if not request.answer or decision is None or decision.at is None or request.opened_at is None:
         return None
@@ -168,19 +168,19 @@ def seconds_of(request: ApprovalRequest) -> float | None:
 
 
 def reading_time(request: ApprovalRequest) -> timedelta:
-    """How long it takes at least to read what would run, and what it changes."""
+    """The minimal time to read what would run, and what it changes."""
     words = sum(len(text.split()) for text in _texts((request.effective_args, request.metadata)))
     return READING_STARTS + timedelta(minutes=words / WORDS_A_MINUTE)
 
 
 def is_too_fast(request: ApprovalRequest) -> bool:
-    """Whether it was approved sooner after it was asked than it can be read."""
+    """Whether it was approved faster than it can be read."""
     seconds = seconds_of(request)
     return request.answer == "approved" and seconds is not None and seconds < reading_time(request).total_seconds()
 
 
 def quantile(values: Sequence[float], part: float) -> float | None:
-    """The smallest value that at least this part of all values does not exceed; None where there are none."""
+    """The smallest value that at least this part of all values does not exceed; None without values."""
     if not values:
         return None
     ordered = sorted(values)
@@ -193,14 +193,14 @@ def _shares(tallies: Mapping[str, _Tally]) -> tuple[Share, ...]:
 
 
 def _people(found: Iterable[ApprovalRequest]) -> tuple[PersonShare, ...]:
-    """By how they are spelled in one way or another; each vote counts once."""
+    """Group votes by person, whatever the spelling of the name; each vote counts once."""
     names: dict[str, str] = {}
     given: defaultdict[str, list[tuple[ApprovalDecision, float]]] = defaultdict(list)
     for request in found:
         answers = [(one.by, one.decision, one.at) for one in request.votes]
         last = request.decision
         if not answers and request.answer and last is not None and last.by is not None and last.at is not None:
-            answers = [(last.by, last, last.at)]  # it was answered where no votes are kept
+            answers = [(last.by, last, last.at)]  # it was answered without stored votes
         for by, decision, at in answers:
             if by.kind is ActorKind.PERSON and request.opened_at is not None:
                 names.setdefault(by.key, by.name)
@@ -230,7 +230,7 @@ def _days(found: Iterable[ApprovalRequest], since: date, count: int) -> tuple[Da
 
 
 def _texts(value: object) -> list[str]:
-    """Every text in a value, names included."""
+    """Return every text in a value, including names."""
     found: list[str] = []
     rest: list[object] = [value]
     while rest:

@@ -1,7 +1,7 @@
-"""Who is at the other end, by the keys in the store: the token of a program, or the session of a browser.
+"""Authenticate callers by access keys in the store: the token of a program, or the session cookie of a browser.
 
-A key is looked at with every request, and so is the file that says who is there: what is revoked, expired or taken off
-the file lets nobody in any longer, from then on.
+The key and the list of people are checked with every request: a key that was revoked or expired, and a person who was
+removed from the list, have no access from then on.
 """
 
 from __future__ import annotations
@@ -22,26 +22,29 @@ from signoff.server.identity import Identity
 from signoff.server.seal import Seal
 
 COOKIE = "signoff"
-"""The session's cookie on plain HTTP, which only this machine gets, under a name of its own."""
+"""The session cookie on plain HTTP, only for this machine, under its own host name."""
 _HOST = "__Host-"
-"""Before the name of a cookie: browsers take it over HTTPS only, for this host and no other."""
+"""Cookie name prefix: browsers accept it over HTTPS only, for this host and no other."""
 _SESSION, _CSRF, _LOCAL_HOST = "session", "csrf", "local host"
 
 
 class KeyIdentity:
-    """An `Identify` over the broker's keys."""
+    """An `Identify` based on the broker's access keys."""
 
     def __init__(self, broker: Broker, people: Callable[[], Mapping[str, Person]], *, local: str = "") -> None:
-        """`people`: who is on file now. `local`: who works here; where nobody is on file, the only person there is."""
+        """`people`: who is listed now. `local`: the user of this machine, the only person if nobody is listed."""
         self.broker = broker
         self._people = people
         self._local = local
         self._is_closed = bool(people())
-        """Whether only people on file are let in, even where there is none any longer."""
+        """Whether only listed people have access, even if nobody is listed any longer."""
         self._seal: Seal | None = None
 
     async def __call__(self, connection: HTTPConnection) -> Identity | None:
-        """Who it is; a token comes before a cookie, and a wrong one is not made good by a cookie."""
+        """Authenticate a connection.
+
+        A token takes precedence over a cookie; with a wrong token the cookie is not used.
+        """
         scheme, _, sent = connection.headers.get("authorization", "").strip().partition(" ")
         if scheme.lower() == "bearer":
             return await self._of_token(sent.strip())
@@ -68,7 +71,7 @@ class KeyIdentity:
         return Identity(actor=actor, permissions=key.permissions & permissions_of(person), key=key, csrf=csrf)
 
     def person(self, name: str) -> Person | None:
-        """Somebody who may be let in: one on file, or whoever works here where nobody ever was."""
+        """Return the person if they have access: listed, or the local user if nobody was ever listed."""
         people = self.people()
         if self._is_closed:
             return next((one for one in people.values() if person_key(one.name) == person_key(name)), None)
@@ -76,50 +79,50 @@ class KeyIdentity:
         return Person(name=self._local, admin=True) if is_local else None
 
     def people(self) -> Mapping[str, Person]:
-        """Who is on file now."""
+        """Return who is listed now."""
         people = self._people()
         self._is_closed = self._is_closed or bool(people)
         return people
 
     async def seal(self) -> Seal:
-        """What signs cookies, the same for every process on the store."""
+        """Return what signs cookies; the same for every process on the store."""
         if self._seal is None:
             self._seal = Seal(await secret_key(self.broker.store, COOKIES))
         return self._seal
 
     async def local_host(self) -> str:
-        """The name of this machine under which browsers hold what they are given here over plain HTTP.
+        """The host name of this machine under which browsers hold cookies over plain HTTP.
 
-        A name that somebody could guess would not do: a page can send a browser there, at another port.
+        It must not be guessable: a page could send a browser to this name on another port.
         """
         mark = (await self.seal()).mark(_LOCAL_HOST, "")
         return f"signoff-{sha256(mark.encode()).hexdigest()[:16]}.localhost"
 
     async def remember(self, response: Response, connection: HTTPConnection, secret: str, lasts: timedelta) -> None:
-        """Have the browser hold a session."""
+        """Set the session cookie."""
         set_cookie(response, connection, COOKIE, (await self.seal()).close(_SESSION, secret), lasts)
 
 
 def permissions_of(person: Person) -> frozenset[Permission]:
-    """What somebody may do."""
+    """Return the permissions of a person."""
     return EVERYTHING if person.admin else WORKING
 
 
 def cookie_name(connection: HTTPConnection, name: str = COOKIE) -> str:
-    """What a cookie of ours is called here."""
+    """Return the name of a cookie for this connection."""
     return f"{_HOST}{name}" if is_secure(connection) else name
 
 
 def is_secure(connection: HTTPConnection) -> bool:
-    """Whether the browser came over HTTPS."""
+    """Whether the connection uses HTTPS."""
     return connection.url.scheme in ("https", "wss")
 
 
 def set_cookie(response: Response, connection: HTTPConnection, name: str, value: str, lasts: timedelta) -> None:
-    """Have the browser hold something that no script reads. An empty value: forget it.
+    """Set a cookie that scripts cannot read. An empty value deletes it.
 
-    Lax, not strict: who follows a link to a request in a chat or a mail is signed in there, too. What changes something
-    is no such link.
+    SameSite is lax, not strict, so that a link to a request in a chat or a mail opens signed in. No such link changes
+    anything.
     """
     response.set_cookie(
         cookie_name(connection, name),

@@ -1,4 +1,4 @@
-"""The pages' own words, in the language of whoever reads them. What others said stays as it is."""
+"""Translations of the pages (i18n). Texts of people and models are not translated."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any, cast
 
 LOCALES = Path(__file__).parent / "locales"
-"""A file for each language: the same tables and keys in each."""
+"""One file for each language, with the same tables and keys in each."""
 FIRST = "en"
-"""Whoever wants another language that there is not gets this one."""
+"""The fallback language."""
 COOKIE = "signoff_language"
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One language. Called with a key, it gives the text, with the values filled in."""
+    """One language. Called with a key, it returns the text with the values filled in."""
 
     code: str
     texts: Mapping[str, str]
@@ -28,34 +28,34 @@ class Language:
         return text.format(**values) if values else text
 
     def known(self, key: str, otherwise: str) -> str:
-        """The text of a key that comes from elsewhere; `otherwise` where there is none."""
+        """Return the text of a key from elsewhere, or `otherwise` if there is none."""
         return self.texts.get(key, otherwise)
 
     def count(self, key: str, number: int, **values: object) -> str:
-        """The text for a number of things: `KEY.one` or `KEY.other`."""
+        """Return the text for a number of things: `KEY.one` or `KEY.other`."""
         return self(f"{key}.{'one' if number == 1 else 'other'}", n=number, **values)
 
     def group(self, prefix: str) -> dict[str, str]:
-        """All texts below a key, by the rest of their keys: what the script is handed."""
+        """Return all texts below a key, by the rest of their keys, for the script."""
         return {
             key.removeprefix(f"{prefix}."): text for key, text in self.texts.items() if key.startswith(f"{prefix}.")
         }
 
     @property
     def name(self) -> str:
-        """As those call it who speak it."""
+        """The name of the language in that language."""
         return self.texts["language"]
 
 
 @lru_cache(maxsize=1)
 def languages() -> Mapping[str, Language]:
-    """Every language there is, by its code."""
+    """Return all languages by code."""
     found = ((file.stem, tomllib.loads(file.read_text(encoding="utf-8"))) for file in sorted(LOCALES.glob("*.toml")))
     return {code: Language(code, dict(_flat(texts))) for code, texts in found}
 
 
 def language_for(wanted: str, accepted: str) -> Language:
-    """The language somebody chose; else the one their browser likes best among those there are."""
+    """Return the chosen language, else the one that the browser prefers among those available."""
     known = languages()
     for code in (wanted, *_by_liking(accepted)):
         if code in known:
@@ -64,7 +64,7 @@ def language_for(wanted: str, accepted: str) -> Language:
 
 
 def _by_liking(accepted: str) -> list[str]:
-    """The codes in an `Accept-Language` header, the most wanted first; `de-AT` counts as `de`."""
+    """Return the codes of an `Accept-Language` header, most wanted first; `de-AT` counts as `de`."""
     liked: list[tuple[float, str]] = []
     for part in accepted[:1_000].split(","):
         code, _, weight = part.partition(";q=")

@@ -1,4 +1,4 @@
-"""Where a page of a list ends, as a text that a client hands back for the next one."""
+"""Cursors for pagination: the end of a page as a text that a client sends to get the next one."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LONGEST_CURSOR = 400
 
 
 def cursor_of(place: ListPlace) -> str:
-    """The text that stands for a place."""
+    """Encode a place as a cursor."""
     return urlsafe_b64encode(json.dumps([place.opened_at.isoformat(), place.id]).encode()).decode()
 
 
 def place_of_cursor(cursor: str | None) -> ListPlace | None:
-    """The place that a text stands for."""
+    """Decode a cursor; raises `ProblemRaised` if it is invalid."""
     if cursor is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Where the server may listen: beyond this machine only where it is known who people are, and nobody can listen in."""
+"""Check where the server may listen: beyond loopback only with listed people, TLS or a trusted proxy, and a URL."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from signoff.config.server_entry import is_loopback
 from signoff.errors import WrongUse
 
 UVICORN = {"proxy_headers": False, "server_header": False, "access_log": False}
-"""Options for uvicorn: `Guard` believes proxies, and only those that are named; a sign-in link is in no log."""
+"""Options for uvicorn: only `Guard` trusts proxies, and only named ones; no access log, because it would hold sign-in
+links."""
 
 
 def check_listening(host: str, *, has_people: bool, has_tls: bool, server: ServerEntry) -> None:
-    """Raise `WrongUse` for an address that the server must not listen on as things are, saying what to do."""
+    """Raise `WrongUse` for an address that the server must not listen on with this configuration, saying what to do."""
     if is_loopback(host):
         return
     missing: list[str] = []

@@ -1,4 +1,4 @@
-"""The socket that the server listens at, and the loop that answers there."""
+"""The listening socket of the server, and the uvicorn server on it."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from signoff.core.moment import moment_text
 from signoff.errors import WrongUse
 
 GRACE = 3
-"""Seconds that clients have to take their answers when the server ends."""
+"""Seconds that clients have to receive their responses when the server stops (graceful shutdown)."""
 BACKLOG = 512
 MOST_CONNECTIONS = 2_000
-"""Clients that are connected at once; those who come then are sent away with 503."""
+"""Concurrent connections; more get 503."""
 HEADERS_TAKE, BODY_TAKES = 10.0, 30.0
-"""Seconds that a client has to send the head of a request, and all of it. Then it is hung up on."""
+"""Timeouts in seconds for the headers and for the whole request. Then the connection is closed."""
 
 
 class HttpListener(uvicorn.Server):
-    """A server whose end is decided by whoever runs it, and not by signals. It does not wait for slow requests."""
+    """A server that is stopped by its caller, not by signals. It closes connections of slow clients."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._waiting: dict[Any, tuple[object, float]] = {}
-        """By connection, of which a request is not there yet: the one before it, and since when."""
+        """Connections without a complete request: the request before it, and since when."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -48,7 +48,7 @@ class HttpListener(uvicorn.Server):
         waiting: dict[Any, tuple[object, float]] = {}
         for connection in self.server_state.connections:
             found: Any = connection
-            request: Any = found.cycle  # the last one whose head is there
+            request: Any = found.cycle  # the last request with complete headers
             has_head = request is not None and not request.response_complete
             if request is not None and has_head and not request.more_body:
                 continue
@@ -60,7 +60,7 @@ class HttpListener(uvicorn.Server):
 
 
 def listener_for(app: ASGIApp, *, tls: tuple[str, str] | None = None) -> HttpListener:
-    """What answers with this application. `tls`: files with a certificate and its key."""
+    """Return a server for this application. `tls`: files of a certificate and its key."""
     return HttpListener(
         uvicorn.Config(
             app,
@@ -79,15 +79,15 @@ def listener_for(app: ASGIApp, *, tls: tuple[str, str] | None = None) -> HttpLis
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket at this address, not listening yet. Raises `WrongUse`, which says who is there, where it is taken."""
+    """Bind a socket and listen. Raises `WrongUse` on failure, which says who uses an address that is taken."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        # By its number: only then asyncio sends what is small at once, instead of 40 ms later.
+        # With an explicit protocol number asyncio sets TCP_NODELAY; otherwise small responses take 40 ms longer.
         made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.bind((host, port))
-            made.listen(BACKLOG)  # a port that somebody else listens at is refused here at the latest
+            made.listen(BACKLOG)  # a port in use is refused here at the latest
         except BaseException:
             made.close()
             raise
@@ -99,13 +99,13 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def url_of(made: socket.socket, *, tls: bool = False) -> str:
-    """Where it is reached, for people."""
+    """Return the URL of the server, for people."""
     host, port = made.getsockname()[:2]
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _who(host: str, port: int) -> str:
-    """Who listens there, as far as they say."""
+    """Return which program listens there, as far as it says."""
     with (
         closing(http.client.HTTPConnection(host, port, timeout=1)) as connection,
         suppress(OSError, ValueError, http.client.HTTPException),
@@ -114,7 +114,7 @@ def _who(host: str, port: int) -> str:
         said: object = json.loads(connection.getresponse().read(10_000))
         match said:
             case {"service": "signoff", "pid": int(pid), "since": str(since)}:
-                # Read as a moment: whatever listens there may write anything.
+                # Parsed as a time, because any program may listen there and send anything.
                 return f"a signoff server runs there, process {pid}, since {moment_text(datetime.fromisoformat(since))}"
             case {"service": "signoff"}:
                 return "a signoff server runs there"
@@ -124,7 +124,7 @@ def _who(host: str, port: int) -> str:
 
 
 async def stopped(listener: HttpListener, serving: asyncio.Task[None]) -> None:
-    """Have it end: what is being answered is answered first, for a moment."""
+    """Stop the server; requests in progress have a moment to finish."""
     listener.should_exit = True
     with suppress(asyncio.CancelledError):
         await serving

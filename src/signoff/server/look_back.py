@@ -1,4 +1,4 @@
-"""What was: runs with their timelines, and requests that wait for nobody any longer. Every text is safe to show."""
+"""Data for the history pages: runs with their timelines, and settled requests. Every text is safe to show."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from signoff.server.request_outcome import RequestOutcome, outcome_of
 
 PAGE = 50
 MOST_LOOKED_AT = 2_000
-"""Requests that insights are made of, the newest."""
+"""The newest requests that insights are computed from."""
 MOST_MOMENTS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRow:
-    """A request that was settled."""
+    """A settled request."""
 
     id: str
     title: str
@@ -42,7 +42,7 @@ class PastRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastPage:
-    """Some of them, and after which the next ones come; empty where there are none."""
+    """A page of settled requests, and the id that the next page starts after; empty on the last page."""
 
     rows: tuple[PastRow, ...]
     next: str
@@ -65,19 +65,19 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAccount:
-    """One run, whole."""
+    """One run with everything about it."""
 
     row: RunRow
     moments: Sequence[Moment]
     left_out: int
-    """How many moments there are before these."""
+    """How many earlier moments are left out."""
     requests: tuple[PastRow, ...]
     is_over: bool
     loosened: tuple[str, ...]
 
 
 async def history_page(broker: Broker, words: str, after: str) -> PastPage:
-    """Settled requests whose title, tool or workers hold these words, the newest first."""
+    """Return settled requests whose title, tool or workers contain these words, newest first."""
 
     def work(tx: Transaction) -> PastPage:
         before = tx.requests.get(after) if after else None
@@ -92,7 +92,7 @@ async def history_page(broker: Broker, words: str, after: str) -> PastPage:
 
 
 async def past_requests(broker: Broker) -> Sequence[ApprovalRequest]:
-    """The newest requests, settled or not, for insights."""
+    """Return the newest requests, settled or not, for insights."""
 
     def work(tx: Transaction) -> list[ApprovalRequest]:
         return [*tx.past.recent(limit=MOST_LOOKED_AT), *tx.queue.open(limit=MOST_LOOKED_AT)]
@@ -101,7 +101,7 @@ async def past_requests(broker: Broker) -> Sequence[ApprovalRequest]:
 
 
 async def run_rows(broker: Broker, before: str = "") -> tuple[RunRow, ...]:
-    """Runs, the newest first."""
+    """List runs, newest first."""
 
     def work(tx: Transaction) -> tuple[RunRow, ...]:
         found = tx.runs.all(limit=PAGE, before=before)
@@ -111,7 +111,7 @@ async def run_rows(broker: Broker, before: str = "") -> tuple[RunRow, ...]:
 
 
 async def run_page(broker: Broker, prefix: str) -> RunAccount:
-    """One run with all that is on record of it. Raises `UnknownRun`."""
+    """Return one run with its timeline and requests. Raises `UnknownRun`."""
     history = await run_history(broker, prefix, in_utc)
     run = history.status.run
     requests = await broker.store.read(lambda tx: tx.requests.of(run=run.id))

@@ -1,6 +1,7 @@
-"""What the server counts about itself, and how that is told to Prometheus: numbers, and labels of ours alone.
+"""Metrics of the server for Prometheus.
 
-No label is ever a name, a tool or a text of somebody's: there would be no end of them, and some would be secret.
+A label is never a person's name, a tool or a text: there would be too many of them (cardinality), and some would be
+secret.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 
 BOUNDS = (1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0)
-"""Seconds until a decision, by which they are counted."""
+"""Histogram buckets: seconds until a decision."""
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(slots=True)
 class Histogram:
-    """How often something took at most so long."""
+    """A histogram."""
 
     bounds: tuple[float, ...] = BOUNDS
     counts: list[int] = field(default_factory=list[int])
@@ -32,7 +33,7 @@ class Histogram:
         self.total += value
 
     def lines(self, name: str) -> Iterator[str]:
-        """As Prometheus reads it: each bucket holds those below it too."""
+        """Yield the histogram in Prometheus format: buckets are cumulative."""
         count = 0
         for bound, here in zip((*(f"{one:g}" for one in self.bounds), "+Inf"), self.counts, strict=True):
             count += here
@@ -43,23 +44,23 @@ class Histogram:
 
 @dataclass(slots=True, kw_only=True)
 class Meters:
-    """Counts since the server began."""
+    """Counters since the server started."""
 
     streams: Callable[[], int] = lambda: 0
-    """Clients that follow events right now."""
+    """Clients that follow events now."""
     store_errors: int = 0
     decided: Counter[str] = field(default_factory=Counter[str])
-    """By the state that a request came to."""
+    """By the final state of a request."""
     time_to_decision: Histogram = field(default_factory=Histogram)
     resumes: Counter[str] = field(default_factory=Counter[str])
-    """`ok`: it went on, to its end or to its next question. `failed`: it could not."""
+    """`ok`: it continued to its end or to its next request. `failed`: it could not."""
     answers: Counter[str] = field(default_factory=Counter[str])
-    """What was sent back to clients, by the first digit of the status."""
+    """HTTP responses by the first digit of the status."""
     in_hand: Callable[[], int] = lambda: 0
-    """Runs that go on here right now."""
+    """Runs that are executed here now."""
 
     def text(self, waiting: Mapping[str, int]) -> str:
-        """Everything, as Prometheus reads it; `waiting` are requests by state."""
+        """Return all metrics in Prometheus format; `waiting` are requests by state."""
         build = version("signoff").replace("\\", "").replace('"', "")
         parts = (
             _metric("signoff_build_info", "gauge", "The version that runs.", [f'{{version="{build}"}} 1']),

@@ -1,4 +1,4 @@
-"""Signing in at an OpenID provider: authorization code with PKCE, a nonce, and a state bound to the browser."""
+"""Sign in with OpenID Connect (OIDC): authorization code flow with PKCE, a nonce, and a state bound to the browser."""
 
 from __future__ import annotations
 
@@ -24,35 +24,36 @@ from signoff.server.seal import Seal
 CALLBACK = "/sign-in/oidc/callback"
 METADATA_LASTS = timedelta(hours=1)
 TIMEOUT = 10.0
-"""Seconds that the provider has to answer."""
+"""Timeout in seconds for responses of the provider."""
 _LEEWAY = 60
-"""Seconds that clocks may differ by."""
+"""Allowed clock skew in seconds."""
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519")
-"""Signatures with a key of the provider's. None that this server could have made itself, and not `none`."""
+"""Accepted signature algorithms: only asymmetric ones. No HMAC, which this server could forge itself, and not
+`none`."""
 
 _log = logging.getLogger("signoff.server")
 
 
 class SignInRefused(Exception):
-    """Somebody is not let in. They are told a text of the pages, by its key, with values in it."""
+    """A refused sign-in. `text` is the key of a text of the pages, with values in it."""
 
     def __init__(self, text: str, status: int, *, wait: int = 0, **values: str) -> None:
         super().__init__(text)
         self.text = text
         self.status = status
         self.wait = wait
-        """Seconds until it may be tried again."""
+        """Seconds until a retry is allowed."""
         self.values: Mapping[str, object] = {**values, **({"wait": wait} if wait else {})}
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One sign-in at a provider, as the browser holds it meanwhile: a chance value, of which all others are made."""
+    """One sign-in at a provider, held by the browser in a cookie: a random seed, and the values derived from it."""
 
     text: str
     until: datetime
     goal: str
-    """Where to go afterwards."""
+    """Where to redirect afterwards."""
     state: str
     nonce: str
     verifier: str
@@ -66,7 +67,7 @@ class Flow:
 
     @classmethod
     def read(cls, seal: Seal, text: str) -> Flow | None:
-        """What a text stands for that was signed here."""
+        """Parse the text of a signed cookie; None if it is invalid."""
         try:
             body = json.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
             seed, until, goal = str(body["seed"]), datetime.fromtimestamp(body["until"], UTC), str(body["goal"])
@@ -77,29 +78,29 @@ class Flow:
 
 
 class OidcProvider:
-    """A provider, as this server is its client."""
+    """An OpenID provider, with this server as its client."""
 
     def __init__(self, entry: OidcEntry, url: str) -> None:
-        """`url`: where people reach this server. Raises `MissingExtra` without the extra `oidc`."""
+        """`url`: the public address of this server. Raises `MissingExtra` without the extra `oidc`."""
         try:
             from authlib.integrations.httpx_client import AsyncOAuth2Client
         except ImportError as error:
             raise MissingExtra("Signing in at an OpenID provider", "oidc") from error
-        self._oauth: Any = AsyncOAuth2Client  # it has no types of its own
+        self._oauth: Any = AsyncOAuth2Client  # it has no type hints
         self._entry = entry
         self._secret = entry.secret()
         self.home = url.rstrip("/")
-        """Where people reach this server."""
+        """The public address of this server."""
         self._redirect = self.home + CALLBACK
         self._metadata: tuple[datetime, Mapping[str, Any]] | None = None
 
     @property
     def name(self) -> str:
-        """What people know it by."""
+        """The name for people: the provider's host."""
         return urlsplit(self._entry.issuer).netloc
 
     async def address(self, flow: Flow, now: datetime) -> str:
-        """Where the browser is to go."""
+        """Return the authorization URL for the browser."""
         metadata = await self._known(now)
         async with self._client(metadata) as client:
             made: tuple[str, str] = client.create_authorization_url(
@@ -108,10 +109,10 @@ class OidcProvider:
         return made[0]
 
     async def claims(self, flow: Flow, answer: Mapping[str, str], now: datetime) -> Mapping[str, Any]:
-        """What the provider says about whoever it sent back; raises `SignInRefused`."""
+        """Exchange the code and return the claims about the person; raises `SignInRefused`."""
         if error := answer.get("error"):
             raise SignInRefused("sign_in.denied", 403, provider=self.name, error=visible(error)[:100])
-        # RFC 9207: an answer of another provider is none.
+        # RFC 9207: refuse a response of another provider (mix-up attack).
         if answer.get("iss", self._entry.issuer) != self._entry.issuer or not answer.get("code"):
             raise SignInRefused("sign_in.no_answer", 403)
         metadata = await self._known(now)
@@ -136,12 +137,15 @@ class OidcProvider:
         return claims
 
     def person(self, claims: Mapping[str, Any], people: Mapping[str, Person]) -> Person | None:
-        """Whom on file these claims are about; None where nobody is, or where it is not sure."""
+        """Return the listed person of these claims; None if there is none or it is ambiguous.
+
+        Raises `SignInRefused`.
+        """
         said = claims.get(self._entry.claim)
         if not isinstance(said, str) or not said.strip():
             return None
         if self._entry.claim != EMAIL:
-            # Not by `person_key`, which takes letters of other scripts and widths for one: accounts of others.
+            # Not by `person_key`, which treats letters of other scripts and widths as equal: other accounts.
             return next((one for one in people.values() if email_key(one.name) == email_key(said)), None)
         if claims.get("email_verified") not in (True, "true"):
             raise SignInRefused("sign_in.unverified", 403, provider=self.name)
@@ -149,7 +153,7 @@ class OidcProvider:
         return found[0] if len(found) == 1 else None
 
     def _client(self, metadata: Mapping[str, Any]) -> Any:
-        """One sign-in's client of the provider: it holds the access token meanwhile."""
+        """A client for one sign-in; it holds the access token meanwhile."""
         ways = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         way = "client_secret_basic" if "client_secret_basic" in ways else "client_secret_post"
         return self._oauth(
@@ -165,13 +169,13 @@ class OidcProvider:
 
     @cached_property
     def _trusted(self) -> ssl.SSLContext:
-        """The authorities that this machine trusts. To read them takes long enough that everybody would notice."""
+        """The trusted certificate authorities. Cached, because loading them is noticeably slow."""
         import httpx
 
         return httpx.create_ssl_context()
 
     async def _known(self, now: datetime) -> Mapping[str, Any]:
-        """What the provider says about itself."""
+        """Return the provider's metadata (discovery), cached for `METADATA_LASTS`."""
         if self._metadata is not None and now - self._metadata[0] < METADATA_LASTS:
             return self._metadata[1]
         import httpx
@@ -198,13 +202,14 @@ class OidcProvider:
         nonce: str,
         now: datetime,
     ) -> Mapping[str, Any]:
-        """The claims of the ID token: of this provider, for this client, for this sign-in, and not over."""
+        """Return the claims of the ID token after validating signature, issuer, audience, nonce and expiry."""
         from authlib.oidc.core import CodeIDToken
         from joserfc import jwt
         from joserfc.jwk import KeySet
 
         known = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
-        if not (algorithms := [one for one in _ALGORITHMS if one in known]):  # none named would be any to the library
+        # An empty list would mean any algorithm to the library.
+        if not (algorithms := [one for one in _ALGORITHMS if one in known]):
             raise ValueError("it signs with nothing that is taken here")
         response = await client.request("GET", metadata["jwks_uri"], withhold_token=True)
         response.raise_for_status()
@@ -224,13 +229,13 @@ class OidcProvider:
         return decoded.claims
 
     def _failed(self, error: Exception) -> SignInRefused:
-        """What is told; what is wrong is for whoever reads the log, and holds no secret."""
+        """Log the error and return a general refusal; the log line holds no secret."""
         _log.warning("sign-in at %s failed: %s: %s", self.name, type(error).__name__, visible(str(error))[:300])
         return SignInRefused("sign_in.failed", 502, provider=self.name)
 
 
 async def _more(client: Any, metadata: Mapping[str, Any], claims: Mapping[str, Any]) -> Mapping[str, Any]:
-    """With what the provider tells only when it is asked."""
+    """Add claims of the userinfo endpoint."""
     response = await client.get(metadata["userinfo_endpoint"])
     response.raise_for_status()
     more = cast("Mapping[str, Any]", response.json())
@@ -240,6 +245,6 @@ async def _more(client: Any, metadata: Mapping[str, Any], claims: Mapping[str, A
 
 
 def _check_address(address: object, issuer: str) -> None:
-    """Raise `ValueError` for an address that is not as safe as the provider's own."""
+    """Raise `ValueError` for an endpoint that is less secure than the provider's own address."""
     if not isinstance(address, str) or urlsplit(address).scheme not in ("https", urlsplit(issuer).scheme):
         raise ValueError("an address of the provider's is not on HTTPS")

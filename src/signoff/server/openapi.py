@@ -1,4 +1,4 @@
-"""The API described for programs: OpenAPI 3.1, made from the table of endpoints and the models in it."""
+"""The OpenAPI 3.1 document of the API, generated from the endpoint table and its models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from signoff.server.problem import MEDIA_TYPE
 from signoff.server.request_models import ProblemView
 
 ROOT = "/api/v1"
-"""Where the API is, below where the application is."""
+"""The path of the API below the application."""
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _REF = "#/components/schemas/{model}"
 _PARAMETERS = {
@@ -54,7 +54,7 @@ class DocumentView(BaseModel):
 
 
 def document(endpoints: Sequence[Endpoint], root: str = "") -> dict[str, Any]:
-    """The whole API. `root` is where the application is mounted."""
+    """Return the whole document. `root` is where the application is mounted."""
     refs, parts = _schemas(endpoints)
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
@@ -86,7 +86,7 @@ def document(endpoints: Sequence[Endpoint], root: str = "") -> dict[str, Any]:
 
 
 def openapi_endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
-    """The endpoint that serves the document; `endpoints` are all others."""
+    """Return the endpoint that serves the document; `endpoints` are all others."""
 
     async def show(visit: Visit[Nothing, Nothing]) -> DocumentView:
         return DocumentView(**document((*endpoints, made), mounted_at(visit.request)))
@@ -105,12 +105,12 @@ def openapi_endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
 
 
 def mounted_at(request: Request) -> str:
-    """Where the application is that a request reached; empty where it is no part of another."""
+    """Return where the application is mounted; empty if it is not mounted."""
     return str(request.scope.get("root_path", "")).removesuffix(ROOT).rstrip("/")
 
 
 def statuses(endpoint: Endpoint) -> Iterator[int]:
-    """What it may answer besides what it should."""
+    """Yield the error statuses that an endpoint may return."""
     if endpoint.permission is not None:
         yield from (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
         yield from (HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -167,7 +167,7 @@ def _content(media_type: str, schema: dict[str, Any], about: str) -> dict[str, A
 
 
 def _query(model: type[BaseModel]) -> Iterator[dict[str, Any]]:
-    """The parameters of a query. Its values are simple, so what a model refers to is put in its place."""
+    """Yield the parameters of a query, with references inlined because their values are simple."""
     schema = model.model_json_schema(mode="validation")
     parts: dict[str, Any] = schema.get("$defs", {})
     for name, about in schema.get("properties", {}).items():
@@ -191,7 +191,7 @@ def _inlined(value: Any, parts: dict[str, Any]) -> Any:
         rest = {key: one for key, one in known.items() if key != "$ref"}
         return {**parts[str(known["$ref"]).rpartition("/")[2]], **_inlined(rest, parts)}
     made = {key: _inlined(one, parts) for key, one in known.items()}
-    if made.get("anyOf") and {"type": "null"} in made["anyOf"]:  # what is left out of a query is not sent as null
+    if made.get("anyOf") and {"type": "null"} in made["anyOf"]:  # an omitted query parameter is not sent as null
         [*others] = [one for one in made["anyOf"] if one != {"type": "null"}]
         made = {key: one for key, one in made.items() if key not in ("anyOf", "default")}
         return {**others[0], **made} if len(others) == 1 else {**made, "anyOf": others}
@@ -201,7 +201,7 @@ def _inlined(value: Any, parts: dict[str, Any]) -> Any:
 def _schemas(
     endpoints: Sequence[Endpoint],
 ) -> tuple[dict[tuple[type[BaseModel], _Mode], dict[str, Any]], dict[str, Any]]:
-    """Where the schema of each model is, and all of them by name."""
+    """Return a reference for each model, and all schemas by name."""
     models: dict[tuple[type[BaseModel], _Mode], None] = {(ProblemView, "serialization"): None}
     for endpoint in endpoints:
         if endpoint.body is not Nothing:

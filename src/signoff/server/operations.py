@@ -1,4 +1,4 @@
-"""For whoever looks after the process: whether it lives, whether it is ready, what it counts. All three are open."""
+"""Health check, readiness check and metrics for operators. All three need no authentication."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from signoff.server.meters import MEDIA_TYPE
 from signoff.server.state import ServerState
 
 PATIENCE = 2.0
-"""Seconds in which the store has to answer."""
+"""Timeout in seconds for the store."""
 KEPT = 5.0
-"""Seconds for which the number of those that wait is not counted anew."""
+"""Seconds for which the number of waiting requests is cached."""
 
 
 @dataclass(slots=True)
 class WaitingCount:
-    """How many requests wait, by state; not counted more often than every few seconds, however many ask."""
+    """The number of waiting requests by state, cached for a few seconds, with one count at a time."""
 
     state: ServerState
     _counts: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -41,7 +41,7 @@ class WaitingCount:
             if self._counting is None or self._counting.done():
                 self._counting = asyncio.create_task(self._count())
                 self._counting.add_done_callback(_looked_at)
-            await asyncio.shield(self._counting)  # whoever is tired of waiting leaves it to the others
+            await asyncio.shield(self._counting)  # a caller that times out does not cancel the count for the others
         return self._counts
 
     async def _count(self) -> None:
@@ -51,13 +51,13 @@ class WaitingCount:
 
 
 def _looked_at(task: asyncio.Task[None]) -> None:
-    """Nobody need have waited for it to the end."""
+    """Retrieve the exception, because nobody may be waiting for the task any more."""
     if not task.cancelled():
         task.exception()
 
 
 def operations(state: ServerState) -> list[Route]:
-    """The routes."""
+    """Return the routes."""
     waiting = WaitingCount(state)
 
     since = state.broker.clock.now().astimezone(UTC).isoformat(timespec="seconds")
@@ -83,7 +83,7 @@ def operations(state: ServerState) -> list[Route]:
 
 
 def _is_here(request: Request) -> bool:
-    """Whether it comes from this machine: others need not know which process it is."""
+    """Whether the request comes from this machine: others need not know the process id."""
     try:
         return request.client is not None and ip_address(request.client.host).is_loopback
     except ValueError:
@@ -91,7 +91,7 @@ def _is_here(request: Request) -> bool:
 
 
 async def _why_not(state: ServerState) -> str:
-    """Why the server should be sent nobody; empty where it may be."""
+    """Why the server is not ready; empty if it is."""
     if state.stopping.is_set():
         return "the server is shutting down"
     try:

@@ -1,4 +1,4 @@
-"""The pages: the web inbox, drawn here. What changes anything goes through the API, sent by the pages' script."""
+"""The HTML pages of the web inbox, rendered on the server. Changes go through the API, sent by the pages' script."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ THEMES = ("system", "light", "dark")
 DAYS = (7, 30, 90)
 MOST_SELECTED = 50
 MOST_ROWS = 100
-"""Rows that are drawn anew at once."""
+"""Maximum rows that are rendered again at once."""
 KEYS_COOKIE = "signoff_keys"
 PARTS = frozenset({"list.html", "card.html", "selection.html"})
 """Templates of parts of a page."""
@@ -52,7 +52,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-"""What a page may load: our own files, and nothing else. Nothing in a page itself is run or styles anything."""
+"""Content Security Policy: a page may load our own files only; no inline scripts or styles."""
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
@@ -76,11 +76,11 @@ class Viewer:
 
     @property
     def base(self) -> str:
-        """Where the pages are below the host: empty, or where an application mounted them."""
+        """The path of the pages: empty, or where an application mounted them."""
         return root_path(self.request)
 
     async def page(self, template: str, **values: Any) -> Response:
-        """A page, or a part of one. It is drawn in a thread: a large one keeps nobody else waiting."""
+        """Render a page, or a part of one, in a thread, because a large one would block the event loop."""
         common = self._common()
         if template not in PARTS:
             common |= await self._waiting()
@@ -88,17 +88,20 @@ class Viewer:
         return Response(text, headers=HEADERS, media_type="text/html")
 
     async def _waiting(self) -> dict[str, Any]:
-        """How many wait, for the title and the icon of a whole page."""
+        """The number of waiting requests, for the title and the icon of a whole page."""
         count = await self.state.broker.store.read(lambda tx: tx.listings.waiting(most=MOST_COUNTED + 1))
         shown = min(count, MOST_COUNTED)
         return {"waiting": shown, "waiting_text": f"{shown}+" if count > shown else str(shown)}
 
     async def head(self) -> int:
-        """The last event on the record: what is read after this shows it, and a page listens from there on."""
+        """The number of the last audit event.
+
+        What is read afterwards includes it, and the page listens from there on.
+        """
         return (await self.state.broker.store.read(lambda tx: tx.record.head()))[0]
 
     async def halted(self) -> str:
-        """What the kill switch says, as it may be shown; empty while it is not pulled."""
+        """Return who halted, when and why, safe to show; empty if not halted."""
         return safe_text(await self.state.broker.switch.state())
 
     def _common(self) -> dict[str, Any]:
@@ -136,7 +139,7 @@ class Viewer:
 
 
 async def inbox(viewer: Viewer) -> Response:
-    """The list, and the card of one request: the one that is named, or the first."""
+    """The list, and the card of one request: the named one, or the first."""
     state = viewer.state
     head = await viewer.head()
     named = str(viewer.request.path_params.get("request_id", ""))
@@ -164,7 +167,7 @@ async def list_part(viewer: Viewer) -> Response:
 
 
 async def rows_part(viewer: Viewer) -> Response:
-    """The rows of some requests, those that still wait: what to draw anew after something happened to them."""
+    """The rows of those of some requests that still wait, to render again after a change."""
     ids = list(dict.fromkeys(viewer.request.query_params.getlist("id")))[:MOST_ROWS]
     listed = await waiting_rows(viewer.state.broker, ids)
     return await viewer.page("list.html", listed=listed, selected="", workers=[], halted=await viewer.halted())
@@ -181,7 +184,7 @@ async def selection(viewer: Viewer) -> Response:
     ids = list(dict.fromkeys(viewer.request.query_params.getlist("id")))
     cards: list[CardPage] = []
     for one in ids[:MOST_SELECTED]:
-        with suppress(UnknownRequest):  # the others can be answered all the same
+        with suppress(UnknownRequest):  # the others can still be answered
             cards.append(await card_page(viewer.state, viewer.identity, one))
     return await viewer.page("selection.html", cards=cards, selected=len(ids), most=MOST_SELECTED)
 
@@ -256,11 +259,11 @@ PAGES: tuple[tuple[str, str, Draw], ...] = (
     ("/insights", "insights", insights_page),
     ("/settings", "settings", settings),
 )
-"""Every page: where it is, its name, and what draws it. All of them want the permission to read."""
+"""Every page: its path, its name, and the function that renders it. All of them need the permission to read."""
 
 
 def page_routes(dispatch: Dispatch) -> list[BaseRoute]:
-    """Routes of the pages, and of what they load."""
+    """Return the routes of the pages and of their static files."""
 
     def route(path: str, name: str, draw: Draw) -> Route:
         async def answer(request: Request) -> Response:
@@ -276,13 +279,13 @@ def page_routes(dispatch: Dispatch) -> list[BaseRoute]:
 
 
 def no_such_page(request: Request) -> Response:
-    """What is said of a path that nothing is at."""
+    """Answer a path that does not exist."""
     language = _language(request)
     return _problem_page(language, root_path(request), ProblemRaised(404, "not-found", language("problem.not_found")))
 
 
 def root_path(request: Request) -> str:
-    """Where the pages are below the host: empty, or where an application mounted them."""
+    """The path of the pages: empty, or where an application mounted them."""
     return str(request.scope.get("root_path", "")).rstrip("/")
 
 
@@ -345,13 +348,13 @@ async def _static(request: Request) -> Response:
 
 @lru_cache(maxsize=1)
 def _files() -> Mapping[str, tuple[bytes, str, str]]:
-    """What pages load, by name: only what is known can be asked for."""
+    """Static files by name; only these can be requested, so there is no path traversal."""
     found = {file.name: (file.read_bytes(), TYPES[file.suffix]) for file in STATIC.iterdir() if file.suffix in TYPES}
     return {name: (body, kind, sha256(body).hexdigest()[:16]) for name, (body, kind) in found.items()}
 
 
 def _asset(name: str) -> str:
-    """A file's address below the base: another one where the file is another."""
+    """The path of a file, with a hash of its content for caching."""
     return f"/static/{name}?v={_files()[name][2]}"
 
 

@@ -1,4 +1,4 @@
-"""Who looks at which request now, in this process's memory. It is told for people's sake; nothing depends on it."""
+"""Who is looking at which request now, in this process's memory. It informs people; nothing depends on it."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from signoff.core.visible_text import visible
 from signoff.server.event_stream import LiveEvents, PresenceEvent
 
 LASTS = 30.0
-"""Seconds after which somebody who does not say again that they look no longer does."""
+"""Seconds after which somebody who does not report again counts as gone."""
 MOST = 10_000
-"""People and requests that are known at once."""
+"""Maximum number of entries."""
 
 
 @dataclass(slots=True)
 class Presence:
-    """Who looks where."""
+    """Who is looking at which request."""
 
     live: LiveEvents
     lasts: float = LASTS
     _looking: dict[str, dict[str, tuple[str, asyncio.TimerHandle]]] = field(
         default_factory=dict[str, "dict[str, tuple[str, asyncio.TimerHandle]]"]
     )
-    """By request and person: their name, and what takes them away."""
+    """By request and person: their name, and the timer that removes them."""
 
     def looks(self, request_id: str, by: Actor) -> tuple[str, ...]:
-        """Note that somebody looks at a request; who does now."""
+        """Record that somebody looks at a request; return who does now."""
         there = self._looking.setdefault(request_id, {})
         known = there.pop(by.key, None)
         if known is None and sum(map(len, self._looking.values())) >= MOST:
@@ -41,7 +41,7 @@ class Presence:
         return self.of(request_id)
 
     def leaves(self, request_id: str, by: Actor) -> tuple[str, ...]:
-        """Note that somebody looks no longer; who still does."""
+        """Record that somebody stopped looking; return who still does."""
         there = self._looking.get(request_id, {})
         known = there.pop(by.key, None)
         if not there:
@@ -52,7 +52,7 @@ class Presence:
         return self.of(request_id)
 
     def of(self, request_id: str) -> tuple[str, ...]:
-        """Who looks at a request, as names may be shown."""
+        """Return who looks at a request, as names that are safe to show."""
         return tuple(sorted(visible(name) for name, _ in self._looking.get(request_id, {}).values()))
 
     def _tell(self, request_id: str) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong, as problem details (RFC 9457): a status, a word for programs, and a sentence for people."""
+"""Errors as problem details (RFC 9457): a status, a code for programs, and a sentence for people."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ STATUSES: tuple[tuple[type[SignoffError], int, str], ...] = (
     (WrongUse, 422, "wrong-use"),
     (StoreError, 503, "store-unavailable"),
 )
-"""By kind of error, the first that fits: its status, and its word."""
+"""Status and code by error class; the first match counts."""
 
 
 class ProblemRaised(Exception):
-    """A request that is answered with a problem."""
+    """An HTTP request that is answered with a problem."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class ProblemRaised(Exception):
 
     @property
     def data(self) -> dict[str, Any]:
-        """As it is sent."""
+        """The response body."""
         body: dict[str, Any] = {
             "type": f"urn:signoff:{self.word}",
             "title": HTTPStatus(self.status).phrase,
@@ -77,7 +77,7 @@ class ProblemRaised(Exception):
 
 
 def problem_of(error: SignoffError) -> ProblemRaised:
-    """The problem that an error of ours is. Its words are made safe: they may hold those of a model."""
+    """Convert one of our errors. Its text is made safe, because it may contain words of a model."""
     status, word = next(((status, word) for kind, status, word in STATUSES if isinstance(error, kind)), (500, "error"))
     if status == 500:
         return ProblemRaised(500, word, "internal error; see the server's log")

@@ -1,4 +1,4 @@
-"""How often somebody may try: so many times in a while from one address, and to fail so many times altogether."""
+"""Rate limit for attempts: per address, and for failures of all addresses together."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _ALL = ""
 
 
 class RateLimit:
-    """Counts in memory. Every try counts for its address, also a good one; one that is refused does not.
+    """Counts in memory. Every attempt counts for its address, also a successful one; a refused attempt does not.
 
-    For all together only failures count, and they hold up only addresses that tried before: whoever comes for the first
-    time in a while is let try, whatever others do.
+    For all addresses together only failures count, and they delay only addresses that tried before: the first attempt
+    from an address in a while is always allowed, whatever others do.
     """
 
     def __init__(
@@ -27,19 +27,19 @@ class RateLimit:
         per: timedelta = timedelta(minutes=1),
         addresses: int = 10_000,
     ) -> None:
-        """`each`: from one address; `together`: failures from all; `addresses`: how many are kept in mind at most.
+        """`each`: from one address; `together`: failures from all; `addresses`: how many are remembered at most.
 
-        `seconds` go on steadily: a clock that is set back keeps nobody out.
+        `seconds` is a monotonic clock, so that setting the wall clock back locks nobody out.
         """
         self._seconds = seconds
         self._per = per.total_seconds()
         self._each, self._together = self._per / each, self._per / together
         self._most = addresses
         self._full: dict[str, float] = {}
-        """By address, when as much is free again as there is: each try moves it on by its share."""
+        """By address, when its whole allowance is available again: each attempt moves it on by its share."""
 
     def wait(self, address: str) -> int:
-        """Seconds until there may be another try from there; 0: now, and this is one."""
+        """Seconds until another attempt from there is allowed; 0 if it is allowed now, and counted."""
         now, place = self._seconds(), _place(address)
         is_first = self._full.get(place, now) <= now
         mine, all_of_us = self._after(place, self._each, now), self._after(_ALL, self._together, now)
@@ -52,14 +52,14 @@ class RateLimit:
         return 0
 
     def failed(self) -> None:
-        """Note that a try came to nothing."""
+        """Record a failed attempt."""
         self._full[_ALL] = self._after(_ALL, self._together, self._seconds())
 
     def _after(self, place: str, share: float, now: float) -> float:
         return max(self._full.get(place, now), now) + share
 
     def _forget(self, now: float) -> None:
-        """Let go of those who did nothing of late; where that does not help, of those who did least."""
+        """Forget addresses without recent attempts; if that is not enough, those with the fewest."""
         everybody = self._full.pop(_ALL, now)
         kept = sorted(((full, place) for place, full in self._full.items() if full > now), reverse=True)
         self._full = {place: full for full, place in kept[: self._most // 2]}
@@ -67,7 +67,7 @@ class RateLimit:
 
 
 def _place(address: str) -> str:
-    """What counts as one: of IPv6 the network, for whoever has one address there has all of them."""
+    """The key of an address: for IPv6 the /64 network, because who has one address there has all of them."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""Follows the record, to count what was decided and how long that took."""
+"""Follow the audit log to count decisions and measure the time to them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from signoff.ports import Transaction
 from signoff.server.meters import Meters
 
 AT_ONCE = 500
-"""Events that are looked at in one go."""
+"""Events that are read at once."""
 PAUSE = 1.0
-"""Seconds between two looks, at least."""
+"""Minimal seconds between two reads."""
 
 
 async def count_decisions(broker: Broker, meters: Meters) -> None:
-    """Count what is settled from now on, by anybody, until cancelled."""
+    """Count requests that are settled from now on, by any process, until cancelled."""
     loop, news = asyncio.get_running_loop(), asyncio.Event()
 
     def tick() -> None:
-        with suppress(RuntimeError):  # the loop was closed in the same instant
+        with suppress(RuntimeError):  # the event loop was closed at the same moment
             loop.call_soon_threadsafe(news.set)
 
     stop = broker.store.watch(tick)
@@ -53,7 +53,7 @@ async def count_decisions(broker: Broker, meters: Meters) -> None:
 
 
 def _settled(tx: Transaction, after: int) -> tuple[Sequence[tuple[str, float]], int, bool]:
-    """What was settled behind this event: its state, and after how many seconds."""
+    """Return the state and the seconds of what was settled after this event."""
     entries = tx.record.entries(after=after, limit=AT_ONCE)
     found: list[tuple[str, float]] = []
     for entry in entries:

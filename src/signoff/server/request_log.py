@@ -1,4 +1,4 @@
-"""Each request to the server is given an id, counted, and told to whoever keeps the log: never what was sent in it."""
+"""Middleware that gives each HTTP request an id, counts it and logs it, never with its content."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from signoff.server.meters import Meters
 
 HEADER = "x-request-id"
 REQUEST_ID = "signoff.request_id"
-"""In the scope of a request: its id."""
+"""Scope key of a request's id."""
 LONGEST_PATH = 200
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
-"""Asked for every few seconds by programs: nobody wants to read that."""
+"""Polled by programs every few seconds, so logged only with a status from 500 on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredRequest:
-    """A request that was answered. Its query is left out: a link to sign in with is in one."""
+    """A request that was answered. The query is left out, because it may be a sign-in link."""
 
     id: str
     method: str
@@ -33,12 +33,12 @@ class AnsweredRequest:
     status: int
     seconds: float
     error: str = ""
-    """Which kind of error was not foreseen; its words may hold what somebody sent."""
+    """Class of an unexpected exception; its message may contain what somebody sent."""
 
 
 @dataclass(slots=True)
 class RequestLog:
-    """Around the application."""
+    """ASGI middleware."""
 
     app: ASGIApp
     meters: Meters

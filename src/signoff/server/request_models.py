@@ -1,4 +1,4 @@
-"""Requests as the API sends them. Every text in them is masked and made visible, as on a card."""
+"""Models of requests in the API. Every text in them is masked and made visible, as on a card."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def row_of(item: Item) -> RequestRow:
 
 
 def card_of(request: ApprovalRequest, viewer: str = "") -> tuple[Card | None, str]:
-    """The card, or why there can be none: then it cannot be approved either."""
+    """Return the card, or why there can be none: then the call cannot be approved either."""
     problem = why_unseen(request)
     if problem:
         return None, problem
@@ -141,7 +141,7 @@ def card_of(request: ApprovalRequest, viewer: str = "") -> tuple[Card | None, st
 
 
 def why_unseen(request: ApprovalRequest) -> str:
-    """Why there can be no card of it; empty where there can."""
+    """Why there can be no card; empty if there can."""
     try:
         has_long_card(request)
     except CannotCanonicalise as error:
@@ -161,7 +161,7 @@ def _plain(value: Any) -> Any:
 
 
 def args_digest_of(request: ApprovalRequest) -> str:
-    """Digest of the arguments that would run; empty where they have none, and cannot be approved."""
+    """Digest of the arguments that would run; empty if they have none and cannot be approved."""
     try:
         return request.args_digest
     except CannotCanonicalise:
@@ -169,7 +169,7 @@ def args_digest_of(request: ApprovalRequest) -> str:
 
 
 def view_of(request: ApprovalRequest, viewer: str = "", *, with_card: bool = True) -> RequestView:
-    """The whole request, safe to send. Whether the viewer has read all of a long one is for whoever knows.
+    """Return the whole request, safe to send. The caller fills in `read`.
 
     Without its card it takes a third of the time.
     """

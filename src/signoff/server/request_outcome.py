@@ -1,4 +1,4 @@
-"""What became of a request, in the keys of the pages' own words and in texts that are safe to show."""
+"""The outcome of a request, as keys of the locale texts and as texts that are safe to show."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from signoff.core.visible_text import visible
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOutcome:
-    """What became of one request."""
+    """The outcome of one request."""
 
     word: str
-    """Its state, or `handed_over`: below `state.` in the texts."""
+    """Its state, or `handed_over`: key below `state.` in the locale texts."""
     sentence: str
-    """Below `outcome.` in the texts. With `told_by`, it is what that person says."""
+    """Key below `outcome.` in the locale texts. With `told_by`, it is what that person reported."""
     by: str
-    """Who decided; empty where nobody did, or where it is said by `by_rule`."""
+    """Who decided; empty if nobody did, or if `by_rule` says it."""
     by_rule: bool
     """Whether a rule approved it because nobody answered."""
     told_by: str
-    """Who said what became of the call, where its process could not."""
+    """Who reported the outcome of the call, if its process could not."""
     why: str
-    """Why it was cancelled; empty where that is not known."""
+    """Why it was cancelled; empty if that is not known."""
     note: str
-    """What whoever decided noted, or else whoever said what became of the call."""
+    """With `told_by`, the note of that person; else the note of who decided."""
     result: str
     error: str
 
 
 def outcome_of(request: ApprovalRequest) -> RequestOutcome:
-    """What became of a request; of one that waits, how it stands."""
+    """Return the outcome of a request; for a pending one, its status."""
     status, secrets = status_of(request), request.secrets
     told_by = visible(status.told_by)
     word = "handed_over" if status.handed_over and request.state is not State.UNKNOWN else str(request.state)
@@ -42,7 +42,7 @@ def outcome_of(request: ApprovalRequest) -> RequestOutcome:
         sentence = "happened" if request.state is State.SUCCEEDED else "did_not"
     elif request.state is State.EXPIRED and request.votes:
         sentence = "expired_few"
-    is_void = request.state in (State.CANCELLED, State.EXPIRED)  # whoever approved it before did not end it
+    is_void = request.state in (State.CANCELLED, State.EXPIRED)  # an earlier approver did not end it
     cancelled = request.state is State.CANCELLED and not told_by
     return RequestOutcome(
         word=word,

@@ -1,4 +1,4 @@
-"""Signatures of what browsers hold: what was not made here is refused without a look into the store."""
+"""HMAC signatures of values that browsers hold: forged values are refused without reading the store."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ class Seal:
         self._key = key
 
     def mark(self, purpose: str, text: str) -> str:
-        """The signature alone: 256 bits, as a browser may hold them."""
+        """Return the signature alone: 256 bits, in a form that a cookie can hold."""
         made = digest(self._key, f"{purpose}\0{text}".encode(errors="surrogatepass"), "sha256")
         return urlsafe_b64encode(made).rstrip(b"=").decode()
 
     def close(self, purpose: str, text: str) -> str:
-        """The text with its signature."""
+        """Return the text with its signature."""
         return f"{text}.{self.mark(purpose, text)}"
 
     def open(self, purpose: str, sealed: str) -> str | None:
-        """The text, if it was signed here for this purpose."""
+        """Return the text if it was signed here for this purpose, else None."""
         text, _, mark = sealed.rpartition(".")
         return text if text and is_same(mark, self.mark(purpose, text)) else None
 
 
 def is_same(sent: str, meant: str) -> bool:
-    """Whether two secrets are one, in a time that tells nothing about them."""
+    """Compare two secrets in constant time."""
     return compare_digest(sent.encode(errors="surrogatepass"), meant.encode())

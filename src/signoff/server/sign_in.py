@@ -1,7 +1,7 @@
-"""Signing in and out: by a link that works once, or at an OpenID provider.
+"""Sign in and out: by a link that works once, or with an OpenID provider.
 
-Nothing happens when a link is only looked at: chats and mail programs do that to show a preview. It is spent by the
-button on the page that it leads to.
+Opening a link changes nothing, because chats and mail programs open it for a preview. The button on its page uses it
+up.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _ButtonForm:
 
 
 class SignIn:
-    """The pages about signing in."""
+    """The pages for signing in and out."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class SignIn:
         limit: RateLimit | None = None,
         provider: OidcProvider | None = None,
     ) -> None:
-        """`lasts`: how long a browser stays signed in. `provider`: where people sign in besides links."""
+        """`lasts`: how long a browser stays signed in. `provider`: where people can sign in besides links."""
         self._keys = keys
         self._access = keys.broker.access
         self._clock = keys.broker.clock
@@ -75,7 +75,7 @@ class SignIn:
         self._lasts = lasts
         self._limit = limit or RateLimit()
         self._starts, self._answers = RateLimit(), RateLimit()
-        """Of sign-ins at the provider, begun and come back from. Links work whatever becomes of these."""
+        """Rate limits of sign-ins at the provider, started and returned. Links work independently of these."""
         self._provider = provider
         self._page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(
             _file("page.html")
@@ -97,7 +97,7 @@ class SignIn:
         return [*pages]
 
     def _told(self, handle: Any) -> Any:
-        """The handler; what it refuses is a page."""
+        """Wrap a handler, so that a `SignInRefused` becomes a page."""
 
         async def answer(request: Request) -> Response:
             try:
@@ -114,7 +114,7 @@ class SignIn:
     # --- by a link ---
 
     async def look(self, request: Request) -> Response:
-        """The page that a link leads to; the way in, where there is no link. Changes nothing."""
+        """The page of a link; without a link, the ways to sign in. Changes nothing."""
         goal, words = local_path(request.query_params.get("next", "")), _words(request)
         secret = request.query_params.get("link", "")
         if not secret:
@@ -123,7 +123,7 @@ class SignIn:
         person = self._keys.person(link.holder) if link is not None else None
         if person is None:
             return self._show(request, "sign_in.title", status=403, problem=words("sign_in.spent"), goal=goal)
-        if pages := request.scope.get(PAGES):  # whoever has the link may know where the pages are
+        if pages := request.scope.get(PAGES):  # who has the link may know the address of the pages
             return RedirectResponse(f"{pages}{_base(request)}/sign-in?{request.url.query}", status_code=303)
         seal = await self._keys.seal()
         held = seal.open(_FORM, request.cookies.get(cookie_name(request, FORM_COOKIE), ""))
@@ -135,7 +135,7 @@ class SignIn:
         return response
 
     def _ways(self, request: Request) -> Sequence[str]:
-        """How somebody gets in who has no link."""
+        """How to sign in without a link."""
         words = _words(request)
         if self._provider is not None:
             return ()
@@ -143,8 +143,8 @@ class SignIn:
         return (words("sign_in.elsewhere"), way) if PAGES in request.scope else (way,)
 
     async def sign_in(self, request: Request) -> Response:
-        """Spend a link for a new session."""
-        self._refuse_foreign(request)  # first: what other sites have a browser send is not counted as its tries
+        """Use up a link for a new session."""
+        self._refuse_foreign(request)  # first, so that requests forged by other sites do not count as attempts
         with self._counted(request, self._limit):
             return await self._signed_in(request)
 
@@ -160,14 +160,14 @@ class SignIn:
             raise SignInRefused("sign_in.spent", 403)
         try:
             _, made = await self._access.redeem(secret, lasts=self._lasts, label=_browser(request))
-        except WrongUse as error:  # somebody was faster
+        except WrongUse as error:  # somebody else used it first
             raise SignInRefused("sign_in.spent", 403) from error
         response = await self._let_in(request, made, fields.get("next", ""))
         set_cookie(response, request, FORM_COOKIE, "", _GONE)
         return response
 
     async def _let_in(self, request: Request, secret: str, goal: str) -> Response:
-        """Have the browser hold the new session; the one that it held ends."""
+        """Set the cookie of the new session, and revoke the session that the browser had before."""
         before = await self._session(request)
         if before is not None:
             await self._access.revoke(before.id, by=before.holder)
@@ -178,10 +178,10 @@ class SignIn:
     # --- at a provider ---
 
     async def go_to_provider(self, request: Request) -> Response:
-        """Send the browser to the provider, with something that ties its answer to this browser."""
+        """Redirect the browser to the provider, with a state that binds the response to this browser."""
         provider = self._provider
         assert provider is not None, "there is no such route without one"
-        if PAGES in request.scope:  # the provider sends people back to where the pages are
+        if PAGES in request.scope:  # the provider redirects back to the address of the pages
             return RedirectResponse(f"{provider.home}/sign-in/oidc?{request.url.query}", status_code=303)
         is_ours = request.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
         with self._counted(request, self._starts) if is_ours else nullcontext():
@@ -195,10 +195,11 @@ class SignIn:
         return response
 
     async def come_back(self, request: Request) -> Response:
-        """Take the provider's answer, and let in the person that it names."""
+        """Handle the provider's response, and sign in the person that it names."""
         provider = self._provider
         assert provider is not None, "there is no such route without one"
-        flow = self._flow(await self._keys.seal(), request)  # first: only what was begun in this browser is counted
+        # First, so that only flows of this browser count as attempts.
+        flow = self._flow(await self._keys.seal(), request)
         with self._counted(request, self._answers):
             return await self._answered(provider, flow, request)
 
@@ -235,7 +236,7 @@ class SignIn:
         return self._show(request, "sign_in.out", lines=lines, form=form)
 
     async def sign_out(self, request: Request) -> Response:
-        """End the session that the browser holds."""
+        """End the session of the browser."""
         fields = await _form(request)
         identity = await self._keys(request)
         if identity is not None and identity.key is not None and identity.csrf:
@@ -248,7 +249,7 @@ class SignIn:
         set_cookie(response, request, COOKIE, "", _GONE)
         return response
 
-    # --- beside it ---
+    # --- shared ---
 
     async def style(self, request: Request) -> Response:
         return Response(self._style, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
@@ -260,7 +261,7 @@ class SignIn:
 
     @contextmanager
     def _counted(self, request: Request, limit: RateLimit) -> Generator[None]:
-        """Within, somebody tries something. Raises where that is too often."""
+        """Count an attempt within the block; raises `SignInRefused` (429) over the rate limit."""
         if wait := limit.wait(request.client.host if request.client is not None else ""):
             raise SignInRefused("sign_in.often", 429, wait=wait)
         try:
@@ -270,7 +271,10 @@ class SignIn:
             raise
 
     def _refuse_foreign(self, request: Request) -> None:
-        """Raise where a page of another site has sent the form. Some browsers say nothing, or `null`: tokens tell."""
+        """Raise if a page of another site sent the form.
+
+        Some browsers send no origin or `null`; then the token decides.
+        """
         own = f"{request.url.scheme}://{request.headers.get('host', '')}"
         is_foreign = request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
         if is_foreign or request.headers.get("origin", "null") not in ("null", own):
@@ -305,7 +309,7 @@ class SignIn:
 
 
 def sign_in_path(connection: HTTPConnection) -> str:
-    """Where to send a browser that is not signed in, so that it comes back to where it was."""
+    """Where to redirect a browser that is not signed in, so that it returns to the same page."""
     query = f"?{connection.url.query}" if connection.url.query else ""
     base = _base(connection)
     path = connection.url.path.removeprefix(base)
@@ -313,14 +317,17 @@ def sign_in_path(connection: HTTPConnection) -> str:
 
 
 def local_path(path: str) -> str:
-    """The path, if it leads nowhere but here; else none. Browsers read `//host`, `/\\host` and `/<tab>/host` alike."""
+    """Return the path if it stays on this site, else an empty text: no open redirect.
+
+    Browsers treat `//host`, `/\\host` and `/<tab>/host` alike.
+    """
     is_plain = path.isascii() and path.isprintable() and not any(char in path for char in " \\")
     is_here = path.startswith("/") and not path.startswith("//") and len(path) <= LONGEST_PATH
     return path if is_plain and is_here else ""
 
 
 def _words(request: Request) -> Language:
-    """The language of whoever reads the page."""
+    """The language of the reader."""
     return language_for(request.cookies.get(languages.COOKIE, ""), request.headers.get("accept-language", ""))
 
 
@@ -338,7 +345,7 @@ def _file(name: str) -> str:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """The fields of a form, each once."""
+    """Parse the fields of a form, the first value of each."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     size, parts = 0, list[bytes]()
     async for part in request.stream():

@@ -1,4 +1,4 @@
-"""What every handler works with."""
+"""The state that every handler of the server uses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class RunControl(Protocol):
-    """Starts and resumes runs; what is above the server implements it."""
+    """Starts and resumes runs; implemented in a layer above the server."""
 
     async def start(
         self,
@@ -36,30 +36,30 @@ class RunControl(Protocol):
         requester: str,
         behind: str | None = None,
     ) -> str:
-        """Begin a run, and give its id. Raises `WrongUse` for a worker that is not there.
+        """Start a run, and return its id. Raises `WrongUse` for an unknown worker.
 
-        `behind` is who answers for a program that is the requester, as `SavedRun.behind`.
+        `behind` is who answers for a requester that is a program, as `SavedRun.behind`.
         """
         ...
 
     async def resume(self, run_id: str) -> None:
-        """Have a run looked at now: it goes on if it can. Raises `RunError` where it cannot."""
+        """Resume a run now, if it can continue. Raises `RunError` if it cannot."""
         ...
 
     async def hindrance(self, run_id: str) -> str:
-        """Why a run that could go on cannot go on here; empty where it can. Not yet safe to show."""
+        """Why a run that could continue cannot continue here; empty if it can. Not yet safe to show."""
         ...
 
     async def check_agent(self, request: ApprovalRequest) -> None:
-        """Raise where the agent that waits for a request cannot be asked about it here."""
+        """Raise if the agent that waits for a request cannot be asked about it here."""
         ...
 
     def ask_agent(self, question: Comment) -> None:
-        """Have it answer a question about the request, beside its run. The answer comes when it does."""
+        """Have the agent answer a question about the request, beside its run. The answer comes later."""
         ...
 
     def workers(self) -> Mapping[str, str]:
-        """What can be started, by name, each with what it is for."""
+        """Return the workers that can be started, by name, each with its description."""
         ...
 
 
@@ -67,57 +67,60 @@ class Rules(Protocol):
     """The project's policy, for questions about it."""
 
     async def explain(self, call: Call) -> Explanation:
-        """What the policy says about a call, and how it comes about."""
+        """Return the verdict for a call, and how it came about."""
         ...
 
     async def drafts(self, request: ApprovalRequest) -> RuleDrafts:
-        """Rules that could be made of a call that was asked about. Raises `WrongUse` where none may be written."""
+        """Return proposed rules for the call of a request. Raises `WrongUse` if none may be written."""
         ...
 
 
 class CallGates(Protocol):
-    """Makes gates for calls of agents elsewhere, by the project's policy; what is above the server implements it."""
+    """Makes gates for calls of remote agents, by the project's policy; implemented in a layer above the server."""
 
     @property
     def directory(self) -> str:
-        """Where relative paths in their calls are taken to start from."""
+        """Where relative paths in their calls start from."""
         ...
 
     async def gate(self, requester: str) -> ClientGate:
-        """The gate as the policy is now, for agents that somebody answers for. Raises where it cannot be read."""
+        """Return a gate with the current policy, for agents that `requester` answers for.
+
+        Raises if it cannot be read.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerState:
-    """What the server is about."""
+    """What all handlers share."""
 
     broker: Broker
     inbox: StoreInbox
     """Answers that come in here are checked by the project's rules."""
     identify: Identify
     people: Callable[[], Mapping[str, Person]]
-    """Who is on file now."""
+    """Who is listed now."""
     runs: RunControl | None = None
     rules: Rules | None = None
     gates: CallGates | None = None
-    """None: no agent elsewhere is served."""
+    """None: remote agents are not served."""
     meters: Meters = field(default_factory=Meters)
-    """What is counted for whoever watches over the server."""
+    """Metrics for operators."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the server is shutting down: nothing new is begun."""
+    """Set when the server is shutting down: nothing new is started."""
     is_mounted: bool = False
-    """Whether another application is around it, which signs people in and out: there are no keys of ours."""
+    """Whether another application mounts this one and signs people in and out: there are no access keys here."""
     sign_in_url: str = ""
-    """Where that application signs people in; empty: it does not say."""
+    """Where that application signs people in; empty if it does not say."""
     title: str = "signoff"
-    """What the pages are about: the project's name."""
+    """The title of the pages: the project's name."""
     ready: Callable[[], Awaitable[str]] | None = None
-    """Why the server is not ready; empty where it is."""
+    """Returns why the server is not ready; empty if it is."""
     live: LiveEvents = field(init=False)
-    """What happens, for those who listen."""
+    """Events for listeners."""
     presence: Presence = field(init=False)
-    """Who looks at what."""
+    """Who is looking at which request."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "live", LiveEvents(self.broker.store))

@@ -1,4 +1,4 @@
-"""Texts in pieces, each with a class for the stylesheet: diffs in colours, and what decided about a command or SQL."""
+"""Split texts into pieces with CSS classes: coloured diffs, and the parts that decided about a command or SQL."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from signoff.core.preview import marked_lines
 from signoff.core.visible_text import CLOSE, OPEN
 
 LONGEST_COLOURED = 2_000
-"""Characters of a line: longer ones are shown without colours of their syntax."""
+"""Longer lines are shown without syntax colours."""
 MOST_COLOURED = 50_000
-"""Characters of a diff: lines after them are shown without colours of their syntax."""
+"""Lines after this many characters of a diff are shown without syntax colours."""
 LONGEST_READ = 8_000
-"""Characters of a command or of SQL: longer ones are not looked through again for what decided."""
+"""Longer commands and SQL are not searched for the part that decided."""
 _SHELL = frozenset({"command", "cmd"})
 _SQL = frozenset({"sql", "query", "statement"})
 _KINDS = {"+": "added", "-": "removed", "@": "place", "": "heading", " ": "same"}
@@ -34,17 +34,17 @@ _SYNTAX = re.compile(
     r"""|(?P<word>\b[A-Za-z_]+\b)""",
     re.DOTALL,
 )
-"""A string that nothing closes goes on to the end of its line, so that every string that begins also ends: none is
-looked through twice, and whoever writes a diff cannot make it take long."""
+"""A string without a closing quote extends to the end of its line, so that every string that starts also ends. No text
+is scanned twice, so the author of a diff cannot make the regular expression slow (ReDoS)."""
 
 
 class Piece(NamedTuple):
-    """Some text, and how it is shown: a class of the stylesheet, or none."""
+    """Some text and its CSS class, or none."""
 
     text: str
     kind: str = ""
     why: str = ""
-    """Why it stands out, for the pieces that decided."""
+    """Why it is highlighted, for the pieces that decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class DiffLine:
     kind: str
     """`added`, `removed`, `same`, `place` or `heading`."""
     mark: str
-    """What stands in the first column: never colour alone."""
+    """The character in the first column, so that colour is never the only difference."""
     pieces: tuple[Piece, ...]
 
 
 def diff_lines(diff: str) -> list[DiffLine]:
-    """A unified diff whose texts are safe already, line by line."""
+    """Split a unified diff, whose texts are safe already, into lines."""
     found: list[DiffLine] = []
     left = MOST_COLOURED
     for mark, line in marked_lines(diff):
@@ -72,7 +72,7 @@ def diff_lines(diff: str) -> list[DiffLine]:
 
 
 def marked(text: str) -> list[Piece]:
-    """A text that is safe already, with the markers of hidden characters and the masks of secrets standing out."""
+    """Split a safe text so that markers of hidden characters and masks of secrets are highlighted."""
     found: list[Piece] = []
     at = 0
     for marker in _MARKER.finditer(text):
@@ -86,10 +86,10 @@ def marked(text: str) -> list[Piece]:
 
 
 def argument_pieces(arg: CardArg, args: Mapping[str, Any]) -> list[Piece]:
-    """An argument as it is shown; of a command or SQL that does more than read, what decided that is marked.
+    """Split an argument as it is shown; in a command or SQL that does more than read, the part that decided is marked.
 
-    `args` are those of the call. Where the text on the card is not letter by letter what they hold, nothing is marked:
-    places in the one are not places in the other.
+    `args` are those of the call. If the text on the card differs from the value in them, nothing is marked, because the
+    positions would be wrong.
     """
     value = args.get(arg.name)
     if not isinstance(value, str) or value != arg.text or len(value) > LONGEST_READ:
@@ -110,7 +110,7 @@ class _Span(NamedTuple):
 
 
 def _of_command(text: str) -> list[_Span]:
-    """The simple commands of a line that do more than read."""
+    """Return the simple commands of a line that do more than read."""
     from signoff.policy.shell.command_facts import ShellFacts
     from signoff.policy.shell.simple_command import Concern
 
@@ -126,7 +126,7 @@ def _of_command(text: str) -> list[_Span]:
 
 
 def _of_sql(text: str) -> list[_Span]:
-    """The words of statements that do more than read."""
+    """Return the words of statements that do more than read."""
     from signoff.policy.sql.read import read_sql
 
     facts = read_sql(text)
@@ -154,7 +154,7 @@ def _cut(text: str, spans: Sequence[_Span]) -> list[Piece]:
 
 
 def _coloured(text: str) -> Iterator[Piece]:
-    """A line of some program or text: strings, comments, numbers and the usual words, whatever the language."""
+    """Colour a line of some language: strings, comments, numbers and common keywords."""
     for part in marked(text):
         if part.kind or len(part.text) > LONGEST_COLOURED:
             yield part

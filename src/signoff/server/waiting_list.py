@@ -1,4 +1,4 @@
-"""What waits, for the page's list: grouped by run, a part at a time. Every text in it is safe to show."""
+"""The list of waiting requests for the inbox page: grouped by run, in parts. Every text in it is safe to show."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from signoff.core.visible_text import visible
 from signoff.ports import Transaction
 
 PART = 100
-"""Rows that are drawn at once."""
+"""Rows that are rendered at once."""
 MOST_COUNTED = 99_999
-"""From here on it is said that there are more."""
+"""Above this, the page says that there are more."""
 _LONGEST_TASK = 120
 
 
@@ -35,14 +35,14 @@ class ListRow:
     role: str
     quorum: int
     votes: int
-    """How many have approved what is on the card, and count."""
+    """How many valid approvals there are of what is on the card."""
     assigned: str
     opened_at: datetime
     deadline: datetime | None
     escalated: bool
     is_unknown: bool
     questions: int
-    """How many were asked back and not answered."""
+    """The number of unanswered questions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class RunGroup:
     """Requests of one run."""
 
     run: str
-    """Its id; empty for requests of no saved run."""
+    """Its id; empty for requests without a saved run."""
     task: str
     worker: str
     rows: tuple[ListRow, ...]
@@ -66,7 +66,7 @@ class WaitingList:
     more: bool
     """Whether there are more than are counted."""
     last: str
-    """Id of the last row, where there are rows after it: what the next part comes after."""
+    """Id of the last row if there are rows after it: the next part starts after it."""
 
     @property
     def rows(self) -> list[ListRow]:
@@ -74,7 +74,7 @@ class WaitingList:
 
 
 async def waiting_list(broker: Broker, after: str = "", *, part: int = PART) -> WaitingList:
-    """The oldest of what waits, or those after a request."""
+    """Return the oldest waiting requests, or those after a request."""
 
     def work(tx: Transaction) -> WaitingList:
         before = tx.requests.get(after) if after else None
@@ -93,7 +93,7 @@ async def waiting_list(broker: Broker, after: str = "", *, part: int = PART) -> 
 
 
 async def waiting_rows(broker: Broker, ids: Sequence[str]) -> WaitingList:
-    """Those of some requests that still wait, in the order of the list."""
+    """Return those of some requests that still wait, in the order of the list."""
 
     def work(tx: Transaction) -> WaitingList:
         found = (tx.requests.get(one) for one in ids)
@@ -111,7 +111,7 @@ async def waiting_rows(broker: Broker, ids: Sequence[str]) -> WaitingList:
 
 
 def _groups(tx: Transaction, items: Sequence[Item]) -> list[RunGroup]:
-    """Runs in the order of their oldest request; what belongs to no run stays alone, by its workers."""
+    """Group by run, in the order of the oldest request; requests without a run are grouped by worker."""
     by_run: dict[tuple[str, str], list[Item]] = {}
     for item in items:
         by_run.setdefault((item.run, "" if item.run else item.worker), []).append(item)
@@ -149,7 +149,7 @@ def _row(tx: Transaction, item: Item) -> ListRow:
 
 
 def _agreed(tx: Transaction, item: Item) -> int:
-    """Votes that count: some are for other arguments, or for the role that was asked first."""
+    """Count valid votes: some are for other arguments, or for the role that was asked first."""
     request = tx.requests.get(item.id) if item.votes and item.quorum > 1 else None
     if request is None:
         return item.votes
@@ -175,7 +175,7 @@ def _item(request: ApprovalRequest) -> Item:
 
 
 def _place_of(request_id: str, opened_at: datetime) -> Item:
-    """An item as far as a page needs it to begin after it."""
+    """An item with just enough to start a page after it."""
     return Item(
         id=request_id,
         state=State.PENDING,

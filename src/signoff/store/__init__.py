@@ -1,1 +1,1 @@
-"""Where requests and grants are kept. One adapter a file, each behind a port of `signoff.ports`."""
+"""Stores for requests, runs, grants and the audit log. One adapter per file, each behind a port of `signoff.ports`."""

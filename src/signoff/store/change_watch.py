@@ -1,4 +1,4 @@
-"""Telling whoever watches a store that something changed."""
+"""Notify watchers of a store that something changed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 from signoff.store.writer import warn
 
 Look = Callable[[threading.Event, Callable[[], None]], None]
-"""Looks for changes until the event is set, and calls the other when there is one. Runs in a thread of its own."""
+"""Looks for changes until the event is set, and calls the callback after each. Runs in a thread of its own."""
 
 
 class Watchers:
-    """Those who watch one store. A thread looks on their behalf while there are any."""
+    """The watchers of one store. A thread looks for changes while there are any."""
 
     def __init__(self, look: Look) -> None:
         self._look = look
@@ -22,7 +22,7 @@ class Watchers:
         self._thread: threading.Thread | None = None
 
     def add(self, tick: Callable[[], None]) -> Callable[[], None]:
-        """Returns how to stop."""
+        """Call `tick` after every change. Returns a function that stops it."""
         key = object()
         with self._lock:
             self._ticks[key] = tick
@@ -42,15 +42,15 @@ class Watchers:
         return stop
 
     def tick(self) -> None:
-        """Tell everyone."""
+        """Call all watchers."""
         for tick in list(self._ticks.values()):
             try:
                 tick()
-            except Exception as error:  # one that fails must not silence the others
+            except Exception as error:  # the others must still be called
                 warn(f"a watcher failed: {error!r}")
 
     def close(self) -> None:
-        """End the thread and forget everyone."""
+        """End the thread and remove all watchers."""
         with self._lock:
             self._ticks.clear()
             thread = self._thread

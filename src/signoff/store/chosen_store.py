@@ -1,4 +1,4 @@
-"""The store that a command means: where it is, and who said so."""
+"""The store that a command uses: its address, and what named it."""
 
 from __future__ import annotations
 
@@ -16,40 +16,43 @@ OPTION, VARIABLE = "--store", "SIGNOFF_STORE"
 
 @dataclass(frozen=True, slots=True)
 class ChosenStore:
-    """A store somebody chose, or the one that a project has where nobody did."""
+    """A store that was named, or the default store of a project."""
 
     url: str
     root: Path
-    """Where a relative address starts from."""
+    """The directory that a relative address is resolved against."""
     named_by: str = ""
-    """`--store`, `SIGNOFF_STORE` or the project's file; empty: nobody named it, and it is the project's own place."""
+    """`--store`, `SIGNOFF_STORE` or the project's file; empty for the default store of the project."""
     project: str | None = None
-    """The directory of the project; empty: there is none; None: nobody looked."""
+    """The project directory; empty if there is no project; None if nobody looked for one."""
     home: Home | None = None
-    """The project's own place, where that is meant."""
+    """The project's state directory, if this is its default store."""
 
     @property
     def file(self) -> str:
-        """The file of the store; empty where it is none."""
+        """The absolute path of the store's file; empty if the store is not a file."""
         return os.path.abspath(sqlite_path(self.url, self.root)) if is_file(self.url) else ""
 
     @property
     def is_missing(self) -> bool:
-        """Whether the store is a file that nobody has made yet."""
+        """Whether the store is a file that does not exist yet."""
         return bool(self.file) and not os.path.lexists(self.file)
 
     @property
     def address(self) -> str:
-        """Good in any directory."""
+        """The URL with an absolute path, valid in any directory."""
         return f"sqlite:{self.file}" if self.file else self.url
 
     @property
     def shown(self) -> str:
-        """For people, without a password."""
+        """The address for people, without a password."""
         return self.address if self.file else masked(self.url)
 
     def open(self) -> Store:
-        """The store, which is made if it is not there yet. The project is given an id, to be known by if it moves."""
+        """Open the store, and create it if it does not exist.
+
+        Gives the project an id, so that it is recognised if it moves.
+        """
         if self.home is not None and self.project:
             self.home.settle()
         elif self.project:
@@ -81,7 +84,7 @@ class ChosenStore:
 
 
 def named_store(option: str | None) -> ChosenStore | None:
-    """The store that the command or the environment names."""
+    """The store that the option or the environment variable names; None if neither does."""
     if option:
         return ChosenStore(option, Path.cwd(), OPTION)
     named = os.environ.get(VARIABLE)

@@ -1,7 +1,7 @@
-"""Carries what a store of an older version holds into the tables of this one, where SQL alone cannot.
+"""Migrate the data of an older store into the tables of this version, where SQL alone cannot.
 
-Version 3 gave columns to what version 2, the one of signoff 0.1, kept as JSON: deliveries, and much that had found a
-place among the settings. Version 4 counts how people answered.
+Version 3 gave columns to what version 2, the one of signoff 0.1, kept as JSON: deliveries, and much that was stored
+among the settings. Version 4 counts how people answered.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PAGE = 500
 
 
 def refuse_while_used(sql: Sql, where: str, now: datetime) -> None:
-    """Raise `SchemaError` if a process of the older version lives: what it would write from now on would be lost."""
+    """Raise `SchemaError` if a process of the older version is alive: whatever it still writes would be lost."""
     for (body,) in sql.rows("processes"):
         process = load_process(body)
         if process.pid != os.getpid() and is_alive(process, now):
@@ -45,7 +45,10 @@ def refuse_while_used(sql: Sql, where: str, now: datetime) -> None:
 
 
 def carry(version: int, wire: Wire, queries: Queries) -> None:
-    """Carry over what a store of this version held, after all steps were applied; raises `SchemaError`."""
+    """Migrate the data of a store that had this version. Raises `SchemaError`.
+
+    Call it after all schema migrations were applied.
+    """
     tx = SqlTransaction(wire, queries, SqlChain(wire, queries))
     if version < 3:
         _carry_texts(tx)
@@ -54,7 +57,7 @@ def carry(version: int, wire: Wire, queries: Queries) -> None:
 
 
 def _carry_answers(tx: SqlTransaction) -> None:
-    """What people said so far is counted when the like is asked; so is what they will say to what is open."""
+    """Fill the columns that earlier answers are counted by, for requests that were answered and for open ones."""
     last = ""
     while rows := tx.sql.rows("requests_after", last, PAGE):
         for row in rows:
@@ -86,7 +89,7 @@ def _carry_texts(tx: SqlTransaction) -> None:
 
 @contextmanager
 def _told(what: str, which: str) -> Generator[None]:
-    """What cannot be read is named."""
+    """Turn an error about an unreadable row into a `SchemaError` that names the row."""
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -94,7 +97,7 @@ def _told(what: str, which: str) -> Generator[None]:
 
 
 def _run(run: SavedRun, options: Mapping[str, Any]) -> SavedRun:
-    """A run with what 0.1 kept as its options, as far as each is what it should be."""
+    """A run with what signoff 0.1 kept as its options. Values of an unexpected type are left out."""
 
     def text(name: str) -> str:
         return value if isinstance(value := options.get(name), str) else ""
@@ -139,7 +142,7 @@ def _places(place: object) -> dict[str, str]:
 
 
 def _carry_setting(tx: SqlTransaction, name: str, value: str) -> bool:
-    """Whether it has a place of its own now."""
+    """Move a setting to its own table. Returns whether it now has one, so that the setting can be deleted."""
     kind, _, rest = name.partition(":")
     if kind == "opened":
         for args_digest, person in json.loads(value):

@@ -1,4 +1,4 @@
-"""What both databases have in common: a queue before them, watchers behind them, and care around a fork."""
+"""Base class of the database stores: a writer thread, change watchers, and fork safety."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from signoff.store.writer import Batch, Work, Writer
 T = TypeVar("T")
 
 _left_behind: list[object] = []
-"""What a forked process must neither use nor close: it belongs to its parent."""
+"""References to the parent's objects in a forked process, which must neither use nor close them."""
 
 
 class DurableStore(ABC):
@@ -29,7 +29,7 @@ class DurableStore(ABC):
     is_durable = True
     keeps_record = True
     reads_in_place = False
-    """Whether a read is done when it returns, and needs no event loop."""
+    """Whether a read blocks until it is done and never suspends to the event loop."""
     clock_lead: timedelta | None = None
 
     def __init__(self) -> None:
@@ -43,7 +43,11 @@ class DurableStore(ABC):
         self._writer = Writer(self._transact, committed=self._watchers.tick, leave=self._leave)
 
     def _here(self) -> Writer:
-        """The writer of this process. A fork has neither its parent's threads nor the right to its connections."""
+        """Return the writer of this process.
+
+        After a fork, a new one is made: a forked process has no writer thread and must not use its parent's
+        connections.
+        """
         if not self.is_of_this_process:
             _left_behind.extend((self._writer, self._watchers, self._abandoned()))
             idle, every = self._writer.idle, self._writer.every
@@ -53,7 +57,7 @@ class DurableStore(ABC):
 
     @property
     def is_of_this_process(self) -> bool:
-        """Not so in a fork that has not used it yet."""
+        """False in a forked process that has not used the store yet."""
         return self._pid == os.getpid()
 
     @abstractmethod
@@ -66,11 +70,11 @@ class DurableStore(ABC):
 
     @abstractmethod
     def _leave(self) -> None:
-        """Close what the writing thread opened."""
+        """Close what the writer thread opened."""
 
     @abstractmethod
     def _abandoned(self) -> object:
-        """Every connection there is, which are forgotten at once."""
+        """Return all open connections and forget them, after a fork."""
 
     async def write(self, name: str, work: Callable[[Transaction], T], *, synced: bool = True) -> T:
         return await self._here().write(name, work, synced=synced)
@@ -82,11 +86,11 @@ class DurableStore(ABC):
         await self._here().flush()
 
     async def _caught_up(self, own: bool) -> None:
-        """Before a read: have what was left for later written, unless nobody needs to see it."""
+        """Before a read, wait until deferred work (`later`) is written, unless the reader does not need to see it."""
         writer = self._here()
         writer.refuse_if_closed()
         if own and writer.is_behind:
-            with suppress(StoreError):  # that it cannot be written is no reason not to read what is there
+            with suppress(StoreError):  # a failed write must not prevent reading
                 await writer.flush()
 
     def watch(self, tick: Callable[[], None]) -> Callable[[], None]:
@@ -113,7 +117,7 @@ class DurableStore(ABC):
 
     @property
     def idle(self) -> Callable[[], None] | None:
-        """Called from the writing thread about every `every` seconds, once something has been written."""
+        """A hook that the writer thread calls about every `every` seconds, once something has been written."""
         return self._here().idle
 
     @idle.setter
@@ -133,7 +137,7 @@ _stores: weakref.WeakSet[DurableStore] = weakref.WeakSet()
 
 
 def _close_all() -> None:
-    """Nothing that was left for later is lost because a program ends."""
+    """Close all stores at exit, so that no deferred work is lost."""
     for store in list(_stores):
         if store.is_of_this_process:
             store.close()

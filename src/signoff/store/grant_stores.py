@@ -1,7 +1,7 @@
-"""Remembered decisions: in memory for the session, in a file for always.
+"""Approval memory: remembered answers, in memory for the session and in a JSON file for always.
 
-The file is JSON, version 1, readable by people, written whole through a rename and only under a lock, so that
-two processes lose nothing of each other's and a crash leaves the old file or the new one.
+The file has format version 1 and is readable by people. It is replaced atomically through a rename, and only under a
+file lock, so that two processes do not lose each other's changes and a crash leaves the old file or the new one.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from signoff.store.place import home_of
 VERSION = 1
 
 _Key: TypeAlias = tuple[str, str, str | None, str, str, bool]
-"""What tells grants apart: the call, the schema, the toolset, the directory and the agent of a yes, and yes or no."""
+"""The key of a grant: call, schema, toolset, for a yes also directory and agent, and whether it is a yes."""
 
 
 def default_file() -> Path | None:
-    """The file for the *always* of the project in the working directory. None: nowhere."""
+    """The file for the `always` grants of the project in the working directory. None if there is no home directory."""
     home = home_of(os.getcwd())
     return home.directory / "grants.json" if home is not None else None
 
@@ -45,7 +45,7 @@ PROJECT = object()
 class ApprovalMemory:
     """Remembered answers, checked before anyone is asked. It holds only what a person chose to remember.
 
-    `session` grants last as long as this object; `always` grants are stored in `file`, by default a file for the
+    `session` grants last as long as this object. `always` grants are stored in `file`, by default a file for the
     current project under your home directory. With `file=None` nothing outlives the process, and `always` is not
     offered.
     """
@@ -70,12 +70,10 @@ class ApprovalMemory:
         if isinstance(call, ApprovalRequest):
             call = call_of(call)
         try:
-            # First a no, which is for all forms of the text and wherever it is; then a yes to the very text, here.
+            # First a no, which covers every form of the text, anywhere; then a yes, which covers this exact text, here.
             tool = call.schema_hash, call.toolset
             keys: list[_Key] = [(call.memory_key, *tool, "", "", False)]
-            homes = dict.fromkeys(
-                ((call.directory, call.agent), ("", ""))
-            )  # older ones do not say where they were given
+            homes = dict.fromkeys(((call.directory, call.agent), ("", "")))  # older grants have no directory and agent
             keys += [(call.fingerprint, *tool, directory, agent, True) for directory, agent in homes]
         except CannotCanonicalise:
             return None
@@ -86,7 +84,10 @@ class ApprovalMemory:
         return next((grant for grant in found if grant is not None and grant.covers(call)), None)
 
     def remember(self, grant: Grant) -> None:
-        """Keep a grant for the session or for always, as its scope says."""
+        """Store a grant for the session or for always, as its scope says.
+
+        Raises `WrongUse` for a grant that needs a store, or an `always` grant without a file.
+        """
         if (
             grant.pattern is not None
             or grant.until is not None
@@ -98,7 +99,7 @@ class ApprovalMemory:
         no = (grant.memory_key, grant.schema_hash, grant.toolset, "", "", False)
         with self._lock:
             if grant.scope is Scope.SESSION:
-                self._session.pop(no, None)  # whoever says yes by now does not mean the no of before
+                self._session.pop(no, None)  # a later yes replaces an earlier no
                 self._session[key] = grant
             elif grant.scope is Scope.PROJECT:
                 if self._file is None:
@@ -114,12 +115,12 @@ class ApprovalMemory:
                 raise WrongUse(f"only a store can remember for one {grant.scope}: Signoff(…, store='sqlite:FILE')")
 
     def store(self, request: ApprovalRequest, decision: ApprovalDecision) -> None:
-        """Keep the answer to a request, as far as it says that it is to be remembered."""
+        """Store the answer to a request, if the answer says that it is to be remembered."""
         if (grant := grant_from(request, decision)) is not None:
             self.remember(grant)
 
     def grants(self) -> tuple[Grant, ...]:
-        """Everything remembered, session first."""
+        """All remembered grants, session grants first."""
         with self._lock:
             if self._file is not None:
                 self._refresh(self._file)
@@ -161,7 +162,7 @@ def _exclusive(file: Path) -> Generator[None]:
     try:
         try:
             import fcntl
-        except ImportError:  # Windows has no flock; one process at a time is on the user there
+        except ImportError:  # Windows has no flock; the user must run one process at a time
             pass
         else:
             fcntl.flock(handle, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""What a transaction in memory changed, and the way back."""
+"""The undo log of a transaction in memory."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ V = TypeVar("V")
 
 
 class Changes:
-    """What was changed since the last commit, as the way back."""
+    """The undo log since the last commit: how to take back each change."""
 
     def __init__(self) -> None:
         self._undo: list[Callable[[], object]] = []
         self.is_news = False
-        """Whether anybody can see a difference."""
+        """Whether watchers need to be told about the changes."""
 
     def __bool__(self) -> bool:
         return bool(self._undo)
 
     def add(self, take_back: Callable[[], object]) -> None:
-        """Something is about to change that anybody can see."""
+        """Note how to undo a change that others can see. Call it before the change."""
         self._undo.append(take_back)
         self.is_news = True
 
     def quietly(self, take_back: Callable[[], object]) -> None:
-        """Something is about to change that perhaps nobody can see."""
+        """Note how to undo a change that others may not see. Call it before the change."""
         self._undo.append(take_back)
 
     def set(self, table: dict[K, V], key: K, value: V) -> None:
@@ -39,7 +39,7 @@ class Changes:
         del table[key]
 
     def commit(self) -> bool:
-        """Whether anybody can see a difference."""
+        """Drop the undo log. Returns whether watchers need to be told."""
         self._undo.clear()
         is_news, self.is_news = self.is_news, False
         return is_news

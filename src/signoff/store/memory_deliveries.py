@@ -1,4 +1,4 @@
-"""The deliveries of a store in memory, and what they are found by."""
+"""The deliveries of a store in memory, with their indexes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Name = tuple[str, Subject]
 
 
 class _Indexed:
-    """Every delivery, in the order they were first put. Whoever changes one keeps the way back."""
+    """All deliveries, in the order they were first stored. The caller is responsible for rollback."""
 
     def __init__(self) -> None:
         self._all: dict[Name, Delivery] = {}
@@ -30,7 +30,10 @@ class _Indexed:
         return self._all.get(name)
 
     def exchange(self, name: Name, new: Delivery | None) -> None:
-        """Put another delivery, or none, in the place of the stored one. Only the last that came may go."""
+        """Replace the stored delivery with another one, or remove it if `new` is None.
+
+        Only the last one added may be removed.
+        """
         old = self._all.get(name)
         if old is not None:
             for names in self._indexes(old):
@@ -56,11 +59,11 @@ class _Indexed:
         return [self._all[name] for name in sorted(names, key=self._places.__getitem__, reverse=True)]
 
     def has(self, channel: str, trail: str) -> bool:
-        """Whether there is one of a trail in a channel."""
+        """Whether a channel has a delivery of a trail."""
         return any(name == channel for name, _ in self._of_trail.get(trail, ()))
 
     def is_told(self, channel: str, run: str) -> bool:
-        """Whether something was said of a run in a channel, and not only that it goes on."""
+        """Whether a channel was sent the result of a run, and not only that it is going on."""
         told = self._all.get((channel, Subject(SubjectKind.RESULT, run)))
         return told is not None and told.result is not None and told.result.state is not RunState.GOING
 
@@ -87,13 +90,13 @@ class MemoryDeliveries:
     """See `signoff.ports.Deliveries`."""
 
     def __init__(self, changes: Changes, over: Callable[[], Sequence[SavedRun]]) -> None:
-        """`over` tells the runs that are over."""
+        """`over` returns the runs that have ended."""
         self._changes = changes
         self._over = over
         self._all = _Indexed()
         self._last = 0
         self._changed: dict[str, int] = {}
-        """The number of the last change in each trail, in order."""
+        """The number of the last change in each trail, in ascending order."""
 
     def get(self, channel: str, subject: Subject) -> Delivery | None:
         return self._all.get((channel, subject))
@@ -108,7 +111,7 @@ class MemoryDeliveries:
         self._all.exchange(name, delivery)
 
     def _count_again(self, last: int, trail: str, number: int | None) -> None:
-        """Take back that a trail changed."""
+        """Undo a change to a trail (rollback)."""
         self._last = last
         del self._changed[trail]
         if number is not None:

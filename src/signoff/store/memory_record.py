@@ -1,4 +1,4 @@
-"""The record of a store in memory: kept and chained, or only as much of it as those who wait need."""
+"""The audit log of a store in memory: the whole hash chain, or only what waiting callers need."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from signoff.core.record import START, Entry, EventDraft, linked
 from signoff.store.memory_changes import Changes
 
 TOUCHED = 4_096
-"""How many of the last steps are known when the record is not kept."""
+"""How many of the last events are remembered when the audit log is not kept."""
 
 
 class EventCount:
-    """In place of the record: how many events there were, and which requests the last of them were about."""
+    """Replaces the audit log: only the number of events, and which requests the last ones were about."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -23,7 +23,7 @@ class EventCount:
         self._forgotten = 0
 
     def append(self, drafts: Sequence[EventDraft]) -> bool:
-        """Whether anybody can see a difference."""
+        """Count events. Returns whether watchers need to be told."""
         before = len(self._last)
         for draft in drafts:
             self._count += 1
@@ -47,7 +47,7 @@ class EventCount:
         return ()
 
     def touched(self, after: int) -> Iterable[str] | None:
-        """None where that is forgotten."""
+        """The requests of the events after a number; None if those are forgotten."""
         if after < self._forgotten:
             return None
         newest_first = takewhile(lambda step: step[0] > after, reversed(self._last))
@@ -55,7 +55,7 @@ class EventCount:
 
 
 class MemoryChain:
-    """The record, in a list."""
+    """The audit log as a list of hash-chained events."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
@@ -87,7 +87,7 @@ class MemoryRecord:
     def __init__(
         self, changes: Changes, record: EventCount | MemoryChain, requests: Callable[[], Iterable[str]]
     ) -> None:
-        """`requests` tells the ids of all of them."""
+        """`requests` returns the ids of all requests."""
         self._changes = changes
         self._record = record
         self._requests = requests

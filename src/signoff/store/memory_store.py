@@ -1,4 +1,4 @@
-"""Everything in this process's memory: for tests, scripts, and agents whose questions need not outlive them."""
+"""The store in memory, for tests, scripts, and agents whose requests need not outlive the process."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 class MemoryStore:
-    """A `Store` on dicts. Safe to share between threads and event loops of one process.
+    """A `Store` made of dicts. Thread-safe, also across event loops of one process.
 
-    With `record=True` every event is kept and chained, as in a database. Without it a long-lived process does not grow
-    by the calls it allows; requests stay, settled or not.
+    With `record=True` it keeps the audit log, hash-chained as in a database. Without it, the memory of a long-lived
+    process does not grow with the calls it allows. Requests stay, settled or not.
     """
 
     is_durable = False
@@ -31,7 +31,7 @@ class MemoryStore:
     def __init__(self, *, record: bool = False) -> None:
         self.keeps_record = record
         self._tables = Tables(MemoryChain() if record else EventCount())
-        # A thread that is inside comes in again when `work` leaves something for `later`.
+        # Reentrant, because `work` may call `later` in the same thread.
         self._lock = threading.RLock()
         self._working = False
         self._left: deque[tuple[str, Callable[[Transaction], object]]] = deque()
@@ -46,7 +46,7 @@ class MemoryStore:
     def later(self, name: str, work: Callable[[Transaction], object]) -> None:
         with self._lock:
             self._left.append((name, work))
-            if self._working:  # this very thread is in the middle of other work, and does this when it is done
+            if self._working:  # reentrant call: the work in progress does this at its end
                 return
             self._do_the_rest()
         self._tell()
@@ -61,7 +61,7 @@ class MemoryStore:
         return result
 
     def watch(self, tick: Callable[[], None]) -> Callable[[], None]:
-        mine = partial(tick)  # told apart from the same function given twice
+        mine = partial(tick)  # a new object, so that one function can watch twice
         with self._lock:
             self._ticks = (*self._ticks, mine)
 
@@ -72,7 +72,7 @@ class MemoryStore:
         return stop
 
     def remind(self, every: float, hook: Callable[[], None]) -> None:
-        """Nothing: whoever could look for this process is this process."""
+        """Do nothing: no other process could use the reminder."""
 
     async def flush(self) -> None: ...
 
@@ -91,7 +91,7 @@ class MemoryStore:
             self._tell()
 
     def _do_the_rest(self) -> None:
-        """Do what was left for later. Nobody waits for it, so nobody can be told that it failed but by a warning."""
+        """Do deferred work. No caller waits for it, so a failure becomes a warning."""
         while self._left:
             name, work = self._left.popleft()
             try:
@@ -114,12 +114,12 @@ class MemoryStore:
         return result
 
     def _tell(self) -> None:
-        """Tick. Not under the lock: whoever is told may want to look, or to stop watching, from another thread."""
+        """Call the watchers, outside the lock: a watcher may read, or stop watching, from another thread."""
         if not self._is_news:
             return
         self._is_news = False
         for tick in self._ticks:
             try:
                 tick()
-            except Exception as error:  # what was written is written, and one that fails must not silence the others
+            except Exception as error:  # the write is done, and the others must be called
                 warnings.warn(f"signoff store: a watcher failed: {error!r}", RuntimeWarning, stacklevel=4)

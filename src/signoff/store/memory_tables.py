@@ -1,4 +1,4 @@
-"""A `Transaction` in memory: dicts by noun, and the way back."""
+"""The store's `Transaction` in memory: one dict per kind of object, with an undo log for rollback."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from signoff.store.memory_record import EventCount, MemoryChain, MemoryRecord
 from signoff.store.rows import kept
 
 _Place = tuple[datetime, int, str]
-"""Where a request stands among the others: when it was opened, how many there were before, and its id."""
+"""The sort key of a request: when it was opened, how many requests were stored before it, and its id."""
 _WAITING = frozenset({State.PENDING, State.UNKNOWN})
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MemoryRequests:
-    """See `signoff.ports.Requests`, `signoff.ports.Past` and `signoff.ports.Queue`: one set of indexes serves all."""
+    """See `signoff.ports.Requests`, `signoff.ports.Past` and `signoff.ports.Queue`. They share one set of indexes."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
@@ -52,7 +52,7 @@ class MemoryRequests:
         self._of_conversation: dict[str, dict[str, None]] = {}
         self._of_run: dict[str, dict[str, None]] = {}
         self._answers: Counter[tuple[str, ...]] = Counter()
-        """How many people answered so, by the answer, the tool, and as much of what a call is like as is counted."""
+        """Counts of answers, by the answer, the tool and, for the finer counts, the target and the exact arguments."""
 
     def get(self, request_id: str) -> ApprovalRequest | None:
         return self._all.get(request_id)
@@ -77,7 +77,7 @@ class MemoryRequests:
         self._exchange(request.id, request)
 
     def _exchange(self, request_id: str, new: ApprovalRequest | None) -> None:
-        """Put another request, or none, in the place of the stored one, in every index."""
+        """Replace the stored request with another one, or remove it if `new` is None, in every index."""
         old = self._all.pop(request_id, None) if new is None else self._all.get(request_id)
         if old is not None:
             self._leave(old)
@@ -292,7 +292,7 @@ class MemoryRuns:
         return sorted(one for one in self._all if one.startswith(prefix))[:limit]
 
     def over(self) -> Sequence[SavedRun]:
-        """Those of their own that are over, oldest first."""
+        """Top-level runs that have ended, oldest first."""
         return [run for run in self._all.values() if run.state is not RunState.GOING and not run.parent]
 
 
@@ -404,7 +404,7 @@ class MemoryAccessKeys:
         self._changes = changes
         self._all: dict[str, AccessKey] = {}
         self._ids: dict[str, str] = {}
-        """By digest."""
+        """Key ids by digest."""
 
     def get(self, key_id: str) -> AccessKey | None:
         return self._all.get(key_id)
@@ -465,9 +465,9 @@ class MemoryAapRequests:
         self._changes = changes
         self._all: dict[str, AapRequest] = {}
         self._ids: dict[tuple[str, str], str] = {}
-        """By instance and key."""
+        """Request ids by instance and idempotency key."""
         self._numbers: dict[str, int] = {}
-        """In which order they came: taking back that one was dropped puts it at the end."""
+        """Insertion order by request id. Dict order is not enough: a rollback re-adds a dropped request at the end."""
 
     def get(self, request_id: str) -> AapRequest | None:
         return self._all.get(request_id)
@@ -505,7 +505,7 @@ class MemoryAapInstances:
         self._changes = changes
         self._all: dict[str, AapInstance] = {}
         self._numbers: dict[str, int] = {}
-        """As of requests."""
+        """Insertion order by instance id, as in `MemoryAapRequests`."""
 
     def get(self, instance_id: str) -> AapInstance | None:
         return self._all.get(instance_id)
@@ -574,7 +574,7 @@ class MemorySettings:
 
 
 class Tables:
-    """See `signoff.ports.Transaction`: whatever changes something first notes how to take it back."""
+    """See `signoff.ports.Transaction`. Every change is first noted in the undo log (`Changes`)."""
 
     def __init__(self, record: EventCount | MemoryChain) -> None:
         self.changes = changes = Changes()
@@ -603,22 +603,22 @@ class Tables:
         self.settings = MemorySettings(changes)
 
     def commit(self) -> bool:
-        """Whether anybody can see a difference."""
+        """Commit. Returns whether watchers need to be told."""
         self._record.trim()
         return self.changes.commit()
 
 
 def _subject(grant: Grant) -> tuple[str, str | None]:
-    """What a grant is found by: the tool and exactly these arguments, or the tool alone."""
+    """Return the key a grant is looked up by: the tool with the exact arguments, or the tool alone for a pattern."""
     return grant.tool, grant.memory_key if grant.pattern is None else None
 
 
 def _counted_as(request: ApprovalRequest) -> Iterator[tuple[str, ...]]:
-    """Everything that an answer counts for."""
+    """Yield every key of the answer counts that a request's answer adds to."""
     if request.call is None:
         return
     tool, (target, same) = request.tool_name, request.call.likeness
-    if request.answer == "edited":  # it was another call that was approved
+    if request.answer == "edited":  # the approved call has other arguments, so the answer counts for the tool only
         yield "approved", tool
         return
     yield from ((request.answer, tool), (request.answer, tool, target), (request.answer, tool, target, same))
@@ -630,7 +630,7 @@ def _is_chosen(chosen: RequestFilter, request: ApprovalRequest) -> bool:
         return False
     if chosen.assigned not in (None, request.assigned):
         return False
-    # As databases have it: a text that they would not take as it is is looked for as it is kept.
+    # As in the databases: compare the stored form of a text, which differs where it has characters they refuse.
     if chosen.worker and f"{CHAIN}{kept(chosen.worker)}{CHAIN}" not in f"{CHAIN}{kept(worker)}{CHAIN}":
         return False
     words = " ".join(map(kept, (request.title, request.tool_name, worker)))

@@ -1,7 +1,7 @@
-"""Where a project's state is kept, when nobody says where: outside of it, where its agents have no business.
+"""The default state directory of a project: outside the project, where its agents do not work.
 
-A project carries an id, in `.signoff/project`, and its state directory says whose it is: the id, and where the project
-was. So a project whose directory was renamed or moved finds its state again, and a copy of it does not take that away.
+A project has an id in `.signoff/project`, and a label in its state directory holds that id and the project's path. So a
+project finds its state again after its directory was renamed or moved, and a copy of the project does not take it over.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import Any, cast
 from signoff.errors import StoreError, WrongUse
 
 ID_FILE = Path(".signoff") / "project"
-"""In a project: its id. Agents do not write there unasked."""
+"""The file with a project's id, relative to the project. Agents do not write there without asking."""
 LABEL = "project.json"
-"""In a state directory: whose it is."""
+"""The file in a state directory that says which project it belongs to."""
 STORE = "signoff.db"
 PROJECT_FILE = "signoff.yaml"
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _IN_USE = (STORE, "grants.json")
 _LONGEST = 10_000
-"""Bytes that are read of an id or a label; there are never as many."""
+"""Most bytes that are read of an id or a label. Real ones are shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +39,23 @@ class Home:
     directory: Path
     project: str
     id: str = ""
-    """What the project carries; empty: nothing yet."""
+    """The project's id; empty if it has none yet."""
     moved_from: str = ""
-    """Where the project was when it was last used; empty: where it is now."""
+    """The path of the project when it was last used; empty if it did not move."""
     copy_of: str = ""
-    """Another place that still holds a project with this id; empty: there is none."""
+    """Another path that still holds a project with this id; empty if there is none."""
     former: Path | None = None
-    """The state directory of a project that was here before, with another id."""
+    """The state directory of a project with another id that was at this path before."""
 
     @property
     def store(self) -> Path:
         return self.directory / STORE
 
     def settle(self) -> None:
-        """Write down whose state this is, so that it is found again when the project moves.
+        """Write the label of the state directory, so that it is found again when the project moves.
 
-        Where the project cannot be written to, it is found only as long as it stays where it is.
+        If the project directory is not writable it gets no id, and the state is found only while the project stays at
+        its path.
         """
         own = self.id or give_id(self.project)
         if _label(self.directory) == (wanted := Label(self.directory, own, self.project)):
@@ -73,29 +74,32 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a state directory says about whose it is."""
+    """What the label of a state directory says: the id and the path of its project."""
 
     directory: Path
     id: str
     project: str
 
     def is_of(self, path: str, own: str) -> bool:
-        """Whether it is the project at a path, with the id it carries. Where one of them has none, the path counts."""
+        """Whether this is the label of the project at a path, with an id. If either has no id, the path decides."""
         return self.project == path and (own == self.id or "" in (own, self.id))
 
     @property
     def is_there(self) -> bool:
-        """Whether the project is still where it was."""
+        """Whether the project is still at its path."""
         carried = id_of(self.project)
         return carried == self.id if carried else os.path.isfile(os.path.join(self.project, PROJECT_FILE))
 
 
 def give_id(project: str) -> str:
-    """The id of a project, which gets one if it has none: the one it had here, or a new one. Empty: it takes none."""
+    """Return the id of a project, and create one if it has none: the one it had at this path before, or a new one.
+
+    Returns an empty string if the id cannot be written.
+    """
     file = Path(project) / ID_FILE
     if (own := id_of(project)) or file.parent.is_symlink():
         return own
-    with suppress(OSError):  # whoever may only read here goes by the path
+    with suppress(OSError):  # in a read-only project the path has to do
         if not file.parent.exists():
             file.parent.mkdir()
             (file.parent / ".gitignore").write_text("*\n", "utf-8")
@@ -105,15 +109,15 @@ def give_id(project: str) -> str:
 
 
 def _earlier_id(project: str) -> str:
-    """The id that the project at this place had when it was last used; empty where nobody knows."""
+    """The id that the project at this path had when it was last used; empty if unknown."""
     root, path = state_root(), os.path.realpath(project)
     return next((one.id for one in labels(root) if one.project == path and one.id), "") if root is not None else ""
 
 
 def state_root() -> Path | None:
-    """Where the state of all projects is kept. None: nowhere."""
+    """The directory with the state of all projects. None if there is no home directory."""
     state = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):  # as the standard says: a relative one is to be ignored
+    if not os.path.isabs(state):  # the XDG standard says to ignore a relative path
         state = os.path.join(os.path.expanduser("~"), ".local", "state")
     if not os.path.isabs(state) or state.startswith("/.local"):
         return None
@@ -121,9 +125,9 @@ def state_root() -> Path | None:
 
 
 def home_of(project: str | os.PathLike[str]) -> Home | None:
-    """Where the state of a project is kept. None: there is no home directory. Changes nothing.
+    """Find the state directory of a project. None if there is no home directory. Changes nothing.
 
-    Raises `WrongUse` where several states could be meant.
+    Raises `WrongUse` if there are several candidates.
     """
     root = state_root()
     if root is None:
@@ -155,7 +159,7 @@ def home_of(project: str | os.PathLike[str]) -> Home | None:
 
 
 def labels(root: Path) -> Iterator[Label]:
-    """The state directories that say whose they are."""
+    """The labels of all state directories that have one."""
     with suppress(OSError):
         for directory in sorted(root.iterdir()):
             label = _label(directory)
@@ -164,7 +168,7 @@ def labels(root: Path) -> Iterator[Label]:
 
 
 def unlabelled(root: Path) -> Iterator[Path]:
-    """The state directories that do not: of an older signoff, or of a program without a project."""
+    """State directories in use that have no label: of an older signoff, or of a program without a project."""
     with suppress(OSError):
         for directory in sorted(root.iterdir()):
             if _label(directory) is None and any((directory / name).exists() for name in _IN_USE):
@@ -187,16 +191,16 @@ def _label(directory: Path) -> Label | None:
 
 
 def id_of(project: str) -> str:
-    """The id that a project carries; empty where it carries none. A link is none: it leads to the id of another."""
+    """Return the id of a project; empty if it has none. A symlink is ignored: it leads to another project's id."""
     file = Path(project) / ID_FILE
     text = "" if file.parent.is_symlink() else _text(file).strip()
     return text if _ID.fullmatch(text) else ""
 
 
 def _text(file: Path) -> str:
-    """What a small file says; nothing where it is none, or a link."""
+    """Read a small text file; empty if it cannot be read, is not a regular file or is a symlink."""
     try:
-        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe of that name is not waited for
+        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # do not block on a pipe
         try:
             is_file = stat.S_ISREG(os.fstat(handle).st_mode)
             return os.read(handle, _LONGEST).decode("utf-8", "replace") if is_file else ""

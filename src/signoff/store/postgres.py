@@ -1,4 +1,4 @@
-"""For many machines: a PostgreSQL schema that every process writes to, one after the other."""
+"""The PostgreSQL store, for several machines. Writers take turns through a row lock."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PATIENCE = 30.0
-"""Seconds in all to find a server that is gone, or to wait for other writers."""
+"""Timeout in seconds, over all retries, for reaching a lost server or waiting for other writers."""
 CLOCKS_AGREE = timedelta(seconds=2)
-"""Up to that difference the clocks of the server and of this machine count as the same."""
+"""A smaller clock skew between the server and this machine counts as none."""
 PATIENCE_AT_THE_END = 3.0
-"""The same when the program ends."""
+"""The same timeout while the program exits."""
 LOOK = 0.05
-"""Seconds between two looks at the record where changes are not announced."""
+"""Polling interval in seconds where LISTEN/NOTIFY is not available."""
 LOOK_ANYWAY = 1.0
-"""The same where they are: an announcement may get lost on the way."""
+"""Polling interval in seconds with LISTEN/NOTIFY, because a notification may get lost."""
 MOST_READERS = 8
 
 _BEGIN = query("begin isolation level read committed")
@@ -54,18 +54,18 @@ _RELEASE = query("release savepoint piece")
 _BACK = query("rollback to savepoint piece")
 
 
-# The pool tells the log what whoever waits is told anyway; without this it would appear on the screen.
+# The pool logs errors that the caller gets as an exception anyway. Without a handler they would be printed to stderr.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
 def machine_time() -> datetime:
-    """What this machine's own clock says."""
+    """The time of this machine's own clock."""
     return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class _UnknownCommit:
-    """A batch whose commit was on its way when the connection broke."""
+    """A batch whose commit was in flight when the connection broke, so its outcome is unknown."""
 
     transaction: int
     end: tuple[int, str] | None
@@ -74,11 +74,11 @@ class _UnknownCommit:
 
 
 class PostgresStore(DurableStore):
-    """A store in a PostgreSQL schema: the first of the URL's search path, or `signoff`.
+    """A store in a PostgreSQL schema: the first one in the URL's search path, or `signoff`.
 
-    It connects when it is first used, and fills a schema that is empty. One of an older signoff is refused, as others
-    may be using it: `signoff db upgrade`. Where connections do not stay the same (PgBouncer by transaction), changes
-    cannot be announced: `listen=False` looks for them instead.
+    It connects on first use and creates the tables in an empty schema. It refuses the schema of an older signoff,
+    because other processes may be using it: run `signoff db upgrade`. Behind a connection pooler in transaction mode
+    (PgBouncer), LISTEN/NOTIFY does not work: `listen=False` polls for changes instead and prepares no statements.
     """
 
     def __init__(self, url: str, *, listen: bool = True, patience: float = PATIENCE) -> None:
@@ -93,12 +93,12 @@ class PostgresStore(DurableStore):
         self._opening = threading.Lock()
         self.clock_lead = timedelta(0)
         self._is_checked = False
-        """Whether it was reached once: only then it is waited for."""
+        """Whether the server was reached and its schema checked. Before that, an unreachable server is not retried."""
         super().__init__()
 
     @property
     def place(self) -> str:
-        """Where it is, without saying how to get in."""
+        """Host, port, database and schema, without credentials."""
         given = self._address.parameters
         parts = (given.get("host"), given.get("port"), given.get("dbname"), self._address.schema_name)
         return "postgresql:" + "/".join(str(part or "") for part in parts)
@@ -126,7 +126,10 @@ class PostgresStore(DurableStore):
                     self._give_back(connection, to_pool=not is_first)
 
     def _give_back(self, connection: PostgresConnection, *, to_pool: bool) -> None:
-        """The first is not the pool's: a command that looks once needs no pool."""
+        """Return a connection to the pool, or close the first one.
+
+        The first connection is not from the pool, so that a command that reads once needs none.
+        """
         if to_pool:
             self._pooled().putconn(connection)
         else:
@@ -145,7 +148,7 @@ class PostgresStore(DurableStore):
         try:
             return self._pooled().getconn(timeout=min(2.0, self._patience))
         except PoolTimeout:
-            self._address.connect().close()  # which says what is wrong, if anything is
+            self._address.connect().close()  # raises the real error, if there is one
             return self._pooled().getconn()
 
     def _pooled(self) -> ConnectionPool[PostgresConnection]:
@@ -165,19 +168,19 @@ class PostgresStore(DurableStore):
             return self._pool
 
     def _configure(self, connection: PostgresConnection) -> None:
-        """Whether made here or by the pool."""
+        """Set the options of a connection, made here or by the pool."""
         connection.prepares = self._listen
         connection.limit = 2 * self._patience
 
     def _check(self, connection: PostgresConnection) -> None:
-        """Once: that the tables are there and of the right version."""
+        """Check the schema version once, and create the tables if the schema is empty."""
         if not self._is_checked:
             postgres_schema.ensure(connection, self._address)
             self._compare_clocks(connection)
             self._is_checked = True
 
     def _compare_clocks(self, connection: PostgresConnection) -> None:
-        """See how the server's clock stands to this machine's. A part of a second is the way there and back."""
+        """Measure the clock skew between the server and this machine. Fractions of a second are network latency."""
         [theirs] = connection.execute("select clock_timestamp()").fetchone() or (None,)
         if isinstance(theirs, datetime):
             lead = theirs - machine_time()
@@ -195,7 +198,7 @@ class PostgresStore(DurableStore):
                 return self._attempt(works, careful=careful, synced=synced)
             except NeedsSavepoints:
                 careful = True
-                with suppress(psycopg.Error):  # a lost connection is found again by the next attempt
+                with suppress(psycopg.Error):  # the next attempt notices a lost connection
                     self._undo()
             except psycopg.Error as error:
                 lost = is_lost(error, self._connection, is_first=is_first)
@@ -208,8 +211,11 @@ class PostgresStore(DurableStore):
                 raise
 
     def _attempt(self, works: Sequence[Work], *, careful: bool, synced: bool) -> Batch:
-        """Everything in one transaction. Changes are held back and sent together, as nothing is wrong with them nearly
-        always; otherwise all is done again, with `careful`: each change at once, each piece behind a savepoint."""
+        """Do all work in one transaction.
+
+        Changes are buffered and sent together, because they almost never fail. If one does, the batch is done again
+        with `careful`: each change is sent at once and each piece of work has its own savepoint.
+        """
         wire = Writing(self._writing(), holds=not careful)
         rows = wire.send(_BEGIN, query(self._queries["lock_chain"]))
         (seq, link), number = one_end(rows), rows[0][2]
@@ -231,7 +237,7 @@ class PostgresStore(DurableStore):
             wire.send(*(() if synced else (_UNSYNCED,)), told, _COMMIT)
         except psycopg.Error as error:
             if not is_lost(error, self._connection):
-                self._doubt = None  # the server said no, so there is none
+                self._doubt = None  # the server refused the commit, so its outcome is known
                 if careful:
                     raise
                 raise NeedsSavepoints from error
@@ -240,9 +246,9 @@ class PostgresStore(DurableStore):
         return batch
 
     def _in_doubt(self, wire: Writing) -> Batch | None:
-        """What the batch came to whose commit was on its way when the connection broke, if it arrived.
+        """Return the result of the batch whose commit was in flight when the connection broke, if it was committed.
 
-        Now that we have the lock its transaction is over, one way or the other.
+        This is called with the lock held, so that transaction has ended, one way or the other.
         """
         doubt, self._doubt = self._doubt, None
         if doubt is None:
@@ -292,7 +298,7 @@ class PostgresStore(DurableStore):
             self._connection = self._address.connect()
             self._configure(self._connection)
             make_ready_to_write(self._connection, self._patience)
-            if self._is_checked:  # a connection that broke: the server, or its clock, may be another one
+            if self._is_checked:  # reconnected: the server, or its clock, may be another one
                 self._compare_clocks(self._connection)
         self._check(self._connection)
         return self._connection
@@ -302,7 +308,7 @@ class PostgresStore(DurableStore):
             self._connection.line.ask(_ROLLBACK)
 
     def _pauses(self) -> Iterator[float]:
-        """How long to wait before each new attempt, until patience is at its end."""
+        """Yield the delays between retries (exponential backoff), until the timeout is used up."""
         since, pause = time.monotonic(), 0.05
         while (left := since + self._patience - time.monotonic()) > 0:
             yield min(pause, left)
@@ -322,7 +328,7 @@ class PostgresStore(DurableStore):
         seen = -1
         while not stop.is_set():
             connection: PostgresConnection | None = None
-            with suppress(psycopg.Error, StoreError):  # whoever reads or writes is told; here one can only look again
+            with suppress(psycopg.Error, StoreError):  # readers and writers get the error; a watcher can only retry
                 connection = self._address.connect()
                 self._configure(connection)
                 self._check(connection)
@@ -350,7 +356,7 @@ class PostgresStore(DurableStore):
         return now
 
     def _hear(self, connection: PostgresConnection, stop: threading.Event, tick: Callable[[], None]) -> None:
-        """Pass on what is announced, for a while. Our own changes were told already."""
+        """Pass on notifications of other processes for a while. Watchers were already told about our own changes."""
         until = time.monotonic() + LOOK_ANYWAY
         while not stop.is_set() and time.monotonic() < until:
             if any(one.payload != self._me for one in connection.notifies(timeout=0.1, stop_after=1)):

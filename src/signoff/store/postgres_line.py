@@ -1,7 +1,7 @@
-"""Several queries in one message, and their answers in one: what a commit takes is mostly the way there and back.
+"""Send several queries in one message (pipeline mode), because a commit mostly costs network round trips.
 
-psycopg can do that too, and takes longer for it than the server does. This speaks to its `pq` layer and knows only the
-few types that our tables are made of.
+psycopg has a pipeline mode too, but it takes longer than the server does. This uses psycopg's `pq` layer directly and
+knows only the few types that our tables have.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ except ImportError as error:
     raise MissingExtra("A PostgreSQL store", "postgres") from error
 
 Query = tuple[str, Sequence[bytes | None], Sequence[int]]
-"""SQL with `$1`, `$2` …, their values, and how these are written."""
+"""SQL with `$1`, `$2` …, the encoded values, and the format of each: 1 for binary, 0 for text."""
 
 _FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE)
 _DONE = pq.ExecStatus.COMMAND_OK
@@ -36,7 +36,7 @@ def _written(value: str | int | bytes | None) -> bytes | None:
         return value
     if isinstance(value, int):
         return b"%d" % value
-    if "\0" in value:  # where the text would end, without a word
+    if "\0" in value:  # libpq would silently truncate the text there
         raise StoreError(f"PostgreSQL keeps no text with a NUL character in it: {value[:40]!r}")
     return value.encode()
 
@@ -50,17 +50,17 @@ def _same(data: bytes) -> bytes:
 
 
 _READERS: dict[int, Callable[[bytes], Any]] = {20: _number, 21: _number, 23: _number, 17: _same}
-"""By the number of the type: integers and bytes. All else is text."""
+"""Decoders by type OID: integers and bytes. Everything else is text."""
 
 
 class PostgresConnection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection with a line of its own. While nobody speaks on it, psycopg's ways work as ever."""
+    """A connection with a `line` for pipelined queries. Between those, psycopg's own methods work as usual."""
 
     prepares = True
-    """Whether the server may remember queries; not where a query may end up at another one."""
+    """Whether to use prepared statements. Not behind a pooler, where queries may reach different connections."""
 
     limit: float | None = None
-    """Seconds until a server that does not answer counts as gone."""
+    """Timeout in seconds: a server that does not respond for so long counts as gone."""
 
     @cached_property
     def line(self) -> PostgresLine:
@@ -68,7 +68,7 @@ class PostgresConnection(psycopg.Connection[tuple[Any, ...]]):
 
 
 class PostgresLine:
-    """Speaks on a connection; one thread at a time."""
+    """Pipelines queries on a connection. Only one thread may use it at a time."""
 
     def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection
@@ -78,9 +78,9 @@ class PostgresLine:
         self._poll.register(connection.fileno(), select.POLLIN)
 
     def ask(self, *queries: Query) -> Sequence[Row]:
-        """Send all of them, wait once, and return what the last one answers.
+        """Send all queries in one round trip and return the rows of the last one.
 
-        If one fails, those after it are not done, and the error is raised.
+        If one fails, those after it are not executed, and its error is raised.
         """
         pgconn = self._connection.pgconn
         prepared: dict[int, str] = {}
@@ -94,7 +94,7 @@ class PostgresLine:
             self._next(pgconn)  # the end of the pipeline
             pgconn.exit_pipeline_mode()
         except BaseException:
-            self._connection.close()  # nobody knows which answer would come next
+            self._connection.close()  # the next result could belong to any of these queries
             raise
         for place, sql in prepared.items():
             if results[place].status != _DONE:
@@ -105,7 +105,7 @@ class PostgresLine:
         return _rows(results[-1])
 
     def _send(self, pgconn: pq.abc.PGconn, one: Query, prepared: dict[int, str], place: int) -> int:
-        """Returns how many answers there will be."""
+        """Send a query, preparing it if necessary. Returns the number of results to expect."""
         sql, values, formats = one
         if not self._connection.prepares:
             pgconn.send_query_params(sql.encode(), values, None, formats, 1)
@@ -124,7 +124,7 @@ class PostgresLine:
         result = self._next(pgconn)
         if result is None:
             raise psycopg.OperationalError("the server closed the connection")
-        self._next(pgconn)  # the mark after each answer
+        self._next(pgconn)  # the None after each result
         return result
 
     def _next(self, pgconn: pq.abc.PGconn) -> pq.abc.PGresult | None:

@@ -1,4 +1,4 @@
-"""How queries reach a PostgreSQL server: few round trips, and errors that say what to do."""
+"""Send queries to a PostgreSQL server with few round trips, and explain its errors."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from signoff.store.rows import Row
 from signoff.store.store_urls import masked
 
 SCHEMA = "signoff"
-"""Where the tables are, unless the URL names a search path."""
+"""The schema of the tables, unless the URL names a search path."""
 _DEFAULTS: dict[str, Any] = {
     "application_name": "signoff",
     "client_encoding": "UTF8",
     "connect_timeout": 10,
-    # A server that vanished without a word is noticed within a minute.
+    # TCP timeouts: a server that vanished silently is noticed within a minute.
     "tcp_user_timeout": 30_000,
     "keepalives_idle": 20,
     "keepalives_interval": 10,
@@ -40,7 +40,7 @@ class Address:
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """What the URL says, with defaults for what it leaves open."""
+        """The connection parameters of the URL, with defaults for those it leaves out."""
         try:
             given = conninfo_to_dict(self.url)
         except psycopg.Error as error:
@@ -54,12 +54,12 @@ class Address:
 
     @cached_property
     def schema(self) -> str:
-        """As it is written in SQL."""
+        """The schema name, quoted for SQL."""
         return '"' + self.schema_name.replace('"', '""') + '"'
 
     @property
     def channel(self) -> str:
-        """Where changes are announced; the name of a channel is at most 63 bytes long."""
+        """The LISTEN/NOTIFY channel for changes. PostgreSQL limits its name to 63 bytes."""
         return f"signoff_{self.schema_name}"[:60]
 
     def __str__(self) -> str:
@@ -70,7 +70,7 @@ class Address:
 
 
 def make_ready_to_write(connection: PostgresConnection, patience: float) -> None:
-    """It neither waits nor is waited for without end, and its commits are durable."""
+    """Set the lock timeout and the idle timeout of a connection, and make its commits durable."""
     waits, idles = f"{int(patience * 1000)}ms", f"{int(patience * 500)}ms"
     connection.execute(
         """
@@ -83,7 +83,7 @@ def make_ready_to_write(connection: PostgresConnection, patience: float) -> None
 
 
 class Writing:
-    """See `signoff.store.sql.Wire`. What needs no answer is held back and travels with what comes next."""
+    """See `signoff.store.sql.Wire`. Statements without a result are buffered and sent with the next query."""
 
     def __init__(self, connection: PostgresConnection, *, holds: bool = True) -> None:
         self._line = connection.line
@@ -113,7 +113,7 @@ class Writing:
             self.send()
 
     def send(self, *queries: Query) -> Sequence[Row]:
-        """Send what is held and these queries in one go; returns what the last one answers."""
+        """Send the buffered statements and these queries in one round trip. Returns the rows of the last one."""
         held, self._held = self._held, []
         return self._line.ask(*held, *queries)
 
@@ -123,7 +123,7 @@ _END_READING = query("rollback")
 
 
 class PostgresSnapshot:
-    """See `signoff.store.sql.Wire`. One view of everything, whatever is written meanwhile."""
+    """See `signoff.store.sql.Wire`. Reads from one snapshot, whatever is written meanwhile."""
 
     def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection
@@ -145,9 +145,9 @@ class PostgresSnapshot:
 
 
 def is_lost(error: psycopg.Error, connection: PostgresConnection | None, *, is_first: bool = False) -> bool:
-    """Whether the connection is gone, and another one may do."""
-    if connection is None:  # it could not even be made
-        refused = "FATAL" in str(error)  # by a server, which is there then; it has no other way to say so this early
+    """Whether the connection is lost and a new one may work, so that a retry makes sense."""
+    if connection is None:  # connecting failed
+        refused = "FATAL" in str(error)  # so a server is there; before login only the text of the error says so
         return bool(_SOON.search(str(error))) or not (refused or is_first)
     gone = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.IdleInTransactionSessionTimeout)
     return connection.closed or connection.broken or isinstance(error, gone)
@@ -157,7 +157,7 @@ _SOON = re.compile("starting up|shutting down|in recovery mode|too many clients|
 
 
 def store_error(error: psycopg.Error, address: Address) -> StoreError:
-    """What went wrong, where, and what to do."""
+    """Convert a PostgreSQL error into a `StoreError` that says what went wrong, where, and what to do."""
     said = _first_line(error)
     match error:
         case errors.IntegrityError():

@@ -1,4 +1,4 @@
-"""The tables in a PostgreSQL schema: which version they are, and how they become the next."""
+"""Create and migrate the tables in a PostgreSQL schema."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 def ensure(connection: PostgresConnection, address: Address) -> None:
-    """See that the schema is of the version this program knows. An empty one is filled; an older one is refused.
+    """Check that the schema has the version this program knows, and create the tables if it is empty.
 
-    Others may be using an older one, so nobody upgrades it in passing.
+    Raises `SchemaError` for an older or newer one. Other processes may be using an older schema, so it is upgraded only
+    on request.
     """
     known = schema.latest("postgres")
     version = version_of(connection, address)
@@ -32,7 +33,7 @@ def ensure(connection: PostgresConnection, address: Address) -> None:
 
 
 def version_of(connection: PostgresConnection, address: Address) -> int:
-    """0 where there is nothing yet."""
+    """The schema version; 0 if there are no tables yet."""
     row = connection.execute("select to_regclass(%s)", (f"{address.schema}.schema_version",)).fetchone()
     if row is None or row[0] is None:
         return 0
@@ -41,11 +42,11 @@ def version_of(connection: PostgresConnection, address: Address) -> int:
 
 
 def bring_up_to_date(connection: PostgresConnection, address: Address) -> list[str]:
-    """Apply what is missing, all of it or nothing; one process at a time. Returns what was done."""
+    """Apply all missing migrations in one transaction, under an advisory lock. Returns what was done."""
     done: list[str] = []
     with connection.transaction():
         connection.execute("select pg_advisory_xact_lock(%s)", (crc32(f"signoff {address.schema}".encode()),))
-        # Looked for first: whoever owns the schema need not be allowed to make another.
+        # Check first: the owner of the schema need not have the permission to create one.
         found = connection.execute(
             "select 1 from information_schema.schemata where schema_name = %s", (address.schema_name,)
         ).fetchone()
@@ -54,7 +55,7 @@ def bring_up_to_date(connection: PostgresConnection, address: Address) -> list[s
         version = version_of(connection, address)
         wire, queries = Writing(connection, holds=False), Queries("postgres", address.schema)
         if 0 < version < schema.latest("postgres"):
-            # Every writer begins with a row of this table: none is in the middle of anything from here on.
+            # Every writer starts by locking a row of this table, so from here on no write is in progress.
             connection.line.ask(query(_sql("lock table {s}chain in access exclusive mode", address)))
             refuse_while_used(Sql(wire, queries), str(address), datetime.now(UTC))
         connection.line.ask(query(_sql(schema.TABLE, address)))

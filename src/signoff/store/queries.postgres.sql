@@ -1,4 +1,4 @@
--- What PostgreSQL spells its own way.
+-- Queries that are written differently for PostgreSQL.
 
 -- name: whole_request
 select r.id, r.version, r.state, r.opened_at, r.deadline, r.remind_at, r.escalated, r.assigned,
@@ -22,7 +22,7 @@ update {s}chain set seq = ?, hash = ?, writes = writes + 1
 -- name: writes
 select writes from {s}chain
 
--- Every value comes twice: empty for what is not filtered by.
+-- Every value is given twice; an empty value does not filter.
 -- name: chosen_requests
 (? = '' or tool = ?) and (? = '' or run = ?) and (? = '' or assigned = ?)
   and (? = '' or strpos(' > ' || worker || ' > ', ' > ' || ? || ' > ') > 0)

@@ -1,4 +1,4 @@
-"""The named queries of the `.sql` files beside this one."""
+"""Load the named queries of the `.sql` files in this directory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOTE = re.compile(r"^--.*$", re.MULTILINE)
 
 
 class Queries(dict[str, str]):
-    """Every query of one database, by name: `queries["inbox"]`."""
+    """All queries for one database, by name: `queries["inbox"]`."""
 
     def __init__(self, dialect: Dialect, schema: str = "") -> None:
         own = dict(_named(f"queries.{dialect}.sql"))
@@ -34,7 +34,7 @@ class Queries(dict[str, str]):
 
 
 def told(text: str, dialect: Dialect, schema: str) -> str:
-    """SQL of a file, as the database wants it."""
+    """Adapt SQL from a file to a database: insert the schema, and number the placeholders for PostgreSQL."""
     text = text.replace("{s}", f"{schema}." if schema else "")
     if dialect == "sqlite":
         return text

@@ -1,6 +1,6 @@
--- What both databases are asked, by name. `?` is a value, `{s}` the schema, `{request}` the query `whole_request`
--- of queries.sqlite.sql or queries.postgres.sql, what they spell differently, `{delivery}` the query
--- `whole_delivery`, and `{chosen}` the filters of a list: `chosen_requests`, spelled differently, too.
+-- The named queries of both databases. `?` is a value, `{s}` the schema, `{delivery}` the query `whole_delivery`.
+-- `{request}` is the query `whole_request` and `{chosen}` the filters of a list, `chosen_requests`: both are in
+-- queries.sqlite.sql and queries.postgres.sql, because the two databases write them differently.
 
 -- name: request
 {request} where r.id = ?
@@ -8,8 +8,8 @@
 -- name: about
 {request} where r.call_key <> '' and r.call_key = ? order by r.nr desc limit 1
 
--- How people answered what is like a call, and the request about the call itself: one trip for what every question
--- needs. Each count ends at a number, so that no history is too long.
+-- How people answered similar calls, and the request about the call itself, in one round trip, because every new
+-- request needs both. Each count stops at a limit, so that a long history does not make it slow.
 -- name: asked_before
 with one (tool, target, memory_key, most) as (
   select cast(? as text), cast(? as text), cast(? as text), cast(? as integer)
@@ -147,7 +147,7 @@ where {chosen} and nr < (select coalesce(max(nr), ?) from {s}requests where id =
 order by nr desc
 limit ?
 
--- By the index of runs, which is not used where a run may be given or not.
+-- A query of its own, so that the index of runs is used: it is not if the filter by run is optional.
 -- name: listed_settled_of_run
 select id, state, title, tool, worker, run, role, quorum, votes, assigned, opened_at, deadline, escalated
 from {s}requests
@@ -470,7 +470,7 @@ select body from {s}aap_instances where revoked_at is null order by nr
 -- name: drop_aap_instances
 delete from {s}aap_instances where revoked_at is not null and revoked_at < ?
 
--- What stores of older schema versions held, for `signoff.store.carry`.
+-- Data of older schema versions, for `signoff.store.data_migration`.
 -- name: requests_after
 {request} where r.id > ? order by r.id limit ?
 

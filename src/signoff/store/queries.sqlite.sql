@@ -1,4 +1,4 @@
--- What SQLite spells its own way.
+-- Queries that are written differently for SQLite.
 
 -- name: whole_request
 select r.id, r.version, r.state, r.opened_at, r.deadline, r.remind_at, r.escalated, r.assigned,
@@ -11,7 +11,7 @@ from requests r
 left join decisions d on d.request = r.id
 left join claims c on c.request = r.id
 
--- Every value comes twice: empty for what is not filtered by.
+-- Every value is given twice; an empty value does not filter.
 -- name: chosen_requests
 (? = '' or tool = ?) and (? = '' or run = ?) and (? = '' or assigned = ?)
   and (? = '' or instr(' > ' || worker || ' > ', ' > ' || ? || ' > ') > 0)

@@ -1,4 +1,4 @@
-"""Between the columns of a database and the types of the core."""
+"""Convert between the columns of a database and the types of `signoff.core`."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ T = TypeVar("T")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 _NEVER = -(2**62)
-"""Stands for no time at all in a column that is sorted by."""
+"""Stands for "no time" in a column that is sorted by."""
 _ODD = "\x01json:"
-"""Begins a text that a database would not take as it is."""
+"""Prefix of a text that is stored as JSON because a database would not take it unchanged."""
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -57,24 +57,24 @@ def moment(microseconds: int | None) -> datetime | None:
 
 
 def kept(text: str) -> str:
-    """A text as any database takes it. Different texts stay different."""
+    """Encode a text so that any database takes it (NUL characters, lone surrogates). Different texts stay different."""
     if "\0" in text or text.startswith(_ODD):
         return _ODD + json.dumps(text)
     if not text.isascii():
         try:
             text.encode()
-        except UnicodeEncodeError:  # half of a surrogate pair
+        except UnicodeEncodeError:  # a lone surrogate
             return _ODD + json.dumps(text)
     return text
 
 
 def told(text: str) -> str:
-    """What `kept` was given."""
+    """Decode what `kept` encoded."""
     return json.loads(text[len(_ODD) :]) if text.startswith(_ODD) else text
 
 
 def changing_columns(request: ApprovalRequest) -> tuple[Any, ...]:
-    """What may change, and what follows from it; in the order of the queries."""
+    """The columns of a request that may change, and those derived from them, in the order of the queries."""
     return (
         request.version,
         request.state.value,
@@ -91,13 +91,13 @@ def changing_columns(request: ApprovalRequest) -> tuple[Any, ...]:
 
 
 def opened_column(at: datetime | None) -> int:
-    """When a request was opened, as requests are found by it."""
+    """When a request was opened, as the column that requests are sorted and searched by."""
     opened = micros(at)
     return _NEVER if opened is None else opened
 
 
 def question_columns(request: ApprovalRequest) -> tuple[Any, ...]:
-    """What is asked, and what lists and searches need of it; in the order of the queries."""
+    """The columns of a request's question, with what lists and searches need of it, in the order of the queries."""
     call = request.call
     return (
         kept(request.title),
@@ -112,13 +112,13 @@ def question_columns(request: ApprovalRequest) -> tuple[Any, ...]:
 
 
 def like_columns(call: Call) -> tuple[str, str, str]:
-    """By what other calls are known to be like this one: the tool, the target, and exactly the same arguments."""
+    """What similar earlier calls are found by: the tool, the target, and the exact arguments."""
     target, same = call.likeness
     return kept(call.tool), kept(target), kept(same)
 
 
 def request_of(row: Row) -> ApprovalRequest:
-    """A request from the query `whole_request`."""
+    """A request from a row of the query `whole_request`."""
     _, version, state, opened_at, deadline, remind_at, escalated, assigned, votes, decision, claim, question = row
     changing = {
         "version": version,
@@ -136,9 +136,9 @@ def request_of(row: Row) -> ApprovalRequest:
 
 
 class _Recent(Generic[T]):
-    """Reads texts of a kind, and knows what the last of them say: what one step writes or reads, the next one reads.
+    """A cache for parsed texts of one kind. One step often reads what the step before it wrote or read.
 
-    Only for what nobody changes. It says what a text means, never what stands in the store.
+    Only for immutable values. It caches what a text means, never what the store holds.
     """
 
     def __init__(self, load: Callable[[str], T]) -> None:
@@ -156,7 +156,7 @@ class _Recent(Generic[T]):
         self._known.clear()
 
     def note(self, text: str, value: T) -> None:
-        """What a text says that was just made of it."""
+        """Add the parsed value of a text that was just written."""
         if len(text) <= LARGEST_REMEMBERED:
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
@@ -167,15 +167,15 @@ LARGEST_REMEMBERED = 16_000
 MOST_REMEMBERED = 512
 
 _asked = _Recent(lambda question: load_question(question, _UNCHANGED))
-"""A request as it was asked: a question never changes."""
+"""Parses the question of a request, which never changes."""
 _votes = _Recent(load_votes)
 _decision = _Recent(load_decision)
 run_of = _Recent(load_run)
-"""What `run_text` was given."""
+"""Parses what `run_text` wrote."""
 
 
 def forget() -> None:
-    """Know no more than a process that has just begun."""
+    """Empty the caches, as in a new process."""
     for recent in (_asked, _votes, _decision, run_of):
         recent.forget()
 
@@ -195,13 +195,13 @@ def decision_text(decision: ApprovalDecision) -> str:
 
 
 def _is_plain(decision: ApprovalDecision) -> bool:
-    """Whether it is sure to be read as it was written: there is nothing in it that may have another form in JSON."""
+    """Whether a decision is read back exactly as written: it has no value that JSON may represent differently."""
     return type(decision) is ApprovalDecision and decision.edited_args is None and decision.terms is None
 
 
 def run_text(run: SavedRun) -> str:
     text = dump_run(run)
-    if run.setup is PLAIN_SETUP:  # in another one there may be what has another form in JSON
+    if run.setup is PLAIN_SETUP:  # another setup may hold values that JSON represents differently
         run_of.note(text, run)
     return text
 
@@ -210,7 +210,7 @@ _UNCHANGED = {one.name: one.default for one in fields(ApprovalRequest) if one.na
 
 
 def item_of(row: Row) -> Item:
-    """A line of the inbox from the query `inbox`."""
+    """A row of the inbox from the query `inbox`."""
     id_, state, title, tool, worker, run, role, quorum, votes, assigned, opened_at, deadline, escalated = row
     return Item(
         id=id_,
@@ -230,12 +230,12 @@ def item_of(row: Row) -> Item:
 
 
 def item_place(item: Item) -> tuple[int, str]:
-    """Where in the inbox a line stands."""
+    """The sort key of a row in the inbox, for paging."""
     return (item.opened_at - EPOCH) // _TICK, item.id
 
 
 def chosen_values(chosen: RequestFilter) -> tuple[str, ...]:
-    """The filters of a list; in the order of the queries."""
+    """The filter values of a list query, in the order of the queries."""
     by = "" if chosen.assigned is None else "given"
     tool, run, worker, text = map(kept, (chosen.tool, chosen.run, chosen.worker, plain_case(chosen.text)))
     return tool, tool, run, run, by, kept(chosen.assigned or ""), worker, worker, text, text
@@ -248,17 +248,17 @@ def grant_columns(grant: Grant) -> tuple[Any, ...]:
 
 
 def run_state(run: SavedRun) -> str:
-    """How a run is listed: those inside others are not."""
+    """The state that a run is listed by. Nested runs are not listed."""
     return "inside" if run.parent else run.state.value
 
 
 def subject_columns(subject: Subject) -> tuple[str, str, str]:
-    """What a delivery is of, as it is found by."""
+    """The columns that a delivery's subject is looked up by."""
     return subject.kind.value, kept(subject.about), subject.occasion.value if subject.occasion is not None else ""
 
 
 def delivery_columns(delivery: Delivery) -> tuple[Any, ...]:
-    """A delivery; in the order of the queries."""
+    """The columns of a delivery, in the order of the queries."""
     result = delivery.result
     return (
         kept(delivery.channel),
@@ -282,7 +282,7 @@ def delivery_columns(delivery: Delivery) -> tuple[Any, ...]:
 
 
 def delivery_of(row: Row) -> Delivery:
-    """A delivery from the query `whole_delivery`."""
+    """A delivery from a row of the query `whole_delivery`."""
     channel, kind, about, occasion, trail, state, place, shown, live, may_stand, hopeless, *rest = row
     attempts, since, due, problem, instead, run_state, worker, result = rest
     subject = Subject(SubjectKind(kind), told(about), Occasion(occasion) if occasion else None)
@@ -334,7 +334,7 @@ def lease_of(row: Row) -> Lease:
 
 
 def segment_key(segment_id: str) -> bytes:
-    """A segment's id in half the space: most are digests in hexadecimal."""
+    """A segment's id in half the space: most ids are SHA-256 digests in hexadecimal."""
     return b"\0" + bytes.fromhex(segment_id) if _DIGEST.fullmatch(segment_id) else segment_id.encode()
 
 

@@ -1,4 +1,4 @@
-"""The numbered changes that make a database what this version needs. They only go forward."""
+"""The numbered schema migrations of the databases. There are no downgrades."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ VERSION = "select coalesce(max(number), 0) from {s}schema_version"
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step, as a list of statements."""
+    """One migration, as a list of statements."""
 
     number: int
     name: str
-    """As its file is named: `0001_first`."""
+    """The name of its file: `0001_first`."""
     statements: tuple[str, ...]
 
 
 def migrations(dialect: Dialect, schema: str = "") -> Sequence[Migration]:
-    """Every step there is, first to last."""
+    """All migrations, in order."""
     return [_migration(path, dialect, schema) for path in sorted(DIRECTORY.glob(f"*.{dialect}.sql"))]
 
 
 def latest(dialect: Dialect) -> int:
-    """The version this program knows."""
+    """The schema version that this program knows."""
     return max(int(path.name[:4]) for path in DIRECTORY.glob(f"*.{dialect}.sql"))
 
 
 def missing(dialect: Dialect, version: int, schema: str = "") -> Iterator[Migration]:
-    """The steps a database of this version still needs."""
+    """The migrations that a database of this version still needs."""
     return (step for step in migrations(dialect, schema) if step.number > version)
 
 
 def refuse_newer(version: int, known: int, where: str) -> None:
-    """Raise if a newer signoff made this database."""
+    """Raise `SchemaError` if a newer signoff created this database."""
     if version > known:
         raise SchemaError(
             f"{where} was created by a newer signoff: its schema is version {version}, and this program knows {known}; "
@@ -56,7 +56,7 @@ def refuse_newer(version: int, known: int, where: str) -> None:
 
 
 def refuse_older(version: int, known: int, where: str) -> None:
-    """Raise if the database has to be brought up to date first."""
+    """Raise `SchemaError` if the database has to be upgraded first."""
     if version < known:
         raise SchemaError(
             f"{where} was created by an older signoff: its schema is version {version}, and this program needs {known}"

@@ -1,7 +1,8 @@
-"""The key this machine signs the record with, and beside it the newest checkpoint of every store it signed.
+"""The key that signs the audit log, and copies of the newest checkpoint of every store that this machine signed.
 
-The copies are what a database cannot be made to forget: one whose end was cut off, together with its own checkpoints,
-does not fit the copy. All of it is in the user's state directory, away from the project and its agents.
+The copies detect truncation: if the end of a database's audit log is cut off together with its checkpoints, the log no
+longer matches the copy. The Ed25519 key and the copies are in the user's state directory, away from the project and its
+agents.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _HEX_SIGNATURE = re.compile(r"[0-9a-f]{128}")
 
 
 def keys_directory() -> Path | None:
-    """Where keys are kept: `$XDG_STATE_HOME/signoff/keys`, else below the home directory. None: there is no home."""
+    """The directory of the keys: `signoff/keys` in `$XDG_STATE_HOME` or `~/.local/state`. None if there is no home."""
     state = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):  # as the standard says: a relative one is to be ignored
+    if not os.path.isabs(state):  # the XDG standard says to ignore a relative path
         state = os.path.join(os.path.expanduser("~"), ".local", "state")
     if not os.path.isabs(state) or state.startswith("/.local"):
         return None
@@ -42,7 +43,7 @@ def keys_directory() -> Path | None:
 
 
 def is_signed(key: str, signature: str, text: bytes) -> bool:
-    """Whether the holder of a public key signed a text. Only lower-case hex counts: one signature, one spelling."""
+    """Verify an Ed25519 signature of a text. Only lower-case hex is accepted, so that a signature has one spelling."""
     if not _HEX_KEY.fullmatch(key) or not _HEX_SIGNATURE.fullmatch(signature):
         return False
     from cryptography.exceptions import InvalidSignature
@@ -56,7 +57,7 @@ def is_signed(key: str, signature: str, text: bytes) -> bool:
 
 
 def read_public_key(given: str) -> str:
-    """A public key from what a person gave: 64 hex digits, or a file that holds them."""
+    """Read a public key from user input: 64 hex digits, or the path of a file that holds them."""
     text, place = given.strip(), None
     if not _HEX_KEY.fullmatch(text.lower()):
         place = Place(given)
@@ -75,7 +76,7 @@ def read_public_key(given: str) -> str:
 
 
 class Keys:
-    """This machine's key. It is made when it is first needed to sign, and only then."""
+    """This machine's signing key. It is created only when something is to be signed for the first time."""
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
         found = Path(directory) if directory is not None else keys_directory()
@@ -84,25 +85,25 @@ class Keys:
         self.directory = found
         self._private: Ed25519PrivateKey | None = None
         self._copies: dict[str, Path] = {}
-        """The files that hold copies, by store."""
+        """The files of the checkpoint copies, by store."""
 
     def public_key(self, *, make: bool = False) -> str:
-        """The public key in hex; empty where there is no key yet, unless one is to be made."""
+        """The public key in hex. Without `make`, empty if there is no key yet."""
         if self._private is None and not make and _status(self._file) is None:
             return ""
         return self._loaded().public_key().public_bytes_raw().hex()
 
     def sign(self, text: bytes) -> tuple[str, str]:
-        """The public key and the signature under a text, both in hex."""
+        """Sign a text. Returns the public key and the signature, both in hex."""
         key = self._loaded()
         return key.public_key().public_bytes_raw().hex(), key.sign(text).hex()
 
     def newest(self, store: str) -> Checkpoint | None:
-        """The copy of the newest checkpoint of a store, by a name the store goes by."""
+        """The copy of the newest checkpoint of a store, by one of the store's names. None if there is none."""
         return _read_copy(self.copy_of(store))
 
     def keep(self, store: str, checkpoint: Checkpoint) -> None:
-        """Keep a copy of a checkpoint, unless there is a newer one."""
+        """Store a copy of a checkpoint, unless there is one that is as new or newer."""
         file = self.copy_of(store)
         with self._ready(), _locked(self.directory):
             kept = _read_copy(file)
@@ -111,8 +112,8 @@ class Keys:
                 _write(file, f"{canonical(fields)}\n".encode())
 
     def copy_of(self, store: str) -> Path:
-        """The file that holds the copy for a store."""
-        # The id comes from a database that is not to be believed: it names no other file than one of these.
+        """The file that holds the checkpoint copy of a store."""
+        # The id comes from an untrusted database: it must not name any other file (path traversal).
         if (file := self._copies.get(store)) is None:
             plain = _PLAIN_NAME.fullmatch(store)
             name = store if plain else sha256(store.encode("utf-8", "backslashreplace")).hexdigest()
@@ -135,7 +136,7 @@ class Keys:
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
         with self._ready(), _locked(self.directory):
-            if _status(self._file) is not None:  # another process was faster
+            if _status(self._file) is not None:  # another process created it first
                 return
             key = Ed25519PrivateKey.generate()
             _write(self.directory / _PUBLIC_FILE, f"{key.public_key().public_bytes_raw().hex()}\n".encode())
@@ -187,7 +188,7 @@ def _read_copy(file: Path) -> Checkpoint | None:
 
 
 def _status(file: Path) -> os.stat_result | None:
-    """None where there is no such file."""
+    """`lstat` of a file; None if it does not exist."""
     try:
         return file.lstat()
     except FileNotFoundError:
@@ -206,7 +207,7 @@ def _check_owner(file: Path, forbidden: int, fix: str) -> None:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Write a file so that there is the old one or the new one, never half of it; nobody else can read it."""
+    """Replace a file atomically, readable by its owner only, and sync it to disk."""
     import tempfile
 
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
@@ -232,7 +233,7 @@ def _locked(directory: Path) -> Generator[None]:
     try:
         try:
             import fcntl
-        except ImportError:  # Windows has no flock; one process at a time is on the user there
+        except ImportError:  # Windows has no flock; the user must run one process at a time
             pass
         else:
             fcntl.flock(handle, fcntl.LOCK_EX)

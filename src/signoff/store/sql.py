@@ -1,4 +1,7 @@
-"""A `Transaction` in SQL, for both databases: they differ in how a query travels, not in what is asked."""
+"""The store's `Transaction` in SQL, shared by SQLite and PostgreSQL.
+
+The two databases differ in how a query is sent (`Wire`) and in some named queries (`Queries`), not in the code here.
+"""
 
 from __future__ import annotations
 
@@ -74,23 +77,26 @@ from signoff.store.rows import (
 )
 
 ALL = 2**62
-"""As a limit: none."""
+"""The limit that means no limit."""
 _question = attrgetter(*(one.name for one in fields(ApprovalRequest) if one.name not in CHANGING))
-"""All that does not change about a request, as a rule: tuples of the same things are compared in no time."""
+"""The fields of a request that do not change. The tuples usually hold the same objects, so comparing them is cheap."""
 
 
 class Wire(Protocol):
-    """How queries travel to a database, inside a transaction that somebody else begins and ends."""
+    """Sends queries to a database inside a transaction that the caller begins and ends."""
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> Sequence[Row]: ...
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        """Without an answer; it may be sent later, before the next `rows` or the end."""
+        """Run a statement without fetching rows. It may be sent later, but before the next `rows` or the commit."""
         ...
 
 
 def one_end(rows: Sequence[Row]) -> tuple[int, str]:
-    """The end of the record, out of the rows of its table. Raises `RecordBroken` where there is not exactly one."""
+    """Return the head of the hash chain from the rows of the table `chain`.
+
+    Raises `RecordBroken` unless there is exactly one row.
+    """
     if len(rows) != 1:
         raise RecordBroken(
             f"the table `chain`, which holds the end of the record, has {len(rows)} rows instead of one: "
@@ -100,7 +106,7 @@ def one_end(rows: Sequence[Row]) -> tuple[int, str]:
 
 
 class SqlChain:
-    """The end of the record while a batch of work moves it; written once, when the batch is done."""
+    """The head of the audit log's hash chain during a batch. It is read once, and written once at the end."""
 
     def __init__(self, wire: Wire, queries: Queries) -> None:
         self._wire = wire
@@ -119,11 +125,11 @@ class SqlChain:
         self._end = end
 
     def start_at(self, seq: int, link: str) -> None:
-        """For who has read it already."""
+        """Set the head without a query, for a caller that has already read it."""
         self._stored = self._end = (seq, link)
 
     def mark(self) -> tuple[int, str] | None:
-        """Where it is now, for `back_to`."""
+        """Return the current head, to be passed to `back_to` on a rollback to a savepoint."""
         return self._end
 
     def back_to(self, mark: tuple[int, str] | None) -> None:
@@ -139,7 +145,7 @@ class SqlChain:
 
 
 class Sql:
-    """The named queries of a database, on their way."""
+    """Runs the named queries of a database on a wire."""
 
     def __init__(self, wire: Wire, queries: Queries) -> None:
         self._wire = wire
@@ -170,7 +176,7 @@ class SqlRequests:
         return self.read(rows[0]) if rows else None
 
     def read(self, row: Row) -> ApprovalRequest:
-        request = self._seen.get(row[0])  # this work may have changed it; then its own object is what is stored
+        request = self._seen.get(row[0])  # an object that this transaction changed is the stored state
         if request is None:
             request = self._seen[row[0]] = request_of(row)
         return request
@@ -198,7 +204,7 @@ class SqlRequests:
         self._seen[request.id] = request
 
     def _put_parts(self, request: ApprovalRequest, before: ApprovalRequest | None) -> None:
-        """Votes, decision and claim, as far as they are not stored yet."""
+        """Write votes, decision and claim where they differ from what is stored."""
         self._put_votes(request, before.votes if before else ())
         decision, earlier = request.decision, before.decision if before else None
         if _differ(earlier, decision):
@@ -334,7 +340,7 @@ class SqlGrants:
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
         self._known: set[str] = set()
-        """Ids of those that are there: as a rule one is read before it is replaced."""
+        """Ids of grants that are known to be stored. A grant is usually read before it is replaced."""
 
     def add(self, grant: Grant) -> None:
         self._sql.run("add_grant", *grant_columns(grant))
@@ -362,7 +368,7 @@ class SqlGrants:
 
 
 class SqlRuns:
-    """See `signoff.ports.Runs`. A run is read once in a piece of work."""
+    """See `signoff.ports.Runs`. A run is read at most once per transaction object."""
 
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
@@ -605,7 +611,7 @@ class SqlConversations:
         self._put_messages(name, before.recent, log.recent)
 
     def _put_messages(self, name: str, before: Sequence[str], recent: Sequence[str]) -> None:
-        """As a rule the oldest goes and one comes: the others need not be written again."""
+        """Write only the difference: usually the oldest message is dropped and one is added."""
         stays = [one for one in before if one in recent]
         if list(recent[: len(stays)]) != stays:
             stays = []
@@ -752,7 +758,7 @@ class SqlSettings:
 
 
 class SqlTransaction:
-    """One piece of work's view of a database. See `signoff.ports.Transaction`."""
+    """A transaction on an SQL database. See `signoff.ports.Transaction`."""
 
     requests: SqlRequests
     past: SqlPast
@@ -785,7 +791,7 @@ class SqlTransaction:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """A noun is made when it is first asked for: most work needs two or three of them."""
+            """Create a part on first use. Most transactions need two or three of them."""
             if (make := _NOUNS.get(name)) is None:
                 raise AttributeError(name)
             part = self.__dict__[name] = make(self)
@@ -828,5 +834,5 @@ def _limit(limit: int | None) -> int:
 
 
 def _span(prefix: str) -> tuple[str, str]:
-    """Between which ids those with a prefix stand."""
-    return kept(prefix), kept(prefix) + "~"  # which no id holds, and which comes after all that it may hold
+    """Return the range of ids that start with a prefix."""
+    return kept(prefix), kept(prefix) + "~"  # `~` sorts after every character that an id can contain

@@ -1,4 +1,4 @@
-"""The embedded default: one SQLite file, shared by every process of a project."""
+"""The SQLite store, the default: one file, shared by every process of a project."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from signoff.store.writer import Batch, NeedsSavepoints, Work, WriteResult
 T = TypeVar("T")
 
 LOOK = 0.025
-"""Seconds between two looks at whether another process changed something."""
+"""Polling interval in seconds for changes by other processes."""
 LOG = 4_000
-"""Pages until the log beside the file is worked in, which takes syncs of its own; four times the usual."""
+"""Pages in the write-ahead log before a checkpoint, which needs fsyncs of its own. Four times SQLite's default."""
 _ITS_OWN = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
-"""Errors that are about one piece of work; all others are about the file."""
+"""Errors that concern one piece of work. All others concern the file."""
 
 
 class SqliteStore(DurableStore):
-    """A store in a file, which is made if it is not there.
+    """A store in an SQLite file, which is created if it does not exist.
 
-    With `upgrade="auto"` the file of an older signoff is brought up to date after a backup beside it; with `"refuse"` a
+    With `upgrade="auto"` the file of an older signoff is migrated after a backup next to it. With `"refuse"` a
     `SchemaError` says what to run.
     """
 
@@ -88,8 +88,11 @@ class SqliteStore(DurableStore):
             return self._attempt(works, careful=True, synced=synced)
 
     def _attempt(self, works: Sequence[Work], *, careful: bool, synced: bool) -> Batch:
-        """Everything in one transaction. Where a piece of several fails after it changed something, all is done again,
-        with `careful`: each piece behind a savepoint."""
+        """Do all work in one transaction.
+
+        If one of several pieces fails after something was changed, the batch is done again with `careful`: each piece
+        has its own savepoint.
+        """
         try:
             connection = self._writing()
             if synced is not self._synced:
@@ -105,7 +108,7 @@ class SqliteStore(DurableStore):
             if careful:
                 outcomes = [self._careful_piece(connection, wire, chain, work) for work in works]
             else:
-                tx = SqlTransaction(wire, QUERIES, chain)  # what one piece has read, the next need not read again
+                tx = SqlTransaction(wire, QUERIES, chain)  # shared: the next piece need not read again
                 outcomes = [self._piece(tx, work) for work in works]
                 if len(works) > 1 and any(one.error for one in outcomes) and connection.total_changes != before:
                     raise NeedsSavepoints
@@ -134,7 +137,7 @@ class SqliteStore(DurableStore):
     def _careful_piece(
         self, connection: sqlite3.Connection, wire: WritingWire, chain: SqlChain, work: Work
     ) -> WriteResult:
-        """Do one piece of work; if it raises, undo it and nothing else."""
+        """Do one piece of work in a savepoint. If it raises, only this piece is rolled back."""
         mark = chain.mark()
         connection.execute("savepoint piece")
         outcome = self._piece(SqlTransaction(wire, QUERIES, chain), work)
@@ -147,14 +150,17 @@ class SqliteStore(DurableStore):
     def _writing(self) -> sqlite3.Connection:
         self._check_place()
         if self._connection is None:
-            # Waiting for a turn is done in `begin`.
+            # No busy timeout: `begin` does the waiting.
             self._connection = connect(self.path, patience=0)
             self._connection.execute(f"pragma wal_autocheckpoint = {LOG}")
             self._synced = True
         return self._connection
 
     def _check_place(self) -> None:
-        """Raise where the file is not where it was. What is there now, if anything, is another store or half of one."""
+        """Raise `StoreUnavailable` if the file was moved, removed or replaced.
+
+        A file that is there now is another store, or a part of one.
+        """
         try:
             status = os.stat(self.path)
         except OSError:
@@ -165,7 +171,7 @@ class SqliteStore(DurableStore):
             )
 
     def _failed(self, error: sqlite3.Error) -> StoreError:
-        """Undo everything. The next transaction begins with a new connection, whatever state this one is in."""
+        """Roll back and close the connection, whatever state it is in; the next transaction opens a new one."""
         self._leave()
         return store_error(error, self.path, self._patience)
 
@@ -181,7 +187,7 @@ class SqliteStore(DurableStore):
             except StoreUnavailable:
                 version = None
             except sqlite3.Error:
-                # Whoever reads or writes is told; a watcher can only look again.
+                # Readers and writers get the error; a watcher can only retry.
                 if connection is not None:
                     connection.close()
                 connection, version = None, None

@@ -1,4 +1,4 @@
-"""An SQLite file as signoff keeps it: made for its owner alone, recognised, brought up to date, and its errors told."""
+"""Open, create, migrate and back up the SQLite file of a store, and explain its errors."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from signoff.store.sql import Sql
 Upgrade = Literal["auto", "refuse"]
 
 APPLICATION = 0x5369676E
-"""`Sign`: stands in the file's header, so that the file of another program is never taken for ours."""
+"""SQLite's `application_id` in the file's header, `Sign` in ASCII. It tells our files from those of other programs."""
 PATIENCE = 30.0
-"""Seconds to wait for other processes that write."""
+"""Seconds to wait for the lock while other processes write."""
 
 
 QUERIES = Queries("sqlite")
 
 
 class ReadingWire:
-    """See `signoff.store.sql.Wire`."""
+    """Sends read queries to SQLite. See `signoff.store.sql.Wire`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -50,13 +50,13 @@ class WritingWire(ReadingWire):
 
 
 def connect(path: Path, *, reads_only: bool = False, patience: float = PATIENCE) -> sqlite3.Connection:
-    """A connection to a file that is there. A transaction begins only when told to."""
+    """Connect to an existing file. No transaction begins by itself (`isolation_level=None`)."""
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?mode=rw",
         uri=True,
         timeout=patience,
         isolation_level=None,
-        check_same_thread=False,  # one thread at a time uses it, not always the same
+        check_same_thread=False,  # used by one thread at a time, but not always the same one
     )
     try:
         connection.execute("pragma foreign_keys = on")
@@ -70,9 +70,9 @@ def connect(path: Path, *, reads_only: bool = False, patience: float = PATIENCE)
 
 
 def prepare(path: Path, upgrade: Upgrade, patience: float = PATIENCE) -> sqlite3.Connection:
-    """Make the file if it is not there; see that it is ours and of the version this program knows.
+    """Create the file if it does not exist; check that it is ours and of the schema version this program knows.
 
-    Returns a connection for reading: whoever only looks needs no other.
+    Returns a read-only connection: a program that only reads needs no other.
     """
     known = schema.latest("sqlite")
     with told(path):
@@ -93,7 +93,7 @@ def prepare(path: Path, upgrade: Upgrade, patience: float = PATIENCE) -> sqlite3
 
 
 def upgrade(path: Path) -> list[str]:
-    """Bring a file up to date, or make it. Returns what was done."""
+    """Migrate a file to the newest schema, or create it. Returns what was done."""
     with told(path):
         _create(path)
         with closing(connect(path)) as connection:
@@ -103,9 +103,9 @@ def upgrade(path: Path) -> list[str]:
 
 
 def version_of(connection: sqlite3.Connection, path: Path) -> int:
-    """The version of its schema; 0 for a file with nothing in it. Raises where it is not ours."""
+    """Return the schema version; 0 for an empty file. Raises `StoreError` if the file belongs to another program."""
     [tables] = connection.execute("select count(*) from sqlite_master").fetchone()
-    # Asked for after the tables: somebody else may be making the store, and writes both at once.
+    # Read after the tables: another process may be creating the store, and it commits both at once.
     [application] = connection.execute("pragma application_id").fetchone()
     if application == APPLICATION:
         [version] = connection.execute(schema.VERSION.replace("{s}", "")).fetchone()
@@ -119,13 +119,13 @@ def version_of(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def bring_up_to_date(connection: sqlite3.Connection, path: Path) -> list[str]:
-    """Apply what is missing, all of it or nothing, after a backup. Returns what was done."""
+    """Apply all missing migrations in one transaction, after a backup. Returns what was done."""
     _to_wal(connection)
     done: list[str] = []
     backup: Path | None = None
     begin(connection, PATIENCE)
     try:
-        version = version_of(connection, path)  # again: another process may have been faster
+        version = version_of(connection, path)  # read again under the lock: another process may have been faster
         if 0 < version < schema.latest("sqlite"):
             refuse_while_used(Sql(WritingWire(connection), QUERIES), str(path), datetime.now(UTC))
             backup = beside(path, version)
@@ -141,7 +141,7 @@ def bring_up_to_date(connection: sqlite3.Connection, path: Path) -> list[str]:
         connection.execute("commit")
     except BaseException:
         rollback(connection)
-        if backup is not None:  # of what is there still, unchanged
+        if backup is not None:  # not needed: the file is unchanged
             backup.unlink(missing_ok=True)
         raise
     return done
@@ -155,20 +155,23 @@ def _apply(connection: sqlite3.Connection, step: Migration) -> None:
 
 
 def _to_wal(connection: sqlite3.Connection) -> None:
-    """From here on readers and the writer do not wait for each other. The busy timeout does not cover this step."""
+    """Switch to WAL mode, so that readers and the writer do not block each other.
+
+    It has a wait loop of its own, because the busy timeout does not cover this step.
+    """
     _in_turn(connection, "pragma journal_mode = wal", PATIENCE)
 
 
 def begin(connection: sqlite3.Connection, patience: float) -> None:
-    """Begin to write, when it is our turn. SQLite's own waiting favours newcomers; this does not."""
+    """Begin a write transaction when the lock is free. SQLite's own busy handler favours newcomers; this does not."""
     _in_turn(connection, "begin immediate", patience)
 
 
 def _in_turn(connection: sqlite3.Connection, statement: str, patience: float) -> None:
-    """Execute it as soon as nobody else is in the way; raises where that takes longer than `patience`.
+    """Execute a statement as soon as the lock is free. Raises the busy error after `patience` seconds.
 
-    What counts is how long this process has tried. One that was stopped for minutes, alone or with its whole machine,
-    has not waited meanwhile, and neither did whoever is in the way get on.
+    Only the time this process spent trying counts. A process that was stopped for minutes, alone or with its whole
+    machine, did not wait meanwhile, and the holder of the lock may not have run either.
     """
     while True:
         tried = time.monotonic()
@@ -186,7 +189,7 @@ def _in_turn(connection: sqlite3.Connection, statement: str, patience: float) ->
 
 
 def rollback(connection: sqlite3.Connection) -> None:
-    """Undo; some errors have undone it already."""
+    """Roll back the transaction, if there is still one: some errors have already rolled it back."""
     with suppress(sqlite3.Error):
         if connection.in_transaction:
             connection.execute("rollback")
@@ -197,13 +200,13 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 def beside(path: Path, version: int) -> Path:
-    """Where the backup before an upgrade goes: next to the file."""
+    """Return the path of the backup before an upgrade: next to the file."""
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     return path.with_name(f"{path.name}.bak-{version:04}-{now}")
 
 
 def copy(path: Path, to: Path) -> None:
-    """A whole and consistent copy, also while others write. Never over a file that is there."""
+    """Make a complete and consistent copy, also while others write. Never overwrites a file."""
     try:
         os.close(os.open(to, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError as error:
@@ -213,7 +216,7 @@ def copy(path: Path, to: Path) -> None:
     try:
         with closing(connect(path, reads_only=True)) as source, closing(sqlite3.connect(to)) as target:
             source.backup(target)
-            target.execute("pragma journal_mode = delete")  # one file, nothing beside it
+            target.execute("pragma journal_mode = delete")  # a single file, without `-wal` and `-shm`
     except BaseException:
         to.unlink(missing_ok=True)
         raise
@@ -241,7 +244,7 @@ def told(path: Path) -> Generator[None]:
 
 
 def _create(path: Path) -> None:
-    """An empty file that only its owner can read. SQLite gives the files beside it the same mode."""
+    """Create an empty file with mode 0600. SQLite gives its `-wal` and `-shm` files the same mode."""
     try:
         for directory in reversed([one for one in path.parents if not one.exists()]):
             directory.mkdir(mode=0o700, exist_ok=True)
@@ -253,7 +256,10 @@ def _create(path: Path) -> None:
 
 
 def _refuse_beside_log(path: Path) -> None:
-    """Raise where a file was moved away from its log. SQLite would take a new one's for its own, and empty it."""
+    """Raise if the file is gone but its write-ahead log is there.
+
+    SQLite would take the log for that of a new file and empty it.
+    """
     log = path.with_name(f"{path.name}-wal")
     with suppress(OSError):
         if log.stat().st_size and not path.exists():
@@ -264,7 +270,7 @@ def _refuse_beside_log(path: Path) -> None:
 
 
 def store_error(error: sqlite3.Error, path: Path, patience: float = PATIENCE) -> StoreError:
-    """What went wrong, where, and what to do."""
+    """Convert an SQLite error into a `StoreError` that says what went wrong, where, and what to do."""
     name = _name(error)
     if name.startswith("SQLITE_NOTADB"):
         return StoreUnavailable(

@@ -1,4 +1,4 @@
-"""From what a user writes after `store:` to a store."""
+"""Open a store from its URL."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ EXAMPLES = "sqlite:.signoff/signoff.db, postgresql://user@host/database, memory:
 
 
 def open_store(url: str, *, root: str | os.PathLike[str] = ".", upgrade: Upgrade = "auto") -> Store:
-    """The store a URL names. A relative SQLite path begins at `root`.
+    """Open the store that a URL names. A relative SQLite path is resolved against `root`.
 
-    With `upgrade="auto"` a file of an older signoff is brought up to date after a backup; with `"refuse"`, and on a
-    server always, a `SchemaError` says what to run.
+    With `upgrade="auto"` an SQLite file of an older signoff is migrated after a backup. With `"refuse"`, and always on
+    a server, a `SchemaError` says what to run.
     """
     kind, colon, rest = url.partition(":")
     if not colon:
@@ -42,6 +42,6 @@ def open_store(url: str, *, root: str | os.PathLike[str] = ".", upgrade: Upgrade
 
 
 def _no_store() -> WrongUse:
-    # The value itself is not told: it may be that of a variable, meant for something else.
+    # The message leaves out the value: it may come from an environment variable and be a secret.
     where = "--store, SIGNOFF_STORE or `store` in signoff.yaml"
     return WrongUse(f"{where} does not name a store; write one of: {EXAMPLES}")

@@ -1,4 +1,4 @@
-"""The addresses of stores: as files, and as they may be shown."""
+"""Store URLs: the file they name, and the form that may be shown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from signoff.errors import WrongUse
 
 
 def sqlite_path(url: str, root: str | os.PathLike[str] = ".") -> str:
-    """The file an `sqlite:` URL names. Two or more slashes before a path are one, as people write them."""
+    """The path that an `sqlite:` URL names. Several leading slashes count as one, because people write `sqlite:///`."""
     path = re.sub(r"^/{2,}", "/", url.partition(":")[2])
     if not path.strip() or path.endswith("/") or path.startswith(":"):
         raise WrongUse("this sqlite: address names no file; write it as sqlite:.signoff/signoff.db")
@@ -17,11 +17,11 @@ def sqlite_path(url: str, root: str | os.PathLike[str] = ".") -> str:
 
 
 def is_file(url: str) -> bool:
-    """Whether a URL names a file."""
+    """Whether a URL names an SQLite file."""
     return url.partition(":")[0].lower() == "sqlite"
 
 
 def masked(url: str) -> str:
-    """A URL as it may be shown, anywhere: without the password."""
+    """A URL without its password, safe to show anywhere."""
     url = re.sub(r"(?<=://)([^/?#@:]*):.*@", r"\1:…@", url, flags=re.DOTALL)
     return re.sub(r"(?i)\b((?:ssl)?password)\s*=\s*(?:'(?:[^'\\]|\\.)*'?|[^&\s]*)", r"\1=…", url)

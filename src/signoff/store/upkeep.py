@@ -1,4 +1,4 @@
-"""What `signoff db` does: bring a store up to date, copy it, look whether it is well."""
+"""Upgrade, back up and check a store, for `signoff db`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def upgrade(url: str, *, root: str | os.PathLike[str] = ".") -> list[str]:
-    """Bring a store up to date. Returns what was done: where the backup is, and the steps; nothing if it was."""
+    """Upgrade a store. Returns what was done, the backup and the migrations; empty if the store was up to date."""
     if _is_postgres(url):
         from signoff.store import postgres_schema
 
@@ -33,7 +33,7 @@ def upgrade(url: str, *, root: str | os.PathLike[str] = ".") -> list[str]:
 
 
 def backup(url: str, to: str | os.PathLike[str], *, root: str | os.PathLike[str] = ".") -> Path:
-    """Copy a store whole, also while it is used. Returns the copy's path; it is a store of its own."""
+    """Copy an SQLite store, also while it is in use. Returns the path of the copy, which is a store of its own."""
     if _is_postgres(url):
         raise WrongUse("PostgreSQL has its own way to back up: pg_dump --format=custom --schema=signoff DATABASE")
     copy = Path(os.path.abspath(to))
@@ -44,7 +44,10 @@ def backup(url: str, to: str | os.PathLike[str], *, root: str | os.PathLike[str]
 
 
 def check(url: str, *, root: str | os.PathLike[str] = ".") -> list[str]:
-    """What is wrong with a store, one line each; empty where all is well. `signoff audit verify` reads the record."""
+    """Return the problems of a store, one line each; empty if there are none.
+
+    `signoff audit verify` checks the audit log.
+    """
     try:
         if not _is_postgres(url):
             path = _there(_file(url, root))

@@ -1,4 +1,7 @@
-"""The one thread that writes. Everything that comes while a commit syncs goes into the next: one sync for all of it."""
+"""The writer thread of a store, which batches work into transactions (group commit).
+
+Everything that arrives while a commit syncs goes into the next transaction, so one fsync serves all of it.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +23,18 @@ if TYPE_CHECKING:
 Work: TypeAlias = Callable[[Transaction], Any]
 
 SOON = 0.02
-"""How many seconds work that nobody waits for is held back, so that it can ride with a write."""
+"""Seconds that deferred work (`later`) is held back so that it can share a transaction with a write."""
 MOST = 256
-"""Pieces of work in one transaction: beyond that, other processes would wait too long for their turn."""
+"""Most pieces of work in one transaction. With more, other processes would wait too long for the lock."""
 MOST_KEPT = 10_000
-"""Pieces nobody waits for that are kept while the store fails."""
+"""Most pieces of deferred work that are kept while the store fails."""
 AGAIN = 1.0
-"""Seconds until those are tried again, if nothing else is written before."""
+"""Seconds until kept work is retried, if nothing else is written before."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What became of one piece of work."""
+    """The result of one piece of work: a value or an error."""
 
     value: Any = None
     error: BaseException | None = None
@@ -39,37 +42,37 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What became of one transaction. `changed` is false where nothing was written after all."""
+    """The result of one transaction. `changed` is false if nothing was written."""
 
     outcomes: Sequence[WriteResult]
     changed: bool = True
 
 
 Transact: TypeAlias = Callable[[Sequence[Work], bool], Batch]
-"""Does pieces of work in one transaction, each undone alone if it raises, and returns once it is durable.
+"""Does pieces of work in one transaction, undoes each one alone if it raises, and returns once the commit is durable.
 
-Where the second argument is false, once everybody sees it is enough.
+If the second argument is false, the commit must be visible but need not be synced to disk.
 """
 
 
 class NeedsSavepoints(Exception):
-    """A piece of a batch failed in a way that only savepoints can undo: do the batch again, with them."""
+    """A piece of a batch failed in a way that only savepoints can undo: do the batch again with savepoints."""
 
 
 @dataclass(slots=True, eq=False)
 class _Piece:
     name: str
     work: Work | None
-    """None: only wait until what came before is durable."""
+    """None: only wait until earlier work is durable."""
     loop: asyncio.AbstractEventLoop | None = None
     future: asyncio.Future[Any] | None = None
     synced: bool = True
     is_told: bool = False
-    """Whether somebody was warned that it had to be kept."""
+    """Whether a warning was given that it failed and will be retried."""
 
 
 class Writer:
-    """Queues work and has it done in batches. Safe to use from any thread and any event loop."""
+    """Queues work and does it in batches in a thread of its own. Thread-safe, and usable from any event loop."""
 
     def __init__(
         self,
@@ -95,14 +98,14 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._closed = False
         self._untried = 0
-        """Pieces nobody waits for that no transaction has had in it yet."""
+        """Deferred pieces of work that were not in any transaction yet."""
         self._unwritten = 0
-        """Those, and the ones that are kept as the store failed."""
+        """Those, and the ones that are kept because the store failed."""
         self._kept: list[_Piece] = []
 
     @property
     def idle(self) -> Callable[[], None] | None:
-        """Called from the writing thread about every `every` seconds, once something has been written."""
+        """A hook that the writer thread calls about every `every` seconds, once something has been written."""
         return self._idle
 
     @idle.setter
@@ -114,7 +117,7 @@ class Writer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is work nobody waits for that was not even tried yet."""
+        """Whether there is deferred work that was not tried yet."""
         return self._untried > 0
 
     async def write(self, name: str, work: Work, *, synced: bool = True) -> Any:
@@ -123,7 +126,7 @@ class Writer:
         return await self._wait(_Piece(name, work, asyncio.get_running_loop(), synced=synced))
 
     async def flush(self) -> None:
-        """Return once all that came before is durable; raises where it cannot be made so."""
+        """Wait until all earlier work is durable. Raises if it cannot be written."""
         if self._unwritten:
             import asyncio
 
@@ -180,7 +183,10 @@ class Writer:
                 self._leave()
 
     def _gathered(self) -> list[_Piece] | None:
-        """The next batch: what is there, or the first that comes. Empty when it is time for something else."""
+        """Wait for work and return the next batch.
+
+        The batch is empty when only the idle hook is due. Returns None when the writer is closed.
+        """
         try:
             first = self._queue.get(timeout=self._patience())
         except Empty:
@@ -191,14 +197,14 @@ class Writer:
         until = monotonic() + self._soon
         while len(pieces) < MOST:
             try:
-                if pieces[-1].future is not None:  # somebody waits; what else is there goes along
+                if pieces[-1].future is not None:  # a caller waits: take what is queued and start
                     until = 0
                 wait = until - monotonic()
                 piece = self._queue.get(timeout=wait) if wait > 0 else self._queue.get_nowait()
             except Empty:
                 break
             if piece is None:
-                self._queue.put(None)  # to be found next time
+                self._queue.put(None)  # close after this batch
                 break
             pieces.append(piece)
         return pieces
@@ -221,7 +227,7 @@ class Writer:
         fresh = sum(piece.future is None and piece.work is not None for piece in pieces)
         before = fresh + len(self._kept)
         pieces, self._kept = self._kept + pieces, []
-        # Whoever gave up waiting before it began wants nothing done.
+        # Work is dropped if its caller was cancelled before it began.
         works = [piece for piece in pieces if piece.work and not (piece.future and piece.future.cancelled())]
         answers: list[tuple[_Piece, WriteResult]] = []
         synced = any(piece.synced for piece in works)
@@ -246,7 +252,7 @@ class Writer:
         _tell(answers)
 
     def _keep(self, pieces: list[_Piece], error: BaseException) -> None:
-        """A store that fails may work again: nothing of the record is given up for it."""
+        """Keep deferred work for a retry: a failing store may recover, and no event of the audit log may be lost."""
         if not pieces:
             return
         self._kept = pieces[:MOST_KEPT]
@@ -264,7 +270,7 @@ def _named(pieces: Sequence[_Piece]) -> str:
 
 
 def _tell(answers: Sequence[tuple[_Piece, WriteResult]]) -> None:
-    """Wake whoever waits, once for each event loop."""
+    """Resolve the futures of waiting callers, with one wake-up for each event loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], WriteResult]]] = {}
     for piece, outcome in answers:
         if piece.loop is not None and piece.future is not None:
@@ -272,7 +278,7 @@ def _tell(answers: Sequence[tuple[_Piece, WriteResult]]) -> None:
     for loop, told in by_loop.items():
         try:
             loop.call_soon_threadsafe(_resolve, told)
-        except RuntimeError:  # the loop is closed, and nobody waits any longer
+        except RuntimeError:  # the event loop is closed, so nobody waits any longer
             continue
 
 
@@ -282,15 +288,15 @@ def _resolve(told: Sequence[tuple[asyncio.Future[Any], WriteResult]]) -> None:
             continue
         if outcome.error is None:
             future.set_result(outcome.value)
-        elif isinstance(outcome.error, StopIteration):  # which a future cannot hold
+        elif isinstance(outcome.error, StopIteration):  # a future cannot hold it
             future.set_exception(RuntimeError(f"the work raised {outcome.error!r}"))
         else:
             future.set_exception(outcome.error)
 
 
 def warn(text: str) -> None:
-    """Warn from a thread that nobody waits for."""
+    """Issue a warning from a thread whose exceptions no caller sees."""
     try:
         warnings.warn(f"signoff store: {text}", RuntimeWarning, stacklevel=2)
-    except RuntimeWarning as warning:  # warnings are errors here, and this thread has to go on
+    except RuntimeWarning as warning:  # with warnings turned into errors, this thread must still go on
         threading.excepthook(threading.ExceptHookArgs((RuntimeWarning, warning, None, threading.current_thread())))

@@ -1,8 +1,8 @@
-"""Policy for a plain PydanticAI toolset: `with_approval` marks it and gives back that very object.
+"""Attach a policy to a plain PydanticAI toolset: `with_approval` marks it and returns the same object.
 
-`Registration`, `@approval_tool` and an attribute `approval_policy` are other spellings of that call. The gate reads
-the marks; without a gate they are kept to by PydanticAI's own deferred approvals. What no rule speaks about is asked
-about, unless a rule of the project's answers.
+`Registration`, `@approval_tool` and an attribute `approval_policy` do the same in other ways. The gate reads the marks.
+Without a gate, they are enforced through PydanticAI's own deferred approvals. A call that no rule matches asks, unless
+a rule of the project decides.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T", bound=AbstractToolset[Any])
 def with_approval(toolset: T, policy: Rules = None, *, name: str | None = None, labels: Labels | None = None) -> T:
     """Attach a policy to a toolset, and return the toolset. Rules refer to it by `name`, or by its id.
 
-    `labels` say what its tools do, by name or glob: `{"list_*": "data.read"}`. Of several policies on one toolset, the
+    `labels` say what its tools do, by name or glob: `{"list_*": "data.read"}`. If a toolset has several policies, the
     strictest verdict wins.
     """
     if not isinstance(toolset, AbstractToolset):  # pyright: ignore[reportUnnecessaryIsInstance] - whoever has no checker
@@ -37,11 +37,11 @@ def with_approval(toolset: T, policy: Rules = None, *, name: str | None = None, 
 def approval_tool(
     toolset: FunctionToolset[Any], policy: Rules = None, *, labels: Iterable[str] | str = (), **options: Any
 ) -> Callable[[F], F]:
-    """Add a function to a toolset as a tool with a policy of its own: `@approval_tool(tools, "allow")`.
+    """Add a function to a toolset as a tool with its own policy: `@approval_tool(tools, "allow")`.
 
-    `options` are those of `FunctionToolset.add_function`. The toolset's other tools have no policy attached: they ask.
-    The policy goes with the tool: in another toolset it still denies and asks, though what it allows is only known to
-    a gate where it was added.
+    `options` are those of `FunctionToolset.add_function`. The toolset's other tools have no policy attached, so they
+    ask. The policy stays with the tool: in another toolset it still denies and asks, but a gate knows what it allows
+    only in the toolset it was added to.
     """
 
     def register(function: F) -> F:
@@ -60,7 +60,7 @@ def approval_tool(
 
 
 def _keep_to(tool: Tool[Any], layer: ToolsetLayer, toolset: FunctionToolset[Any], labels: tuple[str, ...]) -> None:
-    """Have the tool itself keep to its policy and labels, so that it does in any other toolset too."""
+    """Make the tool itself enforce its policy and labels, so that they also hold in any other toolset."""
     if labels:
         declared = (tool.metadata or {}).get("labels") or ()
         known = (declared,) if isinstance(declared, str) else tuple(declared)

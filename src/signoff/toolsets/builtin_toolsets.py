@@ -1,4 +1,4 @@
-"""The built-in toolsets, made by name; each loads what it needs when it is made."""
+"""Functions that create the built-in toolsets. Each imports what it needs when it is called."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def filesystem_rw(
     max_chars: int = 50_000,
     max_results: int = 500,
 ) -> FilesToolset:
-    """Tools for the files below `root`: reading is allowed, secret places and changes are asked about.
+    """File tools below `root`: reading is allowed; changes and files that may hold secrets are asked about.
 
     Files over `max_bytes` are neither read nor written, an answer has at most `max_chars` characters, and a list or a
     search at most `max_results` lines.
@@ -41,7 +41,7 @@ def filesystem_ro(
     max_chars: int = 50_000,
     max_results: int = 500,
 ) -> FilesToolset:
-    """As `filesystem_rw`, without the tools that change anything."""
+    """`filesystem_rw` without the tools that change anything."""
     from signoff.toolsets.builtin.files.file_toolset import filesystem
 
     return filesystem(root, read_only=True, id=id, max_bytes=max_bytes, max_chars=max_chars, max_results=max_results)
@@ -58,12 +58,12 @@ def shell_readonly(
     keep: Iterable[str] = (),
     programs: Iterable[Directory] = (),
 ) -> ShellToolset:
-    """A shell that starts in `root`: what is known to only read is allowed, what is known to write is denied.
+    """A shell that starts in `root`: commands known to only read are allowed, commands known to write are denied.
 
     `timeout` in seconds and `max_output` in bytes limit each call. `sandbox` is `auto` (bubblewrap where it works),
-    `on` (an error where it does not) or `off`; inside, approved commands reach the network only with `network`. `keep`
-    names variables of the environment that approved commands get although they are named like secrets. `programs` names
-    directories, such as `.venv/bin`, whose programs are run by name although they are below `root`.
+    `on` (an error where it does not) or `off`. In the sandbox, approved commands have network access only with
+    `network`. `keep` names environment variables that approved commands get although their names look like secrets.
+    `programs` names directories, such as `.venv/bin`, whose programs can be run by name although they are below `root`.
     """
     from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
 
@@ -90,7 +90,7 @@ def shell_file_ops(
     keep: Iterable[str] = (),
     programs: Iterable[Directory] = (),
 ) -> ShellToolset:
-    """As `shell_readonly`, but what writes is asked about like everything else that is not known to only read."""
+    """As `shell_readonly`, but commands that write are asked about, like all others that are not known to only read."""
     from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
 
     kind = "shell_file_ops"
@@ -118,8 +118,7 @@ def sql(
 ) -> SqlToolset:
     """Tools for a database, `sqlite:FILE` or `postgresql://…`: reads are allowed, changes are asked about.
 
-    `readonly` leaves out the tool that changes anything. Answers have at most `max_rows` rows and `max_chars`
-    characters.
+    `readonly` leaves out the tool that changes data. Answers have at most `max_rows` rows and `max_chars` characters.
     """
     from signoff.toolsets.builtin.sql.sql_toolset import sql_toolset
 

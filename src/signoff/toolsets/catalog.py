@@ -1,4 +1,4 @@
-"""The catalog: names that stand for a toolset and its policy, and how each becomes one for a worker."""
+"""The catalog: toolsets by name, and how to build one with its policy for a worker."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from signoff.toolsets.native_tools import native_tool
 
 MCP, NATIVE = "mcp", "native"
 INNER = "inner_class"
-"""The key of config that names another class to make the toolset of."""
+"""The config key that names another class to create the toolset from."""
 
 
 def filesystem(
@@ -62,7 +62,7 @@ def filesystem(
     max_chars: int = 50_000,
     max_results: int = 500,
 ) -> AbstractToolset[Any]:
-    """`filesystem_ro` or `filesystem_rw`, by a flag."""
+    """`filesystem_ro` or `filesystem_rw`, chosen by a flag."""
     make = filesystem_ro if read_only else filesystem_rw
     return make(root, id=id, max_bytes=max_bytes, max_chars=max_chars, max_results=max_results)
 
@@ -74,23 +74,23 @@ BUILTINS: Mapping[str, Callable[..., AbstractToolset[Any]]] = {
     "shell_file_ops": shell_file_ops,
     "sql": sql,
 }
-"""The names that are always there."""
+"""The names that every project has."""
 _SHELLS = (shell_readonly, shell_file_ops)
 PROGRAMS = "programs"
-"""The key of a shell's config that names directories of programs."""
+"""The config key of a shell that names directories of programs."""
 ALIASES: Mapping[str, Callable[..., Any]] = {**BUILTINS, "filesystem": filesystem, MCP: mcp_server}
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltToolset:
-    """A name of the catalog, made for one worker."""
+    """A toolset of the catalog, built for one worker."""
 
     name: str
     toolset: AbstractToolset[Any] | None
-    """With its policy attached; None for a tool that the model's provider runs."""
+    """The toolset with its policy attached; None for a native tool, which the model's provider runs."""
     native: tuple[AbstractNativeTool, ...] = ()
     policy: Policy | None = None
-    """The rules of its entry. Those of a toolset are attached to it; those of a native tool the gate has to be told."""
+    """The rules of its entry. They are attached to a toolset; for a native tool they have to be passed to the gate."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values of variables in its config, to be masked wherever calls are shown."""
 
@@ -110,11 +110,11 @@ _ELSEWHERE = {
     "terminal": _SHELLS_HERE,
     "workers": _DELEGATES,
 }
-"""Names that people know from elsewhere, and what to write here; those of llm-do have a table of their own."""
+"""Names that people know from other programs, and what to write here. Names of llm-do have a table of their own."""
 
 
 class Catalog:
-    """The toolsets of a project by name: built-ins, entries of its file, its toolsets.py, and installed packages."""
+    """The toolsets of a project by name: built-ins, entries of its file, its toolsets.py, and installed plugins."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -141,7 +141,7 @@ class Catalog:
 
     @cached_property
     def programs(self) -> tuple[str, ...]:
-        """The directories that entries of the project's file let shells run programs from by name, as real paths."""
+        """Real paths of the directories from which entries of the project's file let shells run programs by name."""
         entries = [entry for entry in self.settings.toolsets.values() if ALIASES.get(entry.use) in _SHELLS]
         named = [one for entry in entries for one in cast("Any", entry.config.get(PROGRAMS) or ())]
         paths = (os.path.realpath(os.path.join(self.settings.directory, one)) for one in named if isinstance(one, str))
@@ -166,7 +166,7 @@ class Catalog:
     def build(
         self, name: str, context: ToolsetContext | None = None, *, spot: ConfigValue | None = None
     ) -> BuiltToolset:
-        """The toolset of that name for one worker. `spot` is where the worker names it, for errors."""
+        """Build the toolset of that name for one worker. `spot` is where the worker names it, for errors."""
         entry = self._entry(name, spot)
         given = self._given(entry, direct=name not in self.settings.toolsets)
         target, given = self._swapped(self._target(entry), given)
@@ -189,7 +189,7 @@ class Catalog:
         return BuiltToolset(name=name, toolset=toolset, policy=entry.policy, secrets=given.secrets)
 
     def _marked(self, made: Made, entry: ToolsetEntry, given: ToolsetValues) -> AbstractToolset[Any]:
-        """The toolset with the policies of its entry, of TOOLSET_APPROVALS, and of what it is registered with."""
+        """Attach the policies of the entry, of TOOLSET_APPROVALS, and of the registrations to a toolset."""
         name, toolset = entry.name, made.toolset
         try:
             check_attributes(toolset)
@@ -222,9 +222,9 @@ class Catalog:
     def build_all(
         self, names: Iterable[str | ConfigValue], context: ToolsetContext | None = None
     ) -> tuple[BuiltToolset, ...]:
-        """The toolsets of one worker, whose tools must have different names as far as they are known by now.
+        """Build the toolsets of one worker. Names may be given with the place where they are written.
 
-        Names may be given with the place where they stand.
+        Raises if two tools have the same name, as far as names are known before a run.
         """
         spots = {
             one.text("the name of a toolset") if isinstance(one, ConfigValue) else one: one
@@ -237,7 +237,7 @@ class Catalog:
         return built
 
     def target(self, name: str) -> object:
-        """The class, function or instance behind a name; the class that `inner_class` puts in its place."""
+        """The class, function or instance behind a name, or the class that `inner_class` replaces it with."""
         entry = self._entry(name, None)
         found = self._target(entry)
         if INNER not in entry.config:
@@ -245,7 +245,7 @@ class Catalog:
         return self._swapped(found, self._given(entry, direct=False))[0]
 
     def entry(self, name: str) -> ToolsetEntry:
-        """What the project's file says about a name; for a name it does not speak of, what it would say."""
+        """The entry of the project's file for a name, or a default entry if the file has none."""
         return self._entry(name, None)
 
     def _entry(self, name: str, spot: ConfigValue | None) -> ToolsetEntry:
@@ -266,7 +266,7 @@ class Catalog:
         return _at(spot, f"there is no toolset {shown(name)}", self._suggested(name, self.names()))
 
     def _suggested(self, name: str, known: Iterable[str]) -> str:
-        """What to write instead of a name that is none here, also where it is one elsewhere."""
+        """What to write instead of an unknown name, including names known from other programs."""
         word = name.removeprefix(_WORKER).lstrip("_")
         if name.startswith(_WORKER) or word in worker_names(self.settings):
             return f"a worker is called by `delegates: [{word}]` in the file of the one that calls it"
@@ -274,7 +274,7 @@ class Catalog:
         return _ELSEWHERE.get(close) or foreign_hint(close) or did_you_mean(word, known)
 
     def _target(self, entry: ToolsetEntry) -> object:
-        """What `use` stands for."""
+        """What `use` refers to."""
         use, wrong = entry.use, ToolsetValues(owner=entry.name, values={}, spot=entry.spot).wrong_use
         if use == NATIVE:
             return NATIVE
@@ -302,7 +302,7 @@ class Catalog:
         )
 
     def _swapped(self, target: object, given: ToolsetValues) -> tuple[object, ToolsetValues]:
-        """`inner_class` in the config: another class in the place of the toolset's own, or handed to what takes it."""
+        """Apply `inner_class` of the config: it replaces the toolset's class, or is passed on if that takes it."""
         if INNER not in given.values or target is NATIVE:
             return target, given
         path = given.values[INNER]
@@ -310,7 +310,7 @@ class Catalog:
             raise given.wrong("this should be a class path", at=(INNER,), fix="write package.module:Class")
 
         def wrong(what: str, fix: str) -> SignoffError:
-            if given.shown(path) != shown(path):  # any part of it would tell
+            if given.shown(path) != shown(path):  # the path holds a secret: show no part of it
                 what, fix = "the class that the variable names cannot be used", "write package.module:Class here"
             return given.wrong(what, at=(INNER,), fix=fix)
 
@@ -324,7 +324,7 @@ class Catalog:
         )
 
     def _from_project(self, target: object, given: ToolsetValues) -> ToolsetValues:
-        """Paths of built-ins start from the project's directory, wherever the program was started."""
+        """Resolve relative paths of built-ins against the project's directory, not the working directory."""
         values, directory = dict(given.values), self.settings.directory
         if target is not BUILTINS["sql"] and target is not mcp_server:
             root = values.get("root", ".")
@@ -337,7 +337,7 @@ class Catalog:
         return given.with_values(values)
 
     def _directory(self, named: Any, at: int, given: ToolsetValues) -> Any:
-        """A directory of programs: one of the project's own, which is there."""
+        """Check a directory of `programs`: it must exist, be relative to the project, and have no `..`."""
         if not isinstance(named, str):
             return named
         place = (PROGRAMS, at)
@@ -362,7 +362,7 @@ def _offer(one: EntryPoint) -> str:
 
 
 def _has(toolset: AbstractToolset[Any], one: AbstractToolset[Any]) -> bool:
-    """Whether one toolset is another, or in it."""
+    """Whether a toolset is another one or contains it."""
     return any(part is one for part in parts_of(toolset))
 
 
@@ -378,7 +378,7 @@ def _at(spot: ConfigValue | None, what: str, fix: str) -> SignoffError:
 
 
 def check_names(built: Sequence[BuiltToolset], spots: Mapping[str, ConfigValue | None] | None = None) -> None:
-    """Refuse two tools with one name. Tools that a server tells only when it runs are compared when it does.
+    """Raise if two tools have the same name. Tools that a server lists only at run time are checked during the run.
 
     `spots` say where the worker names its toolsets.
     """
@@ -392,7 +392,7 @@ def check_names(built: Sequence[BuiltToolset], spots: Mapping[str, ConfigValue |
 
 
 def known_tools(built: BuiltToolset) -> tuple[str, ...]:
-    """The names of its tools, as far as they are known before a run."""
+    """The names of a toolset's tools, as far as they are known before a run."""
     prefix, toolset = "", built.toolset
     while isinstance(toolset, WrapperToolset):
         if isinstance(toolset, PrefixedToolset):

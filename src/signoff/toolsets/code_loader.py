@@ -1,4 +1,7 @@
-"""Finds code by name: class paths, entry points, the project's toolsets.py. Nothing that is not allowed is imported."""
+"""Load toolset code by name: class paths, entry points, and the project's toolsets.py.
+
+Plugins are imported only if `plugins.allow` covers them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from signoff.errors import Place, SignoffError, WrongFile
 from signoff.policy.phrases import did_you_mean, listed, nearest, shown
 
 GROUP = "signoff.toolsets"
-"""The entry points that installed packages offer toolsets by."""
+"""The entry point group by which installed packages (plugins) offer toolsets."""
 PROJECT_CODE = "toolsets.py"
 """The project's own toolsets, next to signoff.yaml, in `TOOLSETS`."""
 TOOLSETS, APPROVALS = "TOOLSETS", "TOOLSET_APPROVALS"
@@ -35,17 +38,20 @@ _SETS = (ast.AnnAssign, ast.AugAssign)
 Made = TypeVar("Made")
 
 Wrong = Callable[[str, str], SignoffError]
-"""Makes the error for what is wrong, and what to do about it, at the place where the name stands."""
+"""Creates the error from what is wrong and how to fix it, with the place where the name is written."""
 
 
 def is_allowed(path: str, patterns: Sequence[str]) -> bool:
-    """Whether `plugins.allow` lets `package.module:Class` be imported. `mycompany.*` covers all below, and itself."""
+    """Whether `plugins.allow` permits importing `package.module:Class`.
+
+    `mycompany.*` covers `mycompany` and everything below it.
+    """
     module = path.partition(":")[0]
     return any(fnmatchcase(path if ":" in one else module, one) or one == f"{module}.*" for one in patterns)
 
 
 def check_allowed(path: str, patterns: Sequence[str], wrong: Wrong) -> None:
-    """Refuse what `plugins.allow` does not cover; the error holds the line that would."""
+    """Raise if `plugins.allow` does not cover a path. The error shows the line that would."""
     if not is_allowed(path, patterns):
         module = path.partition(":")[0]
         line = ", ".join(f'"{one}"' for one in (*patterns, module))
@@ -53,7 +59,10 @@ def check_allowed(path: str, patterns: Sequence[str], wrong: Wrong) -> None:
 
 
 def load_path(path: str, patterns: Sequence[str], directory: str, wrong: Wrong) -> object:
-    """What stands at `package.module:Class`. It has to be at home in what is allowed: what a module imports is not."""
+    """Import `package.module:Class`.
+
+    If the class was defined outside that module, `plugins.allow` must cover its own module too.
+    """
     module, _, attribute = path.partition(":")
     check_allowed(path, patterns, wrong)
     found: object = _imported(module, directory, wrong)
@@ -73,7 +82,7 @@ def load_path(path: str, patterns: Sequence[str], directory: str, wrong: Wrong) 
 
 
 def _home(found: object) -> str | None:
-    """The module that a class or function was written in; None where that is not told."""
+    """The module that a class or function was defined in; None if unknown."""
     if isinstance(found, functools.partial):
         return _home(cast("object", found.func))
     told = getattr(found, "__module__", None) if inspect.isclass(found) or inspect.isroutine(found) else None
@@ -90,7 +99,7 @@ def _imported(module: str, directory: str, wrong: Wrong) -> Any:
             raise wrong(f"there is no module {shown(error.name)}", fix) from error
         what = f"importing {shown(module)} failed: it needs the module {shown(error.name or '')}"
         raise wrong(what, "install what it needs") from error
-    except (Exception, SystemExit) as error:  # whatever a plugin does when it is imported
+    except (Exception, SystemExit) as error:  # a plugin may raise anything on import
         what = f"importing {shown(module)} failed with {type(error).__name__}: {error}"
         raise wrong(what, "repair the package, or take the toolset out of the workers that use it") from error
 
@@ -98,8 +107,7 @@ def _imported(module: str, directory: str, wrong: Wrong) -> Any:
 def offered() -> Mapping[str, Sequence[EntryPoint]]:
     """The entry points of installed packages, by name. A package that Python finds twice counts once.
 
-    To read what every package offers takes tens of milliseconds: it is done again when a directory that Python
-    imports from has changed.
+    Reading them takes tens of milliseconds, so they are cached until a directory of `sys.path` changes.
     """
     return _offered_by(tuple((os.path.abspath(place), _changed_at(place)) for place in sys.path))
 
@@ -120,7 +128,7 @@ def _offered_by(_: tuple[tuple[str, int], ...]) -> Mapping[str, Sequence[EntryPo
 
 
 def load_offered(several: Sequence[EntryPoint], patterns: Sequence[str], directory: str, wrong: Wrong) -> object:
-    """What the entry points of one name stand for. Of several, one has to be allowed and no other."""
+    """Load what the entry points of one name refer to. Raises if `plugins.allow` covers several of them."""
     paths = [one.value.partition("[")[0].replace(" ", "") for one in several]
     allowed = [path for path in paths if is_allowed(path, patterns)]
     if len(allowed) > 1:
@@ -131,20 +139,20 @@ def load_offered(several: Sequence[EntryPoint], patterns: Sequence[str], directo
 
 @dataclass(frozen=True, slots=True)
 class ProjectCode:
-    """What a project's toolsets.py holds."""
+    """The contents of a project's toolsets.py."""
 
     toolsets: Mapping[str, object] = field(default_factory=dict[str, object])
-    """`TOOLSETS`: toolsets, and what makes them, by name."""
+    """`TOOLSETS`: toolsets, and classes or functions that create them, by name."""
     approvals: Mapping[str, Sequence[Rules]] = field(default_factory=dict[str, "Sequence[Rules]"])
-    """`TOOLSET_APPROVALS`: the policy that a toolset is given besides its own, by the same names."""
+    """`TOOLSET_APPROVALS`: a policy for a toolset in addition to its own, by the same names."""
     place: Place = field(default_factory=lambda: Place(PROJECT_CODE))
 
 
 def load_project(directory: str, taken: Mapping[str, str], *, beside: str = "") -> ProjectCode:
-    """What the project's toolsets.py holds; nothing where there is no such file.
+    """Run the project's toolsets.py and return its contents; empty if there is no such file.
 
-    `taken` holds names that stand for something else, with what that is. `beside` is the project's file, as messages
-    call it.
+    `taken` maps names that are already in use to what they refer to. `beside` is the project's file, as messages call
+    it.
     """
     file = os.path.join(directory, PROJECT_CODE)
     place = Place(os.path.join(os.path.dirname(beside), PROJECT_CODE))
@@ -185,7 +193,7 @@ def _approvals(found: object, toolsets: Mapping[str, object], place: Place) -> M
 
 
 def approvals_layer(toolset: AbstractToolset[Any], rules: Rules, name: str, place: Place) -> ToolsetLayer:
-    """What `TOOLSET_APPROVALS` attaches to a toolset; raises `WrongFile` where it cannot be."""
+    """The layer that `TOOLSET_APPROVALS` attaches to a toolset. Raises `WrongFile` if it is not a policy."""
     return _checked(lambda: layer_for(toolset, rules, name=name, by_catalog=True), name, place)
 
 
@@ -199,7 +207,7 @@ def _checked(make: Callable[[], Made], name: str, place: Place) -> Made:
 
 
 def _check_names(file: str, module: Any, place: Place) -> None:
-    """Refuse an upper-case name that neither signoff nor the file itself reads: it would be ignored."""
+    """Raise for an upper-case name that neither signoff nor the file itself reads: it is probably a misspelling."""
     with open(file, "rb") as source:
         tree = ast.parse(source.read(), file)
     read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
@@ -220,10 +228,10 @@ def _executed(file: str, place: Place) -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and pydantic models look their own module up
+    sys.modules[name] = module  # dataclasses and pydantic models look up their module
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # whatever the project does when its code is run
+    except (Exception, SystemExit) as error:  # the project's code may raise anything
         del sys.modules[name]
         line = _line_of(error, file)
         what = f"running it failed with {type(error).__name__}: {error}"
@@ -232,7 +240,7 @@ def _executed(file: str, place: Place) -> Any:
 
 
 def _line_of(error: BaseException, file: str) -> int:
-    """The last line of the file that was being run, or that cannot be read as Python."""
+    """The line of the file that failed: the last one that ran, or the syntax error."""
     if isinstance(error, SyntaxError) and error.filename == file:
         return error.lineno or 0
     line, at = 0, error.__traceback__

@@ -1,4 +1,4 @@
-"""Config of a toolset, checked before anything runs: against its pydantic model, its JSON schema or its signature."""
+"""Validate the config of a toolset before anything runs, against its pydantic model, JSON schema or signature."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from signoff.toolsets.variable_mask import HIDDEN, hide
 
 @dataclass(frozen=True, kw_only=True)
 class ToolsetValues:
-    """What a toolset is made with: values, with the places they stand at."""
+    """The config values of a toolset, with their places in the file."""
 
     owner: str
     """The toolset's name, for messages."""
     values: Mapping[str, Any] = field(repr=False)
     spot: ConfigValue | None = None
-    """Where its entry stands; None: it was not read from a file."""
+    """Where its entry is written; None if it was not read from a file."""
     spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue], repr=False)
-    """Where each key stands, by its path."""
+    """Where each key is written, by key path."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values that must not be shown."""
     hint: str = ""
-    """What to do where a value is missing."""
+    """What to do if a value is missing."""
 
     def with_values(self, values: Mapping[str, Any]) -> ToolsetValues:
         return dataclasses.replace(self, values=values)
 
     def wrong(self, what: str, *, at: KeyTrail = (), fix: str = "", key: bool = False) -> SignoffError:
-        """The error to raise about the value at a key path, or about the config as a whole. It shows no secret."""
+        """Create the error for the value at a key path, or for the config as a whole. Secrets are masked."""
         what = self.hidden(what)
         fix = self.hidden(fix or self.hint or f"`signoff toolsets show {self.owner}` says what it takes")
         if self.spot is None:
@@ -50,7 +50,7 @@ class ToolsetValues:
         return WrongFile(what, place=self._place(at, key=key), fix=fix)
 
     def wrong_use(self, what: str, fix: str) -> SignoffError:
-        """The error to raise about what the toolset is made of."""
+        """Create the error for what `use` refers to."""
         if self.spot is None:
             return self.wrong(what, fix=fix)
         value: Any = self.spot.value
@@ -58,11 +58,11 @@ class ToolsetValues:
         return WrongFile(self.hidden(what), place=spot.place, fix=self.hidden(fix))
 
     def hidden(self, text: str) -> str:
-        """The text without secrets."""
+        """The text with secrets masked."""
         return hide(text, self.secrets)
 
     def shown(self, value: str) -> str:
-        """A value for messages, in backquotes. One that is or holds a secret is not shown at all."""
+        """A value for messages, in backquotes. A value that contains a secret is hidden completely."""
         return shown(value) if not any(one and one in value for one in self.secrets) else HIDDEN
 
     def _place(self, at: KeyTrail, *, key: bool) -> Place:
@@ -81,7 +81,7 @@ class ToolsetValues:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a toolset takes: read from the class or function that makes it."""
+    """What a toolset takes, read from the class or function that creates it."""
 
     target: Callable[..., Any]
     parameters: Mapping[str, inspect.Parameter]
@@ -91,15 +91,15 @@ class Shape:
     schema: Mapping[str, Any] | None = None
     """Its own JSON schema for config."""
     config: str | None = None
-    """The parameter that takes config as a whole."""
+    """The parameter that takes the config as a whole."""
     context: str | None = None
     """The parameter that takes the context."""
     spare: bool = False
-    """Whether the parameter that takes config may be None: then nothing given is nothing handed over."""
+    """Whether the config parameter may be None. It is then None if no config is given."""
 
     @property
     def keywords(self) -> dict[str, inspect.Parameter]:
-        """The parameters that keys of config fill one by one."""
+        """The parameters that are filled from single keys of the config."""
         return {
             name: one
             for name, one in self.parameters.items()
@@ -113,10 +113,10 @@ class Shape:
 
 
 def shape_of(target: Callable[..., Any]) -> Shape:
-    """How a class or function wants to be called."""
+    """Inspect how a class or function is to be called."""
     try:
         parameters: Mapping[str, inspect.Parameter] = inspect.signature(target).parameters
-    except (TypeError, ValueError):  # some callables written in C do not say
+    except (TypeError, ValueError):  # some callables written in C have no signature
         parameters = {}
     hints = _hints(target, parameters)
     context = _named(parameters, hints, "context", (Context, ToolsetContext))
@@ -138,7 +138,10 @@ def shape_of(target: Callable[..., Any]) -> Shape:
 
 
 def _hints(target: Callable[..., Any], parameters: Mapping[str, inspect.Parameter]) -> Mapping[str, Any]:
-    """The types of parameters, one by one: a name that exists for type checkers only hides no other."""
+    """The type hints of the parameters, resolved one by one.
+
+    So a name that only type checkers know affects its own parameter only.
+    """
     function = _function(target)
     known: dict[str, Any] = getattr(function, "__globals__", {})
     own: Mapping[str, Any] = vars(target) if inspect.isclass(target) else {}
@@ -149,7 +152,7 @@ def _hints(target: Callable[..., Any], parameters: Mapping[str, inspect.Paramete
         alone = type(name, (), {"__annotations__": {name: one.annotation}})
         try:
             found[name] = get_type_hints(alone, known, dict(own), include_extras=True)[name]
-        except Exception:  # its values are then not checked against it
+        except Exception:  # values for this parameter are then not checked
             continue
     return found
 
@@ -166,12 +169,12 @@ def _function(target: Any) -> Any:
 
 
 def _bare(hint: Any) -> Any:
-    """A type without what `Annotated` says about it."""
+    """A type without its `Annotated` metadata."""
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
 def _model_in(hint: Any) -> Any:
-    """The model that a parameter is annotated with, also as `Model | None`; None where it is with no model."""
+    """The model that a parameter is annotated with, also as `Model | None`; None if there is none."""
     bare = _bare(hint)
     arms = [_bare(one) for one in get_args(bare)] if get_origin(bare) in (Union, UnionType) else [bare]
     others = [one for one in arms if one is not NoneType]
@@ -187,7 +190,7 @@ def _named(
 
 
 def is_model(found: object) -> bool:
-    """Whether it is a type pydantic can check a mapping against."""
+    """Whether pydantic can validate a mapping against this type."""
     if not inspect.isclass(found):
         return False
     typed = dict in found.__mro__ and hasattr(found, "__total__")  # of `typing`, or of `typing_extensions`
@@ -195,7 +198,7 @@ def is_model(found: object) -> bool:
 
 
 def checked(shape: Shape, given: ToolsetValues) -> Any:
-    """The values as the toolset wants them: an instance of its model, or a mapping."""
+    """Validate the config. Returns an instance of the toolset's model, or a mapping."""
     if shape.model is not None:
         return _by_model(shape.model, given)
     if shape.schema is not None:
@@ -219,7 +222,7 @@ def _by_model(model: Any, given: ToolsetValues) -> Any:
         extra = "forbid" if settings.get("extra") != "allow" else None
         return adapter.validate_python(dict(given.values), extra=extra)
     except ValidationError as error:
-        raise _told(error, given, _fields(model)) from None  # the cause holds the values
+        raise _told(error, given, _fields(model)) from None  # the cause would show the values
 
 
 def _fields(model: Any) -> list[str]:
@@ -229,7 +232,7 @@ def _fields(model: Any) -> list[str]:
 
 
 def _told(error: ValidationError, given: ToolsetValues, known: Sequence[str], under: KeyTrail = ()) -> SignoffError:
-    """The first thing that is wrong; unknown keys before anything else, because they cause the rest."""
+    """The error for the first problem. Unknown keys come first, because they often cause the others."""
     problems = error.errors(include_url=False, include_input=False, include_context=False)
     problem = next((one for one in problems if one["type"] in _EXTRA), problems[0])
     at = (*under, *_trail(problem["loc"], given))
@@ -249,7 +252,7 @@ def _missing(given: ToolsetValues, at: KeyTrail) -> SignoffError:
 
 
 def _trail(location: tuple[str | int, ...], given: ToolsetValues) -> KeyTrail:
-    """The part of pydantic's location that is a key path of ours: unions add words of their own."""
+    """The part of pydantic's location that is a key path of the config. Unions add words of their own."""
     trail: list[str | int] = []
     value: Any = given.values
     for step in location:
@@ -265,7 +268,7 @@ def _trail(location: tuple[str | int, ...], given: ToolsetValues) -> KeyTrail:
 
 
 def _worded(message: str) -> str:
-    """Pydantic's words in ours."""
+    """Reword pydantic's message."""
     for start, ours in (("Input should be ", "this should be "), ("Value error, ", ""), ("Assertion failed, ", "")):
         if message.startswith(start):
             return f"{ours}{message.removeprefix(start)}"
@@ -291,7 +294,7 @@ def _by_schema(schema: Mapping[str, Any], given: ToolsetValues) -> dict[str, Any
             missing = next(key for key in error.validator_value if key not in error.instance)
             raise _missing(given, (*at, missing))
         expected = {"type": "a value of type {}", "enum": "one of {}"}.get(error.validator)
-        # The validator's own words quote the value.
+        # Not the validator's own message: it quotes the value.
         what = expected.format(error.validator_value) if expected else f"{error.validator}: {error.validator_value}"
         raise given.wrong(f"this should be {what}", at=at)
     return dict(given.values)
@@ -323,7 +326,7 @@ def _value(kind: Any, key: str, value: Any, given: ToolsetValues) -> Any:
         done = adapter.validate_python(value)
         if type(done).__name__ != "ValidatorIterator":
             return done
-        if isinstance(value, str):  # a text is made of texts, but never what was meant
+        if isinstance(value, str):  # a string is an iterable of strings, but a list was meant
             fix = f"write [{given.shown(value).strip('`')}]"
             raise given.wrong("this should be a list, not a text", at=(key,), fix=fix)
         return list(done)

@@ -1,4 +1,4 @@
-"""What config a toolset takes, for people and programs: a JSON schema, however the toolset declares it."""
+"""The config that a toolset takes as a JSON schema, however the toolset declares it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from signoff.toolsets.variable_mask import HIDDEN
 
 
 def config_schema(target: object) -> dict[str, Any]:
-    """The schema of what a class, function, instance or `Registration` takes. Defaults that are secrets are hidden."""
+    """The config schema of a class, function, instance or `Registration`. Defaults that are secrets are hidden."""
     return _without_secrets(_schema(target))
 
 
 def is_secret(schema: Mapping[str, Any]) -> bool:
-    """Whether a key's schema says that its value is a secret, as pydantic's `SecretStr` does."""
+    """Whether a key's schema declares its value as a secret, as pydantic's `SecretStr` does."""
     return schema.get("writeOnly") is True or schema.get("format") == "password"
 
 
@@ -50,7 +50,7 @@ def _schema(target: object) -> dict[str, Any]:
 
 
 def _preset(schema: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with values that are there already: defaults, which nobody has to give."""
+    """The schema with the values of a registration as defaults, which are no longer required."""
     known: Mapping[str, Mapping[str, Any]] = schema.get("properties") or {}
     properties = {key: {**one, "default": config[key]} if key in config else one for key, one in known.items()}
     required = [key for key in schema.get("required") or () if key not in config]
@@ -63,7 +63,7 @@ def _preset(schema: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]
 
 
 class _Lenient(GenerateJsonSchema):
-    """A type that JSON has no word for is anything; a default that it has none for is not told."""
+    """Describes a type without a JSON schema as anything, and leaves out a default that JSON cannot represent."""
 
     ignored_warning_kinds: set[JsonSchemaWarningKind] = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
 
@@ -86,7 +86,7 @@ def _property(kind: Any, one: inspect.Parameter) -> dict[str, Any]:
 
 
 def _without_secrets(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema without defaults of keys that are secrets, by what they are declared as or by their names."""
+    """The schema without the defaults of secret keys, recognised by their declaration or their name."""
     found = dict(schema)
     if isinstance(schema.get("properties"), dict):
         found["properties"] = {key: _hidden(key, one) for key, one in schema["properties"].items()}
@@ -96,7 +96,7 @@ def _without_secrets(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _hidden(key: str, schema: Any) -> Any:
-    if schema is True or schema is False:  # a schema that everything fits, or nothing
+    if schema is True or schema is False:  # true accepts everything, false nothing
         return schema
     arms: list[Any] = [schema, *(schema.get("anyOf") or ())]
     default = schema.get("default")

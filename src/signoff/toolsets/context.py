@@ -1,4 +1,4 @@
-"""What a toolset may be told about where it is used. Everything may be absent."""
+"""The context that a toolset can be given when it is built. Every part may be absent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Names(Protocol):
-    """The catalog as a toolset sees it: which toolsets there are, and how to get one of them built."""
+    """The catalog as a toolset sees it: names of toolsets, and a way to build them."""
 
     def names(self) -> Sequence[str]: ...
 
@@ -21,28 +21,28 @@ class Names(Protocol):
 
 
 class Approvals(Protocol):
-    """Questions of a toolset's own, from within its async tools.
+    """Lets a toolset ask its own questions from within its async tools.
 
-    A question is a call like any other: the policy judges it by its name and arguments and may allow or deny it, it
-    has a card, is on the record, and a yes is spent once. Its name is none of the run's tools.
+    A question is treated like a call. The policy judges it by its name and arguments and may allow or deny it, it has a
+    card, it is recorded in the audit log, and an approval is used once. Its name must not be that of a tool of the run.
     """
 
     async def ask(
         self, ctx: RunContext[Any], question: str, args: Mapping[str, Any], *, summary: str = ""
     ) -> ApprovalDecision:
-        """Ask a person, unless policy or what is remembered answers. `ctx` is that of the tool that asks.
+        """Ask a person, unless the policy or a remembered answer decides. `ctx` is the context of the tool that asks.
 
-        Where the run pauses for the answer, the tool is called again from its beginning once there is one.
+        If the run is suspended for the answer, the tool is called again from its beginning once there is one.
         """
         ...
 
     async def remembered(self, ctx: RunContext[Any], question: str, args: Mapping[str, Any]) -> ApprovalDecision | None:
-        """What a person told to be remembered for this question, if that would count now. Asks nobody, uses nothing."""
+        """The remembered answer to this question, if it applies now; else None. Asks nobody and uses up nothing."""
         ...
 
 
 class Delegate(Protocol):
-    """Has another worker do something: `await delegation(ctx, "clerk", "Note this")`."""
+    """Calls another worker: `await delegation(ctx, "clerk", "Note this")`."""
 
     async def __call__(
         self,
@@ -52,27 +52,28 @@ class Delegate(Protocol):
         input: Mapping[str, Any] | None = None,
         attachments: Sequence[str] = (),
     ) -> str:
-        """The worker's answer, or why there is none, in words. `ctx` is that of the tool that delegates.
+        """Return the worker's answer as text, or the reason why there is none.
 
-        Where that worker waits for a person, the tool is called again from its beginning once there is an answer.
+        `ctx` is the context of the tool that delegates. If that worker waits for a person, the tool is called again
+        from its beginning once there is an answer.
         """
         ...
 
 
 class Create(Protocol):
-    """Writes a new worker, which a person has to approve first: `await create(ctx, "helper", "instructions: …")`."""
+    """Creates a worker, which a person has to approve first: `await create(ctx, "helper", "instructions: …")`."""
 
     async def __call__(self, ctx: RunContext[Any], name: str, file: str) -> str:
-        """What came of it, in words: the same as `worker_create` tells a model."""
+        """Return the result as text, the same that `worker_create` returns to a model."""
         ...
 
 
 Message = Callable[[str], None]
-"""Tells the person who watches the run one line."""
+"""Shows one line to the person who watches the run."""
 
 
 class ToolsetContext(Protocol):
-    """The `context` parameter of a toolset, if it has one. What does not exist is None."""
+    """The `context` parameter of a toolset, if it has one. Parts that do not exist are None."""
 
     @property
     def catalog(self) -> Names | None:
@@ -86,27 +87,27 @@ class ToolsetContext(Protocol):
 
     @property
     def approvals(self) -> Approvals | None:
-        """Asks people about something of the toolset's own, and looks up what they told to be remembered."""
+        """Asks people the toolset's own questions, and looks up remembered answers."""
         ...
 
     @property
     def workspace(self) -> str | None:
-        """The project's directory, as a real path: where relative paths start."""
+        """The project's directory, as a real path. Relative paths are resolved against it."""
         ...
 
     @property
     def attachments(self) -> Sequence[str] | None:
-        """Absolute paths of the files that were attached to the run. Look at it from within a tool."""
+        """Absolute paths of the files that were attached to the run. Read it from within a tool."""
         ...
 
     @property
     def delegation(self) -> Delegate | None:
-        """Calls the workers that this one may call; there where it has `delegates` or `creates`."""
+        """Calls the workers that this one may call. Present if it has `delegates` or `creates`."""
         ...
 
     @property
     def create(self) -> Create | None:
-        """Writes new workers; there where this one has `creates`."""
+        """Creates workers. Present if this one has `creates`."""
         ...
 
     @property
@@ -116,13 +117,13 @@ class ToolsetContext(Protocol):
 
     @property
     def message(self) -> Message | None:
-        """Tells whoever watches the run one line: on the terminal, among `--json` events, or in the channel."""
+        """Shows one line to the people who watch the run: on the terminal, among `--json` events, or in the channel."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """A `ToolsetContext` with what is known."""
+    """A `ToolsetContext` with the parts that are known."""
 
     catalog: Names | None = None
     worker: str | None = None

@@ -1,4 +1,4 @@
-"""The toolsets of one worker. Two tools of one name are told as signoff tells other mistakes."""
+"""The toolsets of one worker combined, with a clear error if two tools have the same name."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from signoff.policy.phrases import shown
 
 
 def together(toolsets: Sequence[AbstractToolset[Any]]) -> list[AbstractToolset[Any]]:
-    """The toolsets as an agent takes them, so that names that servers tell only when they run are compared too."""
+    """Combine toolsets for an agent. Names that servers list only at run time are checked too."""
     return [DistinctToolsets(list(toolsets))] if toolsets else []
 
 
 @dataclass
 class DistinctToolsets(CombinedToolset[Any]):
-    """Toolsets that must have different tools."""
+    """Combined toolsets whose tools must have different names."""
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         try:
@@ -44,7 +44,7 @@ class DistinctToolsets(CombinedToolset[Any]):
 
 
 def name_of(toolset: AbstractToolset[Any]) -> str:
-    """What people know a toolset by: its name in the catalog, its id, or its kind, whatever is wrapped around it."""
+    """The name of a toolset for people: its name in the catalog, its id, or its kind, whatever wraps it."""
     one = toolset
     while True:
         if (named := name_on(one)) is not None:

@@ -1,4 +1,4 @@
-"""Toolsets made from what a catalog holds: an instance, a class, a function or a `Registration`, all in one way."""
+"""Create toolsets from what a catalog holds: an instance, a class, a function or a `Registration`."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from signoff.toolsets.config_check import Shape, ToolsetValues, checked, shape_o
 
 @dataclass(frozen=True, kw_only=True)
 class Registration:
-    """A toolset and what goes with it, for `TOOLSETS` in a project's toolsets.py, or for an entry point."""
+    """A toolset with its policy, labels and config, for `TOOLSETS` in a project's toolsets.py or for an entry point."""
 
     toolset: AbstractToolset[Any] | Callable[..., Any]
-    """A toolset, or a class or function that makes one."""
+    """A toolset, or a class or function that creates one."""
     policy: Rules = None
     labels: Labels = field(default_factory=dict[str, "Iterable[str] | str"])
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What it is made with, where the project's file says nothing else."""
+    """Default config, which the project's file overrides."""
 
     def made(self, *, name: str | None = None, context: Any = None) -> AbstractToolset[Any]:
-        """The toolset, made and with its policy: for an agent that is not described in a file."""
+        """Create the toolset with its policy attached, for an agent that is not described in a file."""
         made = create(self, ToolsetValues(owner=name or "a registered toolset", values={}), context, name)
         return mark(made.toolset, *made.registered(name))
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A toolset, and what is registered with it and not attached yet, outermost first."""
+    """A toolset, and its registrations whose policies are not attached yet, outermost first."""
 
     toolset: AbstractToolset[Any]
     registrations: tuple[Registration, ...] = ()
@@ -49,11 +49,11 @@ class Made:
 
 
 def create(target: object, given: ToolsetValues, context: Any, name: str | None, *, apart: bool = False) -> Made:
-    """The toolset. Raises, with the place, where config does not fit or what comes out is no toolset.
+    """Create a toolset. Raises, with the place in the file, if the config is invalid or the result is not a toolset.
 
-    A parameter `config` gets the config as a whole, `context` the context; any other is filled by the key of that
-    name. `id` is the catalog's name, where config does not say otherwise. With `apart`, what was made already is put
-    into a wrapper of PydanticAI's that does nothing, to be marked in its place.
+    A parameter `config` gets the whole config and `context` the context; any other parameter is filled from the key of
+    that name. `id` defaults to the name in the catalog. With `apart`, an existing instance is put into a plain
+    `WrapperToolset`, and the policy is attached to that instead.
     """
     if isinstance(target, Registration):
         values = given.with_values({**target.config, **given.values})
@@ -81,7 +81,7 @@ def _called(target: object, given: ToolsetValues, context: Any, name: str | None
         raise
     except SignoffError as error:
         raise given.wrong(str(error)) from None
-    except Exception as error:  # whatever a plugin does wrong; the cause may hold secrets
+    except Exception as error:  # a plugin may raise anything; the cause may hold secrets
         raise _failed(given, error) from (None if given.secrets else error)
     if isinstance(made, Registration):
         return create(made, given.with_values({}), context, name, apart=apart)
@@ -93,7 +93,7 @@ def _called(target: object, given: ToolsetValues, context: Any, name: str | None
 
 
 def instance_in(target: object) -> AbstractToolset[Any] | None:
-    """The toolset that something stands for as it is; None where it has to be made."""
+    """The toolset instance that a target already is; None if it has to be created."""
     while isinstance(target, Registration):
         target = target.toolset
     return cast("AbstractToolset[Any]", target) if isinstance(target, AbstractToolset) else None

@@ -1,7 +1,7 @@
-"""MCP servers as toolsets: a program that is started and spoken to over its pipes, or an address.
+"""MCP servers as toolsets: a local program over stdio, or a server at a URL.
 
-What a server says about its tools (annotations) becomes labels that are only claimed: they make policy stricter, never
-more lenient, unless the project trusts the server by `trust_annotations`.
+A server's tool annotations become claimed labels. They make the policy stricter, never more lenient, unless the project
+trusts the server with `trust_annotations`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from signoff.toolsets.variable_mask import hide
 class McpConfig(BaseModel):
     """What `use: mcp` takes: `command` for a program of this machine, or `url`."""
 
-    # Described by arguments: docstrings of fields are found by reading the source, which every start would wait for.
+    # Descriptions as arguments: pydantic reads docstrings of fields from the source, which would slow down every start.
     model_config = ConfigDict(extra="forbid")
 
     command: str | list[str] | None = Field(
@@ -67,7 +67,7 @@ class McpConfig(BaseModel):
 
     @property
     def words(self) -> list[str]:
-        """The command in its words."""
+        """The command as a list of words."""
         if self.command is None:
             return []
         words = shlex.split(self.command) if isinstance(self.command, str) else list(self.command)
@@ -75,14 +75,14 @@ class McpConfig(BaseModel):
 
 
 def mcp_server(config: McpConfig, context: ToolsetContext | None, id: str = "mcp") -> McpServer:
-    """The toolset of an MCP server. It is started, or called, when a run begins."""
+    """The toolset of an MCP server. The server is started, or connected to, when a run begins."""
     try:
         from pydantic_ai.mcp import MCPToolset
     except ImportError as error:
         raise MissingExtra("An MCP server", "mcp") from error
     directory = (context.workspace if context is not None else None) or os.getcwd()
     said = ServerStderr()
-    # A tool that fails is an answer to the model; as a retry it would soon end the run.
+    # A failed tool call is returned to the model. Counted as a retry, it would soon end the run.
     options: dict[str, Any] = {"id": id, "tool_error_behavior": "failed"}
     options |= {"init_timeout": config.timeout, "read_timeout": config.timeout}
     if config.url is not None:
@@ -100,24 +100,24 @@ def mcp_server(config: McpConfig, context: ToolsetContext | None, id: str = "mcp
 
 
 class ServerStderr:
-    """What a server's program writes to standard error: it would stand between a person and the card."""
+    """Captures the standard error of a server's program, which would otherwise appear on the terminal amid the card."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
 
     def fileno(self) -> int:
-        """Where a program that is started now writes to. It keeps that open for itself, and nobody else does."""
+        """A new temporary file for a program that is about to start. The program has its own copy of the descriptor."""
         self.close()
         self._file = TemporaryFile()  # noqa: SIM115 - open until the program runs or has failed to
         return self._file.fileno()
 
     def last_line(self) -> str:
-        """The end of what was written: of a traceback, the line that says what went wrong."""
+        """The last line that was written; of a traceback, the one that says what went wrong."""
         if self._file is None:
             return ""
         start = max(0, self._file.seek(0, os.SEEK_END) - 65_536)
         self._file.seek(start)
-        lines = self._file.read().decode(errors="replace").splitlines()[1 if start else 0 :]  # none that was cut
+        lines = self._file.read().decode(errors="replace").splitlines()[1 if start else 0 :]  # without a cut first line
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def close(self) -> None:
@@ -128,14 +128,14 @@ class ServerStderr:
 
 @dataclass
 class McpServer(WrapperToolset[Any]):
-    """An MCP server's tools, and what it claims about them."""
+    """The tools of an MCP server, with the labels that it claims for them."""
 
     name: str
     config: McpConfig = field(repr=False)
     labelled: tuple[str, ...] = ()
-    """The tools, by name or glob, that the project has labelled itself."""
+    """The tools, by name or glob, that the project itself has labelled."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    """Values that no error may show."""
+    """Values that must be masked in errors."""
     said: ServerStderr = field(default_factory=ServerStderr, repr=False, compare=False)
     claims: dict[str, frozenset[str]] = field(default_factory=dict[str, "frozenset[str]"], repr=False, compare=False)
 
@@ -164,7 +164,7 @@ class McpServer(WrapperToolset[Any]):
         why = hide(f"{type(inner).__name__}: {inner}", hidden)
         if self.config.url is not None:
             return f"cannot be reached: {why}"
-        if last := hide(self.said.last_line(), hidden):  # before it is cut: half a secret is not recognised
+        if last := hide(self.said.last_line(), hidden):  # mask before cutting: half a secret is not recognised
             why = f"it said: {last if len(last) <= 300 else f'{last[:300]}…'}"
         command = hide(shlex.join(self.config.words), hidden)
         return f"did not start: {why}\n  try its command yourself, in its directory: {command}"
@@ -190,9 +190,9 @@ class McpServer(WrapperToolset[Any]):
         return await self.wrapped.call_tool(name, tool_args, ctx, tool)
 
     def claimed_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> frozenset[str]:
-        """What the server says about a tool."""
+        """The labels that the server claims for a tool."""
         return self.claims.get(name, frozenset())
 
     def capability_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> frozenset[str]:
-        """The same as labels that allow rules may go by, where the project trusts the server."""
+        """The claimed labels as trusted ones, which allow rules may use, if the project trusts the server."""
         return self.claims.get(name, frozenset()) if self.config.trust_annotations else frozenset()

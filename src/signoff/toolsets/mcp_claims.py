@@ -1,4 +1,4 @@
-"""What an MCP server says about its tools (annotations), as labels that are only claimed."""
+"""Convert the tool annotations of an MCP server into claimed labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 
 def labels_claimed(name: str, annotations: Mapping[str, Any] | None, labelled: Iterable[str]) -> frozenset[str]:
-    """The labels that a server claims for a tool; `labelled` are tools that the project labelled itself, or globs."""
+    """The labels that a server claims for a tool.
+
+    `labelled` are names or globs of tools that the project labelled itself.
+    """
     return frozenset(_claimed(name, annotations or {}, labelled))
 
 
@@ -16,7 +19,7 @@ def _claimed(name: str, said: Mapping[str, Any], labelled: Iterable[str]) -> Ite
     reads = said.get("readOnlyHint")
     if reads is True:
         yield "data.read"
-    # By the protocol, a tool about which nothing is said may write. The project's own label says more.
+    # By the protocol, a tool without annotations may write. A label of the project takes precedence over that default.
     silent = reads is None and not any(fnmatchcase(name, one) for one in labelled)
     if reads is False or said.get("destructiveHint") is True or silent:
         yield "data.write"

@@ -1,6 +1,6 @@
-"""Tools that the model's provider runs itself: web search, code execution … Their calls never come by here.
+"""Native tools, which the model's provider runs itself: web search, code execution …
 
-So they cannot be asked about: a policy can only say whether they are offered at all.
+Their calls never reach signoff, so nobody can be asked about them. A policy can only decide whether they are offered.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from signoff.toolsets.config_check import Shape, ToolsetValues, checked
 
 
 def native_tool(given: ToolsetValues) -> AbstractNativeTool:
-    """The tool that `config` describes: `kind`, and what PydanticAI's tool of that kind takes."""
+    """Create the native tool that `config` describes: `kind`, and the parameters of PydanticAI's tool of that kind."""
     kind = given.values.get("kind")
     known = kinds()
     if kind is None:
@@ -28,12 +28,12 @@ def native_tool(given: ToolsetValues) -> AbstractNativeTool:
 
 
 def kinds() -> Mapping[str, Any]:
-    """The tools there are, by kind."""
+    """The native tools, by kind."""
     return {kind: one for kind, one in sorted(NATIVE_TOOL_TYPES.items()) if not kind.startswith("unknown")}
 
 
 def native_schema(kind: object) -> dict[str, Any]:
-    """What `config` of a native tool takes, as a JSON schema; without a kind, only which kinds there are."""
+    """The JSON schema for the config of a native tool; without a known kind, a schema that lists the kinds."""
     known = kinds()
     if not isinstance(kind, str) or kind not in known:
         return {"type": "object", "properties": {"kind": {"enum": list(known)}}, "required": ["kind"]}

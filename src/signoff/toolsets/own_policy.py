@@ -1,4 +1,4 @@
-"""A toolset with its own policy: the gate asks it about its calls, and it answers by its rules."""
+"""Base class of toolsets that have their own policy, which the gate asks about each call."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from signoff.links import followed
 from signoff.policy.engine import Policy
 
 _schemas: dict[Any, Any] = {}
-"""What the model is told of a method, and how its arguments are checked, by function: it takes milliseconds to find."""
+"""Tool schemas by function. They are cached because creating one takes milliseconds."""
 
 
 def _tool(method: MethodType) -> Tool[Any]:
     kept = _schemas.get(method.__func__)
-    if kept is None:  # with the function alone, so that no toolset is kept alive by it
+    if kept is None:  # holds the function, not the method, so that it keeps no toolset alive
         kept = _schemas[method.__func__] = replace(Tool[Any](method).function_schema, function=method.__func__)
-    # Its own copies: whoever prepares the tools of one run may change them, and those of no other.
+    # Copies, because the tools of one run may be changed while they are prepared, without affecting other runs.
     told = {"json_schema": deepcopy(kept.json_schema), "return_schema": deepcopy(kept.return_schema)}
     return Tool(method, function_schema=replace(kept, function=method, **told))
 
 
 class AttachedToolset(FunctionToolset[Any]):
-    """Tools, and `policy` for their calls. Without a gate around them they keep to it by themselves."""
+    """A toolset with a `policy` for its calls. Without a gate, it enforces the policy itself."""
 
     policy: Policy
 
@@ -42,27 +42,27 @@ class AttachedToolset(FunctionToolset[Any]):
 
     @property
     def starts_from(self) -> str:
-        """The directory that relative paths in its calls start from."""
+        """The directory that relative paths in its calls are resolved against."""
         return os.path.realpath(self.policy.root or os.curdir)
 
     def call_of(self, name: str, args: Mapping[str, Any]) -> Call:
-        """The call as the toolset's own policy sees it, with links followed from the toolset's directory."""
+        """The call as the toolset's own policy sees it, with symlinks resolved from the toolset's directory."""
         made = Call(tool=name, args=args, toolset=self.policy.name, start=self.starts_from)
         return made.changed(resolved=followed(self.starts_from, self.policy.paths_of(made)))
 
     def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:
-        """What the toolset's rules say; where none speaks, an ask that gives way to the user's own rules."""
+        """The verdict of the toolset's rules. If none matches, an *ask* that the user's own rules can override."""
         call = self.call_of(name, args)
         return self.policy.judge_layer(call) or replace(self.policy.judge(call), yields=True)
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
-        """What the call will do, for the person who is asked."""
+        """What the call will do, for the approver."""
         return {}
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        """As for any toolset; where no gate has asked the toolset about the call, its own policy holds it."""
+        """Call a tool. If no gate has asked the toolset about the call, its own policy is enforced here."""
         if not may_run(ctx, name, tool_args, (self.policy,)):
             verdict = self.needs_approval(name, tool_args, ctx)
             match held(verdict, ctx, name, tool_args):

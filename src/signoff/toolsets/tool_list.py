@@ -1,4 +1,4 @@
-"""A built toolset on its own, for whoever wants to look at it without a worker."""
+"""A built toolset on its own, to inspect it without a worker."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from signoff.toolsets.catalog import BuiltToolset
 
 
 def agent_with(built: BuiltToolset, name: str | None = None) -> Agent[Any, Any]:
-    """An agent that has this toolset and nothing else. It is only looked at: it has no model."""
+    """An agent with only this toolset and no model, for inspection."""
     toolsets = [built.toolset] if built.toolset is not None else []
     return Agent(name=name, toolsets=toolsets, capabilities=[NativeTool(tool) for tool in built.native])

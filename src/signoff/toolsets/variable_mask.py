@@ -1,4 +1,4 @@
-"""Messages without the values of variables, however whoever wrote them quoted, escaped or cut them."""
+"""Mask the values of variables in messages, however they are quoted, escaped or truncated there."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from signoff.store.store_urls import masked
 
 HIDDEN = "‹hidden›"
 _LONG = 8
-"""Characters from which a line of a secret, or the beginning or end of one that was cut, is taken for it."""
+"""Characters that a line of a secret, or the rest of a truncated one, must have to be recognised."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{0,2}")
 
 
 def hide(text: str, secrets: Iterable[str]) -> str:
-    """The text without secrets."""
+    """Return the text with secrets masked."""
     forms = {form for secret in secrets for form in _forms(secret)}
     for form in sorted(forms, key=len, reverse=True):
         text = text.replace(form, HIDDEN)
@@ -27,7 +27,7 @@ def hide(text: str, secrets: Iterable[str]) -> str:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A secret as it is, and as it stands in code, JSON, a command or an address."""
+    """Yield a secret as it is, and escaped as in Python code, JSON, a shell command or a URL."""
     for one in {secret, *(line for line in secret.splitlines() if len(line) >= _LONG)}:
         if not one:
             continue
@@ -35,18 +35,18 @@ def _forms(secret: str) -> Iterator[str]:
         yield repr(one.encode("utf-8", "surrogatepass"))[2:-1]
         for spelled in (repr, ascii):
             yield spelled(one)[1:-1]
-            yield spelled(f"{one}'\"")[1:-4]  # with quotes of both kinds around, its own are escaped
+            yield spelled(f"{one}'\"")[1:-4]  # if the text has quotes of both kinds, repr escapes them
         yield from (json.dumps(one)[1:-1], json.dumps(one, ensure_ascii=False)[1:-1])
         yield from (shlex.quote(one), one.encode("unicode_escape").decode("ascii"))
         yield quote(one, safe="", errors="surrogatepass")
         yield quote(one, errors="surrogatepass")
-        yield masked(one)  # an address without its password
+        yield masked(one)  # a URL without its password
 
 
 def _without_pieces(text: str, form: str) -> str:
-    """Hide what is left of a secret where a message was cut: its beginning before dots, its end behind them."""
+    """Mask what is left of a secret in a truncated message: its beginning before an ellipsis, its end after one."""
     scheme = _SCHEME.match(form)
-    least = max(_LONG, (scheme.end() if scheme is not None else 0) + 1)  # the kind of an address is no secret
+    least = max(_LONG, (scheme.end() if scheme is not None else 0) + 1)  # the scheme of a URL is no secret
     if len(form) <= least:
         return text
     for dots in ("…", "..."):

@@ -1,6 +1,6 @@
 """The only place that assembles parts: from what a command was given to an agent that runs under a policy.
 
-Each name is loaded when it is first used: most commands need the project and its store, and nothing that runs agents.
+Names are imported lazily: most commands need the project and its store, and nothing that runs agents.
 """
 
 from __future__ import annotations

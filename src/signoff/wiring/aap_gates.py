@@ -1,4 +1,4 @@
-"""Gates for agents elsewhere, by the policy of the project that is served. Its file is read again where it changed."""
+"""`ProjectGates`: gates for agents elsewhere (Agent Approval Protocol), with the policy of the served project."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ProjectGates:
-    """Implements `signoff.server.state.CallGates` for the first of the projects."""
+    """Implements `signoff.server.state.CallGates` for the first project. Files that changed are read again."""
 
     def __init__(self, broker: Broker, projects: ServedProjects) -> None:
         self._broker = broker
@@ -28,11 +28,11 @@ class ProjectGates:
 
     @property
     def directory(self) -> str:
-        """Where relative paths in their calls are taken to start from."""
+        """Where relative paths in their calls start."""
         return self._directory
 
     async def gate(self, requester: str) -> ClientGate:
-        """The gate as the policy is now."""
+        """Return the gate with the current policy."""
         from signoff.outside.client_gate import ClientGate
 
         settings = await self._current()
@@ -41,7 +41,7 @@ class ProjectGates:
     async def _current(self) -> Settings:
         stamps = self._now()
         if stamps != self._stamps:
-            # What is wrong with the file is raised, for each call, until it is put right: none is judged meanwhile.
+            # An invalid file raises for each call until it is fixed: no call is decided meanwhile.
             self._settings = await asyncio.to_thread(settings_for, None, directory=self._directory)
             self._stamps = stamps
         return self._settings

@@ -1,7 +1,7 @@
-"""Questions that people ask back, answered by the model that made the call: a request beside its run.
+"""Questions that people ask back, answered by the model that made the call, in a request beside its run.
 
-The model gets what was said in the run so far and the question, and no tools. Nothing of the run changes: it waits as
-it did, and goes on with its own history. What the model answers is a comment of its own, and a claim.
+The model gets the run's conversation so far and the question, and no tools. The run does not change: it still waits,
+and continues with its own history. The model's answer is saved as a comment, and is a claim.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from signoff.core.run import SavedRun
 
 MOST_ANSWERS = 5
-"""Answers that models give about one request: each costs a request to a provider."""
+"""Maximum of answers by models about one request. Each one costs a request to a provider."""
 VIA = "agent"
-"""How the record says that a model answered."""
+"""The channel name in the record for answers by a model."""
 
 
 async def answer_question(broker: Broker, question: Comment, options: RunOptions | None = None) -> Comment:
-    """Have the agent that waits for a request answer a question about it, and put the answer beside the question.
+    """Have the agent that waits for a request answer a question about it. Returns the answer as a comment.
 
-    Raises `RequestError` where it cannot: the request waits no longer, its run is not kept, the model fails or says
-    nothing, or models have answered often enough about this request; `WrongUse` where a program began the run.
+    Raises `RequestError` if it cannot: the request is no longer pending, its run is not saved, the model fails or says
+    nothing, or the limit `MOST_ANSWERS` is reached; `WrongUse` if a program started the run.
     """
     from signoff.workers.side_question import side_answer
 
@@ -38,7 +38,7 @@ async def answer_question(broker: Broker, question: Comment, options: RunOptions
         raise RequestError(f"comment {question.id} asks nothing")
     request = await broker.get(question.request)
     run = await run_to_ask(broker, request)
-    # In a thread: what it imports may take seconds.
+    # In a thread, because imports may take seconds.
     job = await in_side_thread(lambda: job_of(run, options or RunOptions(unattended="park")))
     try:
         asked = f"The call {request.tool_name} waits for approval. {question.by.name} asks: {question.text}"
@@ -50,7 +50,7 @@ async def answer_question(broker: Broker, question: Comment, options: RunOptions
 
 
 async def run_to_ask(broker: Broker, request: ApprovalRequest) -> SavedRun:
-    """The run whose agent can be asked about a request. Raises `RequestError` where none can."""
+    """Return the run whose agent can be asked about a request. Raises `RequestError` if none can."""
     if request.state is not State.PENDING:
         raise RequestError(f"request {request.id} is {request.state}: its agent is not asked any longer")
     said = await broker.comments.of(request.id)

@@ -1,7 +1,7 @@
-"""Answers as they come from people who are not where the agent is: checked before they reach the broker.
+"""Check answers of people who are not where the agent runs, before they reach the broker.
 
-Other arguments than the model's have to fit the tool's schema as it was when the call was made, and the policy the call
-was asked under must neither deny them nor want other people to agree. What cannot be shown cannot be approved.
+Edited arguments have to fit the tool's schema as it was when the call was made, and the policy that the call was asked
+under must neither deny them nor require other people. What cannot be shown cannot be approved.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 async def checked_answer(
     broker: Broker, settings: Settings, request: ApprovalRequest, decision: ApprovalDecision
 ) -> ApprovalDecision:
-    """The decision with the arguments to run, whole. Edited ones come with their masks: what was not touched is put
-    back. Raises `EditRefused` where they cannot be used."""
+    """Return the decision with the complete arguments to run. Raises `EditRefused` if they cannot be used.
+
+    Edited arguments come with masks for secrets. Masks that were not touched are replaced by the original values.
+    """
     given = decision.edited_args
     if given is None:
         return decision
@@ -43,7 +45,7 @@ async def checked_answer(
 
 
 def refuse_unseen(request: ApprovalRequest) -> None:
-    """Raise `EditRefused` for a call of which something cannot be shown."""
+    """Raise `EditRefused` for a call that cannot be shown completely."""
     from signoff.core.card import has_long_card
 
     if request.call is not None and request.call.unreadable:
@@ -51,7 +53,7 @@ def refuse_unseen(request: ApprovalRequest) -> None:
             tuple(f"{visible(what)} cannot be shown, so not approved" for what in request.call.unreadable)
         )
     try:
-        has_long_card(request)  # raises as the card does
+        has_long_card(request)  # raises like the card
     except CannotCanonicalise as error:
         raise EditRefused((f"the call cannot be shown, so not approved: {visible(str(error))}",)) from error
 
@@ -63,9 +65,9 @@ def checked(
     run: SavedRun | None = None,
     asked_under: Policy | Layers | None = None,
 ) -> Mapping[str, Any] | None:
-    """The arguments to run, whole; None where they are those the model asked for. Raises `EditRefused`.
+    """Return the complete arguments to run; None if they equal the model's. Raises `EditRefused`.
 
-    `asked_under` is the policy on record, where the one here is still part of it.
+    `asked_under` is the recorded policy, if the one here is still part of it.
     """
     refuse_veiled(request)
     args = fitting(request, restore(given, request.args, redact(request.args, secrets=request.secrets)))
@@ -76,7 +78,10 @@ def checked(
 
 
 def _asked_under(request: ApprovalRequest, settings: Settings, run: SavedRun | None) -> Policy:
-    """The policy the call was asked under: the one here, or the one its run was started with."""
+    """Return the policy that the call was asked under: the one here, or the one its run was started with.
+
+    Raises `EditRefused` if neither has the revision of the request.
+    """
     if not request.policy_revision or settings.policy.revision == request.policy_revision:
         return settings.policy
     from signoff.config import load_policy

@@ -1,4 +1,4 @@
-"""For programs that run a loop of their own: runs of their agent that were answered, gone on with as they come."""
+"""`resume_answered`: resumes answered runs of an agent in a program's own loop, as the answers come."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ResumedRun(Generic[OutT]):
     run: str
     """Its id."""
     result: AgentRunResult[OutT] | None = None
-    """None where it failed. Its `output` is `DeferredToolRequests` where the run waits again."""
+    """None if it failed. Its `output` is `DeferredToolRequests` if the run waits again."""
     error: Exception | None = None
 
 
@@ -50,11 +50,11 @@ async def resume_answered(
     ```
 
     It waits for answers without end; with `watch=False` it ends when no run can continue, for a job that is started
-    every few minutes. The agent needs a name of its own (`Agent(name=…)`) and a `Signoff` with a store: only
-    runs that an agent of this name began there are taken up, oldest answer first, `at_once` of them at a time. Of
-    several processes that do this, one gets each run. `options` go to `agent.run` (`deps`, `usage_limits` …).
-    A run that fails has ended, and is yielded with its error; the others continue. If you leave the loop early, runs in
-    progress are suspended.
+    every few minutes. The agent needs a name of its own (`Agent(name=…)`) and a `Signoff` with a store: only runs that
+    an agent of this name began there are taken up, oldest answer first, `at_once` of them at a time. If several
+    processes do this, each run goes to one of them. `options` go to `agent.run` (`deps`, `usage_limits` …). A run that
+    fails has ended, and is yielded with its error; the others continue. If you leave the loop early, runs in progress
+    are suspended.
     """
     answered: _AnsweredRuns[OutT] = _AnsweredRuns(agent, signoff, at_once, options)
     looking = asyncio.create_task(answered.loop.run())
@@ -105,7 +105,7 @@ class _AnsweredRuns(Generic[OutT]):
         self.loop = ResumeLoop(gate.broker, self._looking, found=self._found, failed=self._failed, ended=self._ended)
 
     async def is_idle(self) -> bool:
-        """Whether nothing goes on, and nothing can."""
+        """Return whether no run executes, and none can be resumed."""
         if not self._has_looked or self.loop.tasks or not self.done.empty():
             return False
         return not await self._looking.found(self.loop.tasks)
@@ -123,7 +123,7 @@ class _AnsweredRuns(Generic[OutT]):
         self.news.set()
 
     def _failed(self, error: SignoffError | OSError) -> None:
-        """The store does not work right now; it is looked at again."""
+        """Ignore a failing store: the loop looks again."""
 
     def _ended(self, run_id: str, task: asyncio.Task[None]) -> None:
         self.news.set()
@@ -134,12 +134,12 @@ class _AnsweredRuns(Generic[OutT]):
         try:
             result = await resume_run(self.agent, run_id, self._gate, **self.options)
         except RunOver:
-            return  # somebody else did
-        except (RunTaken, StoreError):  # what nobody acts upon is still to be done
+            return  # another process finished it
+        except (RunTaken, StoreError):  # if the other process does not act on the answer, it is retried
             self.loop.wait(run_id)
         except WaitsElsewhere:
             self._looking.rests(run_id)
-        except Exception as error:  # it is somebody's code: whoever iterates is told
+        except Exception as error:  # agents are user code: the error goes to the caller that iterates
             self.done.put_nowait(ResumedRun(run=run_id, error=error))
             self.loop.wait(run_id)
         else:

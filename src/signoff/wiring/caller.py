@@ -1,4 +1,4 @@
-"""What whoever calls the program adds to the policy: flags and environment. They can only tighten it."""
+"""`Caller`: what flags and environment variables add to the policy. They can only make it stricter."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Caller:
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    """Absolute paths: a run may be resumed from anywhere."""
+    """Absolute paths, because a run may be resumed from anywhere."""
 
     @classmethod
     def here(cls, ask: Iterable[str] = (), deny: Iterable[str] = ()) -> Caller:
-        """What flags say, and beside them `SIGNOFF_ASK`, `SIGNOFF_DENY` and `SIGNOFF_POLICY`."""
+        """Combine the flags with `SIGNOFF_ASK`, `SIGNOFF_DENY` and `SIGNOFF_POLICY`."""
         file = os.environ.get("SIGNOFF_POLICY")
         return cls(
             ask=(*ask, *_listed("SIGNOFF_ASK")),
@@ -41,17 +41,17 @@ class Caller:
 
     @classmethod
     def of(cls, setup: RunSetup) -> Caller:
-        """What a saved run began with: it holds to its end, wherever it is resumed."""
+        """Return what a saved run was started with. It applies until the run ends, wherever it is resumed."""
         return cls(ask=setup.ask, deny=setup.deny, files=setup.rules)
 
     def and_also(self, other: Caller) -> Caller:
-        """Both of them."""
+        """Return the union of both."""
         return Caller(
             ask=_once(self.ask, other.ask), deny=_once(self.deny, other.deny), files=_once(self.files, other.files)
         )
 
     def layers(self, directory: str) -> tuple[Policy, ...]:
-        """Layers below all others. Relative paths in a file's rules start from `directory`, the project's."""
+        """Return its layers. Relative paths in a file's rules start from `directory`, the project's."""
         rules = [
             {effect: {"tool": tool}, "reason": f"set when the run was started: --{effect} {tool}"}
             for effect, tools in (("deny", self.deny), ("ask", self.ask))
@@ -62,7 +62,7 @@ class Caller:
 
     @property
     def told(self) -> str:
-        """What it says, in one line for people; empty where it says nothing."""
+        """One line about it for people; empty if it adds nothing."""
         said = (("ask", self.ask), ("deny", self.deny), ("rules of", tuple(map(from_here, self.files))))
         return "; ".join(f"{what} {', '.join(values)}" for what, values in said if values)
 
@@ -71,7 +71,7 @@ class Caller:
 
 
 def _rules_in(file: str, directory: str) -> Policy:
-    """A file that holds rules that tighten and nothing else: whatever else it said would be left out."""
+    """Read a file that may hold only rules that make the policy stricter. Raises if it says anything else."""
     name = from_here(file)
     top = ConfigValue.top(read_document(text_of(name, fix="SIGNOFF_POLICY names a file that is not there"), file=name))
     entries = top.entries(("policy",), what="a mapping with `policy`") if top.value is not None else {}

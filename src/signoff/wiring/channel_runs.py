@@ -1,7 +1,7 @@
-"""Agents that are begun and go on from a channel: what people say begins a turn, what they answer lets it go on.
+"""`Running`: starts turns of agents from a channel, and resumes them once people have answered.
 
-A turn is written down before anything of it happens, in nobody's hands; whoever looks next takes it up. So there is one
-way to go on, whether a turn is new, was answered, or was left by a process that died.
+A turn is saved before it starts, and no process holds it then. The next look for resumable runs takes it. So there is
+one way to execute a turn, whether it is new, was answered, or was left by a process that died.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from signoff.workers.runtime import Finished
 
 AT_ONCE = 16
-"""Runs that go on side by side. A tool that hangs takes a place of these for as long as it does."""
+"""Maximum of concurrent runs. A tool that hangs occupies one of these places as long as it hangs."""
 
 
 def _as_found(found: Sequence[RunStatus], going: Collection[str]) -> Sequence[RunStatus]:
@@ -61,40 +61,40 @@ def _nowhere_else(run: SavedRun) -> Awaitable[str] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCare:
-    """Which runs are gone on with besides those of some channels, and how."""
+    """Which runs are resumed besides those of the channels, and how."""
 
     looks_after: Callable[[SavedRun], bool] = lambda run: False
-    """Runs that go on here once they are answered, wherever people were asked."""
+    """Returns whether a run is resumed here once it is answered, wherever people were asked."""
     cannot: Callable[[SavedRun], str] = cannot
-    """Why a run cannot go on here, for people; empty where it can."""
+    """Returns why a run cannot be resumed here, as text for people; empty if it can."""
     apart: Callable[[SavedRun], Awaitable[str] | None] = _nowhere_else
-    """Goes on with a run in another process, and gives why that could not; None: it goes on in this one."""
+    """Resumes a run in another process, and returns why that failed. None: the run is resumed in this process."""
     order: Callable[[Sequence[RunStatus], Collection[str]], Sequence[RunStatus]] = _as_found
-    """In which order they are gone on with, given those that go on already."""
+    """Sorts the runs to resume, given the ids of those that already execute."""
     home: Callable[[str], tuple[Settings, str]] | None = None
-    """The project that a channel belongs to, and its directory; None: there is one project, here."""
+    """Returns the project of a channel and its directory. None: there is one project, this one."""
     at_once: int = 0
-    """How many go on side by side; 0: `AT_ONCE`."""
+    """Maximum of concurrent runs; 0: `AT_ONCE`."""
     marks: bool = False
-    """Whether runs that are gone on with are in this program's care from then on."""
+    """Whether resumed runs are marked as looked after by this program from then on."""
     store_failed: Callable[[StoreError], None] = lambda error: None
-    """Told where something could not be done for the store's sake."""
+    """Called when the store failed."""
     begins: Callable[[SavedRun], None] = lambda run: None
     ended: Callable[[SavedRun, bool], None] = lambda run, is_ok: None
-    """Told of each attempt to go on with a run: when it begins, and whether it came to something."""
+    """`begins` is called when an attempt to resume a run starts, `ended` with whether it succeeded."""
 
 
 BUILDING = 60.0
-"""Seconds that an agent may take to be made: to import what it is made of, above all."""
+"""Timeout in seconds for building an agent. Most of it is imports."""
 RECENT = 50
-"""Runs to look through for answers that were not told whole."""
+"""How many recent runs are searched for answers that were shown only in part."""
 
 
 class Telling(Protocol):
-    """Tells people what a run came to; `signoff.delivery.Reconciler` does."""
+    """Shows people the result of a run. `signoff.delivery.Reconciler` implements it."""
 
     in_hand: set[str]
-    """Runs that somebody here is busy with, who says what they come to."""
+    """Runs whose result is shown by somebody in this process."""
 
     async def say(self, run_id: str, worker: str, state: RunState, text: str) -> object: ...
 
@@ -102,7 +102,7 @@ class Telling(Protocol):
 
 
 class Running:
-    """Begins turns, and goes on with the runs of this directory that were begun or asked about on these channels."""
+    """Starts turns, and resumes runs that were started or asked about on these channels."""
 
     def __init__(
         self,
@@ -116,10 +116,10 @@ class Running:
         only: Callable[[SavedRun], bool] = lambda run: True,
         care: RunCare | None = None,
     ) -> None:
-        """`options` say how agents are run here; `observe` is told, in a line each, what begins, ends or fails.
+        """`options` say how agents are run; `observe` gets a line for each start, end or failure.
 
-        `only`: which runs are gone on with here, where something else looks after others. `care`: what else than the
-        runs of these channels is looked after, and how.
+        `only` filters the runs that are resumed here, if something else resumes others. `care` adds runs besides those
+        of these channels, and says how they are resumed.
         """
         care = care or RunCare()
         self._telling = telling
@@ -127,30 +127,30 @@ class Running:
         self._settings = settings
         self._care = care
         self._names = frozenset(channel_names)
-        # Nobody sits here: a run puts itself down at its first question, and is taken up when that is answered.
-        # What they leave for later is written by this process, also where the store did not work when they ended.
+        # Nobody sits here: a run suspends at its first question, and is resumed when that is answered.
+        # Jobs borrow the store of this process, so it also writes what was left when the store failed at their end.
         self._options = replace(options, unattended="park", wait=timedelta(0), requester=None, lent=broker.ledger.lend)
         self._observe = observe or _nobody
         self._line: set[str] = set()
-        """Runs that could go on, and for which there is no room."""
+        """Runs that could be resumed but wait for a free place."""
         self._saying: set[asyncio.Task[None]] = set()
         self._building = asyncio.Lock()
         self._hanging: dict[str, asyncio.Future[Job]] = {}
-        """Agents that were not made in time, each with what still makes it."""
+        """Builds that timed out, by agent, each with the future that still builds it."""
         self._drains = False
-        """Whether nothing new is gone on with."""
+        """Whether it is draining: nothing new is resumed."""
         marks = (SERVED,) if care.marks else ()
         self._looking = ResumableRuns(broker, [*channel_names, *marks], only=only, looks_after=care.looks_after)
         self._loop = ResumeLoop(
             broker, self._looking, found=self._found, failed=self._cannot_look, ended=self._task_ended
         )
 
-    # --- beginning ---
+    # --- starting ---
 
     async def begin(self, heard: Heard) -> str:
-        """Have a worker do what was said; gives what is to be replied at once, which may be nothing.
+        """Start a worker on what somebody said. Returns the immediate reply, which may be empty.
 
-        One turn at a time in one place, each after the one before. What was heard before begins nothing.
+        One turn at a time in one conversation. A message that was heard before (a duplicate delivery) starts nothing.
         """
         conversation = conversation_of(heard)
         settings, directory = self._care.home(heard.channel) if self._care.home is not None else (self._settings, "")
@@ -197,10 +197,10 @@ class Running:
             return ""
         return f"{before} runs are ahead of yours; it starts when one of them ends."
 
-    # --- going on ---
+    # --- resuming ---
 
     async def run(self) -> None:
-        """Go on with whatever can, until cancelled: what was in hand then is put down, for any process to take up."""
+        """Resume runs until cancelled. Runs that execute then are suspended; any process can resume them."""
         saying = asyncio.create_task(self._say_in_full())
         try:
             await self._loop.run()
@@ -212,11 +212,11 @@ class Running:
             self._telling.in_hand -= self._looking.turns
 
     async def look(self) -> None:
-        """Begin to go on with every run that can now, as far as there is room."""
+        """Start to resume every run that is ready, as far as there are free places."""
         await self._loop.look()
 
     async def _found(self, found: Sequence[RunStatus]) -> None:
-        self._telling.in_hand |= self._looking.turns  # whoever ends them, they are told whole
+        self._telling.in_hand |= self._looking.turns  # shown in full, whichever process ends them
         for run in self._looking.ended:
             self._saying.add(task := asyncio.create_task(self._ended(run), name=f"end of run {run.id}"))
             task.add_done_callback(self._saying.discard)
@@ -242,30 +242,30 @@ class Running:
         return self._care.at_once or AT_ONCE
 
     def drain(self) -> None:
-        """Go on with nothing new from now on; what goes on already is left alone."""
+        """Resume nothing new from now on. Runs in progress continue."""
         self._drains = True
 
     def hurry(self) -> None:
-        """What goes on when `run` is cancelled has only a moment to be put down."""
+        """Give runs in progress only a moment to suspend when `run` is cancelled."""
         self._loop.is_hurried = True
 
     @property
     def in_hand(self) -> int:
-        """How many runs go on here right now."""
+        """How many runs execute here right now."""
         return len(self._loop.tasks)
 
     def look_at(self, run_id: str) -> None:
-        """Look soon whether this run can go on, whatever went wrong with it before."""
+        """Check soon whether this run can be resumed, even if it failed before."""
         self._looking.went_on(run_id)
         self._loop.look_at(run_id)
 
     async def idle(self) -> None:
-        """Return once nothing goes on here."""
+        """Return once no run executes here."""
         while busy := {*self._loop.tasks.values(), *self._saying}:
             await asyncio.wait(busy)
 
     async def _go_on(self, run: SavedRun) -> None:
-        """Take a run up, and tell what it comes to."""
+        """Resume a run and show its result."""
         self._telling.in_hand.add(run.id)
         try:
             if (came_to := await self._attempt(run)) is not None:
@@ -276,7 +276,7 @@ class Running:
                 self._telling.in_hand.discard(run.id)
 
     async def _attempt(self, run: SavedRun) -> tuple[RunState, str] | None:
-        """Take a run up: how it ended, and what is told of that. None for one that waits again or that others have."""
+        """Resume a run. Returns its final state and the text about it, or None if it waits again or others have it."""
         job: Job | None = None
         try:
             await self._adopt(run)
@@ -292,7 +292,7 @@ class Running:
             self._observe(f"{run.id}  {_called(run)} is done")
             self._care.ended(run, True)
             return RunState.DONE, answer_text(finished.output, tuple(job.runner.gate.secrets))
-        except RunTaken:  # somebody else did; what they do not act upon is still to be done
+        except RunTaken:  # another process took it; if that one does not act on the answer, it is retried here
             self._loop.wait(run.id)
         except RunOver:
             return None
@@ -300,9 +300,9 @@ class Running:
             await self._rest(run)
         except Halted:
             self._looking.go_back(run.id)
-            if not await self._broker.switch.state():  # an agent with a gate of its own may hear of it late
+            if not await self._broker.switch.state():  # an agent with a gate of its own may notice the halt late
                 self._loop.wait(run.id)
-        except StoreUnavailable as error:  # it is put down by now, or will be as soon as anything can be written
+        except StoreUnavailable as error:  # it is suspended by now, or will be as soon as the store can be written
             self._care.ended(run, False)
             self._care.store_failed(error)
             self._observe(f"{run.id}  {_called(run)} continues when the store works again: {redact_text(str(error))}")
@@ -315,7 +315,7 @@ class Running:
         return None
 
     async def _apart(self, run: SavedRun, apart: Awaitable[str]) -> None:
-        """Have another process go on with a run, which says why it could not. What it came to stands in the store."""
+        """Have another process resume a run, and log why it could not. Its result is in the store."""
         why = await apart
         status = await self._broker.runs.status(run.id)
         is_over = status.run.state is not RunState.GOING
@@ -325,16 +325,16 @@ class Running:
         elif why:
             self._observe(f"{run.id}  {_called(run)} could not continue, retrying: {why}")
             self._loop.wait(run.id)
-        elif self._looking.did_not_act(status):  # somebody halted everything, or was faster
+        elif self._looking.did_not_act(status):  # a halt, or another process was faster
             self._loop.wait(run.id)
         elif status.waiting:
             self._looking.went_on(run.id)
             self._observe(f"{run.id}  {_called(run)} waits for {_answers(len(status.waiting))}")
-        elif not self._looking.is_news(status):  # nothing is to be waited for, and it did not go on: not at once again
+        elif not self._looking.is_news(status):  # it waits for nothing and made no progress: retry with a delay
             self._loop.wait(run.id)
 
     async def _paused(self, run: SavedRun, finished: Finished) -> None:
-        """A run is not over. What it waited for may have been answered in the meantime: then it is found again."""
+        """Handle a run that paused. If its questions were answered meanwhile, the next look finds it again."""
         status = await self._broker.runs.status(run.id)
         if status.waiting or self._looking.is_news(status):
             self._looking.went_on(run.id)
@@ -343,11 +343,11 @@ class Running:
                 self._observe(f"{run.id}  {name} waits for {_answers(len(status.waiting))}")
         elif finished.elsewhere:
             await self._rest(run)
-        else:  # nothing is to be waited for, and it did not go on: not at once again
+        else:  # it waits for nothing and made no progress: retry with a delay
             self._loop.wait(run.id)
 
     async def _rest(self, run: SavedRun) -> None:
-        """Leave a run alone that waits for what a tool began, and something else ends."""
+        """Leave a run alone that waits for an external result of a deferred tool call."""
         self._looking.rests(run.id)
         self._observe(f"{run.id}  {_called(run)} waits for an external result")
         await self._say_once(
@@ -357,7 +357,7 @@ class Running:
         )
 
     async def _tell(self, run: SavedRun, state: RunState, text: str) -> None:
-        """Have people told what a run came to. Where the store does not work it is tried again until it does."""
+        """Show people the result of a run. If the store fails, retry with exponential backoff until it works."""
         wait = timedelta(0)
         while True:
             try:
@@ -370,7 +370,7 @@ class Running:
             wait = min(wait * 2 or SHORTEST, LONGEST)
 
     async def _adopt(self, run: SavedRun) -> None:
-        """Note where a run belongs from now on that was begun elsewhere: if this process dies, the next takes it up."""
+        """Record the places of a run that was started elsewhere, so that the next process resumes it after a crash."""
         marks = {SERVED: ""} if self._care.marks else {}
         if self._looking.has_place(run) and marks.keys() <= run.places.keys():
             return
@@ -384,19 +384,19 @@ class Running:
         await self._broker.store.write("adopt", work)
 
     async def _say_in_full(self) -> None:
-        """Say whole what was only begun to be told: the process that had a turn in hand died right after its end."""
+        """Show in full what was shown only in part because the process with the turn died right after its end."""
 
         def work(tx: Transaction) -> list[SavedRun]:
             return [run for run in tx.runs.all(limit=RECENT) if was_said(run) and self._is_cut(tx, run)]
 
         found: list[SavedRun] = []
-        with suppress(StoreError):  # whoever looks for runs says so
+        with suppress(StoreError):  # the loop that looks for runs reports it
             found = await self._broker.store.read(work)
         for run in found:
             await self._say_whole(run)
 
     async def _ended(self, run: SavedRun) -> None:
-        """A turn that began here was brought to its end by somebody else; of one that failed no more is known."""
+        """Show the result of a turn that began here and another process ended. Of a failed one no more is known."""
         try:
             if was_said(run) and await self._broker.store.read(lambda tx: self._is_cut(tx, run)):
                 await self._say_whole(run)
@@ -404,14 +404,14 @@ class Running:
             self._telling.in_hand.discard(run.id)
 
     async def _say_whole(self, run: SavedRun) -> None:
-        """Say what a turn that is over came to, out of its conversation."""
+        """Show the result of a finished turn, read from its conversation."""
         job: Job | None = None
         try:
             job = await self._built(run)
             if (said := await job.runner.said_in(run.id)) is not None:
                 text = answer_text(job.runner.last_answer(said), tuple(job.runner.gate.secrets))
                 await self._tell(run, run.state, text)
-        except Exception as error:  # what is told of it stays as it is
+        except Exception as error:  # what is shown stays as it is
             self._observe(f"{run.id}  {failure_text(error)}")
         finally:
             if job is not None:
@@ -421,9 +421,9 @@ class Running:
         return not self._care.cannot(run) and any(is_cut(tx, name, run) for name in self._names & {*run.places})
 
     async def _built(self, run: SavedRun) -> Job:
-        """The run's job, made in a thread: what it imports may take seconds. One at a time.
+        """Build the run's job in a thread, because imports may take seconds. One at a time.
 
-        One that hangs is left to itself, and nothing else waits for it.
+        After the timeout `BUILDING` a build is abandoned, so that others do not wait for it. Raises `CannotBeMade`.
         """
         agent = run.agent or run.name
         async with self._building:
@@ -443,14 +443,15 @@ class Running:
                 raise
 
     def _line_of(self, run_id: str, message: RunMessage) -> None:
-        """A line that a run's tool has for people; from any thread."""
+        """Pass on a line that a tool of a run has for people. Thread-safe."""
         self._telling.tell_line(run_id, message)
         self._observe(f"{run_id}  {' > '.join(message.worker)} says: {message.text}")
 
     async def _went_wrong(self, run: SavedRun, job: Job | None, error: Exception) -> tuple[RunState, str] | None:
-        """What is told of a run that failed. One that could not go on is over too if it came nowhere.
+        """Return what is shown of a run that failed, or None. A run without saved progress ends as failed.
 
-        Else it is tried again. One that is done although something went wrong is told as any that somebody else ended.
+        Otherwise it is retried. A run that is done although something failed is shown like one that another process
+        ended.
         """
         if job is not None:
             await job.runner.gate.broker.store.flush()
@@ -475,7 +476,7 @@ class Running:
         return None
 
     async def _say_once(self, run: SavedRun, text: str, *, only_if: bool = True) -> None:
-        """Say that a run is not over, and cannot go on here; not again if it was said, by whatever process."""
+        """Show that a run is not over and cannot be resumed here, unless any process showed that before."""
         if not only_if or run.id in self._looking.told:
             return
         subject = Subject(SubjectKind.RESULT, run.id)
@@ -493,18 +494,18 @@ class Running:
 
 
 class CannotBeMade(Exception):
-    """An agent takes too long to be made. Its runs are as they were."""
+    """Building an agent takes too long. Its runs stay as they were."""
 
 
 _HANGS = f"its agent could not be built within {BUILDING:g} s: an import hangs"
 
 
 def _nobody(line: str) -> None:
-    """Nobody wants to know."""
+    """Discard the line."""
 
 
 def _called(run: SavedRun) -> str:
-    """What people call its agent."""
+    """The name that people use for its agent."""
     return spoken_name(run.agent) or run.name
 
 

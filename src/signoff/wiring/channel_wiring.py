@@ -1,4 +1,4 @@
-"""Channels, built from what the project file says about them."""
+"""Build channels from the `channels` entries of the project file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AGENT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 def channel_named(name: str, settings: Settings) -> ChannelEntry:
-    """What the project file says about a channel; raises `WrongUse` where it knows none of that name."""
+    """Return the entry of a channel in the project file. Raises `WrongUse` if there is none with that name."""
     entry = settings.channels.get(name)
     if entry is not None:
         return entry
@@ -37,7 +37,7 @@ def channel_named(name: str, settings: Settings) -> ChannelEntry:
 
 
 def actors(entry: ChannelEntry, settings: Settings) -> dict[str, Actor]:
-    """Who could answer in a channel, by what they are known as there. Empty: nobody."""
+    """Return who could answer in a channel, by their name or account there. Empty: nobody."""
     if entry.use == "discord":
         return by_account(settings.people, entry.name)
     return {name: Actor(name=name, roles=person.roles, via=entry.name) for name, person in settings.people.items()}
@@ -46,12 +46,13 @@ def actors(entry: ChannelEntry, settings: Settings) -> dict[str, Actor]:
 def channel_for(
     entry: ChannelEntry, settings: Settings, *, begin: Begin | None = None, listens: bool = True
 ) -> Channel:
-    """The channel that an entry describes, not opened yet. `begin` has work begun for whoever asks for it there.
+    """Build the channel that an entry describes, not opened yet. `begin` starts workers for people who ask there.
 
-    `listens=False`: it only shows, where that is possible, and leaves answers to another program with its secret.
+    With `listens=False` it only shows, if the channel supports that, and another program with its secret takes the
+    answers.
 
-    Who stands behind an account is looked up in the project file whenever somebody does something.
-    Raises `WrongFile` where its secret is not in the environment, `WrongUse` where nobody could answer.
+    The person behind an account is looked up in the project file on each action.
+    Raises `WrongFile` if its secret is not in the environment, `WrongUse` if nobody could answer.
     """
     if entry.use == "terminal":
         return _terminal(entry, settings)
@@ -74,7 +75,7 @@ def channel_for(
 
 
 def need_discord() -> None:
-    """Raise `MissingExtra` where discord.py is not installed."""
+    """Raise `MissingExtra` if discord.py is not installed."""
     from importlib import import_module
 
     try:
@@ -84,7 +85,7 @@ def need_discord() -> None:
 
 
 def discord_people(entry: ChannelEntry, settings: Settings) -> dict[str, Actor]:
-    """Who could answer on Discord, by account; raises `WrongUse` where nobody could."""
+    """Return who could answer on Discord, by account. Raises `WrongUse` if nobody could."""
     if people := actors(entry, settings):
         return people
     raise WrongUse(
@@ -94,7 +95,7 @@ def discord_people(entry: ChannelEntry, settings: Settings) -> dict[str, Actor]:
 
 
 def routes_for(names: Iterable[str], settings: Settings, *, begin: Begin | None = None) -> list[Route]:
-    """The channels of these names with how they are used. Everything that can be wrong is wrong before any is open."""
+    """Return the routes for these channels. Errors are raised before any channel is opened."""
     from signoff.delivery import Route
 
     entries = [channel_named(name, settings) for name in dict.fromkeys(names)]
@@ -107,7 +108,7 @@ def routes_for(names: Iterable[str], settings: Settings, *, begin: Begin | None 
 
 
 def check_workers(entry: ChannelEntry, settings: Settings) -> None:
-    """Raise for what could be started from a channel, and is not there or wrong: a worker, or an agent in Python."""
+    """Raise if a worker or Python agent that could be started from a channel is missing or invalid."""
     from signoff.config import load_worker, worker_names
 
     known = worker_names(settings)
@@ -128,7 +129,7 @@ def check_workers(entry: ChannelEntry, settings: Settings) -> None:
 
 
 def check_agent(path: str, settings: Settings, spot: ConfigValue) -> None:
-    """Raise for an agent in Python that could be started from a channel, unless it can be, and may be imported."""
+    """Raise unless this path names an agent in Python that may be imported and can be started from a channel."""
     from signoff.toolsets.code_loader import check_allowed, load_path
 
     def wrong(what: str, fix: str) -> SignoffError:
@@ -145,7 +146,7 @@ def check_agent(path: str, settings: Settings, spot: ConfigValue) -> None:
 
 
 def _terminal(entry: ChannelEntry, settings: Settings) -> Channel:
-    """Whoever sits here is asked."""
+    """Return a channel that asks the person at this terminal."""
     from signoff.channels.approver import ApproverChannel
     from signoff.channels.approvers import terminal_approver
 

@@ -1,4 +1,4 @@
-"""Where a conversation is held: a channel and a place in it. Whom its words are for is told by `core.addressing`."""
+"""The name of a conversation: a channel and a place in it. `core.addressing` finds the worker that a message is for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ __all__ = ["Addressed", "addressed", "conversation_of"]
 
 
 def conversation_of(heard: Heard) -> str:
-    """The name of a conversation: the channel and the place in it. Behind the last slash of an address is a message."""
+    """Return the name of a conversation: the channel and the place, without the message id after the last slash."""
     place, slash, _ = heard.at.rpartition("/")
     return f"{heard.channel}:{place if slash else heard.at}"

@@ -1,4 +1,4 @@
-"""The demo's agent, put together."""
+"""Assemble and run the agent of the demo."""
 
 from __future__ import annotations
 

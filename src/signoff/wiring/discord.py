@@ -1,4 +1,4 @@
-"""Approvals in a Discord bot of one's own: `DiscordApprovals(bot)`."""
+"""`DiscordApprovals(bot)`: asks for approvals through your own Discord bot."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ class DiscordApprovals:
             await self.approvals.start()
     ```
 
-    It runs beside the bot, on the same event loop, from `start` to `stop`; `async with` does both. Nothing is global: a
-    process may have several, each with a bot and a name of its own. The bot needs no intent beyond `guilds`.
+    It runs in the bot's event loop, from `start` to `stop`; `async with` does both. There is no global state: a process
+    may have several, each with its own bot and name. The bot needs no intent beyond `guilds`.
 
-    While it runs, runs of `signoff` that wait in place wait for the answers from there and ask nobody at the terminal,
+    While it runs, runs of `signoff` that wait inline wait for the answers from there and ask nobody at the terminal,
     unless their capability names an approver.
     """
 
     approver: ClassVar[Approver] = ELSEWHERE
-    """For the capability of agents that are not told of here: their runs wait for answers from anywhere."""
+    """Approver for capabilities that are not passed as `signoff`: their runs wait for answers from anywhere."""
 
     def __init__(
         self,
@@ -74,22 +74,22 @@ class DiscordApprovals:
         resume: Resume | None = None,
         name: str | None = None,
     ) -> None:
-        """What is not given is taken from the project's `signoff.yaml`.
+        """Arguments that are not given are taken from the project's `signoff.yaml`.
 
-        `signoff`: the capability of your agents, whose requests are shown; without it, those of the project's store, or
-        of `store`. `channel`: the text channel that threads are made in. `people`: who may answer, each with their
-        Discord id; their roles are the capability's or the file's. Those of the file are looked up there whenever
-        somebody answers: who is taken off it may not. `timeout`: how long a request waits once it was shown, where its
-        rule does not say; None: for ever. `notify`: who is mentioned when a call is asked about: those who may answer
-        it, unless the file says otherwise, or nobody. `resume`: goes on with a run of your agents by its id, as `lambda
-        run: resume(agent, run)`; called for what was answered while no process had it in hand, such as after a
-        restart. Without it, people are told that nobody goes on. `name`: which channel of the file is meant, where it
-        has several; answers are recorded as given there.
+        `signoff`: the capability of your agents, whose requests are shown; without it, the requests in the project's
+        store, or in `store`. `channel`: the text channel in which threads are created. `people`: who may answer, each
+        with their Discord id; their roles are the capability's or the file's. People from the file are looked up there
+        for each answer, so somebody removed from it can no longer answer. `timeout`: how long a request waits once it
+        was shown, if its rule does not say; None: no limit. `notify`: who is mentioned when a call is asked about: by
+        default those who may answer it, unless the file says otherwise, or nobody. `resume`: resumes a run of your
+        agents by its id, as `lambda run: resume(agent, run)`; called for runs that were answered while no process
+        executed them, such as after a restart. Without it, people are told that nobody resumes the run. `name`: which
+        channel of the file to use, if it has several; answers are recorded under this name.
         """
         if signoff is not None and store is not None:
             raise WrongUse("the capability has a store of its own: give DiscordApprovals either signoff or store")
         self._bot = bot
-        # Whoever says everything needs no file, not even a right one.
+        # If all of these are given, no project file is needed, and an invalid one does not matter.
         is_told = signoff is not None and channel is not None and people is not None and name is None
         self._settings = settings_for(None) if not is_told else Settings(policy=Policy(rules=()), people={})
         entry = None if channel is not None and name is None else _entry(self._settings, name, needed=channel is None)
@@ -111,7 +111,7 @@ class DiscordApprovals:
         self._own: Broker | None = None
 
     async def start(self) -> None:
-        """Begin: what waits is shown as soon as the bot is connected. To be awaited where the bot's loop runs.
+        """Start. Pending requests are shown as soon as the bot is connected. Await it in the bot's event loop.
 
         It returns at once, so it can be called from `setup_hook`.
         """
@@ -125,7 +125,7 @@ class DiscordApprovals:
         begins: list[Begin] = []
 
         async def begin(heard: Heard) -> str:
-            # What starts runs needs the reconciler, which needs the channel, which needs this.
+            # The runner needs the reconciler, which needs the channel, which needs this callback.
             return await begins[0](heard)
 
         broker = self._broker()
@@ -146,7 +146,7 @@ class DiscordApprovals:
             running = self._running(broker, reconciler)
             begins.append(running.begin)
             beside.append(running.run())
-        # Runs of workers are gone on with by what starts them.
+        # Runs of workers are resumed by `Running`, which starts them.
         own = Resumption(broker, reconciler, self.name, self._resume, only=lambda run: not (workers and run.agent))
         self._task = asyncio.create_task(_running(reconciler, [own.run(), *beside]), name=f"signoff {self.name}")
         self._task.add_done_callback(partial(_report, "nobody is asked any more"))
@@ -163,7 +163,7 @@ class DiscordApprovals:
         worker: Sequence[str] = (),
         requester: str = "",
     ) -> DeferredToolResults:
-        """Ask in `thread` about the calls that a run deferred; returns once each has an answer.
+        """Ask in `thread` about the calls that a run deferred. Returns once each has an answer.
 
         ```python
         result = await agent.run(prompt)
@@ -172,11 +172,12 @@ class DiscordApprovals:
             result = await agent.run(message_history=result.all_messages(), deferred_tool_results=results)
         ```
 
-        For agents without a gate. What comes back is what PydanticAI takes; an approval is handed out once. Policy has
-        its say: what it denies is refused at once, and its rules say who has to answer and for how long. Called again
-        with the same calls in the same thread, such as after a restart, it stays open for the questions that stand
-        there, or takes what was answered meanwhile. With `tools`, the definitions by name, people may edit the
-        arguments. `worker` names the agent on the card, `requester` whom it works for, where a rule says `not_by`.
+        For agents without a gate. The result is what PydanticAI takes; each approval is returned once. The policy
+        applies: calls that it denies are refused at once, and its rules say who has to answer and for how long. If it
+        is called again with the same calls in the same thread, such as after a restart, it keeps waiting for the
+        questions that are open there, or returns what was answered meanwhile. With `tools`, the definitions by name,
+        people may edit the arguments. `worker` names the agent on the card. `requester` is the person it works for, for
+        rules with `not_by`.
         """
         place = self._place_in(thread)
         return await self._handover().results(
@@ -190,15 +191,15 @@ class DiscordApprovals:
 
     @asynccontextmanager
     async def in_thread(self, thread: discord.abc.Messageable) -> AsyncGenerator[None]:
-        """Within, whatever gated runs ask is asked in `thread`, and nowhere else on Discord.
+        """Within the context, questions of gated runs are asked in `thread`, and nowhere else on Discord.
 
         ```python
         async with approvals.in_thread(thread):
             result = await agent.run(prompt)
         ```
 
-        It holds for the runs that are started inside, and for agents that their tools run; other tasks have threads of
-        their own. The thread is kept with the run: after a restart it is asked, answered and told there.
+        It applies to the runs that are started inside, and to agents that their tools run; other tasks have their own
+        threads. The thread is saved with the run: after a restart, its questions, answers and result appear there.
         """
         place = self._place_in(thread)
         from signoff.gate.gated_calls import asked_at
@@ -207,7 +208,7 @@ class DiscordApprovals:
             yield
 
     def _place_in(self, thread: object) -> str:
-        """The address of a thread or text channel; raises `WrongUse` for what cannot be one."""
+        """Return the address of a thread or text channel. Raises `WrongUse` for anything else, or if not started."""
         if self._task is None or self._task.done():
             raise WrongUse("nobody is asked on Discord: start these approvals first, await approvals.start()")
         import discord
@@ -231,15 +232,15 @@ class DiscordApprovals:
         return Handover.over(self._own, self._settings.layers)
 
     async def stop(self) -> None:
-        """End: what stands on Discord stays, and is brought up to date after the next start."""
+        """Stop. Messages on Discord stay, and are updated after the next start."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
-            with suppress(asyncio.CancelledError, Exception):  # what it failed of was told when it did
+            with suppress(asyncio.CancelledError, Exception):  # its error was reported when it failed
                 await task
         if self._own is not None:
             self._own.watch.close()
-            if self._store is None or isinstance(self._store, str):  # a store that was given is not ours to close
+            if self._store is None or isinstance(self._store, str):  # a store that was passed in is closed by its owner
                 self._own.store.close()
             self._own = None
 
@@ -253,9 +254,10 @@ class DiscordApprovals:
         await self.stop()
 
     def _startable(self) -> tuple[str, ...]:
-        """The workers of the file that people may start by mentioning the bot: where it is the project's in all else.
+        """Return the workers of the file that people may start by mentioning the bot.
 
-        Raises `WrongFile` for one that is not there or wrong.
+        Empty if `signoff` or `store` was given: then the store is not the project's. Raises `WrongFile` for a worker
+        that is missing or invalid.
         """
         entry = self._entry
         if entry is None or not entry.workers:
@@ -316,14 +318,14 @@ async def _running(reconciler: Reconciler, beside: Sequence[Coroutine[Any, Any, 
 
 
 def _report(what: str, task: asyncio.Task[None]) -> None:
-    """Say at once what is not done any longer: whoever started the task may not look at it for days."""
+    """Report at once that a background task failed. The caller that started it may not look at it for days."""
     if not task.cancelled() and (error := task.exception()) is not None:
         told = {"message": f"{task.get_name()}: {what}: {error}", "exception": error, "task": task}
         task.get_loop().call_exception_handler(told)
 
 
 def _entry(settings: Settings, name: str | None, *, needed: bool) -> ChannelEntry | None:
-    """The channel of the project file that is meant."""
+    """Return the entry of the Discord channel in the project file. None if there is none and it is not needed."""
     found = {one.name: one for one in settings.channels.values() if one.use == "discord"}
     if name is not None and name in found:
         return found[name]
@@ -339,7 +341,7 @@ def _entry(settings: Settings, name: str | None, *, needed: bool) -> ChannelEntr
 
 
 def _people(given: Mapping[str, str | int] | None, settings: Settings, channel: str) -> dict[str, Actor]:
-    """Who may answer, by account."""
+    """Return who may answer, by Discord account."""
     known = {person_key(person.name): person for person in settings.people.values()}
     if given is None:
         given = {person.name: person.discord for person in settings.people.values() if person.discord}

@@ -1,4 +1,4 @@
-"""In which order runs go on where there is not room for all: nobody's wait for ever behind those of others."""
+"""Fair scheduling of runs between projects, so that no project starves behind the runs of others."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 def fair_order(
     found: Iterable[RunStatus], going: Iterable[str], project_of: Callable[[RunStatus], str]
 ) -> Sequence[RunStatus]:
-    """Whose project has fewest going on comes first; within a project, whose answer is oldest.
+    """Sort runs: first the project with the fewest runs in progress; within a project, the oldest answer.
 
-    `going` are the projects of what goes on already, one for each run.
+    `going` are the projects of the runs in progress, one entry for each run.
     """
     lines: defaultdict[str, deque[RunStatus]] = defaultdict(deque)
     for status in sorted(found, key=ready_since):
@@ -33,6 +33,6 @@ def fair_order(
 
 
 def ready_since(status: RunStatus) -> datetime:
-    """When the first of its answers came; for one without any, when it was last heard of."""
+    """Return when its first answer came; without answers, when the run last changed."""
     moments = [moment for one in status.answered if (moment := status_of(one).at) is not None]
     return min(moments, default=status.run.changed_at or _LONG_AGO)

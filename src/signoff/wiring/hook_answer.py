@@ -1,6 +1,6 @@
-"""Answers a coding agent's hook: reads the event, judges it by the project's policy, asks people, and tells the agent.
+"""Answer a coding agent's hook: read the event, apply the project's policy, ask people, and reply to the agent.
 
-Whatever goes wrong raises; `signoff.wiring.hook_launcher` turns that into a refusal.
+Errors are raised; `signoff.wiring.hook_launcher` turns them into a refusal.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LARGEST_EVENT = 16 * MOST_BYTES
-"""Of an event: what a tool gave may be long. A call that is to be judged is much shorter."""
+"""Maximum size of an event, which may hold a long tool result. A call to be decided has a lower limit."""
 PROJECT_VARIABLES = {"claude-code": "CLAUDE_PROJECT_DIR", "gemini": "GEMINI_PROJECT_DIR"}
-"""Where each agent says which project it works in. Not the directory a call is made in: the agent moves that itself."""
+"""Environment variables that name the project. They precede the call's directory, which the agent can change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookOptions:
-    """How a hook was installed, and who calls it."""
+    """How a hook was installed, and which process runs it."""
 
     agent: str
     project: str = ""
-    """The project's directory, where the hook was installed for one."""
+    """The project's directory, if the hook was installed for one."""
     store: str | None = None
     patience: timedelta = timedelta(hours=1)
-    """How long a person is waited for. It has to be shorter than the agent waits for its hook."""
+    """Timeout for an answer. It has to be shorter than the agent's timeout for its hook."""
     server: str = ""
-    """The address of a server whose people are asked instead of those of the store."""
+    """The URL of a server whose people are asked instead of those of the store."""
     token_file: str = ""
-    """Holds the credential for that server."""
+    """The file with the credential for that server."""
     caller: int = 0
     """The process that was started as the hook; 0: this one."""
 
     @classmethod
     def given(cls, given: Mapping[str, Any]) -> HookOptions:
-        """As the launcher gives them."""
+        """Convert the options that the launcher passes."""
         return cls(
             agent=str(given["agent"]),
             project=str(given["project"]),
@@ -63,7 +63,7 @@ class HookOptions:
 
 
 def answer_hook(text: bytes, options: HookOptions, environment: Mapping[str, str] | None = None) -> HookReply:
-    """What a hook has to print for an event. Raises where that cannot be said, and then the call must not run."""
+    """Return what a hook has to print for an event. If it raises, the call must not run."""
     desk = HookDesk()
     try:
         question = desk.read(text, options, os.environ if environment is None else environment)
@@ -80,7 +80,7 @@ def answer_hook(text: bytes, options: HookOptions, environment: Mapping[str, str
 
 @dataclass(frozen=True, slots=True)
 class HookQuestion:
-    """An event that has to be answered, and the gate that can."""
+    """An event that has to be answered, and the gate that decides."""
 
     host: HookHost
     event: HookEvent
@@ -90,7 +90,7 @@ class HookQuestion:
     server: ServerGate | None = None
 
     def at_once(self) -> HookReply | None:
-        """The answer, where nothing has to be waited for; None where `answer` has to be asked."""
+        """Return the answer if nothing has to be waited for; None if `answer` must be called."""
         store = self.gate.broker.store
         if not (isinstance(store, DurableStore) and store.reads_in_place):
             return None
@@ -116,7 +116,7 @@ class HookQuestion:
 
 
 class HookDesk:
-    """Answers hooks, and keeps what it has read and opened for the next one."""
+    """Answers hooks, and caches settings and open stores for the next one."""
 
     def __init__(self) -> None:
         self._desk = OutsideDesk()
@@ -127,7 +127,7 @@ class HookDesk:
         return await question.answer() if question is not None else HookReply()
 
     def read(self, text: bytes, options: HookOptions, environment: Mapping[str, str]) -> HookQuestion | None:
-        """What is to be answered; None where the agent goes on as ever. Raises as `answer_hook`."""
+        """Return the event to answer; None if the agent continues as usual. Raises like `answer_hook`."""
         host = HOSTS.get(options.agent)
         if host is None:
             raise WrongUse(f"no hook for {options.agent!r}; there are: {', '.join(HOSTS)}")
@@ -149,12 +149,12 @@ class HookDesk:
         return HookQuestion(host, event, event.call, gate, options.patience, _server(options, gate))
 
     def close(self) -> None:
-        """Write down what is left, and let go of the stores."""
+        """Write what is pending, and close the stores."""
         self._desk.close()
 
 
 def project_of(options: HookOptions, environment: Mapping[str, str], call: OutsideCall) -> str:
-    """The directory whose policy counts."""
+    """Return the directory of the project whose policy applies."""
     named = environment.get(PROJECT_VARIABLES.get(options.agent, ""), "")
     found = options.project or named or call.directory
     if not os.path.isabs(found) or not os.path.isdir(found):
@@ -174,7 +174,7 @@ def _server(options: HookOptions, gate: OutsideGate) -> ServerGate | None:
 
 
 def _result(work: Coroutine[Any, Any, T]) -> T:
-    """What comes of something that waits for nothing, without an event loop."""
+    """Run a coroutine that never suspends, without an event loop, and return its result."""
     try:
         work.send(None)
     except StopIteration as done:

@@ -1,9 +1,9 @@
-"""Started by a coding agent before each tool call. It ends with 0 only after a whole answer; everything else refuses.
+"""Started by a coding agent before each tool call. Exit code 0 only after a complete answer; all else refuses the call.
 
-Agents let a call run where a hook fails in any other way than by the exit code 2. So this file guards all the rest: it
-needs nothing but the standard library, and whatever happens to the code that it calls, or to this process, ends as a
-refusal. It is started by a shell, as `python -I hook_launcher.py AGENT … || exit 2`: that covers an interpreter that is
-not there, and a process that is killed. `signoff hook install` writes that line.
+Agents let a call run if a hook fails in any other way than with exit code 2. So this file guards all the rest (fail
+closed): it needs only the standard library, and any failure of the code that it calls, or of this process, ends as a
+refusal. It is started by a shell, as `python -I hook_launcher.py AGENT … || exit 2`: that covers a missing interpreter
+and a killed process. `signoff hook install` writes that line.
 """
 
 import os
@@ -12,9 +12,9 @@ import sys
 
 BLOCKED = 2
 MOST_BYTES = 16 * 1024 * 1024
-"""Of an event: what a tool gave may be long. A call that is to be judged is much shorter."""
+"""Maximum size of an event, which may hold a long tool result. A call to be decided has a lower limit."""
 LONGEST = 3600.0
-"""Seconds until the system itself ends this process, whatever it is doing."""
+"""Timeout in seconds after which the system ends this process, whatever it is doing."""
 
 
 def main(arguments: "list[str]") -> int:
@@ -46,7 +46,7 @@ def main(arguments: "list[str]") -> int:
 
 
 def _here(given: "dict[str, str | float]", text: bytes) -> "tuple[str, str, int]":
-    """The answer, worked out in this process; the next one finds a resident helper, if that can be started."""
+    """Compute the answer in this process, and start the resident helper for the next hook."""
     from signoff.wiring.hook_answer import HookOptions, answer_hook
 
     reply = answer_hook(text, HookOptions.given(given))
@@ -55,7 +55,7 @@ def _here(given: "dict[str, str | float]", text: bytes) -> "tuple[str, str, int]
 
 
 def start_resident() -> None:
-    """Start the helper, detached from whoever asks. Where that fails, the next hook is answered as this one was."""
+    """Start the resident helper, detached from this process. If that fails, the next hook is answered like this one."""
     if not socket_path():
         return
     import contextlib
@@ -68,7 +68,7 @@ def start_resident() -> None:
 
 
 def socket_path() -> str:
-    """Where the resident helper listens; empty where nobody may start one."""
+    """Return the path of the resident helper's socket; empty if it is disabled."""
     if os.environ.get("SIGNOFF_HOOK_RESIDENT", "1") == "0":
         return ""
     base = os.environ.get("XDG_RUNTIME_DIR") or os.path.join(os.path.expanduser("~"), ".local", "state")
@@ -76,21 +76,22 @@ def socket_path() -> str:
 
 
 def code_stamp() -> str:
-    """Which code this is: a helper of another version answers nothing."""
+    """Return a version stamp of this code. A helper with another stamp answers nothing."""
     return f"{__file__} {os.stat(__file__).st_mtime_ns} {sys.version}"
 
 
 def environment() -> "dict[str, str]":
-    """What of the environment decides about the answer."""
+    """Return the environment variables that affect the answer."""
     return {
         name: value for name, value in os.environ.items() if name.startswith(("SIGNOFF_", "XDG_")) or name == "HOME"
     }
 
 
 def _resident(given: "dict[str, str | float]", text: bytes) -> "tuple[str, str, int] | None":
-    """The answer of the resident helper; None where there is none that may be asked, and it has to be worked out here.
+    """Return the answer of the resident helper; None if this process has to answer.
 
-    A helper that ends in the middle is as good as none: what was decided is on record, and is found there.
+    There may be no helper, or one that may not be asked. If a helper ends in the middle, this process answers too: what
+    was decided is on record, and is found there.
     """
     path = socket_path()
     try:
@@ -121,7 +122,7 @@ def _resident(given: "dict[str, str | float]", text: bytes) -> "tuple[str, str, 
 
 
 def _read(arguments: "list[str]") -> "tuple[str, dict[str, str]]":
-    """The agent, and `--name value` pairs."""
+    """Return the agent and the `--name value` pairs."""
     agent, *rest = arguments
     if len(rest) % 2 or not all(one.startswith("--") for one in rest[::2]):
         raise ValueError(f"the hook is installed wrongly: {' '.join(arguments)}")
@@ -129,7 +130,7 @@ def _read(arguments: "list[str]") -> "tuple[str, dict[str, str]]":
 
 
 def _standard_input() -> bytes:
-    """All of it, up to a limit."""
+    """Read all of standard input, up to the limit."""
     text = bytearray()
     while part := os.read(0, 65536):
         text += part
@@ -139,20 +140,20 @@ def _standard_input() -> bytes:
 
 
 def _write(descriptor: int, text: str) -> None:
-    """Every byte of it, or an error."""
+    """Write all bytes of a text, or raise."""
     rest = text.encode("utf-8")
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
 def refusal_text(error: BaseException) -> str:
-    """What the model reads where a call could not be judged."""
+    """Return the text for the model if a call could not be checked."""
     reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return f"signoff: the call is refused, because it could not be checked: {reason}\n"
 
 
 def _refused(error: BaseException) -> int:
-    """The exit code of a refusal, after saying why. To say it may fail: the code alone refuses."""
+    """Print the reason and return the exit code of a refusal. Printing may fail: the code alone refuses."""
     try:
         _write(2, refusal_text(error))
     finally:

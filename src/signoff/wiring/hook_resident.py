@@ -1,7 +1,7 @@
-"""A helper that stays: it answers hooks in milliseconds, as everything is imported, read and opened already.
+"""The resident helper (daemon) for hooks: it answers in milliseconds, because code, settings and stores stay loaded.
 
-One for each user, behind a socket that only that user can reach. The first hook that finds none starts it; it ends when
-nobody has asked it for a while. Whatever it cannot answer, the hook works out itself.
+There is one for each user, behind a Unix socket that only that user can reach. The first hook that finds none starts
+it. It ends after an idle timeout. What it cannot answer, the hook decides itself.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from signoff.wiring import hook_launcher
 from signoff.wiring.hook_answer import HookDesk, HookOptions
 
 IDLE = 600.0
-"""Seconds without a question after which it ends."""
+"""Idle timeout in seconds after which it ends."""
 MOST_BYTES = 2 * hook_launcher.MOST_BYTES
 
 
 class HookResident:
-    """Listens, and answers."""
+    """Listens on the socket and answers hooks."""
 
     def __init__(self, path: str, idle: float = IDLE) -> None:
         self._path = path
@@ -37,7 +37,7 @@ class HookResident:
         self._over = asyncio.Event()
 
     async def serve(self) -> None:
-        """Until nobody asks any longer, or another one took the place. Ends at once where one is there already."""
+        """Serve until idle, or until code or environment changed. Returns at once if another helper is there."""
         listening = _bound(self._path)
         if listening is None:
             return
@@ -76,7 +76,7 @@ class HookResident:
             writer.close()
 
     async def _answer(self, head: Mapping[str, Any], text: bytes) -> dict[str, Any]:
-        """The reply. What goes wrong is a refusal, said as the launcher says it."""
+        """Return the reply. An error becomes a refusal with the launcher's text."""
         try:
             reply = await self._desk.answer(text, HookOptions.given(head["given"]), head["projects"])
             return {"out": reply.out, "err": reply.err, "code": reply.code}
@@ -92,7 +92,7 @@ async def _part(reader: asyncio.StreamReader) -> bytes:
 
 
 def _peer(writer: asyncio.StreamWriter) -> int:
-    """Which user asks."""
+    """Return the user id of the client."""
     link: socket.socket = writer.get_extra_info("socket")
     if not hasattr(socket, "SO_PEERCRED"):
         return os.getuid()  # the permissions of the directory decide
@@ -101,7 +101,7 @@ def _peer(writer: asyncio.StreamWriter) -> int:
 
 
 def _bound(path: str) -> socket.socket | None:
-    """A socket that listens there, for this user only; None where another helper does."""
+    """Return a socket that listens at this path for this user only; None if another helper does, or it is unsafe."""
     directory = os.path.dirname(path)
     os.makedirs(os.path.dirname(directory), exist_ok=True)
     with suppress(FileExistsError):

@@ -1,4 +1,4 @@
-"""An agent or a worker, ready to run under its policy: begun, kept, resumed."""
+"""`Job`: an agent or a worker that is ready to run under its policy, and to start, save and resume runs."""
 
 from __future__ import annotations
 
@@ -34,85 +34,85 @@ if TYPE_CHECKING:
     from signoff.workers.stream_events import Listener
 
 WORKER = "worker:"
-"""Before a worker's name, in a kept run's `agent`."""
+"""Prefix of a worker's name in the `agent` of a saved run."""
 RECENT = 500
-"""Runs to look through for the last one that can be followed."""
+"""How many recent runs are searched for the last one that can be continued."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How `signoff run` and `signoff resume` run an agent."""
+    """Options of `signoff run` and `signoff resume`."""
 
     directory: str = ""
-    """Where what is named here starts from; empty: the working directory."""
+    """Base directory for relative names; empty: the working directory."""
     policy: str | None = None
     model: str | None = None
     mode: ApprovalMode = ApprovalMode.INTERACTIVE
     unattended: Literal["deny", "park"] = "deny"
     ui: Literal["terminal", "tui"] = "terminal"
-    """Whether whoever sits here is asked line by line, or on the full screen."""
+    """Whether the person at the terminal is asked line by line, or on the full screen."""
     store: str | None = None
     lent: Callable[[], Store] | None = None
-    """Gives that store where this process has it open; None: each job opens it."""
+    """Returns the store if this process has it open already. None: each job opens it."""
     wait: timedelta | None = None
-    """How long to wait for answers before the run suspends: None = until they come, zero = not at all."""
+    """How long to wait for answers before the run suspends: None = without limit, zero = not at all."""
     requester: str | None = None
     caller: Caller = field(default_factory=Caller)
     chat: bool = False
-    """Whether the run is one turn of several."""
+    """Whether the run is one turn of a conversation."""
     observe: Callable[[CallEvent], None] | None = None
     message: Callable[[RunMessage], None] | None = None
-    """Told what the toolsets of workers say to whoever watches, from any thread."""
+    """Called from any thread with what the toolsets of workers tell people who watch."""
     listener: Listener | None = None
-    """Is told what the agent says, for whoever looks on."""
+    """Receives what the agent says, for people who watch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What is to be done."""
+    """What an agent is asked to do."""
 
     text: str
     input: Mapping[str, Any] | None = None
-    """For a worker with an `input` schema."""
+    """Input for a worker with an `input` schema."""
     files: tuple[str, ...] = ()
-    """Absolute paths of what is attached."""
+    """Absolute paths of attachments."""
 
     @classmethod
     def of(cls, run: SavedRun) -> Task:
-        """What a saved run was given."""
+        """Return the task of a saved run."""
         return cls(text=run.prompt, input=run.setup.input, files=run.setup.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """An agent or a worker with everything it needs."""
+    """An agent or a worker with everything it needs to run."""
 
     agent: str
-    """Where it is found: `package.module:agent`, or `worker:NAME`."""
+    """Its import path `package.module:agent`, or `worker:NAME`."""
     runner: Runner
     prompt: Callable[[Task], Prompt]
-    """What is said to the model; raises where the task does not fit."""
+    """Returns the prompt for the model; raises if the task does not fit."""
     run_options: Callable[[Task], Mapping[str, Any]]
-    """What else `agent.run` is given."""
+    """Returns the other arguments of `agent.run`."""
     requester: str
     setup: RunSetup
-    """What is saved with its runs, to build it again."""
+    """Saved with its runs, to build the job again."""
     store: str = ""
-    """The address of its store, where commands that are typed here would look at another one."""
+    """The store's address, if commands typed here would use another store; else empty."""
     opened: Store | None = None
-    """The store that was opened for it; None where the agent brought its own."""
+    """The store that was opened for the job. None if the agent brought its own."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name that people use for it."""
         return spoken_name(self.agent)
 
     async def run(
         self, task: Task, *, begun: Callable[[str], None] | None = None, after: Finished | str | None = None
     ) -> Finished:
-        """Do the task; `begun` is told the run's id, empty where the run is not kept.
+        """Do the task. `begun` is called with the run's id, or with "" if the run is not saved.
 
-        `after` is the turn before: how it ended, or the id of its run, whose conversation the store has.
+        `after` is the turn before: its `Finished`, or the id of its run whose conversation is in the store.
         """
         from signoff.broker import new_id
         from signoff.core.run import SavedRun
@@ -143,10 +143,10 @@ class Job:
         return replace(finished, store=finished.store or self.store)
 
     async def resume(self, run: SavedRun) -> Finished:
-        """Go on with a run of it."""
+        """Resume a run of this job."""
         task, before = Task.of(run), run.setup.after
         prompt = self.prompt(task) if not run.rest else None
-        # Where it came nowhere, it begins anew: after the turn that it followed.
+        # A run without saved progress starts again, after the turn that it followed.
         after = await self._said(before, run.id) if before and prompt is not None else None
         options = {**self.run_options(task), **_in(run.conversation_id if prompt is not None else "")}
         finished = await self.runner.resume(run.id, prompt, after=after, options=options)
@@ -154,7 +154,7 @@ class Job:
         return finished
 
     async def last(self) -> SavedRun | None:
-        """The newest run of the same agent for the same person that is done and can be followed, begun by a command."""
+        """Return the newest run of this agent and person that is done, can be continued and was begun by a command."""
         from signoff.broker.conversations import was_said
 
         def ours(run: SavedRun) -> bool:
@@ -165,12 +165,15 @@ class Job:
         return await store.read(lambda tx: next((run for run in tx.runs.all(limit=RECENT) if ours(run)), None))
 
     async def _sign(self) -> None:
-        """Sign the record if that is due. It stays due where the store does not work, and the answer is not lost."""
+        """Sign the record if that is due. If the store fails it stays due, and the answer is not lost."""
         with suppress(StoreError):
             await self.runner.gate.broker.signing.sign_if_due()
 
     async def _said(self, turn: str, follower: str = "") -> Conversation:
-        """What was said up to the end of a turn; `follower` is the run that is to follow it, if that is there."""
+        """Return the conversation up to the end of a turn. `follower` is the id of a saved run that continues it.
+
+        Raises `WrongUse` if the conversation was not saved.
+        """
         said = await self.runner.said_in(turn)
         if said is None and follower:
             raise WrongUse(
@@ -182,23 +185,23 @@ class Job:
         return said
 
     def close(self) -> None:
-        """Write what is left to write, and let go of the store that was opened for it."""
+        """Write what is pending, and close the store that was opened for the job."""
         if self.opened is not None:
             self.opened.close()
 
 
 def _in(conversation: str) -> dict[str, str]:
-    """For `agent.run`: the conversation that the run belongs to, if that is known before it begins."""
+    """Return the conversation id as an argument for `agent.run`, if it is known before the run starts."""
     return {"conversation_id": conversation} if conversation else {}
 
 
 def job_for(what: str, options: RunOptions) -> Job:
-    """The agent at `package.module:agent`, or the worker of that name or in that file."""
+    """Build the job for the agent at `package.module:agent`, or for the worker with that name or file."""
     return _job(what if ":" in what else _worker_named(what), options)
 
 
 def job_of(run: SavedRun, options: RunOptions) -> Job:
-    """As it was when the run began: in its directory, with its policy and model. What tightened it then still does."""
+    """Rebuild the job of a saved run: its directory, policy and model. What made it stricter then still applies."""
     if not run.agent:
         return _program_job(run, options)
     setup = setup_now(run.setup)
@@ -217,7 +220,7 @@ def job_of(run: SavedRun, options: RunOptions) -> Job:
 
 
 def directory_of(run: SavedRun) -> str:
-    """Where a run began, as that is called now. Raises `WrongUse` where it cannot be entered."""
+    """Return the directory where a run was started, by its current path. Raises `WrongUse` if it cannot be entered."""
     directory = setup_now(run.setup).directory
     try:
         os.stat(os.path.join(directory, os.curdir))
@@ -243,7 +246,10 @@ def _job(what: str, options: RunOptions, run: SavedRun | None = None) -> Job:
 
 
 def _settings(options: RunOptions, worker: str | None = None) -> Settings:
-    """The project's settings, if what the flags say goes with them. `worker`: the path of its file, if it has one."""
+    """Return the project's settings, if the flags are compatible with them. `worker`: the path of its file, if any.
+
+    Raises `WrongUse` for `auto_approve` if the project's policy is locked.
+    """
     settings = settings_for(options.policy, worker=worker, directory=options.directory or None)
     if options.mode is ApprovalMode.AUTO_APPROVE and settings.file and (place := lock_of(settings.file)) is not None:
         raise WrongUse(
@@ -255,7 +261,7 @@ def _settings(options: RunOptions, worker: str | None = None) -> Settings:
 
 
 def setup_of(options: RunOptions, settings: Settings, worker: str | None = None) -> RunSetup:
-    """What is saved with a run, to build its job again. `worker`: the path of its file, if it was named by that."""
+    """Return what is saved with a run to rebuild its job. `worker`: the path of its file, if it was named by path."""
     from signoff.core.run import RunSetup
 
     caller = options.caller
@@ -335,7 +341,7 @@ def _opened(options: RunOptions, settings: Settings) -> Store:
 
 
 def check_name(settings: Settings, name: str, directory: str = "") -> None:
-    """Raise for a worker that is not there or wrong, before a store is made: it leaves nothing behind."""
+    """Raise for a worker that is missing or invalid. Called before a store is created, so nothing is left behind."""
     from signoff.config import load_worker
 
     try:
@@ -347,7 +353,7 @@ def check_name(settings: Settings, name: str, directory: str = "") -> None:
 
 
 def _approver(options: RunOptions, gate: Signoff, settings: Settings, *, can_stop: bool) -> ApproverLike:
-    """Whoever sits at this terminal. `can_stop`: whether the agent can pause, so that a question may be left open."""
+    """Return the approver at this terminal. `can_stop`: whether the agent can pause, so a question may be left open."""
     from signoff.channels.approvers import terminal_approver, tui_approver
 
     draft_rules = drafts_in(options.store, settings) if gate.broker.store.is_durable else None
@@ -358,7 +364,7 @@ def _approver(options: RunOptions, gate: Signoff, settings: Settings, *, can_sto
 
 
 def drafts_in(store: str | None, settings: Settings) -> DraftRules | None:
-    """Which rules could be made of calls that are asked about; None where none may be written."""
+    """Return a function that drafts rules from calls that are asked about; None if no rules may be written."""
 
     def drafts(request: ApprovalRequest) -> RuleDrafts:
         from signoff.wiring.make_rule import rule_drafts
@@ -422,7 +428,7 @@ def _agent_job(path: str, options: RunOptions, run: SavedRun | None) -> Job:
 
 
 def _program_job(run: SavedRun, options: RunOptions) -> Job:
-    """The agent of a run that a program began, where the project's file says where that is."""
+    """Build the job of a run that a program started, if the project's file names its agent. Else raise `WrongUse`."""
     from signoff.channels.approvers import headless_approver
     from signoff.workers.library_agents import library_agent
     from signoff.workers.runtime import Runner
@@ -438,7 +444,7 @@ def _program_job(run: SavedRun, options: RunOptions) -> Job:
         )
     found = library_agent(entry, settings.directory)
     _refuse_second_policy(entry.agent, replace(options, policy=None), resumes=True)
-    # Where nobody sits here it puts itself down at its next question, whatever else its gate would wait for.
+    # Without an approver here it suspends at its next question, whatever else its gate would wait for.
     here = _approver(options, found.gate, settings, can_stop=True)
     return Job(
         agent=entry.agent,
@@ -465,7 +471,7 @@ def _agent_prompt(path: str, task: Task) -> Prompt:
 
 
 def _refuse_second_policy(path: str, options: RunOptions, *, resumes: bool) -> None:
-    """An agent's own gate has a policy, a mode and a store: what would be left out is refused."""
+    """Refuse options that would have no effect: an agent's own gate sets policy, mode and store."""
     own = f"{path} has its own Signoff capability, which sets"
     if options.policy is not None or options.mode is not ApprovalMode.INTERACTIVE:
         raise WrongUse(

@@ -1,7 +1,7 @@
-"""*Make a rule*: from a request to one more rule in the project's `signoff.yaml`.
+"""Make a rule: turn a request into one more rule in the project's `signoff.yaml`.
 
-`rule_offers` says which rules may be made, each with the text of the file as it would be; `write_rule` writes one of
-them. Whoever calls it asks a person in between.
+`rule_offers` lists the rules that may be made, each with the resulting text of the file. `write_rule` writes one of
+them. The caller asks a person in between.
 """
 
 from __future__ import annotations
@@ -54,38 +54,38 @@ _DOES = {Effect.ALLOW: "allows", Effect.ASK: "asks about", Effect.DENY: "denies"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleOffer:
-    """One rule that may be made now."""
+    """A rule that may be added now."""
 
     proposal: Proposal
     added: Added = field(repr=False)
-    """The file with it."""
+    """The file with the rule."""
     before: str = field(repr=False)
     """The file as it was read."""
     file: str
     warnings: tuple[Problem, ...] = ()
-    """What `policy check` would say about the rule."""
+    """What `policy check` would report about the rule."""
 
     @property
     def moved(self) -> tuple[str, ...]:
-        """The ids of rules that are called otherwise from now on: they have none of their own, and are counted."""
+        """The ids of rules whose id changes: rules without an id are numbered, and these move down."""
         below = self.added.policy.rules[self.added.at + 1 :]
         return tuple(rule.id for rule in below if _NUMBERED.fullmatch(rule.id))
 
     @property
     def digest(self) -> str:
-        """Of what it makes of what."""
+        """SHA-256 over the file's name, its text before and its text after."""
         return sha256("\0".join((self.file, self.before, self.added.text)).encode()).hexdigest()
 
     @property
     def diff(self) -> tuple[str, ...]:
-        """What would change in the file, as a unified diff, a line each: what stands around it may hold a secret."""
+        """The change of the file as a unified diff, one line each, without context: context may hold a secret."""
         old, new = lines_of(self.before), lines_of(self.added.text)
         return tuple(difflib.unified_diff(old, new, f"{self.file} (now)", f"{self.file} (then)", lineterm="", n=0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleOffers:
-    """What may be made of one request, narrowest first, and why not more."""
+    """The rules that may be made from one request, narrowest first, and why not others."""
 
     request: ApprovalRequest
     effect: Effect
@@ -102,10 +102,10 @@ async def rule_offers(
     *,
     reason: str = "",
 ) -> RuleOffers:
-    """The rules that may be made of a request's call in the file of `settings`. Writes nothing.
+    """Return the rules that may be made from a request's call in the file of `settings`. Writes nothing.
 
-    One is offered only if the policy with it says so about this very call, in all layers that hold for it. Raises
-    `WrongUse` where there is no file, or the policy is locked, and `WrongFile` where the file is wrong.
+    A rule is offered only if the policy with it has this effect on this very call, in all layers that apply to it.
+    Raises `WrongUse` if there is no file or the policy is locked, and `WrongFile` if the file is invalid.
     """
     file = check_may_write(settings)
     text = text_of(file)
@@ -121,7 +121,7 @@ async def rule_offers(
         policy = policy_in_text(text, file=file, root=settings.policy.root)
         asked_by = request.verdict.rules if request.verdict is not None else ()
         if policy.revision not in {one.revision for one in recorded}:
-            asked_by = ()  # under rules that are others by now, and may have other names
+            asked_by = ()  # the rules changed since, and may have other ids
         others = _others(settings, call, recorded)
         nevers = await broker.grants.nevers(call) if effect is Effect.ALLOW else ()
         made = _Making(policy, settings.directory, request, call, effect, file, text, others, asked_by, tuple(nevers))
@@ -137,7 +137,10 @@ async def rule_offers(
 
 
 def rule_drafts(store: str | None, policy: str | None, request: ApprovalRequest) -> RuleDrafts:
-    """What whoever is asked about a call is shown where they want a rule of it, in the project that is meant here."""
+    """Return the rule drafts for a person who is asked about a call and wants a rule for it.
+
+    `policy` is the project's file; None: the nearest one. Writing a draft also records it.
+    """
     broker, settings = open_broker(store, policy)
     with closing(broker.store):
         found = asyncio.run(drafts_of(broker, settings, request))
@@ -158,14 +161,14 @@ def rule_drafts(store: str | None, policy: str | None, request: ApprovalRequest)
 async def record_rule(
     broker: Broker, settings: Settings, request: ApprovalRequest, text: str, digest: str, *, file: str, via: str
 ) -> None:
-    """Have it on record that whoever works here wrote a rule. The file says so too, where the store cannot."""
+    """Record that the local user wrote a rule. A failing store is ignored; the file has the rule."""
     by = Actor(name=requester_of(None, settings), via=via)
     with suppress(StoreError):
         await broker.policies.written(by=by, file=file, digest=digest, text=text, request=request.id)
 
 
 async def drafts_of(broker: Broker, settings: Settings, request: ApprovalRequest) -> RuleDrafts:
-    """The rules that may be made of a request's call, as they are shown. Raises as `rule_offers` does."""
+    """Return the rules that may be made from a request's call, as they are shown. Raises like `rule_offers`."""
     found = await rule_offers(broker, settings, request)
 
     def safe(text: str) -> str:
@@ -174,7 +177,7 @@ async def drafts_of(broker: Broker, settings: Settings, request: ApprovalRequest
     drafts = (
         RuleDraft(
             text=safe(one.proposal.text),
-            diff=tuple(line[:1] + safe(line[1:]) for line in one.diff),  # a blank line has its mark alone
+            diff=tuple(line[:1] + safe(line[1:]) for line in one.diff),  # an empty line has only its marker
             warnings=tuple(safe(problem.what) for problem in one.warnings),
             digest=one.digest,
             write=partial(write_rule, settings, one),
@@ -185,9 +188,9 @@ async def drafts_of(broker: Broker, settings: Settings, request: ApprovalRequest
 
 
 def write_rule(settings: Settings, offer: RuleOffer) -> None:
-    """Write a rule that a person said yes to. The file is as it was where that fails.
+    """Write a rule that a person confirmed. If that fails, the file is unchanged.
 
-    Raises `WrongUse` where the policy is locked by now, and `WrongFile` where the file changed meanwhile, or cannot be
+    Raises `WrongUse` if the policy is locked by now, and `WrongFile` if the file changed meanwhile or cannot be
     written.
     """
     check_may_write(settings)
@@ -196,7 +199,7 @@ def write_rule(settings: Settings, offer: RuleOffer) -> None:
 
 
 def check_may_write(settings: Settings) -> str:
-    """The file that a rule would go to. Raises where there is none, where it is somebody else's, or locked."""
+    """Return the file that a rule would be written to. Raises if there is none, or it is locked or somebody else's."""
     if not settings.file:
         raise WrongUse("there is no signoff.yaml here or above to write a rule to\n  `signoff init` writes a first one")
     file = from_here(settings.file)
@@ -211,10 +214,10 @@ def check_may_write(settings: Settings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Making:
-    """What every proposal for one request is held against."""
+    """What every proposal for one request is checked against."""
 
     policy: Policy
-    """The project's own, as the file has it now."""
+    """The project's own policy, as the file has it now."""
     directory: str
     request: ApprovalRequest
     call: Call
@@ -226,10 +229,10 @@ class _Making:
     asked_by: tuple[str, ...]
     """The rules that asked, if they are still the same."""
     nevers: tuple[Grant, ...]
-    """What people said *never* to among the calls of the tool: a rule that allows one goes before that."""
+    """Grants where people answered *never* to calls of this tool: a rule that allows a call overrides them."""
 
     def forbidden(self) -> str:
-        """Who said never to this very call; empty where nobody did."""
+        """Return who answered never to this very call, as text; empty if nobody did."""
         found = next((one for one in self.nevers if one.covers(self.call)), None)
         if found is None:
             return ""
@@ -237,7 +240,7 @@ class _Making:
         return f"{said}, and a rule would override that: revoke it first, signoff grants revoke {found.id}"
 
     def pointless(self) -> str:
-        """Why no rule is needed or any good, whatever it says; empty where one may be."""
+        """Return why no rule would be needed or have an effect, whatever it says; empty if one may."""
         now = self._verdict(self.policy)
         if now.effect is self.effect and self.effect is not Effect.ASK:
             return f"the policy {_DOES[now.effect]} this call already ({', '.join(now.rules)}); no rule is needed"
@@ -254,7 +257,7 @@ class _Making:
         return f"{', '.join(outside)} asks about this call: no rule of {self.file} can overrule that"
 
     def offer(self, proposal: Proposal) -> RuleOffer | str:
-        """The rule in the file, or why it cannot be made."""
+        """Return the rule in the file, or why it cannot be made."""
         at = self._place()
         try:
             added = add_rule(self.text, proposal.value, at=at, file=self.file, root=self.policy.root)
@@ -272,7 +275,7 @@ class _Making:
         return RuleOffer(proposal=proposal, added=added, before=self.text, file=self.file, warnings=tuple(warnings))
 
     def _place(self) -> int:
-        """Before which rule it has to stand. Rules that deny win wherever they are, so they go to the end."""
+        """Return the index of the rule it must precede. Rules that deny win at any position, so they go to the end."""
         rules = self.policy.rules
         if self.effect is Effect.DENY:
             return len(rules)
@@ -289,7 +292,7 @@ class _Making:
         return compose(layers, _followed(self.call, self.directory, texts))
 
     def _against(self, verdict: Verdict, added: Added) -> str:
-        """Which rule has the last word, by the name and the place that it has now, without the new one."""
+        """Return which rule overrules the new one, with the id and place that it has now, without the new one."""
         now = {rule.id: rule for one in self.others for rule in one.rules}
         old = [*added.policy.rules[: added.at], *added.policy.rules[added.at + 1 :]]
         now |= {then.id: rule for then, rule in zip(old, self.policy.rules, strict=True)}
@@ -299,17 +302,17 @@ class _Making:
 
 
 async def _recorded(broker: Broker, request: ApprovalRequest) -> tuple[Policy, ...]:
-    """The layers that the question was asked under, as far as they are on record."""
+    """Return the layers that the question was asked under, as far as they are recorded."""
     revision = request.policy_revision
     text = await broker.store.read(lambda tx: tx.policies.get(revision)) if revision else None
     try:
         return layers_of(read_written(text)) if text is not None else ()
-    except PolicyError:  # written by a version that knows other rules
+    except PolicyError:  # written by a version with other rules
         return ()
 
 
 def _others(settings: Settings, call: Call, recorded: Iterable[Policy]) -> tuple[Policy, ...]:
-    """The layers that hold for a call besides the project's: the user's, its toolset's, and others on record."""
+    """Return the layers for a call besides the project's: the user's, its toolset's, and others on record."""
     own = () if settings.user is None else (settings.user,)
     toolset = settings.toolset_layers(call.toolset)
     here = {"", *(one.name for one in (*own, *toolset))}
@@ -323,5 +326,5 @@ def _path_texts(call: Call) -> Iterator[str]:
 
 
 def _followed(call: Call, directory: str, texts: Iterable[str]) -> Call:
-    """The call with where its paths lead now."""
+    """Return the call with its paths resolved as they are now (symlinks followed)."""
     return call.changed(resolved=followed(os.path.realpath(call.start or directory), texts))

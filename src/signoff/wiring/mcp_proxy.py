@@ -1,7 +1,7 @@
-"""A proxy in front of MCP servers: every call of a tool is judged, asked about and written down before it is passed on.
+"""`McpProxy`: a proxy in front of MCP servers that checks, asks about and records each tool call before passing it on.
 
-The course of a call is the one of all calls of other programs (`signoff.outside.outside_gate`). What is special here is
-how a client is told that people are still thinking: the call gives a plain result, and is made again.
+Calls are decided as all calls of other programs are (`signoff.outside.outside_gate`). Special here is how a client
+learns that people have not answered yet: the call returns a plain text result, and the client makes it again.
 """
 
 from __future__ import annotations
@@ -41,43 +41,43 @@ if TYPE_CHECKING:
     import mcp_types
 
 NAMELESS = "mcp"
-"""What rules call a client that nobody named."""
+"""The name that rules use for a client without a name."""
 BEAT = timedelta(seconds=5)
-"""How often a client that wants to know is told that its call still waits."""
+"""How often a client that wants progress is told that its call still waits."""
 _LONGEST_CLAIM = 120
 _MOST_TURNS = 50
-"""How many equal calls at the same time may each find that another one was faster."""
+"""Maximum of attempts for one call: how often an equal concurrent call may have been faster."""
 _MOST_TOLD = 20
-"""How many definitions of one tool are kept that clients were told of, while none is accepted."""
+"""Maximum of definitions kept for one tool that clients were told of, while none is accepted."""
 _OWN_META = "io.modelcontextprotocol/"
-"""What one connection says about itself, which is nothing for another one."""
+"""Prefix of metadata about one connection. It is not passed on to another connection."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 CHANGED = "[signoff: the server changed this tool since it was accepted here. A person is asked before the next call.]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyOptions:
-    """How a proxy is set up."""
+    """Options of a proxy."""
 
     project: str
-    """The directory whose policy counts."""
+    """The directory of the project whose policy applies."""
     store: str | None = None
     client: str = ""
-    """The name of the client, by which its calls are known after a restart; empty: each session stands for itself."""
+    """The client's name. Its calls are recognised by it after a restart. Empty: each session is separate."""
     patience: timedelta = timedelta(seconds=50)
-    """How long a call waits for an answer. Most clients give up after a minute."""
+    """How long a call waits for an answer. Most clients have a timeout of a minute."""
 
 
 async def _unreported(progress: float, total: float | None, message: str | None) -> None:
-    """Whoever does not want to know how far a call is."""
+    """Discard progress, for callers that want none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyCaller:
-    """Who makes a call. What a client says about itself is its claim."""
+    """Who makes a call. What a client says about itself is an unverified claim."""
 
     session: str = ""
-    """Which of several sessions it is, where the transport tells."""
+    """The session id, if the transport has one."""
     claim: str = ""
     reports: Reports = _unreported
 
@@ -90,7 +90,7 @@ class _Tool:
     definition: ToolDefinition
     pin: ToolPin | None = None
     told: ToolDefinition | None = None
-    """What clients were told of it that it is not now, while none was accepted."""
+    """The definition that clients were told, if it differs from the current one and none was accepted."""
 
     @property
     def server(self) -> str:
@@ -98,7 +98,7 @@ class _Tool:
 
     @property
     def before(self) -> ToolDefinition | None:
-        """What a model knows it as: as it was accepted, or else as clients were told."""
+        """The definition that a model knows: the accepted one, or else the one that clients were told."""
         return self.pin.definition if self.pin is not None else self.told
 
     @property
@@ -108,7 +108,7 @@ class _Tool:
 
 @dataclass(slots=True)
 class McpProxy:
-    """Stands between MCP clients and servers."""
+    """Proxies between MCP clients and servers."""
 
     upstreams: Sequence[McpUpstream]
     options: ProxyOptions
@@ -116,11 +116,11 @@ class McpProxy:
     _calls: RepeatedCalls = field(default_factory=RepeatedCalls)
     _id: str = field(default_factory=new_id)
     _open: dict[str, Broker] = field(default_factory=dict[str, Broker])
-    """Questions that wait, by their ids."""
+    """The broker of each pending request, by request id."""
     _told: dict[tuple[str, str], dict[str, ToolDefinition]] = field(
         default_factory=dict[tuple[str, str], dict[str, ToolDefinition]]
     )
-    """By server and tool, while none is accepted: what clients were told, by digest, the last one last."""
+    """Definitions that clients were told while none is accepted: by server and tool, by digest, latest last."""
 
     def __post_init__(self) -> None:
         seen: dict[str, str] = {}
@@ -133,9 +133,10 @@ class McpProxy:
     # --- tools ---
 
     async def tools(self) -> list[mcp_types.Tool]:
-        """What a client is offered: not what policy denies whatever its arguments, and each tool as it was accepted.
+        """List the tools for a client, each as it was accepted, without tools that policy denies for all arguments.
 
-        A server that is not there has no tools; where none is there, `UpstreamGone` is raised.
+        A server that cannot be reached has no tools. If none can be reached, its `UpstreamGone` or `UpstreamRefusal` is
+        raised.
         """
         listed: dict[str, mcp_types.Tool] = {}
         gone: list[Exception] = []
@@ -158,7 +159,7 @@ class McpProxy:
         return [tool.model_copy(update={"name": name}) for name, tool in listed.items()]
 
     async def _defined(self, upstream: McpUpstream) -> dict[str, ToolDefinition]:
-        """The tools of a server by name, the first of each. What nobody could look at is left out."""
+        """Return the tools of a server by name, the first of each name. Definitions too long to review are left out."""
         found: dict[str, ToolDefinition] = {}
         for tool in await upstream.tools():
             definition = _definition(upstream.server.name, tool)
@@ -167,7 +168,7 @@ class McpProxy:
         return found
 
     async def _find(self, name: str) -> _Tool | None:
-        """The tool that a client calls by this name, as its server defines it now."""
+        """Return the tool that a client calls by this name, as its server defines it now. None if there is none."""
         upstream = self._owner(name)
         if upstream is None:
             return None
@@ -175,15 +176,15 @@ class McpProxy:
         return _Tool(upstream, definition) if definition is not None else None
 
     def _owner(self, name: str) -> McpUpstream | None:
-        """The server that a name for clients belongs to, whatever other servers call their tools.
+        """Return the server that a name for clients belongs to, whatever other servers call their tools.
 
-        What begins with `git_hub_` is of the server `git_hub`, never of `git`.
+        The longest prefix wins: a name that begins with `git_hub_` belongs to the server `git_hub`, never to `git`.
         """
         fitting = [one for one in self.upstreams if name.startswith(self._shown_name(one, ""))]
         return max(fitting, key=lambda one: len(self._shown_name(one, "")), default=None)
 
     def _note_told(self, tool: _Tool) -> None:
-        """A server may tell a model one thing, and people another one when it comes to the call."""
+        """Remember the definition that clients are told. A server could tell approvers something else."""
         key = tool.server, tool.definition.tool
         if tool.pin is not None:
             self._told.pop(key, None)
@@ -195,14 +196,14 @@ class McpProxy:
             del told[next(iter(told))]
 
     async def _look(self, gate: OutsideGate, tool: _Tool) -> None:
-        """Read what was accepted of a tool; where nothing was, what clients were told instead of what it is now."""
+        """Set the accepted definition of a tool. If there is none, set what clients were told that differs from now."""
         name = tool.definition.tool
         tool.pin = (await gate.broker.pins.of(tool.server, [name])).get(name)
         told = self._told.get((tool.server, name), {})
         tool.told = next((one for digest, one in reversed(told.items()) if digest != tool.definition.digest), None)
 
     def _shown_name(self, upstream: McpUpstream, name: str) -> str:
-        """A tool's name for clients: where there are several servers, that of the server stands before it."""
+        """Return a tool's name for clients: prefixed with the server's name if there are several servers."""
         return name if len(self.upstreams) == 1 else f"{_NOT_IN_NAMES.sub('-', upstream.server.name)}_{name}"
 
     def _gate(self, upstream: McpUpstream) -> OutsideGate:
@@ -221,7 +222,7 @@ class McpProxy:
     # --- calls ---
 
     async def call(self, name: str, args: Mapping[str, Any], caller: ProxyCaller) -> mcp_types.CallToolResult:
-        """What a client gets for a call. Whatever goes wrong here refuses it."""
+        """Return the result of a call for a client. Any error here refuses the call."""
         try:
             return await self._answered(name, args, caller)
         except (UpstreamGone, UpstreamRefusal) as error:
@@ -256,7 +257,7 @@ class McpProxy:
         own = (one for names, found in labels.items() if fnmatchcase(definition.tool, names) for one in found)
         return OutsideCall(
             agents=(client or NAMELESS,),
-            # What a client says its session is finds no answers but those of this very proxy.
+            # A session id claimed by a client finds only answers of this very proxy.
             session=f"mcp:{client}" if client else f"mcp-session:{self._id}:{caller.session}",
             call_id=_fingerprint(definition, args),
             attempt=new_id(),
@@ -275,7 +276,7 @@ class McpProxy:
     async def _decided(
         self, gate: OutsideGate, call: OutsideCall, caller: ProxyCaller, until: datetime
     ) -> tuple[OutsideCall, CallPermission]:
-        """Whether a call may be made, and which of the like it is."""
+        """Decide whether a call may run. Also returns the call with its number among equal calls."""
         key, broker, telling = call.key, gate.broker, _Telling(gate.broker, caller)
         known = list[str]()
 
@@ -294,7 +295,7 @@ class McpProxy:
                 self._calls.spent(key, number)
             else:
                 raise WrongUse("the same call is made too often at the same time")
-        except BaseException:  # the client gave up, perhaps in the instant of the claim
+        except BaseException:  # the client gave up, perhaps at the moment of the claim
             for request in known:
                 broker.give_back(request, call.attempt)
             raise
@@ -309,10 +310,10 @@ class McpProxy:
     async def _prepared(
         self, gate: OutsideGate, call: OutsideCall, tool: _Tool, permission: CallPermission, name: str, since: float
     ) -> bool:
-        """Between claim and call: whether the tool is what was approved or allowed, which is the accepted one then.
+        """Check between claim and call that the tool is still what was approved or allowed, and accept its definition.
 
-        A server may have changed it while people were thinking, or somebody the policy. Then, and where this fails, it
-        is as if the call had not been made.
+        The server may have changed the tool while people decided, or somebody the policy. Then, or if the check fails,
+        the claim is given back as if the call had not been made.
         """
         broker, request, is_ready = gate.broker, permission.request, False
         try:
@@ -327,14 +328,14 @@ class McpProxy:
         return is_ready
 
     async def _is_still(self, gate: OutsideGate, tool: _Tool, name: str) -> bool:
-        """Whether policy and tool are what they were when people were asked. Policy that cannot be read is raised."""
+        """Return whether policy and tool are the same as when people were asked. Raises if the policy is unreadable."""
         if self._gate(tool.upstream).policy.revision != gate.policy.revision:
             return False
         now = await self._find(name)
         return now is not None and now.definition.digest == tool.definition.digest
 
     async def _accepted(self, gate: OutsideGate, tool: _Tool, permission: CallPermission, since: float) -> bool:
-        """Accept the definition; False where another one was accepted meanwhile."""
+        """Accept the definition. Return False if another one was accepted meanwhile."""
         broker, request = gate.broker, permission.request
         if request:
             await broker.confirm(await broker.get(request), since)
@@ -345,7 +346,7 @@ class McpProxy:
     async def _run(
         self, gate: OutsideGate, call: OutsideCall, tool: _Tool, permission: CallPermission, caller: ProxyCaller
     ) -> mcp_types.CallToolResult:
-        """Make the call. It may have run from here on, so nobody is told any longer that it was refused."""
+        """Make the call. From here on it may have run, so no error may say that it was refused."""
         try:
             result = await tool.upstream.call(call.tool, dict(permission.args), caller.reports)
         except UpstreamRefusal as refusal:
@@ -373,9 +374,9 @@ class McpProxy:
         preview: str = "",
         is_known: bool = True,
     ) -> str:
-        """Put on record what came of a call. Gives what a client is told where that fails: its result is told with it.
+        """Record the outcome of a call. If that fails, return a text to put before the result for the client.
 
-        What is left for later is written once the store works again.
+        What could not be written is written once the store works again.
         """
         broker, secrets, request = gate.broker, gate.secrets, permission.request
         try:
@@ -397,10 +398,10 @@ class McpProxy:
             return f"signoff: the call was made, but what came of it is not on record: {why}"
         return ""
 
-    # --- the end ---
+    # --- shutdown ---
 
     async def close(self) -> None:
-        """Withdraw what nobody could ask for again, and end the servers."""
+        """Withdraw requests that no client could ask for again, and close the servers."""
         if not self.options.client:
             for request, broker in self._open.items():
                 broker.withdraw([request], "the MCP client that asked is gone, and it has no name to resume by")
@@ -411,7 +412,7 @@ class McpProxy:
 
 
 class _Telling:
-    """Tells a client, now and then, that its call still waits. To one that does not want to know nothing is sent."""
+    """Sends a client progress every `BEAT` while its call waits. A client that asked for no progress gets none."""
 
     def __init__(self, broker: Broker, caller: ProxyCaller) -> None:
         self._broker = broker
@@ -428,9 +429,9 @@ class _Telling:
 
     async def _tell(self, request_id: str) -> None:
         clock, times = self._broker.clock, 0
-        with suppress(Exception):  # then it is not told; the call waits all the same
+        with suppress(Exception):  # if it fails, the client is not told; the call still waits
             while True:
-                times += 1  # far below what the call itself will report: progress never goes back
+                times += 1  # far below what the call itself will report: progress must never decrease
                 await self._caller.reports(times * 1e-6, None, f"waits for a person (signoff request {request_id})")
                 await clock.sleep_until(clock.now() + BEAT)
 
@@ -447,9 +448,9 @@ def _definition(server: str, tool: mcp_types.Tool) -> ToolDefinition:
 
 
 def _offer(tool: _Tool) -> mcp_types.Tool:
-    """A tool as clients are told about it: as it was accepted, where that was otherwise. Its output has no schema.
+    """Return a tool as clients see it: as it was accepted. Without output schema.
 
-    What waits for a person gives a plain text, which would not fit one.
+    A call that waits for a person returns plain text, which would not match an output schema.
     """
     from mcp_types import Tool, ToolAnnotations
 
@@ -467,7 +468,7 @@ def _offer(tool: _Tool) -> mcp_types.Tool:
 
 
 def _shown(tool: _Tool, caller: ProxyCaller) -> dict[str, Any]:
-    """What a card shows besides the call: what is accepted with it, and who the client says it is."""
+    """Return what the card shows besides the call: the definition to accept, and who the client says it is."""
     told: dict[str, Any] = {}
     if tool.pin is None:
         told["description"] = tool.definition.description or ""
@@ -488,7 +489,7 @@ def _doubt(tool: _Tool) -> str:
 
 
 def _fingerprint(definition: ToolDefinition, args: Mapping[str, Any]) -> str:
-    """What makes two calls the same. An answer is bound to the definition, too."""
+    """Return a key that is equal for equal calls. It leaves the definition out, to which answers are bound anyway."""
     try:
         return digest([definition.toolset, definition.tool, args])[:32]
     except CannotCanonicalise:
@@ -516,7 +517,7 @@ def _result(text: str, *, is_error: bool = False) -> mcp_types.CallToolResult:
 
 
 def _texts(result: mcp_types.CallToolResult) -> str:
-    """What a call gave, as text. Whoever keeps the beginning masks it first: half a secret is not recognised."""
+    """Return the result of a call as text. Mask it before truncating: half a secret is not recognised."""
     texts = (text for block in result.content if isinstance(text := getattr(block, "text", None), str))
     return "\n".join(texts) or (json.dumps(result.structured_content) if result.structured_content else "")
 
@@ -524,7 +525,7 @@ def _texts(result: mcp_types.CallToolResult) -> str:
 def _passed_on(
     result: mcp_types.CallToolResult, permission: CallPermission, lost: str = ""
 ) -> mcp_types.CallToolResult:
-    """What a server answered, for the client; where a person changed the arguments, that is said first."""
+    """Return the server's result for the client. If a person edited the arguments, a note about that comes first."""
     from mcp_types import CallToolResult, TextContent
 
     note: list[Any] = [TextContent(type="text", text=lost)] if lost else []

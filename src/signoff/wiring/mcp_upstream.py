@@ -1,4 +1,4 @@
-"""Connections of an MCP proxy to the servers behind it: made when they are needed, and made anew when they break."""
+"""Connections of the MCP proxy to the servers behind it: opened on demand, and reconnected after they break."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 P = TypeVar("P")
 PATIENCE = 60.0
-"""Seconds until a server that does not answer the first time counts as not there."""
+"""Connect timeout in seconds. A server that has not answered by then counts as unreachable."""
 LISTING = 20.0
-"""Seconds for a server that is there to say what it has. Others behind the same proxy are not to wait for it."""
+"""Timeout in seconds for a connected server to list what it has, so that the other servers do not wait for it."""
 LONGEST_CALL = 3_600.0
-"""Seconds that a server at an address may take for a call."""
+"""Timeout in seconds for a call to a server at a URL."""
 CLOSING = 5.0
-"""Seconds for a server to end, first when it is asked to."""
+"""Timeout in seconds for a connection to close: once after asking it to, and once more after cancelling it."""
 MOST_PAGES = 200
 LONGEST_LINE = 65_536
 Reports = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Told how far a call is."""
+"""Called with the progress of a call."""
 
 
 class UpstreamGone(Exception):
-    """A server behind a proxy cannot be reached, or broke off in the middle. Whoever asked it tells the client."""
+    """A server behind the proxy cannot be reached, or broke off in the middle of a request."""
 
 
 class UpstreamRefusal(Exception):
-    """A server behind a proxy answered a request with an error of the protocol, so it did not do what was asked."""
+    """A server behind the proxy answered with a protocol error, so it did not do what was asked."""
 
 
 class _Silence(Exception):
-    """A server takes too long to say what it has."""
+    """A server takes too long to list what it has (timeout)."""
 
 
 class McpUpstream:
-    """One server behind a proxy."""
+    """One server behind the proxy."""
 
     def __init__(self, server: UpstreamServer, directory: str, *, source: object = None) -> None:
-        """`directory` is where its program is started. `source` is a server in this process, instead of another one."""
+        """`directory` is where its program is started. `source` is a server in this process, used instead."""
         self.server = server
         self.directory = os.path.join(directory, server.cwd) if server.cwd else directory
         self._source = source
@@ -62,7 +62,7 @@ class McpUpstream:
         self._log = ServerLog(server)
 
     async def tools(self) -> list[mcp_types.Tool]:
-        """All its tools, as it defines them now."""
+        """Return all its tools, as it defines them now."""
 
         async def listed(client: Client) -> list[mcp_types.Tool]:
             return await _all_pages(lambda at: client.list_tools(cursor=at), lambda page: page.tools)
@@ -70,7 +70,7 @@ class McpUpstream:
         return await self._read(listed, "tools")
 
     async def call(self, tool: str, args: dict[str, Any], reports: Reports) -> mcp_types.CallToolResult:
-        """What a call gives. Raises `UpstreamGone` where nobody knows whether it ran, `UpstreamRefusal` where not."""
+        """Make a call. Raises `UpstreamGone` if it is unknown whether it ran, `UpstreamRefusal` if it did not run."""
 
         async def reported(progress: float, total: float | None, message: str | None) -> None:
             await reports(progress, total, message)
@@ -103,7 +103,7 @@ class McpUpstream:
         return await self._ask(lambda client: client.get_prompt(name, arguments))
 
     async def close(self) -> None:
-        """End the program, or the connection."""
+        """Close the connection, which ends the server's program if there is one."""
         async with self._lock:
             link, self._link = self._link, None
         if link is not None:
@@ -111,7 +111,7 @@ class McpUpstream:
         self._log.close()
 
     async def _read(self, work: Callable[[Client], Awaitable[list[T]]], needs: str) -> list[T]:
-        """As `_ask`, for what changes nothing: where the connection had broken meanwhile, once more on a new one."""
+        """Like `_ask`, for requests that change nothing: if the connection had broken, retry once on a new one."""
 
         async def listed(client: Client) -> list[T]:
             if getattr(client.server_capabilities, needs) is None:
@@ -164,7 +164,7 @@ class McpUpstream:
             return self._link
 
     async def _drop(self, link: _Link) -> None:
-        """Let go of a connection that broke; whoever asks next makes a new one."""
+        """Drop a broken connection. The next request opens a new one."""
         async with self._lock:
             if self._link is link:
                 self._link = None
@@ -191,8 +191,8 @@ class McpUpstream:
         elif source is None:
             web = httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(PATIENCE, read=LONGEST_CALL))
             source = _with(web, streamable_http_client(server.url, http_client=web))
-        # It declares neither sampling nor elicitation nor roots: whatever a server asks of a client is refused here.
-        # And it keeps no answers, however long the server says that they are good: definitions are those of now.
+        # It declares neither sampling nor elicitation nor roots, so requests from a server to the client are refused
+        # here. It caches nothing, whatever lifetime the server announces: definitions are always the current ones.
         return Client(source, mode="auto", cache=None)
 
     def _hidden(self, text: str) -> str:
@@ -212,7 +212,7 @@ class McpUpstream:
 
 
 class _Link:
-    """A connection. It lives in a task of its own, as it has to be ended by whoever began it."""
+    """A connection. It lives in its own task, because the task that opened it has to close it."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -236,7 +236,7 @@ class _Link:
             ready.cancel()
 
     async def ask(self, work: Callable[[Client], Awaitable[T]]) -> T:
-        """What the server answers. Raises as the work does, or whatever the connection ends with meanwhile."""
+        """Return the server's answer. Raises what the work raises, or the error that ended the connection."""
         assert self._task is not None, "it was opened"
         asking = asyncio.ensure_future(work(self._client))
         try:
@@ -259,11 +259,11 @@ class _Link:
         self._task.cancel()
         await asyncio.wait([self._task], timeout=CLOSING)
         if self._task.done() and not self._task.cancelled():
-            self._task.exception()  # it was told, or nobody asks
+            self._task.exception()  # retrieved so that asyncio does not warn: it was reported, or nobody asks
 
     async def _hold(self) -> None:
         async with self._client as client:
-            # What a tool gives is for the client to judge: a proxy that checks it would hide what is wrong.
+            # The client judges the result of a tool. A proxy that validates it would hide what is wrong.
             client.session.validate_tool_result = _unchecked
             self._ready.set()
             await self._over.wait()
@@ -271,17 +271,17 @@ class _Link:
 
 @asynccontextmanager
 async def _with(web: httpx2.AsyncClient, transport: AbstractAsyncContextManager[T]) -> AsyncGenerator[T]:
-    """A transport together with what it sends requests by."""
+    """Open a transport together with its HTTP client."""
     async with web, transport as streams:
         yield streams
 
 
 async def _unchecked(name: str, result: mcp_types.CallToolResult) -> None:
-    """Results are passed on as they are."""
+    """Skip validation: results are passed on as they are."""
 
 
 async def _all_pages(ask: Callable[[str | None], Awaitable[P]], items: Callable[[P], list[T]]) -> list[T]:
-    """Everything in a list that comes in pages."""
+    """Read all pages of a paginated list. Raises `ConnectionError` after `MOST_PAGES`."""
     found: list[T] = []
     cursor: str | None = None
     for _ in range(MOST_PAGES):
@@ -300,7 +300,7 @@ def _inner(error: BaseException) -> str:
 
 
 class ServerLog:
-    """What a server's program writes to standard error: passed on to ours, made harmless, and its last line kept."""
+    """Passes a server program's stderr on to ours, escaped and with secrets masked, and keeps the last line."""
 
     def __init__(self, server: UpstreamServer) -> None:
         self._server = server
@@ -308,18 +308,18 @@ class ServerLog:
         self._last = ""
 
     def fileno(self) -> int:
-        """Where a program that is started now writes to."""
+        """Return the file descriptor for the stderr of a program that is started now."""
         if self._pipe is None:
             reads, self._pipe = os.pipe()
             threading.Thread(target=self._pass_on, args=(reads,), daemon=True, name="server-log").start()
         return self._pipe
 
     def told(self) -> str:
-        """The last line, as the end of a sentence; empty where nothing was said."""
+        """Return the last line as the end of a sentence; empty if there was none."""
         return f"; it said: {self._last}" if self._last else ""
 
     def close(self) -> None:
-        """Nothing more is started: the end of the last program is the end of it."""
+        """Close our end. The reading thread ends when the last program ends."""
         if self._pipe is not None:
             os.close(self._pipe)
             self._pipe = None
@@ -329,7 +329,7 @@ class ServerLog:
             while line := lines.readline(LONGEST_LINE):
                 text = safe_text(hide(line.decode(errors="replace").rstrip("\n"), self._server.secrets))
                 if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
-                    text = f"{text[: LONGEST_LINE // 2]}…"  # a secret may be cut at its end, and is not recognised
+                    text = f"{text[: LONGEST_LINE // 2]}…"  # a secret cut at the end would not be recognised and masked
                     while (rest := lines.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
                         pass
                 if text.strip():

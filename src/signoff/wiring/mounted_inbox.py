@@ -1,4 +1,4 @@
-"""The inbox as a part of an application of one's own, with that application's login."""
+"""`inbox_app`: the web inbox as a part of your own application, with that application's login."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from signoff.server.identity import Identity
 
 CHANNEL = "web"
-"""How the record says that an answer was given."""
+"""The channel name in the record for answers given here."""
 
 Someone: TypeAlias = Actor | str | None
 User: TypeAlias = "Callable[[HTTPConnection], Someone | Awaitable[Someone]]"
-"""Says who is at the other end of a request, by the application's own login; None for nobody."""
+"""Returns who sent a request, by the application's own login; None for nobody."""
 PermissionsOf: TypeAlias = "Callable[[Actor], Collection[str]]"
 
 
@@ -88,7 +88,7 @@ def inbox_app(
 
 
 class GateRules:
-    """Implements `signoff.server.state.Rules` for a gate. Its rules are the application's own: none is written here."""
+    """Implements `signoff.server.state.Rules` for a gate. The application owns its rules, so none is written here."""
 
     def __init__(self, signoff: Signoff) -> None:
         self._layers = Layers(signoff.policies)

@@ -1,4 +1,4 @@
-"""Gates for calls of other programs: by the policy of a project, on its store, with its people."""
+"""`OutsideDesk`: makes gates for calls of other programs, with the policy, store and people of a project."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ UNTRUSTED = "{file} is not trusted yet; the user has to review it and run: signo
 
 
 class OutsideDesk:
-    """Makes gates, and keeps what it has read and opened. Files are read again where they have changed."""
+    """Makes gates, and caches settings and open stores. Files that changed are read again."""
 
     def __init__(self) -> None:
         self._settings: dict[str, tuple[tuple[object, ...], Settings]] = {}
-        """By directory: what the files said, and how they were then."""
+        """By directory: the stamps of the files, and the settings that were read from them."""
         self._brokers: dict[tuple[str, int], Broker] = {}
-        """By the address of the store, and what the files said: people who wait go on with what it was then."""
+        """By store address and settings: a request that waits keeps the broker and settings it began with."""
         self._kept: list[Settings] = []
-        """Whatever a broker was made for, so that no other has its number."""
+        """Settings that a broker was made for, kept alive so that their `id` is not reused."""
 
     def gate(
         self,
@@ -47,13 +47,14 @@ class OutsideDesk:
         secrets: tuple[str, ...] = (),
         chosen: bool = True,
     ) -> OutsideGate:
-        """The gate of the project in a directory, for an agent that started the process `caller`; None: it runs here.
+        """Return the gate of the project in a directory.
 
-        With `toolset`, the rules count besides that the project has for its own MCP server of that name. `chosen`:
-        somebody has said that this project's file counts. Otherwise it counts only where it is trusted.
+        `caller` is the process that the agent started; None: the agent runs in this process. With `toolset`, the rules
+        of the project's own MCP server with that name apply too. `chosen`: somebody chose this project's file.
+        Otherwise the file applies only if it is trusted.
         """
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what is said about stores would be taken for the answer
+            warnings.simplefilter("ignore")  # a warning about stores would be mistaken for the answer
             settings, untrusted = self._settings_of(directory, chosen=chosen)
             broker = self._broker(store, settings)
         return OutsideGate(
@@ -67,19 +68,19 @@ class OutsideDesk:
         )
 
     def labels(self, directory: str, toolset: str) -> Mapping[str, tuple[str, ...]]:
-        """How the project in a directory labels the tools of its own MCP server of that name, by name or glob."""
+        """Return the labels for the tools of the project's own MCP server with that name, by tool name or glob."""
         entry = _entry(self._settings_of(directory, chosen=True)[0], toolset)
         return entry.labels if entry is not None else {}
 
     def close(self) -> None:
-        """Write down what is left, and let go of the stores."""
+        """Write what is pending, and close the stores."""
         for broker in self._brokers.values():
             broker.watch.close()
             broker.store.close()
         self._brokers.clear()
 
     def _settings_of(self, directory: str, *, chosen: bool) -> tuple[Settings, str]:
-        """What the files say, and the project's file where it does not count."""
+        """Return the settings, and the project's file if it is not trusted. Raises if it changes while it is read."""
         from signoff.config.files import find_project, user_file
         from signoff.config.settings import no_settings
 
@@ -113,7 +114,7 @@ def _refusal(file: str) -> str:
 
 
 def _entry(settings: Settings, toolset: str) -> ToolsetEntry | None:
-    """The project's own MCP server of that name."""
+    """Return the entry of the project's own MCP server with that name."""
     entry = settings.toolsets.get(toolset)
     return entry if entry is not None and entry.use == "mcp" else None
 

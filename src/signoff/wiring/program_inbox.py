@@ -1,4 +1,4 @@
-"""Inboxes for channels and programs: answers are checked by the rules of a project, or by a gate in this process."""
+"""Inboxes for channels and programs. Answers are checked by the rules of a project, or by a gate in this process."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def open_inbox(
     people: Mapping[str, Iterable[str]] | None = None,
     channel: str = "api",
 ) -> StoreInbox:
-    """The requests in a store, for a program that lists and answers them: a web handler, a bot, a script.
+    """Open the requests in a store for a program that lists and answers them: a web handler, a bot, a script.
 
     `project` is a `signoff.yaml` whose people may answer, and whose rules edited arguments must pass; `people` gives
-    roles by name, besides or instead. An answer says whose it is: `ApprovalDecision(approved=True, by=Actor(…))`.
+    roles by name, in addition or instead. An answer says whose it is: `ApprovalDecision(approved=True, by=Actor(…))`.
     """
     settings = no_settings() if project is None else load_settings(project)
     roles = dict(roles_of(settings))
@@ -50,7 +50,7 @@ def open_inbox(
 
 
 def project_inbox(broker: Broker, settings: Settings, channel: str) -> StoreInbox:
-    """The inbox of a channel under a project's rules."""
+    """Return the inbox of a channel under a project's rules."""
 
     async def check(request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision:
         if decision.approved:
@@ -58,7 +58,7 @@ def project_inbox(broker: Broker, settings: Settings, channel: str) -> StoreInbo
         return await checked_answer(broker, settings, request, decision)
 
     async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
-        if request.state is State.PENDING:  # whoever comes late is told that, not what is wrong with their answer
+        if request.state is State.PENDING:  # a late answer is told that it is late, not what is wrong with it
             decision = await check(request, decision)
         return await broker.answer(request.id, decision, by=by)
 
@@ -66,7 +66,7 @@ def project_inbox(broker: Broker, settings: Settings, channel: str) -> StoreInbo
 
 
 def gate_inbox(signoff: Signoff, channel: str) -> StoreInbox:
-    """The inbox of a channel before a gate in this process, which checks edited arguments as the tool itself would."""
+    """Return the inbox of a channel for a gate in this process. It checks edited arguments as the tool itself would."""
 
     def whole(request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision:
         if request.state is State.PENDING and decision.approved:

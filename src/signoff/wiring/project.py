@@ -1,4 +1,4 @@
-"""The project a command works in: its file, its people, whoever sits there."""
+"""The project a command works in: its file, its lock, its people, and the current user."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ POLICY_FILE = "signoff.yaml"
 def settings_for(
     file: str | os.PathLike[str] | None, *, worker: str | None = None, directory: str | None = None
 ) -> Settings:
-    """The given file, else the nearest `signoff.yaml` here or above, else no rules: everything is asked about.
+    """Load the given file, else the nearest `signoff.yaml` here or above, else no rules: everything is asked about.
 
-    `worker` is the path of a worker's file: its project is the one it stands in, wherever the command is typed.
-    `directory` is where *here* is, if not the working directory.
-    Raises `WrongUse` for another file than the project's own where that is locked.
+    `worker` is the path of a worker's file: its project is the one that contains it, wherever the command is typed.
+    `directory` replaces the working directory as *here*.
+    Raises `WrongUse` for another file than the project's own if the project is locked.
     """
     if file is None:
         own = next(filter(None, map(find_project, _homes(worker))), None) or find_project(directory)
@@ -39,9 +39,9 @@ def settings_for(
 def other_policy(
     file: str | os.PathLike[str] | None, *, worker: str | None = None, directory: str | None = None
 ) -> str:
-    """The name of a file that takes the place of a project's own, from the project's directory if inside; else empty.
+    """Return the name of a file that replaces the project's own, relative if it is inside the project; else empty.
 
-    With the same arguments as for `settings_for`. Where there is no project, it takes nobody's place.
+    Takes the same arguments as `settings_for`. Without a project, nothing is replaced.
     """
     if file is None:
         return ""
@@ -54,9 +54,9 @@ def other_policy(
 
 
 def _other_projects(file: str, worker: str | None, directory: str | None) -> Iterator[str]:
-    """The files of projects whose own the given one is not.
+    """Yield the files of the projects involved that differ from the given file.
 
-    A project is where its workers stand, or else where one stands oneself, and where the file stands.
+    The projects involved: the one of the worker's file, or else of the directory, and the one that contains the file.
     """
     projects = list(filter(None, map(_found, _homes(worker)))) or [_found(directory)]
     for project in filter(None, (*projects, _found(os.path.dirname(os.path.abspath(file))))):
@@ -65,17 +65,17 @@ def _other_projects(file: str, worker: str | None, directory: str | None) -> Ite
 
 
 def _homes(worker: str | None) -> list[str]:
-    """Where the file of a worker stands, as it was given and where links lead."""
+    """Return the directories of a worker's file: as it was given, and with symlinks resolved."""
     return list(dict.fromkeys(map(os.path.dirname, _names_of(worker)))) if worker is not None else []
 
 
 def _names_of(file: str) -> tuple[str, str]:
-    """The path of a file as it was given, and where links lead."""
+    """Return the path of a file as it was given, and with symlinks resolved."""
     return os.path.abspath(file), os.path.realpath(file)
 
 
 def _found(start: str | None) -> str | None:
-    """The project's own file. One that belongs to somebody else locks nothing."""
+    """Return the file of the nearest project. None if it belongs to another user: such a file locks nothing."""
     found = nearest_project(start)
     try:
         if found is not None:
@@ -86,7 +86,7 @@ def _found(start: str | None) -> str | None:
 
 
 def lock_of(file: str | os.PathLike[str]) -> Place | None:
-    """Where a project file says `locked: true`; None where it does not. Reads nothing else of it."""
+    """Return the place of `locked: true` in a project file; None if it is not locked. Reads nothing else of it."""
     from signoff.policy.composer import read_document
 
     name = from_here(file)
@@ -100,7 +100,7 @@ def lock_of(file: str | os.PathLike[str]) -> Place | None:
 def _is_same(one: str, other: str) -> bool:
     try:
         return os.path.samefile(one, other)
-    except OSError:  # it is not there: whoever reads it says so
+    except OSError:  # it does not exist: the code that reads it reports that
         return False
 
 
@@ -109,7 +109,10 @@ def roles_of(settings: Settings) -> dict[str, frozenset[str]]:
 
 
 def whoami(name: str | None, settings: Settings, *, via: str) -> Actor:
-    """Who answers: the name given, `SIGNOFF_AS`, or whoever is logged in. Where people are on file, one of them."""
+    """Return who answers: the given name, `SIGNOFF_AS`, or the logged-in user.
+
+    If the file lists people it must be one of them, else `WrongUse` is raised.
+    """
     who = name or _user()
     people = {person_key(one): person for one, person in settings.people.items()}
     if not people:
@@ -122,7 +125,7 @@ def whoami(name: str | None, settings: Settings, *, via: str) -> Actor:
 
 
 def requester_of(name: str | None, settings: Settings) -> str:
-    """Who a run is for: the name given, else whoever is logged in, by the name on file."""
+    """Return the person a run is for: the given name, else the logged-in user, by the name in the file."""
     if name:
         return whoami(name, settings, via="terminal").name
     who = _user()
@@ -131,12 +134,12 @@ def requester_of(name: str | None, settings: Settings) -> str:
 
 
 def _user() -> str:
-    """Who works here: `SIGNOFF_AS`, or whoever is logged in."""
+    """Return the current user: `SIGNOFF_AS`, or the logged-in user. Raises `WrongUse` if the system has no name."""
     if named := os.environ.get("SIGNOFF_AS"):
         return named
     import getpass
 
     try:
         return getpass.getuser()
-    except (OSError, KeyError) as error:  # a container may run as a number that nobody has a name for
+    except (OSError, KeyError) as error:  # a container may run as a uid without a name
         raise WrongUse("the system does not know your name: say who you are with --as NAME or SIGNOFF_AS") from error

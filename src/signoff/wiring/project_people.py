@@ -1,8 +1,7 @@
-"""Who is on file, as the project file says now: whoever is taken off it while a program runs is out at once.
+"""The people of a project, read from its file again whenever it changes: a person removed from it loses access at once.
 
-The file is looked at whenever somebody does something, and read again when it is another one than before. While it
-cannot be read, accounts are still known by the last one that could, so that people are told what is wrong; but no
-answer is taken from anybody.
+The file is checked on each action, and read again if it changed. While it is invalid, accounts are still recognised by
+the last valid version, so that people are told what is wrong; but no answers are accepted.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from signoff.file_stamp import file_stamp
 
 
 class OnFile:
-    """The people of a project, as they stand in its file whenever they are asked for."""
+    """The people of a project, always as its file has them now."""
 
     def __init__(self, settings: Settings) -> None:
         self._people: Mapping[str, Person] = settings.people
@@ -32,7 +31,7 @@ class OnFile:
             self._read()  # it may have changed since the settings were read
 
     def people(self) -> Mapping[str, Person]:
-        """Those that were on file when it could be read last. A file that is wrong is warned about, once."""
+        """Return the people of the last valid version of the file. Each invalid version is warned about once."""
         with self._lock:
             if self._file and (stamp := file_stamp(self._file)) != self._seen:
                 self._seen = stamp
@@ -40,7 +39,7 @@ class OnFile:
             return self._people
 
     def roles(self) -> Mapping[str, frozenset[str]]:
-        """Roles by name; raises `NotEntitled` while the file is wrong: who is on it is not known then."""
+        """Return roles by name. Raises `NotEntitled` while the file is invalid: its people are not known then."""
         people = self.people()
         if self._wrong:
             raise NotEntitled("no answers are accepted while the file that lists people has an error")
@@ -51,13 +50,13 @@ class OnFile:
             self._people, self._wrong = load_people(from_here(self._file)), False
         except (SignoffError, OSError) as error:
             self._wrong = True
-            # For whoever looks after the file; people in a channel need not read what is in it.
+            # For the maintainer of the file; people in a channel need not read what is in it.
             told = f"no answers are accepted until this is fixed: {error}"
             warnings.warn(told, RuntimeWarning, stacklevel=3)
 
 
 class Accounts(Mapping[str, Actor]):
-    """Who stands behind the accounts of Discord's, as the file says now."""
+    """Maps Discord accounts to people, as the file has them now."""
 
     def __init__(self, on_file: OnFile, via: str) -> None:
         self._on_file = on_file
@@ -77,7 +76,7 @@ class Accounts(Mapping[str, Actor]):
 
 
 def by_account(people: Mapping[str, Person], via: str) -> dict[str, Actor]:
-    """Who could answer on Discord, by account."""
+    """Return who could answer on Discord, by account."""
     return {
         person.discord: Actor(name=person.name, roles=person.roles, via=via)
         for person in people.values()

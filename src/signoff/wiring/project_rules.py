@@ -1,6 +1,6 @@
-"""The policy of a project, for questions about it: what it says about a call, and which rules could be added.
+"""`ProjectRules`: answers what a project's policy says about a call, and which rules could be added.
 
-The file is read anew where it has changed, so that answers are about the rules that the next run goes by.
+The file is read again when it has changed, so answers are about the rules that the next run uses.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ class ProjectRules:
         self._stamp = self._now()
 
     async def explain(self, call: Call) -> Explanation:
-        """What the policy says about a call, and how it comes about."""
+        """Explain what the policy decides about a call, and why."""
         return await asyncio.to_thread(self._explained, await self._current(), call)
 
     async def drafts(self, request: ApprovalRequest) -> RuleDrafts:
-        """Rules that could be made of a call that was asked about. Raises `WrongUse` where none may be written."""
+        """Draft rules from a call that was asked about. Raises `WrongUse` if none may be written."""
         return await drafts_of(self._broker, await self._current(), request)
 
     def _explained(self, settings: Settings, call: Call) -> Explanation:
         policy = settings.policy
         layers = Layers((policy, *settings.toolset_layers(call.toolset)))
-        # Links are followed as in a run, so that what is said here is what would happen there.
+        # Symlinks are followed as in a run, so that the answer matches what would happen there.
         found = call.changed(resolved=followed(policy.root, layers.paths_of(call))) if policy.root is not None else call
         return layers.explain(found)
 
     async def _current(self) -> Settings:
         stamp = self._now()
         if stamp != self._stamp:
-            # What is wrong with the file is raised, each time it is asked about, until it is put right.
+            # An invalid file raises on each question until it is fixed.
             self._settings = await asyncio.to_thread(load_settings, from_here(self._file))
             self._stamp = stamp
         return self._settings

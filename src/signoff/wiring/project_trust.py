@@ -1,7 +1,8 @@
-"""Which projects' files their user has looked at. A hook for everything a user does goes by no others.
+"""Which project files their user has trusted. A hook installed for all of a user's work applies no others.
 
-A repository that was cloned a moment ago brings its own `signoff.yaml`. It could allow everything, or name a store
-whose approvals somebody else writes. So a file counts once the user has trusted it, as it was then.
+A repository that was just cloned brings its own `signoff.yaml`. It could allow everything, or name a store whose
+approvals somebody else writes. So a file applies only once the user has trusted it, and as long as its SHA-256 digest
+is the same.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from signoff.errors import WrongUse
 from signoff.store.place import state_root
 
 TRUSTED = "trusted.json"
-"""In the state directory: the digest of each trusted file, by its path."""
+"""File in the state directory: the digest of each trusted file, by its path."""
 _LARGEST = 4 * 1024 * 1024
 
 
 def is_trusted(file: str) -> bool:
-    """Whether the user has trusted this file as it is now."""
+    """Return whether the user has trusted this file with its current content."""
     try:
         text = Path(file).read_bytes()
     except OSError:
@@ -31,7 +32,7 @@ def is_trusted(file: str) -> bool:
 
 
 def trust(file: str) -> bool:
-    """Trust a file as it is now; whether that is new. Raises `WrongUse` where it cannot be written down."""
+    """Trust a file with its current content. Returns whether that is new. Raises `WrongUse` if that cannot be saved."""
     root = state_root()
     if root is None:
         raise WrongUse("there is no home directory to record what you trust: set HOME or XDG_STATE_HOME")
@@ -48,7 +49,7 @@ def trust(file: str) -> bool:
 
 
 def distrust(file: str) -> bool:
-    """Go by a file no longer; whether it was trusted. Raises `WrongUse` where it cannot be written down."""
+    """Stop trusting a file. Returns whether it was trusted. Raises `WrongUse` if it cannot be recorded."""
     root, known = state_root(), _trusted()
     if root is None or known.pop(os.path.realpath(file), None) is None:
         return False
@@ -62,7 +63,7 @@ def distrust(file: str) -> bool:
 
 
 def keep_trust(file: str, before: str, after: str) -> None:
-    """After signoff itself has changed a file: where it was trusted as it was, it is trusted as it is."""
+    """Keep a trusted file trusted after signoff itself changed it."""
     known, path, root = _trusted(), os.path.realpath(file), state_root()
     if root is not None and known.get(path) == _digest(before.encode()):
         with suppress(OSError):  # then the user is asked to trust it again
@@ -74,7 +75,7 @@ def _digest(text: bytes) -> str:
 
 
 def _trusted() -> dict[str, str]:
-    """What is written down. A file that cannot be read trusts nothing."""
+    """Return the recorded digests by path. Empty if the record is unreadable or belongs to another user."""
     root = state_root()
     if root is None:
         return {}

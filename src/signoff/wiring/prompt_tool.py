@@ -1,6 +1,6 @@
-"""An MCP server with one tool, `approve`: whom Claude Code asks, in headless use, instead of its user.
+"""An MCP server with one tool, `approve`, which Claude Code asks in headless mode instead of its user.
 
-`claude -p … --permission-prompt-tool mcp__signoff__approve`. Whatever is not a clear yes is a no.
+Use: `claude -p … --permission-prompt-tool mcp__signoff__approve`. Everything but a clear yes denies the call.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ AGENT = "claude-code"
 
 @dataclass(slots=True)
 class PromptTool:
-    """Answers the questions of one Claude Code, which started this process."""
+    """Answers the permission prompts of one Claude Code, which started this process."""
 
     project: str
     store: str | None = None
     patience: timedelta = timedelta(hours=1)
     session: str = field(default_factory=new_id)
     directory: str = field(default_factory=lambda: os.path.realpath(os.curdir))
-    """Where Claude Code started this process: relative paths start from there."""
+    """Where Claude Code started this process. Relative paths start from there."""
     _desk: OutsideDesk = field(default_factory=OutsideDesk)
 
     async def approve(self, tool_name: str, input: dict[str, Any], tool_use_id: str = "") -> str:
@@ -57,7 +57,7 @@ class PromptTool:
         return json.dumps({"behavior": "allow", "updatedInput": dict(permission.args)})
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         self._desk.close()
 
 
@@ -66,7 +66,7 @@ def _no(message: str) -> str:
 
 
 def prompt_server(tool: PromptTool) -> MCPServer[Any]:
-    """The server, for standard input and output."""
+    """Build the MCP server, to be served over stdio."""
     try:
         from mcp.server import MCPServer
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""How MCP clients reach a proxy: over its standard input and output, or over HTTP on this machine with a token."""
+"""Transports of the MCP proxy: stdio, or HTTP on localhost with a bearer token."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHORTEST_TOKEN = 16
 
 
 def proxy_server(proxy: McpProxy) -> Server[Any]:
-    """The server that clients speak to."""
+    """Build the MCP server that clients talk to."""
     try:
         from mcp.server.lowlevel import Server
     except ImportError as error:
@@ -46,7 +46,7 @@ def proxy_server(proxy: McpProxy) -> Server[Any]:
 
 
 class _Offered:
-    """What the protocol asks for. Tools go through the gate; resources and prompts are passed on as they are."""
+    """Handlers for protocol requests. Tools go through the gate; resources and prompts are passed on unchanged."""
 
     def __init__(self, proxy: McpProxy) -> None:
         self._proxy = proxy
@@ -87,18 +87,18 @@ class _Offered:
         return await self._first(lambda one: one.prompt(params.name, params.arguments))
 
     async def _all(self, asks: Callable[[McpUpstream], Awaitable[list[T]]]) -> list[T]:
-        """What all servers have that are there."""
+        """Collect the items of all servers that can be reached."""
         found: list[T] = []
         for upstream in self._proxy.upstreams:
             try:
                 found += await asks(upstream)
             except (UpstreamGone, UpstreamRefusal):
                 if len(self._proxy.upstreams) == 1:
-                    await _told(asks(upstream))  # says why
+                    await _told(asks(upstream))  # raises with the reason
         return found
 
     async def _first(self, asks: Callable[[McpUpstream], Awaitable[T]]) -> T:
-        """What the first server says that has an answer."""
+        """Return the answer of the first server that has one."""
         *others, last = self._proxy.upstreams
         for upstream in others:
             try:
@@ -109,7 +109,7 @@ class _Offered:
 
 
 async def _told(work: Awaitable[T]) -> T:
-    """What is worked out; what goes wrong behind the proxy, as an error of the protocol."""
+    """Await some work, and convert errors behind the proxy to protocol errors (`MCPError`)."""
     from mcp import MCPError
     from mcp_types import INTERNAL_ERROR
 
@@ -130,11 +130,11 @@ def _caller(ctx: ServerRequestContext[Any]) -> ProxyCaller:
     )
 
 
-# --- ways in ---
+# --- transports ---
 
 
 async def serve_stdio(proxy: McpProxy) -> None:
-    """Speak to the client that started this process, until it closes its end."""
+    """Serve the client that started this process over stdio, until it closes the connection."""
     import asyncio
 
     server = proxy_server(proxy)
@@ -156,7 +156,7 @@ async def serve_stdio(proxy: McpProxy) -> None:
 
 
 def listener(port: int) -> socket.socket:
-    """A socket on this machine's own address; 0 is any free port."""
+    """Return a socket bound to 127.0.0.1; port 0 means any free port."""
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -168,7 +168,7 @@ def listener(port: int) -> socket.socket:
 
 
 async def serve_http(proxy: McpProxy, made: socket.socket, token: str) -> None:
-    """Answer clients that know the token, until a signal ends it."""
+    """Serve clients over HTTP that know the token, until a signal ends it. DNS rebinding protection is on."""
     server = proxy_server(proxy)
     _quiet()
     import uvicorn
@@ -194,7 +194,7 @@ async def serve_http(proxy: McpProxy, made: socket.socket, token: str) -> None:
 
 
 class TokenGuard:
-    """Lets only those in who know the token."""
+    """ASGI middleware that requires the bearer token. It answers 401 otherwise."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
@@ -216,7 +216,7 @@ class TokenGuard:
 
 
 def token_in(file: str) -> str:
-    """The token in a file that nobody else can read; made, where there is none yet."""
+    """Return the token from a file that only its owner can read. Creates a missing file with a random token."""
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -243,6 +243,6 @@ def _kept_token(file: str) -> str:
 
 
 def _quiet() -> None:
-    """What libraries log would hold texts of servers and clients as they are."""
+    """Silence the libraries: their logs would hold unescaped texts of servers and clients."""
     for name in ("mcp", "fastmcp", "httpx2", "httpx"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)

@@ -1,4 +1,4 @@
-"""Which runs can go on now, of those that were begun or asked about on some channels, or that are looked after."""
+"""`ResumableRuns`: finds the runs that can be resumed now, of some channels or in this program's care."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from signoff.ports import Transaction
 from signoff.wiring.run_location import setup_now
 
 MOST_EVENTS = 500
-"""Events since the last look beyond which it is quicker to look at all runs."""
+"""With this many new events since the last look, reading all runs is quicker."""
 SHORTEST, LONGEST = timedelta(seconds=1), timedelta(seconds=60)
-"""How long to wait until a run is tried again that could not go on."""
+"""Backoff: the shortest and longest delay before a run that could not be resumed is retried."""
 
 
 SERVED = "signoff serve"
-"""Among a run's places, where `signoff serve` began it or went on with it. No channel can be called so."""
+"""The entry in a run's places if `signoff serve` started or resumed it. No channel can have this name."""
 
 
 class ResumableRuns:
-    """Looks for runs that can go on: at all of them first, then at those about which something is new."""
+    """Finds runs that can be resumed: first among all runs, then among those with new events."""
 
     def __init__(
         self,
@@ -36,10 +36,10 @@ class ResumableRuns:
         looks_after: Callable[[SavedRun], bool] = lambda run: False,
         takes_dead: bool = False,
     ) -> None:
-        """`only`: which runs to look for; something else may look after others.
+        """`only` filters the runs to look for, if something else resumes others.
 
-        `looks_after`: runs that go on here once they are answered, wherever people were asked. `takes_dead`: those of
-        them too that nobody has to answer, and whose process is gone.
+        `looks_after`: runs that are resumed here once they are answered, wherever people were asked. `takes_dead`: also
+        those of them that wait for nobody and whose process died.
         """
         self._broker = broker
         self._only = only
@@ -47,56 +47,56 @@ class ResumableRuns:
         self._takes_dead = takes_dead
         self._names = frozenset(channel_names)
         self._seen: int | None = None
-        """The last event that was looked at; None: all runs are to be looked at."""
+        """The last event that was read; None: read all runs."""
         self._again: set[str] = set()
-        """Runs to look at whatever the events say."""
+        """Runs to check whatever the events say."""
         self._acted: dict[str, frozenset[str]] = {}
-        """Answers that a run went on with last."""
+        """The answers that a run was last resumed with, by run id."""
         self._failed: dict[str, tuple[timedelta, datetime]] = {}
-        """Runs that could not go on: how long they wait for another try, and since when."""
+        """Runs that could not be resumed: their retry delay, and since when."""
         self._held: set[str] = set()
-        """Runs that some process had in hand when they were looked at last."""
+        """Runs that some process executed at the last look."""
         self._resting: set[str] = set()
-        """Runs that wait for something that is done elsewhere: only a new answer lets them go on."""
+        """Runs that wait for an external result: only a new answer lets them be resumed."""
         self.told: set[str] = set()
-        """Runs of which it was said that they cannot go on here."""
+        """Runs that people were told cannot be resumed here."""
         self.turns: set[str] = set()
-        """Turns of chats that began in our channels, and were going when they were looked at last."""
+        """Chat turns that were started in these channels and were unfinished at the last look."""
         self.ended: list[SavedRun] = []
-        """Of those, what the last look found to be over."""
+        """Those of `turns` that the last look found finished."""
 
     def at_all(self) -> None:
-        """Look at all runs the next time."""
+        """Check all runs at the next look."""
         self._seen = None
 
     def at_held(self) -> None:
-        """Look at those too, the next time, that a process had in hand: it may have died, which nothing tells."""
+        """At the next look, also check runs that a process executed. It may have crashed, which writes no event."""
         self._again |= self._held
 
     def at(self, run_id: str) -> None:
-        """Look at this one too, the next time."""
+        """Also check this run at the next look."""
         self._again.add(run_id)
 
     def takes_up(self, status: RunStatus) -> None:
-        """A run goes on with what was answered so far."""
+        """Note that a run is resumed with the answers so far."""
         self._acted[status.run.id] = frozenset(one.id for one in status.answered)
         self._resting.discard(status.run.id)
 
     def went_on(self, run_id: str) -> None:
-        """A run could go on."""
+        """Note that a run could be resumed: reset its backoff."""
         self._failed.pop(run_id, None)
 
     def rests(self, run_id: str) -> None:
-        """A run waits for an external result: it is left alone until there is a new answer for it."""
+        """Note that a run waits for an external result. It is left alone until there is a new answer for it."""
         self.went_on(run_id)
         self._resting.add(run_id)
 
     def is_news(self, status: RunStatus) -> bool:
-        """Whether something was answered that a run did not go on with."""
+        """Return whether there is an answer that the run was not resumed with."""
         return not {one.id for one in status.answered} <= self._acted.get(status.run.id, frozenset())
 
     def forget(self, *run_ids: str) -> None:
-        """These runs are over."""
+        """Forget runs that are over."""
         for run_id in run_ids:
             self._acted.pop(run_id, None)
             self._failed.pop(run_id, None)
@@ -104,26 +104,26 @@ class ResumableRuns:
                 known.discard(run_id)
 
     def did_not_act(self, status: RunStatus) -> bool:
-        """Whether an answer is still there that the run was to go on with."""
+        """Return whether an answer is still unused that the run was resumed with."""
         return not {one.id for one in status.answered}.isdisjoint(self._acted.get(status.run.id, frozenset()))
 
     def go_back(self, run_id: str) -> None:
-        """A run did not go on with what it was taken up for: that is news again."""
+        """Note that a run did not use the answers it was resumed with: they count as new again."""
         self._acted.pop(run_id, None)
 
     def wait(self, run_id: str) -> timedelta:
-        """Leave a run alone for a while that could not go on, longer each time; gives how long."""
+        """Delay the retry of a run that could not be resumed, with exponential backoff. Returns the delay."""
         wait = min(self._failed[run_id][0] * 2, LONGEST) if run_id in self._failed else SHORTEST
         self._failed[run_id] = (wait, self._broker.clock.now())
         self.go_back(run_id)
         return wait
 
     def has_place(self, run: SavedRun) -> bool:
-        """Whether it was begun in one of our channels, or gone on with for one."""
+        """Return whether it was started in one of these channels, or resumed for one."""
         return not self._names.isdisjoint(run.places)
 
     async def found(self, busy: Collection[str]) -> list[RunStatus]:
-        """Runs of ours that can go on, oldest first, without those that are being gone on with."""
+        """Return the runs that can be resumed, oldest first, without the `busy` ones. Empty during a halt."""
         again, self._again = self._again, set()
         now = self._broker.clock.now()
 
@@ -151,7 +151,7 @@ class ResumableRuns:
         return sorted(found, key=lambda status: status.run.started_at or now)
 
     def _touched(self, tx: Transaction, again: Iterable[str]) -> Sequence[SavedRun]:
-        """Runs about which something is new, or that are over and still remembered."""
+        """Return runs with new events, and finished ones that are still remembered."""
         if self._seen is None:
             return self._all(tx)
         entries = tx.record.entries(after=self._seen, limit=MOST_EVENTS)
@@ -176,12 +176,15 @@ class ResumableRuns:
                 return False
             if self.has_place(run) or self._looks_after(run):
                 return True
-        except (SignoffError, OSError):  # where it began cannot be looked at: one run must not stop all others
+        except (SignoffError, OSError):  # its directory cannot be looked up: one run must not block all others
             return False
         return any(one.channel in self._names for one in tx.deliveries.find(trail=run.id))
 
     def _can(self, status: RunStatus, now: datetime) -> bool:
-        """Whether a run can go on: nobody has it in hand, and there is an answer that it does not know."""
+        """Return whether a run can be resumed: no process executes it, and there is an answer that it does not know.
+
+        Also if it belongs to these channels and waits for nobody, or its process died and `takes_dead` is set.
+        """
         run_id = status.run.id
         if status.word not in ("ready", "died"):
             return False
@@ -193,14 +196,14 @@ class ResumableRuns:
             return True
         if self._takes_dead and status.word == "died" and not status.waiting:
             return True
-        # One that somebody stopped elsewhere is left to them, until there is an answer for it; so is one that the
-        # program which began it put down itself, unless a server has it in its care.
+        # A run that somebody stopped elsewhere is left to them until there is an answer for it. So is a run that its
+        # own program suspended, unless a server looks after it.
         is_left = not status.run.agent and status.word != "died" and SERVED not in status.run.places
         return not status.waiting and run_id not in self._resting and self.has_place(status.run) and not is_left
 
 
 def cannot(run: SavedRun) -> str:
-    """Why a run that nobody has in hand cannot go on in this process, for people; empty where it can."""
+    """Return why a run that no process executes cannot be resumed here, as text for people; empty if it can."""
     if not run.agent:
         gone = ", but the program that asked is gone" if run.holder else ""
         return f'Answered{gone}. It continues when a program resumes run {run.id}: `resume(agent, "{run.id}")`'
@@ -210,7 +213,7 @@ def cannot(run: SavedRun) -> str:
 
 
 def elsewhere(run: SavedRun) -> str:
-    """What people are told of a worker's run of which this process knows nothing."""
+    """Return the text for people about a worker's run that this process cannot resume."""
     return f"Answered. To resume: signoff resume {run.id}"
 
 

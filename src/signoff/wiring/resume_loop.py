@@ -1,4 +1,4 @@
-"""The loop that finds runs which can go on, for whoever goes on with them."""
+"""`ResumeLoop`: the background loop that finds runs to resume and keeps their tasks."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from signoff.errors import SignoffError
 from signoff.wiring.resumable_runs import ResumableRuns
 
 AGAIN = 1.0
-"""Seconds until another look, after one that failed."""
+"""Seconds before the next look after one that failed."""
 EVERY = timedelta(seconds=5)
-"""How often runs are looked at that some process has in hand: one that dies tells nobody."""
+"""Polling interval for runs that some process executes: a process that crashes writes no event."""
 ALL = 12
-"""After how many of those looks all runs are looked at."""
+"""Every this many polls, all runs are checked."""
 HURRIED = 0.5
 PATIENCE = 8.0
-"""Seconds that runs which are to be put down have for that. A tool that takes no notice is left to itself."""
+"""Timeout in seconds for runs to suspend at shutdown. A tool that ignores cancellation is abandoned."""
 
 
 class ResumeLoop:
-    """Looks for runs whenever anything may have changed, and hands over those that can go on."""
+    """Looks for runs whenever the store may have changed, and passes on those that can be resumed."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class ResumeLoop:
         failed: Callable[[SignoffError | OSError], None],
         ended: Callable[[str, asyncio.Task[None]], None] = lambda run_id, task: None,
     ) -> None:
-        """`found` gets what can go on, oldest first. `failed` hears why it cannot be looked, `ended` of tasks."""
+        """`found` gets the runs to resume, oldest first. `failed` gets errors of a look, `ended` each finished task."""
         self._broker = broker
         self._looking = looking
         self._found = found
@@ -45,16 +45,16 @@ class ResumeLoop:
         self._ended = ended
         self._changed = asyncio.Event()
         self.is_hurried = False
-        """Whether what goes on has only a moment to be put down in the end."""
+        """Whether runs in progress get only `HURRIED` seconds to suspend at shutdown."""
         self.tasks: dict[str, asyncio.Task[None]] = {}
-        """Runs that go on here."""
+        """Tasks of the runs that execute here, by run id."""
 
     async def run(self) -> None:
-        """Until cancelled: what went on then is put down, for any process to take up."""
+        """Look for runs until cancelled. Runs in progress are suspended then; any process can resume them."""
         loop = asyncio.get_running_loop()
 
         def tick() -> None:
-            with suppress(RuntimeError):  # the loop was closed in the same instant
+            with suppress(RuntimeError):  # the event loop was closed at the same moment
                 loop.call_soon_threadsafe(self._changed.set)
 
         stop = self._broker.store.watch(tick)
@@ -81,19 +81,19 @@ class ResumeLoop:
         await self._found(await self._looking.found(self.tasks))
 
     def go_on(self, status: RunStatus, work: Coroutine[Any, Any, None]) -> None:
-        """Go on with a run, beside others."""
+        """Resume a run in its own task."""
         run_id = status.run.id
         self._looking.takes_up(status)
         self.tasks[run_id] = task = asyncio.create_task(work, name=f"run {run_id}")
         task.add_done_callback(lambda done: self._done(run_id, done))
 
     def look_at(self, run_id: str) -> None:
-        """Look soon, at this run whatever the events say."""
+        """Look soon, also at this run, whatever the events say."""
         self._looking.at(run_id)
         self._changed.set()
 
     def wait(self, run_id: str) -> None:
-        """Leave a run alone for a while that could not go on, and look at it then."""
+        """Retry a run that could not be resumed after a backoff delay."""
         wait = self._looking.wait(run_id)
         asyncio.get_running_loop().call_later(wait.total_seconds(), self.look_at, run_id)
 

@@ -1,4 +1,4 @@
-"""Runs of a program of one's own that were answered, and that no process has in hand: gone on with, or told of."""
+"""`Resumption`: resumes answered runs of your own program that no process executes, or tells people about them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from signoff.wiring.resume_loop import ResumeLoop
 from signoff.wiring.run_text import answer_text
 
 Resume = Callable[[str], Awaitable[object]]
-"""Goes on with the run of this id, as `resume` does. What that gave, if it is given on, is told whole."""
+"""Resumes the run with this id, as `resume` does. If it returns the run's result, that is shown in full."""
 
 GRACE = timedelta(seconds=10)
-"""How long a program may take to go on with a run by itself before people are told that none does."""
+"""How long a program may take to resume a run by itself before people are told that none does."""
 
 
 class Resumption:
@@ -35,7 +35,7 @@ class Resumption:
         *,
         only: Callable[[SavedRun], bool] = lambda run: True,
     ) -> None:
-        """`only`: which runs are looked after, where something else goes on with others."""
+        """`only` filters the runs, if something else resumes others."""
         self.channel = channel
         self._broker = broker
         self._reconciler = reconciler
@@ -43,10 +43,10 @@ class Resumption:
         self._looking = ResumableRuns(broker, [channel], only=only)
         self._loop = ResumeLoop(broker, self._looking, found=self._found, failed=_warn)
         self._since: dict[str, datetime] = {}
-        """Since when runs could go on of which nobody was told yet that they do not."""
+        """Since when runs could be resumed, for those that people were not told about yet."""
 
     async def run(self) -> None:
-        """Until cancelled. What it went on with is put down then."""
+        """Look for runs until cancelled. Runs in progress are suspended then."""
         await self._loop.run()
 
     async def _found(self, found: Sequence[RunStatus]) -> None:
@@ -63,16 +63,16 @@ class Resumption:
                 self._looking.takes_up(status)
 
     async def _go_on(self, run_id: str, name: str, resume: Resume) -> None:
-        self._reconciler.in_hand.add(run_id)  # what it comes to is told whole, and not only how that begins
+        self._reconciler.in_hand.add(run_id)  # so that its result is shown in full, and not only its beginning
         try:
             result = await resume(run_id)
             if (text := _answer(result)) is not None:
                 await self._reconciler.say(run_id, name, RunState.DONE, text)
         except RunOver:
-            pass  # somebody else did
-        except RunTaken:  # what they do not act upon is still to be done
+            pass  # another process finished it
+        except RunTaken:  # if the other process does not act on the answer, it is retried
             self._loop.wait(run_id)
-        except Exception as error:  # it is somebody's code; what it did not do is tried again
+        except Exception as error:  # user code; what failed is retried
             self._loop.wait(run_id)
             told = {"message": f"signoff: run {run_id} could not continue; retrying", "exception": error}
             asyncio.get_running_loop().call_exception_handler(told)
@@ -87,13 +87,13 @@ def _warn(error: SignoffError | OSError) -> None:
 
 
 def _answer(result: object) -> str | None:
-    """What an agent answered, where that was handed back: a result of PydanticAI's, of a run that is over."""
+    """Return an agent's answer as text if `result` is a PydanticAI result of a finished run, else None."""
     from signoff.workers.runtime import is_answer
 
     return answer_text(result.output) if is_answer(result) else None
 
 
 def _name(status: RunStatus) -> str:
-    """What people call whatever asked."""
+    """Return the name that people use for the agent that asked."""
     workers = [request.worker[0] for request in status.answered if request.worker]
     return workers[0] if workers else status.run.agent

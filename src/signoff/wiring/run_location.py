@@ -1,4 +1,4 @@
-"""Where a saved run began, and where that is now: its project may have moved since."""
+"""Where a saved run was started, and where that is now, as its project may have moved."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from signoff.store.place import id_of
 
 
 def in_project(setup: RunSetup, settings: Settings) -> RunSetup:
-    """With what a project is known again by."""
+    """Add the project's directory and ID to the setup, to find it again after a move."""
     if not settings.file:
         return setup
     root = os.path.dirname(os.path.realpath(settings.file))
@@ -20,9 +20,9 @@ def in_project(setup: RunSetup, settings: Settings) -> RunSetup:
 
 
 def setup_now(setup: RunSetup) -> RunSetup:
-    """How a run was started, with the paths as they are now.
+    """Return how a run was started, with its paths as they are now.
 
-    They are others where the project that the command is typed in is the one the run began in, and has moved since.
+    They change if the current project is the one the run was started in, and has moved since.
     """
     root, own = setup.project, setup.project_id
     if not root or not own or id_of(root) == own:

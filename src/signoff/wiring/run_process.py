@@ -1,4 +1,4 @@
-"""A run that goes on in a process of its own: where it was begun, which is not where this process stands."""
+"""Resume a run in a subprocess, in the directory where it was started."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from signoff.store.chosen_store import VARIABLE
 WAITING = 3
 """The exit code of a command whose run waits for people."""
 COMMAND = (sys.executable, "-c", "from signoff.cli.main import main; main()")
-"""How this very program is started again."""
+"""The command that starts this program again."""
 GRACE = 5.0
-"""Seconds that it has to put its run down."""
+"""Timeout in seconds for the process to suspend its run before it is killed."""
 LONGEST = 300
 LARGEST = 16_384
-"""Bytes of what it says that are looked at."""
+"""How many bytes of the end of its stderr are kept."""
 
 
 async def resumed_apart(run_id: str, directory: str, store: str) -> str:
-    """Go on with a run as far as it can; gives why it could not. Cancelled, the run is put down.
+    """Resume a run until it ends or waits. Returns why it could not; empty if it could.
 
-    It stands in the run's directory, with modules of its own. The address of the store is not among its arguments: it
-    may hold a password, and everybody can read those.
+    On cancellation the run is suspended. The process runs in the run's directory, with its own modules. The store's
+    address is passed in the environment, not in the arguments: it may hold a password, and everybody can read
+    arguments.
     """
     process = await asyncio.create_subprocess_exec(
         *COMMAND,
@@ -37,7 +38,7 @@ async def resumed_apart(run_id: str, directory: str, store: str) -> str:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C at our terminal is ours to pass on
+        start_new_session=True,  # Ctrl-C at our terminal is passed on by us
     )
     try:
         last = await _last_line(process)
@@ -51,7 +52,7 @@ async def resumed_apart(run_id: str, directory: str, store: str) -> str:
 
 
 async def _last_line(process: asyncio.subprocess.Process) -> str:
-    """What it said last; of all the rest nothing is kept, however much it is."""
+    """Return the last line of its stderr. Only the last `LARGEST` bytes are kept, however much it writes."""
     assert process.stderr is not None, "it was asked for"
     tail = b""
     while part := await process.stderr.read(LARGEST):

@@ -1,4 +1,4 @@
-"""What a run came to, as text for people elsewhere: secrets masked, nothing else made safe."""
+"""The result of a run as text for people elsewhere. Secrets are masked; nothing is escaped."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from signoff.ports import Transaction
 
 
 def answer_text(output: Any, secrets: Iterable[str] = ()) -> str:
-    """An agent's output: as it is where it is text, else as JSON."""
+    """Return an agent's output: text as it is, anything else as JSON."""
     if not isinstance(output, str):
         output = json.dumps(_plain(output), ensure_ascii=False, indent=2, default=_plain)
     return redact_text(output, secrets=secrets)
 
 
 def failure_text(error: Exception, secrets: Iterable[str] = ()) -> str:
-    """Why there is no answer. Our own errors are sentences; of others the kind is told too."""
+    """Return why there is no answer. For errors that are not signoff's own, the text begins with their type."""
     said = redact_text(str(error), secrets=secrets)
     if isinstance(error, SignoffError):
         return said
@@ -30,7 +30,7 @@ def failure_text(error: Exception, secrets: Iterable[str] = ()) -> str:
 
 
 def is_cut(tx: Transaction, channel: str, run: SavedRun) -> bool:
-    """Whether of a run's answer nothing is told in a channel, or only what is kept with the run: less than it said."""
+    """Return whether a channel shows nothing of a run's answer, or only the shortened text saved with the run."""
     delivery = tx.deliveries.get(channel, Subject(SubjectKind.RESULT, run.id))
     if delivery is None or delivery.result is None:
         return True
@@ -40,7 +40,7 @@ def is_cut(tx: Transaction, channel: str, run: SavedRun) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A value that has no JSON form of its own: a model's fields, or its text."""
+    """Convert a value without JSON form: a model to its fields, anything else to text."""
     if value is None or isinstance(value, dict | list | tuple | str | int | float | bool):
         return value  # pyright: ignore[reportUnknownVariableType]
     dumped = getattr(value, "model_dump", None)

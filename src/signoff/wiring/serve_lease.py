@@ -1,4 +1,4 @@
-"""Which process serves a store: one at a time, and everybody can read which."""
+"""The lease on a store for `signoff serve`: one process serves it at a time, and anybody can read which."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from signoff.ports import Transaction
 from signoff.processes import is_alive, is_local, seen
 
 AGAIN = timedelta(seconds=1)
-"""Until it is looked again whether another server lives."""
+"""Polling interval for a sign of life of another server."""
 NAME = "served"
-"""Of the setting in the store."""
+"""Key of the lease in the store's settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeLease:
-    """A server, as the store knows it."""
+    """The lease of a server, as the store has it."""
 
     process: str
     url: str
@@ -42,11 +42,11 @@ class ServeLease:
 
 
 async def take_store(ledger: Ledger, url: str, waits: Callable[[str], None] | None = None) -> None:
-    """Have this process serve the store. Raises `WrongUse`, which says who does, where another one lives that does.
+    """Take the lease, so that this process serves the store. Raises `WrongUse` if another server is alive.
 
-    One that is gone, or that is elsewhere and silent, is taken over from. Of one that is elsewhere nobody knows at once
-    whether it lives: it may be this very container before it was started again. With `waits`, which is told so, that
-    is waited for: until it gives a sign of life, or has been silent for too long.
+    The lease is taken over from a dead server, and from one on another machine whose heartbeats stopped. Whether a
+    server on another machine is alive is not known at once: it may be this very container before its restart. With
+    `waits`, which is called with a text about that, wait until the other server sends a heartbeat or its lease expires.
     """
 
     def work(tx: Transaction, now: datetime) -> tuple[ServeLease, Process] | None:
@@ -72,7 +72,7 @@ async def take_store(ledger: Ledger, url: str, waits: Callable[[str], None] | No
 
 
 async def who_serves(ledger: Ledger) -> str:
-    """The address of the server that lives, if there is one; else empty."""
+    """Return the URL of the server that is alive; empty if there is none."""
 
     def work(tx: Transaction) -> str:
         lease = ServeLease.read(tx.settings.get(NAME))
@@ -82,7 +82,7 @@ async def who_serves(ledger: Ledger) -> str:
 
 
 async def check_store(ledger: Ledger) -> None:
-    """Say that this process still serves the store; raises `WrongUse` where another took it over, thinking it gone."""
+    """Renew the lease with a heartbeat. Raises `WrongUse` if another server has taken it over meanwhile."""
 
     def work(tx: Transaction, now: datetime) -> None:
         lease = ServeLease.read(tx.settings.get(NAME))
@@ -94,7 +94,7 @@ async def check_store(ledger: Ledger) -> None:
 
 
 async def leave_store(ledger: Ledger) -> None:
-    """Let go of the store, if this process serves it."""
+    """Release the lease, if this process has it."""
 
     def work(tx: Transaction) -> None:
         lease = ServeLease.read(tx.settings.get(NAME))

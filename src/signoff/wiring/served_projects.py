@@ -1,4 +1,4 @@
-"""The projects that one server looks after: several share one store and one team."""
+"""The projects that one server looks after. They share one store and one list of people."""
 
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ from signoff.wiring.stores import chosen_store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedProject:
-    """One of the projects."""
+    """One of the projects of a server."""
 
     directory: str
-    """Its real path; where its runs go on that say nothing else."""
+    """Its real path, where its runs execute if they name no other directory."""
     settings: Settings
     on_file: OnFile
 
     @property
     def root(self) -> str:
-        """Where its file is; empty where it has none."""
+        """The directory of its file; empty if it has none."""
         return os.path.dirname(os.path.realpath(self.settings.file)) if self.settings.file else ""
 
     @property
     def label(self) -> str:
-        """What it is called beside others."""
+        """Its name for people."""
         return os.path.basename(self.root or self.directory)
 
     def began(self, run: SavedRun) -> bool:
-        """Whether a run of a worker, or of an agent that a command named, was begun in it."""
+        """Return whether a run was started in this project, for runs of workers or of agents that a command named."""
         setup, root = setup_now(run.setup), self.root
         if not root:
             return not setup.project and bool(setup.directory) and _is_same(setup.directory, self.directory)
         if setup.project == root:
             return True
-        # It may have moved since: then it carries the id, and what is there now does not.
+        # The project may have moved: then its id is here, and no longer at the recorded path.
         own = setup.project_id
         return bool(own) and own == id_of(root) and id_of(setup.project) != own
 
 
 @dataclass(frozen=True, slots=True)
 class ServedProjects:
-    """All of them."""
+    """All projects of a server."""
 
     all: Sequence[ServedProject]
     store: ChosenStore
 
     @property
     def first(self) -> ServedProject:
-        """The one that the process stands in."""
+        """The project in whose directory the process runs."""
         return self.all[0]
 
     @property
@@ -66,24 +66,24 @@ class ServedProjects:
         return ", ".join(dict.fromkeys(one.label for one in self.all))
 
     def of(self, run: SavedRun) -> ServedProject | None:
-        """The project that a run belongs to; None: none of these."""
+        """Return the project that a run belongs to; None: none of these."""
         if not run.agent:
             return self.of_agent(run.name) if run.name else None
         return next((one for one in self.all if one.began(run)), None)
 
     def of_agent(self, name: str) -> ServedProject | None:
-        """The project that knows where the agent of a program is."""
+        """Return the project whose file names this agent of a program."""
         return next((one for one in self.all if name in one.settings.agents), None)
 
     def of_channel(self, name: str) -> ServedProject:
         return next(one for one in self.all if name in one.settings.channels)
 
     def people(self) -> Mapping[str, Person]:
-        """Who is on file now."""
+        """Return the people in the file now."""
         return self.first.on_file.people()
 
     def roles(self) -> Mapping[str, frozenset[str]]:
-        """Roles by name, now. Raises `NotEntitled` where that is not known, or the projects do not agree."""
+        """Return roles by name, as of now. Raises `NotEntitled` if the file is invalid or the projects do not agree."""
         found = [one.on_file.roles() for one in self.all]
         if any(one != found[0] for one in found):
             raise NotEntitled("no answers are accepted while the projects here list different people")
@@ -91,7 +91,7 @@ class ServedProjects:
 
 
 def served_projects(directories: Sequence[str], store: str | None) -> ServedProjects:
-    """The projects in these directories. Raises `WrongUse` where one server cannot look after all of them."""
+    """Load the projects in these directories. Raises `WrongUse` if one server cannot look after all of them."""
     found: list[ServedProject] = []
     for directory in dict.fromkeys(map(os.path.realpath, directories)):
         if not os.path.isdir(directory):
@@ -123,7 +123,7 @@ def served_projects(directories: Sequence[str], store: str | None) -> ServedProj
 
 
 def _origin(server: ServerEntry) -> object:
-    """What a server goes by, without where that is written."""
+    """Return the `server` settings to compare, without their places in the file."""
     oidc = server.oidc
     provider = (oidc.issuer, oidc.client_id, oidc.client_secret, oidc.claim) if oidc is not None else None
     return server.url, server.trusted_proxy, server.session, provider
@@ -138,7 +138,7 @@ def _refuse_different(
 
 
 def _refuse_twice(what: str, names: Mapping[str, Sequence[str]]) -> None:
-    """Raise where two projects, by their directories, have something of the same name."""
+    """Raise if two projects, given by directory, use the same name."""
     known: dict[str, str] = {}
     for directory, own in names.items():
         for name in own:

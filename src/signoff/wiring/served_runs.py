@@ -1,4 +1,4 @@
-"""Runs as a server looks after them: begun and gone on with for whoever asks, fairly between projects."""
+"""`ServedRuns`: starts and resumes runs for `signoff serve`, with fair scheduling between projects."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from signoff.wiring.served_projects import ServedProject, ServedProjects
 from signoff.wiring.side_thread import in_side_thread
 
 ASKING = 150.0
-"""Seconds that an agent has for an answer to a question beside its run, what it is made of counted in."""
+"""Timeout in seconds for an agent to answer a question asked beside its run, including building it."""
 
 
 class ServedRuns:
-    """Goes on with the runs of some projects, and begins new ones. It implements `server.state.RunControl`."""
+    """Resumes the runs of some projects, and starts new ones. It implements `server.state.RunControl`."""
 
     def __init__(
         self,
@@ -53,17 +53,17 @@ class ServedRuns:
         observe: Callable[[str], None] | None = None,
         store_failed: Callable[[StoreError], None] = lambda error: None,
     ) -> None:
-        """`options` say how agents are run here; `observe` is told, in a line each, what begins, ends or fails."""
+        """`options` say how agents are run; `observe` gets a line for each start, end or failure."""
         self._broker = broker
         self._projects = projects
         self._options = replace(options, unattended="park", wait=timedelta(0), lent=broker.ledger.lend)
         self._meters = meters or Meters()
         self._here = os.getcwd()
         self._projects_of: dict[str, str] = {}
-        """Of the runs that go on, by id."""
+        """Project directories of the runs that execute, by run id."""
         self._drains = False
         self._asking: dict[str, asyncio.Task[None]] = {}
-        """Agents that are asked something, by the request that it is about."""
+        """Tasks of agents that answer a question, by the id of the request it is about."""
         self._observe: Callable[[str], None] = observe or _nobody
         self.running = Running(
             telling,
@@ -98,7 +98,7 @@ class ServedRuns:
         requester: str,
         behind: str | None = None,
     ) -> str:
-        """Begin a run of a worker, and give its id. Raises `WrongUse` for one that is not there, or does not fit."""
+        """Start a run of a worker and return its id. Raises `WrongUse` for an unknown worker or unfit input."""
         if self._drains:
             raise RunError("this server is shutting down and starts nothing new")
         project, name = self._named(worker)
@@ -124,7 +124,10 @@ class ServedRuns:
         return run.id
 
     async def resume(self, run_id: str) -> None:
-        """Have a run looked at now: it goes on if it can, and is in this server's care from then on."""
+        """Have a run checked now: it is resumed if it can be, and this server looks after it from then on.
+
+        Raises `RunOver`, `RunTaken` or `RunError` if it cannot be resumed here.
+        """
         status = await self._broker.runs.status((await self._broker.runs.get(run_id)).id)
         run = status.run
         if run.state is not RunState.GOING:
@@ -147,11 +150,11 @@ class ServedRuns:
         self.running.look_at(run.id)
 
     async def hindrance(self, run_id: str) -> str:
-        """Why a run that could go on cannot go on here; empty where it can."""
+        """Return why a run cannot be resumed here; empty if it can."""
         return self._hindrance(await self._broker.runs.get(run_id))
 
     async def check_agent(self, request: ApprovalRequest) -> None:
-        """Raise where the agent that waits for a request cannot be asked about it here."""
+        """Raise `RequestError` if the agent that waits for a request cannot be asked about it here."""
         if self._drains:
             raise RequestError("this server is shutting down and asks no agents")
         if request.id in self._asking:
@@ -161,7 +164,7 @@ class ServedRuns:
             raise RequestError(f"the agent of run {run.id} cannot be asked here: {why}")
 
     def ask_agent(self, question: Comment) -> None:
-        """Have it answer a question about the request, beside its run; why it did not is put beside the question."""
+        """Have the agent answer a question about the request, beside its run. A failure is added as a comment."""
         task = asyncio.create_task(self._agent_answers(question), name=f"question {question.id}")
         self._asking[question.request] = task
         task.add_done_callback(lambda _: self._asking.pop(question.request, None))
@@ -169,15 +172,15 @@ class ServedRuns:
     async def _agent_answers(self, question: Comment) -> None:
         try:
             await asyncio.wait_for(answer_question(self._broker, question, self._options), ASKING)
-        except Exception as error:  # it is somebody's code
+        except Exception as error:  # agents are user code and may raise anything
             why = f"no answer within {ASKING:g} s" if isinstance(error, TimeoutError) else failure_text(error)
             self._observe(f"{question.request}  its agent was asked, and did not answer: {why}")
             by = Actor(name="signoff", kind=ActorKind.SCRIPT, via="agent")
-            with suppress(SignoffError):  # then it stands in the log alone
+            with suppress(SignoffError):  # then only the log has it
                 await self._broker.comments.add(question.request, f"The agent did not answer: {why}", by=by)
 
     async def ask_nobody(self) -> None:
-        """Stop asking agents: nobody hears any longer what they answer."""
+        """Cancel the questions to agents: nobody would receive their answers."""
         tasks = list(self._asking.values())
         for task in tasks:
             task.cancel()
@@ -185,23 +188,23 @@ class ServedRuns:
             await asyncio.wait(tasks, timeout=1)
 
     def workers(self) -> Mapping[str, str]:
-        """What can be started, by name, each with what it is for."""
+        """Return the workers that can be started, by name, each with its description."""
         found: dict[str, str] = {}
         for spoken, (project, name) in self._startable().items():
             found[spoken] = ""
-            with suppress(SignoffError):  # one that is wrong is named, and says so when it is started
+            with suppress(SignoffError):  # an invalid one is listed; starting it reports the error
                 found[spoken] = load_worker(project.settings, name).description or ""
         return found
 
     def drain(self) -> None:
-        """Begin nothing new from now on."""
+        """Start and resume nothing new from now on."""
         self._drains = True
         self.running.drain()
 
-    # --- how they go on ---
+    # --- resuming ---
 
     def _startable(self) -> dict[str, tuple[ServedProject, str]]:
-        """By the name that they are called by: with that of their project where two would be called the same."""
+        """Return the workers by their names. A name in several projects is prefixed with the project's label."""
         every = [(project, name) for project in self._projects.all for name in worker_names(project.settings)]
         names = [name for _, name in every]
         return {
@@ -215,7 +218,7 @@ class ServedRuns:
         return known[worker]
 
     async def _try_out(self, worker: str, options: RunOptions, task: Task) -> None:
-        """Raise where a worker cannot be made, or does not take what it is given: before anything is written down."""
+        """Raise if a worker cannot be built or does not accept the task, before anything is saved."""
 
         def work() -> None:
             job = job_for(worker, options)
@@ -237,7 +240,7 @@ class ServedRuns:
         return self._cannot(run) or self._not_ours(run)
 
     def _of(self, run: SavedRun) -> ServedProject | None:
-        """The project of a run. Where that cannot be looked at it is none of ours: one run must not stop all others."""
+        """Return the project of a run. None if it cannot be looked up: one run must not block all others."""
         try:
             return self._projects.of(run)
         except (SignoffError, OSError):
@@ -263,7 +266,7 @@ class ServedRuns:
         return f"it runs in a separate process, in {elsewhere}" if elsewhere else ""
 
     def _elsewhere(self, run: SavedRun) -> str:
-        """The directory of a run that goes on in a process of its own; empty where it goes on in this one."""
+        """Return the directory of a run that needs its own process; empty if it runs in this one."""
         project = self._of(run)
         directory = setup_now(run.setup).directory if run.agent or project is None else project.directory
         return "" if os.path.realpath(directory) == os.path.realpath(self._here) else directory
@@ -288,4 +291,4 @@ class ServedRuns:
 
 
 def _nobody(line: str) -> None:
-    """Nobody wants to know."""
+    """Discard the line."""

@@ -1,4 +1,4 @@
-"""`signoff serve`: the parts of the resident process, in one event loop, and how they end."""
+"""`Service`: the long-running process of `signoff serve`, its parts in one event loop, and its graceful shutdown."""
 
 from __future__ import annotations
 
@@ -49,37 +49,37 @@ if TYPE_CHECKING:
     from signoff.server.request_log import AnsweredRequest
 
 AGAIN = timedelta(seconds=1)
-"""Until what failed for the store's sake is tried again."""
+"""Delay before work is retried that failed because of the store."""
 PATIENCE = 10.0
-"""Seconds that what was cancelled has to end. A tool that takes no notice is left behind with the process."""
+"""Timeout in seconds for cancelled tasks to end. A tool that ignores cancellation ends with the process."""
 LOOK, STALL = 0.5, 1.0
-"""Seconds: how often it is looked whether the event loop stood still, and for how long that is worth a line."""
+"""Seconds: how often to check whether the event loop was blocked, and from which length a block is logged."""
 VIA = "web"
-"""The name under which answers are recorded that come in here."""
+"""The channel name recorded with answers that come in through the server."""
 
 
 class ServiceLog(Protocol):
-    """Whoever is told what happens, each thing in a line for people and as data."""
+    """Logs what happens, each event as a line for people and as data."""
 
     def say(self, event: str, line: str, **data: object) -> None: ...
 
     def watched(self, channel: Channel) -> Channel:
-        """A channel about which is told what happens to it."""
+        """Return the channel wrapped so that its events are logged."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceOptions:
-    """How it is run."""
+    """Options of `signoff serve`."""
 
     concurrency: int = AT_ONCE
     drain: timedelta = timedelta(seconds=30)
-    """How long what runs may go on once the server is to end."""
+    """Grace period for runs in progress once the server shuts down."""
     tls: tuple[str, str] | None = None
 
 
 class Service:
-    """The resident process over a store: deadlines, runs, channels, the API and the pages."""
+    """The long-running process over a store: deadlines, runs, channels, the API and the web pages."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Service:
         log: ServiceLog,
         local: str = "",
     ) -> None:
-        """`local`: who works here; where nobody is on file, the only person there is."""
+        """`local`: the name of the local user. If the files list no people, it is the only person."""
         self.broker = broker
         self.projects = projects
         self.local = local
@@ -100,20 +100,20 @@ class Service:
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self.pages = ""
-        """Where people open the pages, once it serves."""
+        """The URL of the web pages, once it serves."""
         self.begun = asyncio.Event()
-        """Set once the store is taken and clients are answered."""
+        """Set once this process holds the store and answers clients."""
         self._store_trouble = ""
-        """Why nothing can be written, as long as that is so."""
+        """The error of the store while it fails; empty while it works."""
         self._doubted = asyncio.Event()
-        """Set where something failed for the store's sake: then it is tried out at once."""
+        """Set when something failed because of the store, so that the store is checked at once."""
         self._keys = KeyIdentity(broker, projects.people, local=local)
-        broker.people.follow(projects.roles)  # who is taken off the file while this runs is out
+        broker.people.follow(projects.roles)  # somebody removed from the file while this runs loses access
         names = self._channel_names()
         begins: list[Begin] = []
 
         async def begin(heard: Heard) -> str:
-            # What starts runs needs the reconciler, which needs the channels, which need this.
+            # The runner needs the reconciler, which needs the channels, which need this callback.
             return await begins[0](heard)
 
         routes = self._routes(names, begin)
@@ -147,20 +147,23 @@ class Service:
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """Those that people are asked on."""
+        """Names of the channels that people are asked on."""
         return tuple(self._channel_names())
 
     # --- running ---
 
     def stop(self) -> None:
-        """End: nothing new begins, what runs may finish. Said again, it may not."""
+        """Shut down: start nothing new, let runs in progress finish. A second call suspends them."""
         if self._stop.is_set():
             self._hurry.set()
             self.runs.running.hurry()
         self._stop.set()
 
     async def check(self) -> None:
-        """Raise for what would only be found out when a run is to go on: agents that are not what the file says."""
+        """Check the library agents of the first project. Raises if one does not match its entry in the file.
+
+        Otherwise the error would only show when a run is resumed.
+        """
         from signoff.workers.library_agents import library_agent
 
         here = self.projects.first
@@ -169,7 +172,7 @@ class Service:
             await found.check_store(self.broker.store)
 
     async def run(self, made: socket.socket, url: str) -> None:
-        """Serve at a socket until `stop`. Raises `WrongUse` where another process serves the store."""
+        """Serve at a socket until `stop`. Raises `WrongUse` if another process serves the store."""
         from signoff.server.listener import listener_for, stopped
 
         local_host = await self._local_host(made)
@@ -201,7 +204,7 @@ class Service:
             await _ended([running, told])
             await _ended([*asking, *tasks])
             await stopped(listener, serving)
-            with suppress(StoreError):  # otherwise it is found that the process is gone
+            with suppress(StoreError):  # if it fails, others notice that the process is gone
                 await leave_store(self.broker.ledger)
                 await self.broker.store.flush()
         for task in every:
@@ -209,7 +212,7 @@ class Service:
                 raise error
 
     async def _taken(self, url: str) -> bool:
-        """Whether the store is this process's to serve; not so where it is to end before that is known."""
+        """Take the lease to serve the store. Return False if the service is stopped before it has it."""
 
         def waits(text: str) -> None:
             self._log.say("waiting", text, text=text)
@@ -225,18 +228,21 @@ class Service:
             await _ended([taking, told])
 
     def _let_clients_go(self) -> None:
-        """End the streams of events: whoever follows them comes back, to whoever is there then."""
+        """End the event streams. Clients reconnect, to the next process that serves."""
         self.state.stopping.set()
         self.state.live.close("the server is shutting down")
 
     async def _local_host(self, made: socket.socket) -> str:
-        """The name of this machine for pages. Browsers look for it where the server listens unless told otherwise."""
+        """Return the host name for the pages.
+
+        It is the local name, unless the server listens on a particular address: then it is that address.
+        """
         host = made.getsockname()[0]
         is_usual = host in ("127.0.0.1", "::1", "0.0.0.0", "::")
         return await self._keys.local_host() if is_usual else f"[{host}]" if ":" in host else host
 
     def _application(self, local_host: str) -> ASGIApp:
-        """What answers clients: the application, behind what guards it, and all of it in the log."""
+        """Build the ASGI application behind its guard and the request log."""
         from signoff.server.app import application
         from signoff.server.guard import Guard
         from signoff.server.request_log import RequestLog
@@ -257,7 +263,7 @@ class Service:
         return RequestLog(guarded, self.meters, self._answered)
 
     async def _drain(self, every: list[asyncio.Task[Any]]) -> None:
-        """Let what runs finish, for a while: as long as nobody hurries, and everything else works."""
+        """Let runs in progress finish, up to the grace period. Ends early on a second `stop` or if a part failed."""
         self.runs.drain()
         count = self.runs.running.in_hand
         if any(one.done() and not one.cancelled() and one.exception() is not None for one in every):
@@ -275,10 +281,10 @@ class Service:
             self._log.say("put down", f"{what} suspended, for the next process", runs=left)
         await _ended([idle, hurried])
 
-    # --- what is done all the time ---
+    # --- background work ---
 
     async def _kept(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do something for ever. While the store does not work that is said once, and tried again."""
+        """Repeat some work forever. If the store fails, log that once and retry after `AGAIN`."""
         while True:
             try:
                 await work()
@@ -304,7 +310,7 @@ class Service:
         await pause_for(self.broker.clock, EVERY)
 
     async def _hold(self) -> None:
-        """Say now and then that this process serves the store: that is written, so it shows whether anything can be."""
+        """Renew the lease on the store every `BEAT`. That is a write, so it shows whether the store can be written."""
         self._doubted.clear()
         await check_store(self.broker.ledger)
         if self._store_trouble:
@@ -314,7 +320,7 @@ class Service:
             await asyncio.wait_for(self._doubted.wait(), BEAT.total_seconds())
 
     async def _notice_stall(self) -> None:
-        """Say how long nothing here could go on: code of a tool or an agent that should not, blocked the event loop."""
+        """Log how long the event loop was blocked, by code of a tool or an agent that should not block."""
         loop = asyncio.get_running_loop()
         due = loop.time() + LOOK
         await asyncio.sleep(LOOK)
@@ -344,7 +350,7 @@ class Service:
     # --- channels ---
 
     def _channel_names(self) -> list[str]:
-        """Those of the files that are not a terminal: nobody sits here."""
+        """Names of the configured channels, without terminals: a server has no terminal."""
         return [
             name
             for project in self.projects.all
@@ -353,7 +359,7 @@ class Service:
         ]
 
     def _routes(self, names: list[str], begin: Begin) -> list[Route]:
-        """Everything that can be wrong with a channel is wrong before any is open."""
+        """Build a route for each channel. Errors in the entries of channels are raised before any channel is opened."""
         from signoff.delivery import Route
 
         routes: list[Route] = []
@@ -377,7 +383,7 @@ class Service:
 
 @dataclass(slots=True)
 class NobodyTold:
-    """Tells nobody what a run came to: no channel is run. The store has it."""
+    """Stands in for the reconciler if there are no channels: tells nobody. The store has the results."""
 
     in_hand: set[str] = field(default_factory=set[str])
 
@@ -385,11 +391,11 @@ class NobodyTold:
         return ()
 
     def tell_line(self, run_id: str, message: RunMessage) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def team_inbox(broker: Broker, projects: ServedProjects, channel: str) -> StoreInbox:
-    """The inbox under the rules of whatever project a request comes from."""
+    """Return an inbox that checks each answer against the project that the request comes from."""
 
     async def check(request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision:
         if decision.approved:
@@ -398,7 +404,7 @@ def team_inbox(broker: Broker, projects: ServedProjects, channel: str) -> StoreI
         return await checked_answer(broker, project.settings, request, decision)
 
     async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
-        if request.state is State.PENDING:  # whoever comes late is told that, not what is wrong with their answer
+        if request.state is State.PENDING:  # a late answer is told that it is late, not what is wrong with it
             decision = await check(request, decision)
         return await broker.answer(request.id, decision, by=by)
 
@@ -406,13 +412,13 @@ def team_inbox(broker: Broker, projects: ServedProjects, channel: str) -> StoreI
 
 
 async def asking_project(broker: Broker, projects: ServedProjects, request: ApprovalRequest) -> ServedProject:
-    """The project that a request comes from; the first one, where none says that it is its."""
+    """Return the project that a request comes from, or the first one if none claims it."""
     run = await broker.store.read(lambda tx: tx.runs.get(request.run)) if request.run else None
     return (projects.of(run) if run is not None else None) or projects.first
 
 
 class TeamRules:
-    """The policies of the projects, for questions about them. It implements `server.state.Rules`."""
+    """Answers questions about the policies of the projects. It implements `server.state.Rules`."""
 
     def __init__(self, broker: Broker, projects: ServedProjects) -> None:
         self._broker = broker
@@ -420,17 +426,17 @@ class TeamRules:
         self._rules = {one.directory: ProjectRules(broker, one.settings) for one in projects.all}
 
     async def explain(self, call: Call) -> Explanation:
-        """What the policy of the first project says about a call, and how it comes about."""
+        """Explain what the policy of the first project decides about a call, and why."""
         return await self._rules[self._projects.first.directory].explain(call)
 
     async def drafts(self, request: ApprovalRequest) -> RuleDrafts:
-        """Rules that could be made of a call, in the file of the project that asked about it."""
+        """Draft rules from a call, for the file of the project that asked about it."""
         project = await asking_project(self._broker, self._projects, request)
         return await self._rules[project.directory].drafts(request)
 
 
 async def _ended(tasks: list[asyncio.Task[Any]]) -> None:
-    """Cancel, and wait until that is done; not for ever."""
+    """Cancel tasks and wait until they end, at most `PATIENCE` seconds."""
     for task in tasks:
         task.cancel()
     if tasks:

@@ -1,4 +1,4 @@
-"""Work in a thread of its own that nobody has to wait for: it may hang, and the process ends all the same."""
+"""Run blocking work in a daemon thread: it may hang without keeping the process from ending."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def in_side_thread(work: Callable[[], T]) -> asyncio.Future[T]:
-    """Begin to do it. What would end a program, such as `sys.exit` in a module that is imported, is an error here."""
+    """Start the work and return a future. `sys.exit` and the like, as in an imported module, become `RuntimeError`."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -28,11 +28,11 @@ def in_side_thread(work: Callable[[], T]) -> asyncio.Future[T]:
         value, error = None, None
         try:
             value = work()
-        except (StopIteration, SystemExit, KeyboardInterrupt) as raised:  # which a future cannot hold, or the loop not
+        except (StopIteration, SystemExit, KeyboardInterrupt) as raised:  # no future or loop takes these
             error = RuntimeError(f"it raised {raised!r}")
         except Exception as raised:
             error = raised
-        with suppress(RuntimeError):  # the loop is closed, and nobody waits any longer
+        with suppress(RuntimeError):  # the event loop is closed, and nobody waits any longer
             loop.call_soon_threadsafe(settle, value, error)
 
     threading.Thread(target=main, name="signoff side work", daemon=True).start()

@@ -1,4 +1,4 @@
-"""Which store a command means, and which stores there are."""
+"""Choose the store that a command uses, open it, and list the default stores of all projects."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def chosen_store(option: str | None, settings: Settings) -> ChosenStore:
-    """Which store is meant: the option, the environment, the file, the default.
+    """Return the store to use: from the option, the environment, the project file, or the default.
 
-    The default is outside of the project, where its agents have no business: an agent that may write files here must
-    not be able to write approvals. Warns where the project has moved since it was last used, or has become another.
+    The default is outside of the project directory: an agent that may write files there must not be able to write
+    approvals. Warns if the project has moved since it was last used, or has a different ID.
     """
     directory = Path(os.path.realpath(Path(settings.file).parent if settings.file else settings.directory))
     project = str(directory) if settings.file else ""
@@ -46,33 +46,33 @@ def chosen_store(option: str | None, settings: Settings) -> ChosenStore:
 
 
 def _heal(home: Home) -> None:
-    with suppress(StoreError):  # then it is said again next time
+    with suppress(StoreError):  # then the warning is shown again next time
         home.settle()
     told = f"{home.project} was at {home.moved_from} until now; its runs, grants and audit log were found again"
     warnings.warn(told, RuntimeWarning, stacklevel=3)
 
 
 def absolute_store(option: str | None, policy: str | os.PathLike[str] | None = None) -> str:
-    """The address of the store that a command means, good in any directory."""
+    """Return the address of the store that a command uses, valid from any directory."""
     return chosen_store(option, settings_for(policy)).address
 
 
 def store_elsewhere(option: str | None, settings: Settings) -> str:
-    """The file of a store, where commands that are typed here without `--store` would look at another one; else empty.
+    """Return the store's address if commands typed here without `--store` would use another store; else empty.
 
-    Only a file is told: the address of a server may hold a password.
+    Only for files: the URL of a database server may hold a password.
     """
     chosen = chosen_store(option, settings)
     if not chosen.file:
         return ""
-    with suppress(SignoffError):  # a project here that is wrong has no store to be mistaken for
+    with suppress(SignoffError):  # an invalid project here has no store to be confused with
         if absolute_store(None) == chosen.address:
             return ""
     return chosen.address
 
 
 def open_broker(option: str | None = None, policy: str | os.PathLike[str] | None = None) -> tuple[Broker, Settings]:
-    """The broker over the store that a command means, with the people of the policy file."""
+    """Open the broker over the store that a command uses, with the people of the policy file."""
     from signoff.broker import Broker
     from signoff.store.signing_key import Keys
 
@@ -81,9 +81,9 @@ def open_broker(option: str | None = None, policy: str | os.PathLike[str] | None
 
 
 def store_for(option: str | None, settings: Settings | None = None) -> Store:
-    """The store that a command means, opened for whoever runs something.
+    """Open the store that a command uses.
 
-    Raises `Halted` where the project is halted under another id that it had here: to change an id is no way around.
+    Raises `Halted` if the project is halted under another ID that it had here: changing the ID does not evade a halt.
     """
     chosen = chosen_store(option, settings or settings_for(None))
     if chosen.home is not None and chosen.project:
@@ -102,7 +102,7 @@ def _check_not_halted(home: Home) -> None:
 
 
 def _halted(home: Home) -> str:
-    """What the kill switch of a store says that may be there; empty where nobody pulled it."""
+    """Return what the halt switch of a store says, if the store exists; empty if it is not halted."""
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
     from contextlib import closing
@@ -114,28 +114,28 @@ def _halted(home: Home) -> str:
     def look() -> str | None:
         with suppress(SchemaError), closing(open_store(f"sqlite:{home.store}", upgrade="refuse")) as store:
             return asyncio.run(store.read(lambda tx: tx.settings.get(HALTED)))
-        return None  # of another version, which nothing here runs with
+        return None  # of another version, which nothing here can run with
 
     if not home.store.exists():
         return ""
-    with ThreadPoolExecutor(1) as apart:  # an event loop may be running here
+    with ThreadPoolExecutor(1) as apart:  # an event loop may be running in this thread
         said = apart.submit(look).result()
     return said_by(said) if said else ""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptStore:
-    """A store that lies in the place of a project."""
+    """A store at a project's default location."""
 
     file: Path
     project: str = ""
-    """Whose it is; empty: it does not say, as those of older versions."""
+    """The project's directory; empty: unknown, as with stores of older versions."""
     is_there: bool = False
     """Whether the project is still where it was."""
 
 
 def kept_stores() -> Iterator[KeptStore]:
-    """The stores that nobody named, of all projects of whoever asks, by project."""
+    """Yield the stores at default locations of all projects of the current user, sorted by project."""
     root = state_root()
     if root is None:
         return

@@ -1,4 +1,4 @@
-"""Discord: a message for every call, with buttons that outlive the bot.
+"""Discord channel: a message for every call, with buttons that keep working after the bot restarts.
 
-What a message holds (`sheet`) is drawn from a notice without any of discord.py; `channel` puts it there.
+The content of a message (`sheet`) is drawn from a notice without discord.py; `channel` posts it.
 """

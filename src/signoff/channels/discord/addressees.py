@@ -1,4 +1,4 @@
-"""Who is notified of a call: those who may answer it, by the accounts that are on file, and by nothing a call says."""
+"""Mention the people who may answer a call. Accounts come only from the listed people, never from a call's content."""
 
 from __future__ import annotations
 
@@ -21,59 +21,59 @@ from signoff.core.visible_text import visible
 from signoff.ports import Inbox
 
 MOST = 50
-"""Accounts in one message: it has 2,000 characters, and Discord takes 100 that may be notified."""
+"""Maximum mentions in one message: it has 2,000 characters, and Discord allows 100 users to be notified."""
 _BATCHES = 500
 _LONGEST_TOOL = 120
 _AT_ONCE = timedelta(minutes=1)
-"""Reminders of calls that were asked at once may be apart by this much to be for people one and the same."""
+"""Reminders of one batch that are at most this far apart count as one."""
 _NAMES = re.compile(r"\A<@\d+>(?: <@\d+>)*(?: and [\d,]+ more)?\n")
 
 
 class _Notified(NamedTuple):
-    """Who was notified of a call, and since when there was occasion to."""
+    """Who was notified of a call, and when the occasion arose."""
 
     since: datetime | None
     accounts: Sequence[int]
 
 
 class Notifying:
-    """Finds out whom a message is for, and remembers who was notified of calls that were asked at once."""
+    """Finds out whom to mention, and remembers who was notified about the same batch."""
 
     def __init__(self, inbox: Inbox, users: Users, *, notifies: bool) -> None:
         self._inbox = inbox
         self._users = users
         self._notifies = notifies
         self._told: OrderedDict[tuple[object, ...], dict[str, _Notified]] = OrderedDict()
-        """By what was asked at once and where, and by the call."""
+        """By batch and thread, then by call."""
 
     async def addressed(self, asked: Asked, sheet: MessageSheet, thread: int) -> MessageSheet:
-        """The first message about a call in a thread, with whom it is for above it."""
+        """Return the first message about a call in a thread, with mentions above it."""
         accounts = await self._accounts(asked, thread)
         return for_these(sheet, accounts, "Asked: ") if accounts else sheet
 
     async def reminder(self, reminder: Reminder, link: str, thread: int) -> MessageSheet:
-        """The message that tells people again of a call; `link` leads to it."""
+        """Return the reminder of a call; `link` leads to the call."""
         accounts = await self._accounts(reminder, thread)
-        # One that stands there already names those who were notified, whoever may answer by now.
+        # An existing reminder keeps its mentions, even if other people may answer by now.
         sheet = MessageSheet(content=f"{_words(reminder)} [The call]({link})", keeps_content=True)
         return for_these(sheet, accounts, "") if accounts else sheet
 
     def sent(self, notice: Asked | Reminder, sheet: MessageSheet, thread: int) -> None:
-        """The message stands there."""
+        """Record that the message was sent."""
         self._batch(notice, thread)[notice.subject] = _Notified(_since(notice), sheet.mentions)
         while len(self._told) > _BATCHES:
             self._told.popitem(last=False)
 
     def _batch(self, notice: Asked | Reminder, thread: int) -> dict[str, _Notified]:
-        """Who was told of the same in the same thread: who was told elsewhere need not look here."""
+        """Return who was notified about the batch in the same thread; a notification elsewhere does not count."""
         claim = notice.request.claim
         why = (notice.occasion, claim.holder if claim else "") if isinstance(notice, Reminder) else ()
         return self._told.setdefault((thread, notice.trail, notice.request.opened_at, *why), {})
 
     async def _accounts(self, notice: Asked | Reminder, thread: int) -> list[int]:
-        """Of those who may answer now and have not, in the order of the file.
+        """Return the accounts of those who may answer now and have not, in the order of the file.
 
-        Without those who were just notified of a call that was asked together with this one: one mention is enough.
+        People who were just notified of another call of the same batch are left out: one mention is enough.
         """
         if not self._notifies:
             return []
@@ -114,12 +114,12 @@ def _words(reminder: Reminder) -> str:
 
 
 def for_these(sheet: MessageSheet, accounts: Sequence[int], words: str) -> MessageSheet:
-    """A message that notifies these people when it is sent. Those for whom there is no room are counted."""
+    """Add mentions to a message. Accounts beyond the maximum are only counted."""
     named, more = accounts[:MOST], len(accounts) - MOST
     text = words + " ".join(f"<@{account}>" for account in named) + (f" and {more:,} more" if more > 0 else "")
     return replace(sheet, content=f"{text}\n{sheet.content}".strip(), mentions=tuple(named))
 
 
 def without_names(content: str) -> str:
-    """What a message says, whomever it names above that."""
+    """Remove the leading mentions from a message's text."""
     return _NAMES.sub("", content)

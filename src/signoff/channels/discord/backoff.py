@@ -1,4 +1,4 @@
-"""How fast a bot connects again: pauses that grow, so that Discord's daily limit is never reached."""
+"""Backoff between connections of the bot: growing pauses with jitter, so that Discord's daily session limit is kept."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 LASTING = 60.0
-"""Seconds after which a connection counts as one that works: the next pause is a short one again."""
+"""Seconds after which a connection counts as working: the next pause is short again."""
 FIRST = 1.0
 LONGEST = 60.0
-"""Seconds between tries that do not get as far as a new session."""
+"""Maximum seconds between attempts that do not get as far as a new session."""
 LONGEST_BETWEEN_SESSIONS = 300.0
-"""Seconds between new sessions that end soon. Discord takes 1,000 a day and resets the token of a bot with more."""
+"""Maximum seconds between short sessions. Discord allows 1,000 a day and resets the token of a bot that has more."""
 LONGEST_ASKED = 3600.0
-"""Seconds after which we look again whether we may connect, however long Discord wants us to wait."""
+"""Maximum seconds before trying again, however long Discord wants us to wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The time that connections go by."""
+    """Clock, sleep and randomness of the pauses, replaceable in tests."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -35,16 +35,17 @@ class Pacing:
     timing: Timing = field(default_factory=Timing)
     _next: float = FIRST
     _began: float | None = None
-    """When the connection that we have was ready."""
+    """When the current connection became ready."""
 
     def ready(self) -> None:
-        """A connection is there."""
+        """Record that the connection is ready."""
         self._began = self.timing.now()
 
     def pause(self, *, was_session: bool, asked: float = 0.0) -> float:
-        """Seconds to wait before the next try. Half of it is drawn: bots that fell together come back apart.
+        """Return seconds to wait before the next attempt. Half of it is jitter, so that bots do not reconnect at once.
 
-        `was_session`: whether Discord counts the last try. `asked`: how long Discord wants us to wait.
+        `was_session`: whether Discord counted the last attempt as a session. `asked`: how long Discord wants us to
+        wait.
         """
         began, self._began = self._began, None
         if began is not None and self.timing.now() - began >= LASTING:

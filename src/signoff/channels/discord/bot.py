@@ -1,4 +1,4 @@
-"""A bot of our own: logged in with a token, and connected for as long as the channel is used."""
+"""A Discord bot of our own: logs in with a token and stays connected while the channel is used."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from signoff.ports import Begin, Channel, Inbox
 _log = logging.getLogger("signoff.discord")
 
 _WITHIN = 25.0
-"""Seconds to log in, and seconds to connect, until we give up for this time."""
+"""Timeout in seconds to log in, and again to connect."""
 _RESERVE = 20
-"""Sessions of Discord's daily limit that are left to whoever starts the bot by hand."""
+"""Sessions of Discord's daily limit that are kept for starting the bot by hand."""
 _SLOWEST = 30.0
-"""Seconds that discord.py waits by itself where Discord wants us to slow down."""
+"""Maximum seconds that discord.py itself waits for a rate limit."""
 COMMANDS = f"commands: /{NAME} is there"
 _BAD_TOKEN = 4004
-"""The gateway's own number for it."""
+"""The gateway's close code for a bad token."""
 
 
 class Client(discord.Client):
-    """Hears of servers and their messages, without any privileged intent, and keeps next to nothing."""
+    """A client for servers and their messages, without privileged intents and with almost no cache."""
 
     def __init__(self) -> None:
         silence_voice()
@@ -48,9 +48,9 @@ class Client(discord.Client):
         )
         self.tree = OwnTree(self)
         self.has_identified = False
-        """Whether Discord counts it as a session that was begun."""
+        """Whether Discord counts this as a session."""
         self.session_over = asyncio.Event()
-        """Set when Discord ended the session. discord.py would begin the next one by itself, every five seconds."""
+        """Set when Discord ended the session. On its own, discord.py would start a new one every five seconds."""
 
     async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:
         self.has_identified = True
@@ -74,20 +74,20 @@ def discord_channel(
     notifies: bool = True,
     timing: Timing | None = None,
 ) -> Channel:
-    """A channel with a bot of its own. `secret` is the name of the variable that the token comes from.
+    """Return a channel with its own bot. `secret` is the name of the variable that the token comes from.
 
-    `listens=False`: it only shows, beside another program with the same token that sees to what people press.
-    `notifies=False`: nobody is mentioned. `timing`: what pauses between connections go by.
+    `listens=False`: it only shows, beside another program with the same token that handles presses. `notifies=False`:
+    nobody is mentioned. `timing`: clock and sleep for the backoff between connections.
     """
     pacing = Pacing(timing or Timing())
     return _OwnBot(token, secret, channel, people, name, begin, workers, listens, notifies, pacing)
 
 
 class _OwnBot:
-    """Connects, and shows what there is to show through a `DiscordChannel`.
+    """Connects a bot and shows notices through a `DiscordChannel`.
 
-    discord.py resumes a broken connection by itself. Where that cannot be, everything is begun anew, with longer and
-    longer pauses until a connection lasts: nobody may have anything to show, and there are people who press.
+    discord.py resumes a broken connection itself. If that is not possible, this reconnects with growing pauses until a
+    connection lasts, even if there is nothing to show, because people may press buttons.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class _OwnBot:
         self._keeping: asyncio.Task[None] | None = None
         self._wrong: WrongUse | None = None
         self._had_session = False
-        """Whether the last try got as far as a session."""
+        """Whether the last attempt got as far as a session."""
 
     @property
     def name(self) -> str:
@@ -126,7 +126,7 @@ class _OwnBot:
 
     @property
     def told(self) -> str:
-        """Who the bot is and where it asks, for people; empty while it is not connected."""
+        """The bot's name and its channel, for people; empty while it is not connected."""
         client = self._connection.client if self._connection is not None else None
         where = client.get_channel(int(self._channel)) if client is not None else None
         if client is None or client.user is None or not isinstance(where, discord.TextChannel):
@@ -134,7 +134,7 @@ class _OwnBot:
         return f"{client.user}, asks in #{where.name}"
 
     async def start(self, inbox: Inbox) -> None:
-        """Log in, connect, and listen; returns once notices can be shown."""
+        """Log in, connect and listen. Returns once notices can be shown."""
         await self.stop()
         try:
             connection = await self._open(inbox)
@@ -179,7 +179,7 @@ class _OwnBot:
         )
         try:
             await connection.log_in()
-            # It listens before it is connected: people press while we are away.
+            # Listen before connecting: people press buttons while the bot is away.
             starting = asyncio.create_task(inside.start(inbox))
             try:
                 await connection.connect()
@@ -205,7 +205,7 @@ class _OwnBot:
             await connection.close()
 
     async def _keep(self, inbox: Inbox, connection: BotConnection | None) -> None:
-        """Begin anew whenever the connection is over, for as long as it takes: whoever looks after it may repair it."""
+        """Reconnect whenever the connection ends, without a limit: somebody may fix the cause."""
         while True:
             if connection is not None:
                 await connection.over()
@@ -231,7 +231,7 @@ class _OwnBot:
 
 
 class BotConnection:
-    """A client of our own, and the task in which it is connected."""
+    """A client of our own and the task that keeps it connected."""
 
     def __init__(self, token: str, secret: str = "") -> None:
         self._token = token
@@ -240,7 +240,7 @@ class BotConnection:
         self._task: asyncio.Task[None] | None = None
 
     async def log_in(self) -> None:
-        """Raises `WrongUse` where Discord does not know the token."""
+        """Log in. Raises `WrongUse` if Discord refuses the token."""
         try:
             async with asyncio.timeout(_WITHIN):
                 await self.client.login(self._token)
@@ -250,7 +250,7 @@ class BotConnection:
             raise failed(error, "log in") from error
 
     async def connect(self) -> None:
-        """Return once the client is ready. Raises `ChannelFailed` where Discord would take no more sessions today."""
+        """Connect and return once the client is ready. Raises `ChannelFailed` if today's session limit is reached."""
         await self._check_limit()
         self._task = asyncio.create_task(self._one_session(), name="signoff: Discord")
         ready = asyncio.create_task(self.client.wait_until_ready())
@@ -278,20 +278,20 @@ class BotConnection:
             )
 
     async def _one_session(self) -> None:
-        """Stay connected, resuming as often as need be, until the session is over."""
+        """Stay connected, resuming as often as necessary, until the session ends."""
         connected = asyncio.create_task(self.client.connect())
         over = asyncio.create_task(self.client.session_over.wait())
         try:
             await asyncio.wait((connected, over), return_when=asyncio.FIRST_COMPLETED)
             ended_by_discord = not connected.done()
             if ended_by_discord:
-                await self.client.close()  # to cancel it is not enough in every Python: it may be about to connect
+                await self.client.close()  # cancelling is not enough in every Python: it may be about to connect
         finally:
             for task in (connected, over):
                 task.cancel()
             await asyncio.wait((connected, over))
         problem = None if connected.cancelled() else connected.exception()
-        # What discord.py raises because it was closed in the middle of connecting anew is not why the session ended.
+        # An exception that discord.py raises because it was closed while reconnecting is not why the session ended.
         if problem is not None and not ended_by_discord:
             raise problem
         raise ChannelFailed("Discord ended the session", whole=True)
@@ -301,12 +301,12 @@ class BotConnection:
         return self._task is None or self._task.done()
 
     async def over(self) -> None:
-        """Return once discord.py has given the connection up."""
+        """Return once discord.py has given up the connection."""
         if self._task is not None:
             await asyncio.wait((self._task,))
 
     def why(self) -> SignoffError:
-        """Why the connection is over."""
+        """Return why the connection ended."""
         task = self._task
         error = None if task is None or task.cancelled() else task.exception()
         if isinstance(error, discord.ConnectionClosed) and error.code == _BAD_TOKEN:
@@ -315,11 +315,11 @@ class BotConnection:
             return failed(error, "stay connected")
         if error is not None and self.client.has_identified:
             return ChannelFailed(f"discord.py failed: {place_of(error)}", whole=True)
-        # Or what discord.py stumbles over when the very first attempt to connect fails.
+        # Also covers what discord.py raises when the very first attempt to connect fails.
         return ChannelFailed("Discord cannot be reached", whole=True)
 
     async def close(self) -> None:
-        """Disconnect; nothing is left behind."""
+        """Disconnect and clean up."""
         try:
             await self.client.close()
         except OUTSIDE as error:
@@ -328,13 +328,13 @@ class BotConnection:
             self._task.cancel()
             await asyncio.wait((self._task,))
             if not self._task.cancelled():
-                self._task.exception()  # said already, where it was asked for
+                self._task.exception()  # reported already, where it was asked for
 
 
 async def check(token: str, *, channel: str, secret: str = "") -> AsyncIterator[tuple[str, str]]:
-    """Try what a channel needs, step by step: what was tried, and what is wrong with it; empty where nothing is.
+    """Check step by step what a channel needs. Yields each step and its problem, which is empty if it passed.
 
-    Without `COMMANDS`, everything else works.
+    If only `COMMANDS` fails, everything else works.
     """
     connection = BotConnection(token, secret)
     try:

@@ -1,4 +1,4 @@
-"""The messages about calls as they stand in a thread now: whether people see there what they would approve."""
+"""Read the cards in a thread as they are now, to check that people see what they would approve."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from signoff.ports import Inbox
 _log = logging.getLogger("signoff.discord")
 
 _WITHIN = 10.0
-"""Seconds: somebody waits."""
+"""Timeout in seconds: somebody is waiting."""
 _NUMBER = re.compile(r" \((\d{1,4}) of (\d{1,4})\)\Z")
-"""As `notice_message` ends the title of one of several calls."""
+"""The end of a title in a batch, as `notice_message` writes it."""
 
 
 class Cards:
-    """Looks at what stands in the threads of one channel."""
+    """Reads the cards in the threads of one channel."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Cards:
         self._numbers = numbers
 
     async def shown_in(self, thread: int, requests: Sequence[ApprovalRequest]) -> set[str] | None:
-        """Ids of those requests whose card can be read in this thread now. None where Discord does not say."""
+        """Return the ids of requests whose card can be read in this thread now; None if Discord does not answer."""
         places = {one.id: await self.place(one.id) for one in requests}
         here = {name: message for name, (where, message) in places.items() if where == thread and message}
         try:
@@ -58,15 +58,15 @@ class Cards:
         return seen
 
     async def place(self, request_id: str) -> tuple[int, int]:
-        """Thread and message, also of what was written a moment ago."""
+        """Return thread and message of a request, including one that was just posted."""
         return read_place(await self._inbox.where(request_id) or self._places.get(request_id, ""))
 
     def number(self, request_id: str) -> int:
-        """Which one it is of those asked together with it; 0 where that is not known."""
+        """Return a request's number within its batch; 0 if it is not known."""
         return self._numbers.get(request_id, (0, 0))[0]
 
     def _learn(self, request_id: str, message: discord.Message) -> None:
-        """Another process may have numbered it."""
+        """Remember the number from a message: another process may have assigned it."""
         told = [_NUMBER.search(embed.title or "") for embed in message.embeds]
         for one in filter(None, told):
             self._numbers.setdefault(request_id, (int(one[1]), int(one[2])))

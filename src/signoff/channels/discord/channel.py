@@ -1,4 +1,4 @@
-"""A text channel of Discord as a place where people are reached: a thread for every run, a message for every call."""
+"""`DiscordChannel`: shows notices in a Discord text channel, a thread for every run and a message for every call."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ T = TypeVar("T")
 _log = logging.getLogger("signoff.discord")
 
 _PATIENCE = 50.0
-"""Seconds for one notice, with all the waiting that discord.py does by itself."""
+"""Timeout in seconds for one notice, including the waiting that discord.py does itself."""
 _PLACES = 2000
 
 
 class DiscordChannel:
-    """Shows notices in threads of one text channel, through a client that somebody else runs.
+    """Shows notices in threads of one text channel, through a client that the caller runs.
 
-    An address is `THREAD/MESSAGE`. Nothing has to be kept between two starts: buttons say what they are about, and a
-    thread or message that was made though nobody knows is found again. `listens=False`: it only shows, and whoever
-    presses or says something is not heard. `notifies=False`: nobody is mentioned.
+    A place is `THREAD/MESSAGE`. Nothing has to be kept across restarts: the custom ids of buttons say what they are
+    about, and a thread or message that was created without being recorded is found again. `listens=False`: it only
+    shows, and ignores presses and messages. `notifies=False`: nobody is mentioned.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class DiscordChannel:
         return self._name
 
     async def start(self, inbox: Inbox) -> None:
-        """Wait until the client is ready, and listen. Raises `WrongUse` where the channel cannot be used."""
+        """Wait until the client is ready, then listen. Raises `WrongUse` if the channel cannot be used."""
         if self._listening is not None:
             raise WrongUse(f"the channel {self._name} has been started already")
         self._inbox = inbox
@@ -108,7 +108,7 @@ class DiscordChannel:
         try:
             self._listening = listening = self._listen()
             await self._client.wait_until_ready()
-        except (AttributeError, RuntimeError):  # discord.py's way to say so
+        except (AttributeError, RuntimeError):  # how discord.py reports it
             raise WrongUse("the Discord client has to be logged in before signoff can listen on it") from None
         with told("look at the channel"):
             channel = await text_channel(self._client, self._channel_id)
@@ -124,15 +124,15 @@ class DiscordChannel:
                 self._mentions = Mentions(self._client, self._users, channel, self._name, self._begin, self._workers)
             self._commands.begin()
             listening.begin(self._waiting.look())
-            listening.to("ready", self._waiting.look)  # a new session: what happened meanwhile is told by nobody
+            listening.to("ready", self._waiting.look)  # a new session: events missed in between are not sent again
         listening.open()
 
     def _listen(self) -> Listening:
-        """Hear everything from now on; people press while we start."""
+        """Register for all events now, since people may press buttons during the start."""
         listening = Listening(self._client)
         if self._listens:
             listening.to("interaction", self._interaction)
-            if self._begin is not None and self._workers:  # else mentions are somebody else's business
+            if self._begin is not None and self._workers:  # otherwise mentions are not for us
                 listening.to("message", self._message)
             listening.to("raw_thread_update", self._thread_changed)
         listening.to("raw_message_delete", self._deleted)
@@ -165,7 +165,7 @@ class DiscordChannel:
             await self._waiting.thread_changed(event)
 
     async def stop(self) -> None:
-        """Hear nothing more; what was begun is finished first. What stands there stays."""
+        """Stop listening, after work in progress has finished. Messages stay."""
         listening, self._listening = self._listening, None
         if self._waiting is not None:
             self._waiting.end()
@@ -179,7 +179,7 @@ class DiscordChannel:
         self._presses = self._mentions = self._threads = self._waiting = None
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
-        """Put a notice into its thread, or bring the message at `at` up to date; raises `ChannelFailed`."""
+        """Post a notice in its thread, or update the message at `at`. Raises `ChannelFailed`."""
         threads, waiting = self._connected()
         sheet = await self._drawing.sheet(notice)
         shown = await self._within(self._put(threads, notice, sheet, at, beside), "show it", at)
@@ -193,7 +193,7 @@ class DiscordChannel:
         return shown
 
     async def remind(self, reminder: Reminder, card: str, at: str = "") -> str:
-        """Tell those who may answer by now, in a message of its own, of the one at `card`; raises `ChannelFailed`."""
+        """Remind those who may answer now of the message at `card`, in a new message. Raises `ChannelFailed`."""
         threads, _ = self._connected()
         thread, message = read_place(card)
         sheet = await self._notifying.reminder(reminder, threads.link(card), thread)
@@ -211,7 +211,7 @@ class DiscordChannel:
         return threads, waiting
 
     async def _within(self, work: Coroutine[Any, Any, T], doing: str, at: str) -> T:
-        """What is done on Discord, as far as that goes in good time."""
+        """Do something on Discord within the timeout. Failures become `ChannelFailed`."""
         try:
             with told(doing, at=at):
                 async with asyncio.timeout(_PATIENCE):
@@ -219,7 +219,7 @@ class DiscordChannel:
         except (RuntimeError, AttributeError):
             if not self._client.is_closed():
                 raise
-            raise ChannelFailed("disconnected from Discord", whole=True, at=at) from None  # in the middle of it
+            raise ChannelFailed("disconnected from Discord", whole=True, at=at) from None  # while it was in progress
 
     async def _put(self, threads: Threads, notice: Notice, sheet: MessageSheet, at: str, beside: str) -> str:
         thread, message = read_place(at)
@@ -233,7 +233,7 @@ class DiscordChannel:
             except discord.HTTPException as error:
                 if not (_waits(notice) and is_closed_thread(error)):
                     raise
-            except ChannelFailed:  # the message is there, and what it is about is not
+            except ChannelFailed:  # the message exists, but its embed was dropped
                 if _waits(notice):
                     await self._inbox.gone(notice.subject)
                 raise
@@ -245,7 +245,7 @@ class DiscordChannel:
                 return place(home, await self._put_anew(threads, home, notice, sheet, after=below))
             except discord.HTTPException as error:
                 mendable = isinstance(notice, RunResult) and code_of(error) in (MISSING_ACCESS, MISSING_PERMISSIONS)
-                if mendable or not is_closed_thread(error):  # what a run came to is told where it was asked
+                if mendable or not is_closed_thread(error):  # a run's result belongs where it was asked
                     raise
         made = await threads.found_or_made(thread_name(_worker(notice), notice.trail), but=home)
         with told("write to the thread", at=place(made)):
@@ -257,7 +257,7 @@ class DiscordChannel:
     async def _put_anew(
         self, threads: Threads, thread: int, notice: Notice, sheet: MessageSheet, *, after: int = 0
     ) -> int:
-        """Put a message into a thread; a call that waits notifies those who may answer."""
+        """Post a message in a thread; a pending call mentions those who may answer."""
         if not (isinstance(notice, Asked) and _waits(notice)):
             return await threads.put(thread, notice.subject, sheet, after=after)
         sheet = await self._notifying.addressed(notice, sheet, thread)
@@ -266,7 +266,7 @@ class DiscordChannel:
         return message
 
     def _note(self, notice: Notice, shown: str) -> None:
-        """Remember what may be asked for before the inbox knows it, or when somebody comes late."""
+        """Remember what may be needed before the inbox knows it, or for somebody who answers late."""
         if isinstance(notice, Asked):
             self._places[notice.subject] = shown
             self._numbers[notice.subject] = notice.number, notice.of
@@ -277,7 +277,7 @@ class DiscordChannel:
                 noted.popitem(last=False)
 
     def _log_shown(self, notice: Notice, shown: str, *, is_new: bool) -> None:
-        """Each step of an approval, for whoever runs the bot. Nothing of what a call says goes into a log."""
+        """Log each step of an approval for the operator. Nothing of a call's content goes into the log."""
         thread, message = read_place(shown)
         where = f"{'posted in' if is_new else 'updated in'} thread {thread}, message {message}"
         match notice:
@@ -291,7 +291,7 @@ class DiscordChannel:
                 _log.info("%s: run %s is %s; %s", self._name, notice.run, notice.state, where)
 
     async def _refresh(self, request: ApprovalRequest, seen: discord.Message | None) -> None:
-        """Draw the message about a request anew, if it is still there and says something else."""
+        """Update the message about a request, if it still exists and differs."""
         thread, message = read_place(await self._inbox.where(request.id))
         threads = self._threads
         if threads is None or not message:
@@ -308,7 +308,7 @@ class DiscordChannel:
 
 
 def _waits(notice: Notice) -> bool:
-    """Whether people have to see it: they are asked something."""
+    """Whether people are asked something and have to see it."""
     match notice:
         case Asked():
             return notice.request.state in OPEN
@@ -319,7 +319,7 @@ def _waits(notice: Notice) -> bool:
 
 
 def _named(request: ApprovalRequest) -> tuple[str, str]:
-    """A request in a log: its id, and its tool with whatever hides in the name seen."""
+    """Return a request's id and tool for a log, with hidden characters visible."""
     return visible(request.id), visible(request.tool_name)
 
 

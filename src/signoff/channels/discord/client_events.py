@@ -1,7 +1,8 @@
-"""Hearing what a client hears, beside whatever its owner listens to.
+"""Listen to events of a Discord client without replacing its owner's handlers.
 
-`Client.wait_for` asks a function about every event of a kind until it says yes. Ours never does: so it hears them all,
-on any client, without taking the place of the owner's `on_interaction`, and is gone when the waiting is cancelled.
+`Client.wait_for` calls a check function for every event of a kind until it returns True. Ours returns False until it is
+stopped, so it receives them all, on any client, without replacing the owner's `on_interaction`, and ends when the wait
+is cancelled.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ _log = logging.getLogger("signoff.discord")
 Handler = Callable[..., Coroutine[Any, Any, None]]
 _MOST_EARLY = 1000
 _GOODBYE = 5.0
-"""Seconds that work in hand gets to come to an end."""
+"""Timeout in seconds for work in progress when listening stops."""
 
 
 class Listening:
-    """What is listened to on one client, and the work that came of it.
+    """The events that are listened to on one client, and the tasks that handle them.
 
-    Whoever starts needs a moment until they can handle anything; what is heard until then waits for `open`.
+    Starting takes a moment; events that arrive before `open` are queued.
     """
 
     def __init__(self, client: discord.Client) -> None:
@@ -40,11 +41,11 @@ class Listening:
         self._work: set[asyncio.Task[None]] = set()
 
     def to(self, event: str, handler: Handler) -> None:
-        """Have `handler` called with every event of this name, each in a task of its own."""
+        """Call `handler` with every event of this name, each in its own task."""
 
         def heard(*args: Any) -> bool:
             if self._is_stopped:
-                return True  # the client forgets us
+                return True  # the client then drops this check
             if self._is_open:
                 self.begin(handler(*args))
             elif len(self._early) < _MOST_EARLY:
@@ -56,14 +57,14 @@ class Listening:
         self._checks.append(heard)
 
     def open(self) -> None:
-        """See to everything, beginning with what was heard before."""
+        """Handle all events, beginning with the queued ones."""
         self._is_open = True
         for handler, args in self._early:
             self.begin(handler(*args))
         self._early.clear()
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something beside everything else; a failure is logged and ends nothing."""
+        """Start a background task; a failure is logged and stops nothing else."""
         task = asyncio.get_running_loop().create_task(self._guarded(work))
         self._work.add(task)
         task.add_done_callback(self._work.discard)
@@ -75,7 +76,7 @@ class Listening:
             _log.error("an event from Discord could not be handled: %s", place_of(error))
 
     async def stop(self) -> None:
-        """Hear nothing more, and return once what was begun is done, or cancelled if that takes long."""
+        """Stop listening. Waits for work in progress and cancels what exceeds the timeout."""
         self._is_stopped = True
         for waiting in self._waiting:
             waiting.cancel()

@@ -1,4 +1,4 @@
-"""Drawing calls without keeping anybody waiting: a large one takes seconds, and Discord waits for three."""
+"""Draw large calls in a thread without blocking the event loop: they take seconds, and Discord waits for three."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from signoff.core.request import ApprovalRequest
 T = TypeVar("T")
 
 LARGE = 20_000
-"""Characters from which a call is drawn in a thread."""
+"""Characters from which on a call is drawn in a thread."""
 _AT_ONCE = 2
 _KEPT = 200
 _KEPT_PAPERS = 4
-"""Each of them may be as large as a file can be."""
+"""Each may be as large as a file can be."""
 
 
 class DrawingCache:
-    """Draws what is large in a thread, and once: it is kept for whoever asks next."""
+    """Draws large calls once, in a thread, and caches the result."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Hashable, asyncio.Task[Any]] = OrderedDict()
@@ -51,7 +51,7 @@ class DrawingCache:
         return await self._once(self._papers, _KEPT_PAPERS, (request,), ("whole",), lambda: whole(request))
 
     async def other(self, requests: Iterable[ApprovalRequest], draw: Callable[[], T]) -> T:
-        """Anything else about these requests; not kept."""
+        """Draw anything else about these requests, without caching."""
         return await self._away(draw) if any(map(is_large, requests)) else draw()
 
     async def _once(
@@ -71,7 +71,7 @@ class DrawingCache:
             while len(kept) > most:
                 kept.popitem(last=False)
         kept.move_to_end(key)
-        return await asyncio.shield(kept[key])  # whoever gives up leaves it to the next one
+        return await asyncio.shield(kept[key])  # a cancelled caller leaves it to the next one
 
     async def _away(self, draw: Callable[[], T]) -> T:
         async with self._turns:
@@ -79,7 +79,7 @@ class DrawingCache:
 
 
 def is_large(request: ApprovalRequest) -> bool:
-    """Whether it takes long to draw. Looks at no more than it has to."""
+    """Whether a request takes long to draw. Stops counting at the limit."""
     left = LARGE
     claim, decision = request.claim, request.decision
     told = (request.problem, request.requirement.message, claim.error if claim else "", claim.preview if claim else "")
@@ -102,4 +102,4 @@ def is_large(request: ApprovalRequest) -> bool:
 
 def _looked_at(task: asyncio.Task[Any]) -> None:
     if not task.cancelled():
-        task.exception()  # whoever waits for it is told; nobody may
+        task.exception()  # retrieved, so that asyncio does not log it if nobody waits

@@ -1,4 +1,4 @@
-"""The forms that buttons open, and what was written into them."""
+"""Forms (modals) that buttons open, and reading what was submitted."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _MASKS = "Leave ⟦…⟧ as it is, or replace all of it. Errors are shown befor
 
 
 def deny_form(request: ApprovalRequest) -> Form:
-    """Asks why not."""
+    """Return the form that asks for a reason to deny."""
     reason = Field(id=REASON, label="Why not? The agent reads it.", placeholder="not on a Friday", most=_LONGEST_REASON)
     return Form(id=_id(request, Verb.DENY_NOTE), title=_title("Deny", request), fields=(reason,))
 
 
 def edit_form(request: ApprovalRequest, draft: str | None = None) -> Form | str:
-    """Asks for other arguments, as JSON with secrets masked; or says why they cannot be changed here.
+    """Return the form for editing arguments, as JSON with secrets masked; or why they cannot be edited here.
 
-    `draft` is what was written before and not accepted.
+    `draft` is an earlier edit that was refused.
     """
     try:
         if Choice.EDIT not in card_for(request).choices:
@@ -57,7 +57,7 @@ def edit_form(request: ApprovalRequest, draft: str | None = None) -> Form | str:
 
 
 def read_edit(request: ApprovalRequest, fields: Mapping[str, str]) -> Mapping[str, Any]:
-    """The arguments that were written, masks still in them. Raises `EditRefused` where they cannot be read."""
+    """Parse the submitted arguments, with masks still in them. Raises `EditRefused` if they are not valid JSON."""
     text = fields.get(ARGS, "")
     if not text.strip():
         raise EditRefused(("the form was empty; the arguments must be one object: { … }",))

@@ -1,7 +1,7 @@
-"""What somebody pressed, picked or filled in, read from the payload of an interaction: the one place that does.
+"""Read from an interaction's payload what was pressed, picked or filled in. No other module does.
 
-discord.py hands out components and forms only to objects that it made itself and still has; ours are pressed after any
-restart, and by people whose form another one sent first. See `docs/adr/0034`.
+discord.py passes components and forms only to objects that it created and still holds. Ours are pressed after a
+restart, or after another person has submitted the same form. See `docs/adr/0034`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import discord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InteractionData:
-    """A press of a button, a choice in a menu, or a form that was sent."""
+    """A press of a button, a choice in a menu, or a submitted form."""
 
     custom_id: str = ""
     """Empty for everything else, such as a command."""
     picked: str | None = None
-    """What was picked from a menu."""
+    """The value picked from a menu."""
     fields: Mapping[str, str]
-    """What was filled into a form, by the ids of its fields."""
+    """The values of a form, by field id."""
 
     @classmethod
     def of(cls, interaction: discord.Interaction) -> Self:

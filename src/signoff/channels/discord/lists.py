@@ -1,4 +1,4 @@
-"""What `/signoff pending`, `history` and `show` answer, privately: to read, without buttons."""
+"""Private replies to `/signoff pending`, `history` and `show`, without buttons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LINK = re.compile(r"https://[\w.-]{1,100}(?::\d{1,5})?/[\w/.-]{1,120}")
 
 
 def pending_sheet(requests: Sequence[ApprovalRequest], links: Mapping[str, str]) -> MessageSheet:
-    """What waits for an answer, with the way to each message by its request's id."""
+    """Return the list of pending requests; `links` leads to each message, by request id."""
     if not requests:
         return MessageSheet(content="No pending requests.")
 
@@ -38,7 +38,7 @@ def pending_sheet(requests: Sequence[ApprovalRequest], links: Mapping[str, str])
 
 
 def history_sheet(requests: Sequence[ApprovalRequest]) -> MessageSheet:
-    """What was decided last."""
+    """Return the list of the latest decisions."""
     if not requests:
         return MessageSheet(content="No decisions yet.")
 
@@ -51,7 +51,7 @@ def history_sheet(requests: Sequence[ApprovalRequest]) -> MessageSheet:
 
 
 def show_sheet(request: ApprovalRequest) -> MessageSheet:
-    """One request, whole: as a file too, where it does not fit."""
+    """Return one request in full, with a file if it does not fit."""
     text, missing = asked_text(request, hint="The file has everything.")
     try:
         paper = whole(request) if missing else None

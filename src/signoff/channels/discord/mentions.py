@@ -1,7 +1,7 @@
-"""A way in: whoever mentions the bot in our channel, or in a thread of it, has a worker begin.
+"""Start workers from Discord: mentioning the bot in our channel, or in a thread of it, starts a run.
 
-Only words that mention the bot reach us: Discord keeps the text of all other messages to itself, and we do not ask for
-it. A reply to one of our messages is no mention; people talk about a call there.
+Only messages that mention the bot reach us: Discord withholds the text of all others, and we do not request the
+message content intent. A reply to one of our messages is not a mention, since people discuss a call there.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _log = logging.getLogger("signoff.discord")
 
 _SAID = (discord.MessageType.default, discord.MessageType.reply)
 _UNREADABLE = "\0"
-"""In the place of words that mention our role and not ourselves: it has the bot's name, and Discord offers it."""
+"""Stands for a message to the bot's role, which has the bot's name: Discord offers it but withholds the text."""
 _NO_THREAD = (
     f"Nothing was started: I cannot create a thread here. That needs the permission {NEEDED[CREATE_THREADS][0]}."
 )
 _NAME = 60
-"""Characters of what was said that name a new thread."""
+"""Maximum characters of the message in the name of a new thread."""
 
 
 class Mentions:
-    """What people say to the bot, for one channel."""
+    """Handles messages to the bot, for one channel."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Mentions:
         self._workers = workers
 
     async def heard(self, message: discord.Message) -> None:
-        """See to one message, if somebody speaks to us where we listen."""
+        """Handle one message, if it mentions the bot where we listen."""
         text = self._said_to_us(message)
         if text is None:
             return
@@ -84,9 +84,9 @@ class Mentions:
         return _UNREADABLE if role is not None and role in message.role_mentions else None
 
     async def _is_here(self, message: discord.Message) -> bool:
-        """Whether it was said in our channel or in a thread of it."""
+        """Whether it was sent in our channel or in a thread of it."""
         where: object = message.channel
-        if isinstance(where, discord.PartialMessageable):  # a thread that discord.py has not heard of
+        if isinstance(where, discord.PartialMessageable):  # a thread that discord.py has not cached
             where = await self._client.fetch_channel(where.id)
         return self._channel.id in (message.channel.id, getattr(where, "parent_id", None))
 
@@ -100,7 +100,7 @@ class Mentions:
             say = "what to do" if len(self._workers) == 1 else f"{spoken_name(self._workers[0])}: what to do"
             await self._reply(message, f"Say what to do: mention me, then `{say}`.")
         elif message.channel.id == self._channel.id and isinstance(whom := addressed(text, self._workers), str):
-            await self._reply(message, whom)  # no thread for what begins nothing
+            await self._reply(message, whom)  # no thread, since nothing is started
         else:
             try:
                 thread = await self._thread_of(message, text)
@@ -109,7 +109,7 @@ class Mentions:
                 return
             heard = Heard(channel=self._name, at=place(thread, message.id), id=str(message.id), by=by, text=text)
             if said := await self._begun(heard):
-                # Never longer than a message, and whatever hides in it seen.
+                # Truncated to one message, with hidden characters visible.
                 shown = visible(said, lines=True)[:CONTENT]
                 await self._client.get_partial_messageable(thread).send(
                     shown, allowed_mentions=SILENT, suppress_embeds=True
@@ -125,7 +125,7 @@ class Mentions:
             return "signoff has an internal error; see its log. Nothing was started."
 
     async def _thread_of(self, message: discord.Message, text: str) -> int:
-        """The thread that it was said in, or one that begins with it."""
+        """Return the thread of the message, or create one from it."""
         if message.channel.id != self._channel.id:
             return message.channel.id
         try:
@@ -133,7 +133,7 @@ class Mentions:
         except discord.HTTPException as error:
             if code_of(error) != THREAD_EXISTS:
                 raise
-            return message.id  # a thread has the number of the message it begins with
+            return message.id  # a thread has the id of the message it was started from
         return made.id
 
     async def _reply(self, message: discord.Message, text: str) -> None:
@@ -141,8 +141,8 @@ class Mentions:
 
 
 def _name(text: str) -> str:
-    """The beginning of what was said. A message can be taken back, a thread's name stays: no secret goes into it."""
+    """Return a thread name from a message. A message can be deleted, the name stays, so secrets are masked."""
     redactor = Redactor(avoid=text)
-    shown = redactor.text(text).splitlines()[0]  # masked before it is cut: half a secret would not be recognised
+    shown = redactor.text(text).splitlines()[0]  # masked before truncating: half a secret would not be recognised
     line = " ".join(visible_around([one.placeholder for one in redactor.masked], shown).split())
     return line if size(line) <= _NAME else f"{first(line, _NAME - 1).rstrip()}…"

@@ -1,8 +1,8 @@
-"""Texts from elsewhere inside a Discord message: whatever they hold is shown, and none of it acts.
+"""Escape untrusted text for Discord messages, so that markdown, mentions and links in it have no effect.
 
-Code is the one place where Discord reads neither markdown nor mentions nor links, so a text that a call brings stands
-in code, always. It cannot leave it: runs of backticks are spelled out with the markers of `core.visible`, which a text
-that went through `visible` cannot hold by itself. All functions here take texts that have been made visible, once.
+Inside code, Discord interprets neither markdown nor mentions nor links, so text from a call is always in code. It
+cannot break out: runs of backticks are spelled out with the markers of `core.visible_text`, which a text that went
+through `visible` cannot contain itself. All functions here take texts that went through `visible` once.
 """
 
 from __future__ import annotations
@@ -14,64 +14,64 @@ from signoff.channels.discord.sheet import size
 from signoff.core.visible_text import CLOSE, OPEN
 
 PLAIN = "text"
-"""The language of a block that has none: without one, a first line of a single word would be taken for it."""
+"""The default language of a block: without one, a first line of one word would be taken for the language."""
 _LONGEST_SPAN = 120
 _TICKS = re.compile(r"`+")
 _FENCES = re.compile(r"`{3,}")
 _FIRST_BREAKS = re.compile(r"\A\n+")
 _LAST_BREAKS = re.compile(r"\n+\Z")
 _ACTS = re.compile(r"[!-/:-@\[-`{-~]")
-"""ASCII punctuation. A backslash before any of it is not shown, and takes whatever meaning it has."""
+"""ASCII punctuation. A backslash before it is not shown and removes any special meaning."""
 _SMALLEST_END = 160
-"""Where there is less room, only the beginning is kept."""
+"""With less room, only the beginning is kept."""
 
 
 def span(text: str) -> str:
-    """On one line, in code."""
+    """Return a text as inline code, on one line."""
     return f"`{_spelled_span(text)}`"
 
 
 def block(text: str, language: str = "") -> str:
-    """In a block of code of its own. `language` is ours."""
+    """Return a text as a code block. `language` must be trusted."""
     return _fenced(spelled(text), language)
 
 
 def plain(text: str) -> str:
-    """On one line, with all markdown taken away: for texts that nothing depends on."""
+    """Return a text on one line with all markdown escaped, for texts that nothing depends on."""
     return _ACTS.sub(r"\\\g<0>", text.replace("\n", _marker("LF", 1)))
 
 
 def shown(text: str) -> str:
-    """In code, on the same line where it is short; else as a block on the lines below."""
+    """Return inline code if the text is short, otherwise a block on the lines below."""
     return span(text) if is_short(text) else f"\n{block(text)}"
 
 
 def is_short(text: str) -> bool:
-    """Whether a text looks well on the line it is named on, and all of it is seen there: blanks may run together."""
+    """Whether a text is fully visible as inline code: short, and without line breaks or repeated blanks."""
     return size(text) <= _LONGEST_SPAN and not re.search(r"[\n\t`]| {2}|\\\Z|\A\s", text)
 
 
 def moment(at: datetime, style: str = "") -> str:
-    """A moment on the clock of whoever reads it. Styles: `T` the time, `R` how long from now; both date and time."""
+    """Return a Discord timestamp, shown in the reader's time zone: `T` time, `R` relative, otherwise date and time."""
     return f"<t:{int(at.timestamp())}{f':{style}' if style else ''}>"
 
 
 def short_span(text: str, room: int) -> str:
-    """The beginning of a text, as a span no longer than `room`: for names and lists, where nothing is decided."""
+    """Return the beginning of a text as inline code of at most `room` characters, for names and lists."""
     inside = _spelled_span(text)
     return f"`{inside}`" if _fits(inside, room - 2) else f"`{first(inside, room - 3)}…`"
 
 
 def short_plain(text: str, room: int) -> str:
-    """The beginning of a text as `plain` writes it, no longer than `room`."""
+    """Return the beginning of a text as `plain` writes it, of at most `room` characters."""
     if _fits(made := plain(text), room):
         return made
-    # A backslash and what it stands before are one.
+    # Do not separate a backslash from what it escapes.
     return re.sub(r"(?<!\\)((?:\\\\)*)\\\Z", r"\1", first(made, room - 1)) + "…"
 
 
 def cut_block(text: str, language: str, room: int) -> tuple[str, int]:
-    """A block no longer than `room`, and how many characters of the text are not in it. Only its ends are kept."""
+    """Return a code block of at most `room` characters and how many are missing. Only the two ends are kept."""
     body = spelled(text)
     left = max(0, room - size(_fenced("", language)))
     if _fits(body, left):
@@ -81,7 +81,7 @@ def cut_block(text: str, language: str, room: int) -> tuple[str, int]:
 
 
 def spelled(text: str) -> str:
-    """The inside of a block. Discord drops line breaks at either end of one, and three backticks would close it."""
+    """Escape the inside of a block: Discord drops line breaks at both ends, and three backticks would close it."""
     if not text:
         return f"{OPEN}empty{CLOSE}"
     text = _FENCES.sub(lambda found: _marker("backtick", len(found[0])), text)
@@ -90,7 +90,7 @@ def spelled(text: str) -> str:
 
 
 def first(text: str, room: int) -> str:
-    """As much of the beginning as there is room for. A marker is kept whole or not at all."""
+    """Return as much of the beginning as fits. A marker is kept whole or not at all."""
     piece = text[: max(0, room)]
     while (excess := size(piece) - room) > 0:
         piece = piece[: -((excess + 1) // 2)]
@@ -107,7 +107,7 @@ def _last(text: str, room: int) -> str:
 
 
 def _ends(text: str, room: int, *, whole_lines: bool) -> tuple[str, int]:
-    """The beginning and the end of a text, and between them how much is missing."""
+    """Return the beginning and the end of a text with a marker between them, and how much is missing."""
     room -= size(f"\n{_missing(len(text))}\n")
     end = _last(text, room // 4) if room >= _SMALLEST_END and not whole_lines else ""
     begin = first(text, room - size(end))
@@ -126,7 +126,7 @@ def _spelled_span(text: str) -> str:
         return f"{OPEN}empty{CLOSE}"
     text = _TICKS.sub(lambda found: _marker("backtick", len(found[0])), text)
     text = re.sub(r"\n+", lambda found: _marker("LF", len(found[0])), text)
-    # Should a reader take `\`` for a backtick that closes nothing, all that follows would change sides.
+    # If a client read `\`` as an escaped backtick, the span would not close, and code and text would be swapped.
     text = re.sub(r"\\+\Z", lambda found: _marker("backslash", len(found[0])), text)
     return re.sub(r"\A +| +\Z", lambda found: _marker("space", len(found[0])), text)
 

@@ -1,7 +1,7 @@
-"""The message for a notice: drawn from the card every channel draws, within Discord's limits.
+"""The Discord message for a notice: the card that every channel draws, within Discord's limits.
 
-A call that is too long for a message is shown in part, says so, and can be approved only by whoever opened the whole
-of it. What a call says about itself stands in code, all words outside of code are ours.
+A call that is too long is shown in part and says so, and each person must open all of it before they can approve. Text
+from a call is always inside code; all text outside of code is ours.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise
 
 FOR_ANSWERS = 1_000
-"""Characters kept free for what changes while a call waits: whether all of it is shown must not depend on that."""
+"""Characters reserved for what changes while a call is pending: whether it is shown whole must not depend on that."""
 _FOR_NOTICE = 220
 _LONGEST_TOOL = 120
 _MOST_LINES = 20
-"""Calls that are listed in one message."""
+"""Maximum calls listed in one message."""
 _LONGEST_LINE = 100
 _LONGEST_COMMAND = 60
 LOOSENED = "⚠️ **Loosened:**"
-"""Before what whoever started a run loosened. No other line begins so."""
+"""The heading of what was loosened for a run. No other line begins like this."""
 LOOSENED_RUN = "⚠️ **loosened**"
-"""In a line about one call: its message says what was."""
+"""In a line about one call; its message has the details."""
 _NO_DIGEST = "0" * 12
 
 
 def sheet_for(notice: Notice) -> MessageSheet:
-    """The message for a notice as it stands."""
+    """Return the message for a notice in its current state."""
     match notice:
         case Asked():
             return _asked(notice)
@@ -52,18 +52,18 @@ def sheet_for(notice: Notice) -> MessageSheet:
 
 
 def shows_whole(request: ApprovalRequest) -> bool:
-    """Whether its message shows everything. If not, approving is locked for each person until they opened it."""
+    """Whether the message shows everything. If not, approving is locked for each person until they have opened it."""
     card = _card(request)
     return card is not None and _fits(request, card)
 
 
 def digest_of_all(requests: Sequence[ApprovalRequest]) -> str:
-    """Stands for several calls and the arguments of each, in order, as they would run: as a custom id has it."""
+    """Return a digest of several calls and their arguments, in order, for a custom id."""
     return digest([[request.id, digest_of(request)] for request in requests])[: len(_NO_DIGEST)]
 
 
 def digest_of(request: ApprovalRequest) -> str:
-    """Digest of the arguments that would run; zeros where they have none, so that they cannot be approved."""
+    """Return the digest of the arguments that would run; zeros if there is none, so that they cannot be approved."""
     try:
         return request.args_digest
     except CannotCanonicalise:
@@ -71,9 +71,9 @@ def digest_of(request: ApprovalRequest) -> str:
 
 
 def parts_of(card: Card) -> Iterator[MessagePart]:
-    """Everything a card says about the call: what does not change while it waits."""
+    """Yield everything a card says about the call that does not change while it is pending."""
     yield from _facts(*((LOOSENED, text) for text in card.loosened))
-    if not card.title.startswith(f"{card.tool}("):  # else it only repeats the arguments
+    if not card.title.startswith(f"{card.tool}("):  # otherwise the title only repeats the arguments
         yield MessagePart(text=card.title)
     yield MessagePart(label="**By**", text=card.chain)
     yield from _facts(
@@ -102,7 +102,7 @@ def parts_of(card: Card) -> Iterator[MessagePart]:
 
 
 def asked_text(request: ApprovalRequest, *, hint: str) -> tuple[str, int]:
-    """The text of a message about one call, and how many characters it leaves out; then it ends with `hint`."""
+    """Return the text about one call and the number of characters left out; if there are any, it ends with `hint`."""
     return _text(request, _card(request), hint)
 
 
@@ -118,8 +118,8 @@ def _text(request: ApprovalRequest, card: Card | None, hint: str) -> tuple[str, 
         room = max(FOR_ANSWERS, DESCRIPTION - 1 - _size_of(parts))
     told, _ = lay_out(answers, room)
     left = DESCRIPTION - size(told) - 1
-    # While it waits, what is left free for answers stays free: what is whole stays whole, unless somebody votes for
-    # other arguments, which are to be seen as well.
+    # While it is pending, the room for answers stays reserved: what is shown whole stays whole, unless somebody votes
+    # for other arguments, which must be shown too.
     is_whole = _fits(request, card) if request.state is State.PENDING else _size_of(parts) <= left
     body, missing = lay_out(parts, left if is_whole else min(left, DESCRIPTION - FOR_ANSWERS - 1) - _FOR_NOTICE)
     above, below = (body, told) if request.state is State.PENDING else (told, body)
@@ -128,13 +128,13 @@ def _text(request: ApprovalRequest, card: Card | None, hint: str) -> tuple[str, 
 
 
 def title_of(request: ApprovalRequest) -> str:
-    """What a message about one call is called."""
+    """Return the title of a message about one call."""
     face = face_of(request)
     return f"{face.before}{short_span(visible(request.tool_name), _LONGEST_TOOL)}{face.after}"
 
 
 def footer_of(request: ApprovalRequest) -> str:
-    """Which request it is, and the digest of what would run. Nothing in a last line acts."""
+    """Return the request id and the digest of what would run. Discord interprets nothing in a footer."""
     return first(f"request {visible(request.id or request.tool_call_id)} · sha256 {digest_of(request)[:12]}", FOOTER)
 
 
@@ -153,7 +153,7 @@ def _asked(asked: Asked) -> MessageSheet:
 
 
 def _where_whole(request: ApprovalRequest) -> str:
-    """How to see all of a call that does not fit."""
+    """Say how to see all of a call that does not fit."""
     if request.state is State.PENDING:
         return "Open it with *Show whole* first: you cannot approve it before."
     if request.state is State.UNKNOWN:
@@ -188,7 +188,7 @@ def _answers(request: ApprovalRequest, card: Card | None, *, is_whole: bool) -> 
 
 
 def may_be_edited(request: ApprovalRequest) -> bool:
-    """Whether other arguments could be checked: what the tool takes is on record, and no agent alone knows a secret."""
+    """Whether edits can be checked: the tool's schema is stored, and no argument is a secret only the agent has."""
     return request.schema is not None and not any(isinstance(value, Veiled) for value in request.args.values())
 
 
@@ -198,7 +198,7 @@ def _button(request: ApprovalRequest, verb: Verb, label: str, style: Style = "se
 
 def _together(requests: Sequence[ApprovalRequest]) -> MessageSheet:
     pending = [request for request in requests if request.state is State.PENDING]
-    # Those that still wait: what is answered in between makes the click one about something else.
+    # Only the pending ones: if one is answered in between, the press is about something else.
     all_of_them = digest_of_all(pending or requests)
     too_many = len(requests) > _MOST_LINES
     cards = [] if too_many else [_card(request) for request in pending]
@@ -240,7 +240,7 @@ def _lines(requests: Sequence[ApprovalRequest]) -> Iterator[MessagePart]:
 
 
 def _hints(too_many: bool, closed: int) -> Iterator[MessagePart]:
-    """Why they cannot all be approved with one press."""
+    """Say why they cannot all be approved with one press."""
     if too_many:
         yield MessagePart(label="There are too many to list, so approve them one by one.")
     elif closed:
@@ -248,7 +248,7 @@ def _hints(too_many: bool, closed: int) -> Iterator[MessagePart]:
 
 
 def summary_span(request: ApprovalRequest, room: int) -> str:
-    """One line about a call."""
+    """Return one line about a call."""
     try:
         title = safe_summary(request)
     except CannotCanonicalise:
@@ -257,7 +257,7 @@ def summary_span(request: ApprovalRequest, room: int) -> str:
 
 
 def _card(request: ApprovalRequest) -> Card | None:
-    """The card, if there can be one."""
+    """Return the card; None if the call cannot be shown."""
     try:
         return card_for(request)
     except CannotCanonicalise:

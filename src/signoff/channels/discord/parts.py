@@ -1,4 +1,4 @@
-"""The text of a message in parts, each with a name, and how they are laid out in the room there is."""
+"""The text of a message in named parts, and how they are laid out within a size limit."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from signoff.channels.discord.message_text import block, cut_block, is_short, sh
 from signoff.channels.discord.sheet import size
 
 _LEAST = 180
-"""Characters that a part gets at least, if it is shown at all."""
+"""Minimum characters of a part, if it is shown at all."""
 _LONGEST_NAME = 60
 _LARGE = 20_000
-"""Characters from which on a text fits nowhere, so that it need not be drawn to see that."""
+"""Characters from which on a text fits nowhere, so that it need not be drawn to know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePart:
-    """A few words of ours, and a text from elsewhere, which stands in code."""
+    """A trusted label, and an untrusted text, which is put in code."""
 
     label: str = ""
-    """Ours: markdown, short, without backticks that are not closed."""
+    """Trusted: markdown, short, with balanced backticks."""
     name: str = ""
-    """Of an argument, instead of a label: from elsewhere."""
+    """An argument's name instead of a label; untrusted."""
     text: str = ""
     language: str = ""
 
     @property
     def whole(self) -> str:
-        """All of it."""
+        """The whole part."""
         head = span(self.name) if self.name else self.label
         if not self.text:
             return head
@@ -37,7 +37,7 @@ class MessagePart:
         return f"{head}\n{block(self.text, self.language)}".lstrip("\n")
 
     def within(self, room: int) -> tuple[str, int]:
-        """What there is room for, and how many characters of the text are left out."""
+        """Return what fits into `room`, and how many characters of the text are left out."""
         if self.size <= room or not self.text:
             return self.whole, 0
         head = short_span(self.name, _LONGEST_NAME) if self.name else self.label
@@ -46,17 +46,17 @@ class MessagePart:
 
     @property
     def size(self) -> int:
-        """How much room all of it takes; about, where it fits nowhere."""
+        """The size of the whole part; an estimate if it fits nowhere."""
         return self.length if self.length > _LARGE else size(self.whole)
 
     @property
     def length(self) -> int:
-        """Characters that are from elsewhere."""
+        """The number of untrusted characters."""
         return len(self.name) + len(self.text)
 
 
 def lay_out(parts: Sequence[MessagePart], room: int) -> tuple[str, int]:
-    """The parts below each other, and how many characters were left out: of long parts first, then the last ones."""
+    """Lay out parts below each other and count the characters left out: of long parts first, then the last ones."""
     sizes = [(part.size, bool(part.text)) for part in parts]
     if sum(one + 1 for one, _ in sizes) - 1 <= room:
         return "\n".join(part.whole for part in parts), 0
@@ -70,11 +70,11 @@ def lay_out(parts: Sequence[MessagePart], room: int) -> tuple[str, int]:
 
 
 _Sizes = Sequence[tuple[int, bool]]
-"""Of every part, and whether it can be cut."""
+"""The size of each part, and whether it can be cut."""
 
 
 def _how_many(sizes: _Sizes, room: int) -> int:
-    """How many of the first parts can be shown, if each of them is content with little."""
+    """Return how many of the first parts fit if each is cut to the minimum."""
     if sum(_needed(sizes, _LEAST)) <= room:
         return len(sizes)
     used = size("… and 1,000,000 more") + 1
@@ -86,7 +86,7 @@ def _how_many(sizes: _Sizes, room: int) -> int:
 
 
 def _share(sizes: _Sizes, room: int) -> int:
-    """The largest size that every part may have."""
+    """Return the largest size that every part may have (binary search)."""
     low, high = 0, max((one for one, _ in sizes), default=0)
     while low < high:
         middle = (low + high + 1) // 2
@@ -95,5 +95,5 @@ def _share(sizes: _Sizes, room: int) -> int:
 
 
 def _needed(sizes: _Sizes, share: int) -> Iterator[int]:
-    """What each part takes, with the line break after it."""
+    """Yield what each part takes, including its line break."""
     return (1 + (min(one, share) if may_be_cut else one) for one, may_be_cut in sizes)

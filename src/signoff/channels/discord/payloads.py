@@ -1,4 +1,4 @@
-"""Sheets and forms as discord.py wants them. Nothing mentions anybody but the accounts that a sheet names itself."""
+"""Convert sheets and forms to discord.py objects. Only accounts that a sheet lists can be mentioned."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _STYLES: dict[Style, discord.ButtonStyle] = {
 
 
 def to_send(sheet: MessageSheet) -> dict[str, Any]:
-    """What `send` takes to put a sheet there anew."""
+    """Return the arguments of `send` for a new message."""
     made: dict[str, Any] = {"content": sheet.content or None, "allowed_mentions": _mentions(sheet)}
     if embed := _embed(sheet):
         made["embed"] = embed
-    else:  # else Discord fetches whatever address stands in a text, without anybody having clicked on it
+    else:  # otherwise Discord fetches any URL in the text for a preview, without a click
         made["suppress_embeds"] = True
     if view := _view(sheet):
         made["view"] = view
@@ -36,7 +36,7 @@ def to_send(sheet: MessageSheet) -> dict[str, Any]:
 
 
 def to_edit(sheet: MessageSheet) -> dict[str, Any]:
-    """What `edit` takes to make a message hold exactly this sheet, whatever it held before. It notifies nobody."""
+    """Return the arguments of `edit` that replace a message's content. Editing notifies nobody."""
     return {
         **({} if sheet.keeps_content else {"content": sheet.content or None}),
         "embed": _embed(sheet),
@@ -54,7 +54,7 @@ def _mentions(sheet: MessageSheet) -> discord.AllowedMentions:
 
 
 def modal(form: Form) -> discord.ui.Modal:
-    """A form. What comes back is found by its custom id, so discord.py need not keep it."""
+    """Return a modal. Its submission is found by custom id, so discord.py need not keep it."""
     made = discord.ui.Modal(title=form.title, custom_id=form.id)
     for field in form.fields:
         style = discord.TextStyle.paragraph if field.long else discord.TextStyle.short
@@ -72,7 +72,7 @@ def modal(form: Form) -> discord.ui.Modal:
 
 
 def presses_in(message: discord.Message) -> Iterator[Press]:
-    """What the buttons of a message say."""
+    """Yield the presses that a message's buttons stand for."""
     for row in message.components:
         for part in getattr(row, "children", ()):
             found = Press.of(getattr(part, "custom_id", None) or "")
@@ -81,7 +81,7 @@ def presses_in(message: discord.Message) -> Iterator[Press]:
 
 
 def holds(message: discord.Message, sheet: MessageSheet) -> bool:
-    """Whether a message says what a sheet says, with the same buttons. Discord trims texts."""
+    """Whether a message has the content and the buttons of a sheet. Discord trims texts."""
     embed = message.embeds[0] if message.embeds else discord.Embed()
     there = (message.content, embed.title, embed.description, embed.footer.text)
     content = message.content if sheet.keeps_content else sheet.content
@@ -121,7 +121,7 @@ def _view(sheet: MessageSheet) -> discord.ui.View | None:
     for number, row in enumerate(sheet.rows):
         for item in [_menu(row, number)] if isinstance(row, Menu) else [_button(one, number) for one in row]:
             view.add_item(item)
-    # Presses are told by their custom ids: a view that is over already is not kept by discord.py.
+    # Presses are recognised by custom id. discord.py does not keep a view that is stopped.
     view.stop()
     return view
 

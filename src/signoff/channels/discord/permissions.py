@@ -1,4 +1,4 @@
-"""What the bot may do in its channel, and what it needs each of it for."""
+"""The Discord permissions that the bot needs in its channel, and what for."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ NEEDED: Mapping[str, tuple[str, str]] = {
     "attach_files": ("Attach Files", "to attach what is too long for a message"),
     "read_message_history": ("Read Message History", "to find its own messages again after a restart"),
 }
-"""By discord.py's name for it: what Discord calls it, and why."""
+"""By discord.py's name: Discord's own name, and the reason."""
 
 
 def missing(channel: discord.TextChannel) -> Iterator[str]:
-    """Each permission that the bot does not have there, with what it is needed for."""
+    """Yield each permission that the bot lacks there, with the reason it is needed."""
     has = channel.permissions_for(channel.guild.me)
     for name, (title, why) in NEEDED.items():
         if not getattr(has, name):
@@ -30,14 +30,14 @@ def missing(channel: discord.TextChannel) -> Iterator[str]:
 
 
 def check_permissions(channel: discord.TextChannel) -> None:
-    """Raises `WrongUse` that names all that is missing."""
+    """Raise `WrongUse` with all missing permissions, if there are any."""
     if lacking := list(missing(channel)):
         lines = "".join(f"\n  {one}" for one in lacking)
         raise WrongUse(f"the bot lacks permissions in the Discord channel {channel.id}:{lines}")
 
 
 async def text_channel(client: discord.Client, channel: str) -> discord.TextChannel:
-    """The text channel with this id; raises `WrongUse` where the bot sees none."""
+    """Return the text channel with this id. Raises `WrongUse` if the bot sees none."""
     if not channel.isdecimal():
         raise WrongUse(
             f"{channel!r} is not the ID of a Discord channel\n"

@@ -1,4 +1,4 @@
-"""What comes of a press that counts: an answer, a form, a file, or a few words to whoever pressed."""
+"""Carry out a valid press: an answer, a form, a file, or a private reply."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from signoff.errors import EditRefused, SignoffError
 from signoff.ports import Inbox
 
 AGAIN = "again"
-"""The last part of the id of a button that opens what somebody had typed."""
+"""The last part of the custom id of the button that reopens a refused edit."""
 _DRAFTS = 200
 _MOST_LINES = 20
 _NAME = 60
 _LONGEST = 1900
-"""Characters of what is wrong with an edit."""
+"""Maximum characters of the problems of an edit."""
 _NOT_OFFERED = "This is no longer offered. Nothing was decided."
 
 
 class PressActions:
-    """Carries out what people press, at an inbox. Every press has been looked into before."""
+    """Carries out presses at an inbox. Every press was checked before (`presses`)."""
 
     def __init__(
         self,
@@ -50,12 +50,12 @@ class PressActions:
         self._cards = cards
         self._drawing = drawing
         self.refresh = refresh
-        """Draws the message about a request anew, unless it is right already. Takes a message that was just seen."""
+        """Updates the message about a request, unless it is up to date. Takes a message that was just read, or None."""
         self._drafts: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._hands: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def form(self, pressed: Pressed) -> Form | str | None:
-        """The form that a button opens, or why there is none; None where the whole has to be looked at before."""
+        """Return the form that a button opens, or why there is none; None if the whole call must be opened first."""
         if pressed.press.verb is Verb.DENY_NOTE:
             return deny_form(pressed.request)
         if await self._is_locked(pressed.request, pressed.by):
@@ -64,7 +64,7 @@ class PressActions:
         return await self._drawing.other(pressed.requests, lambda: edit_form(pressed.request, draft))
 
     async def take(self, pressed: Pressed) -> None:
-        """Do what was pressed; raises what the inbox refuses."""
+        """Carry out a press. Raises what the inbox raises."""
         match pressed.press.verb:
             case Verb.APPROVE:
                 await self._approve(pressed, ApprovalDecision(approved=True, by=pressed.by))
@@ -88,7 +88,7 @@ class PressActions:
                 await self._inbox.tell(pressed.request.id, happened=happened, by=pressed.by)
 
     async def unlock(self, pressed: Pressed) -> None:
-        """Give somebody the whole of a call as a file, and with it the right to approve it here."""
+        """Send somebody the whole call as a file, which unlocks approving it here."""
         request, reply = pressed.request, pressed.reply
         paper = await self._drawing.whole(request)
         if len(paper.text.encode()) > reply.interaction.filesize_limit:
@@ -109,7 +109,7 @@ class PressActions:
             return not await self._inbox.has_opened(request.id, by)
 
     def _hand(self, request: ApprovalRequest, by: Actor) -> asyncio.Lock:
-        """Held while somebody is given a file: they may press before it is written down that they have it."""
+        """Held while a file is sent: the person may press before it is recorded that they have it."""
         return self._hands.setdefault((by.key, request.id), asyncio.Lock())
 
     async def _approve(self, pressed: Pressed, decision: ApprovalDecision) -> None:
@@ -123,7 +123,7 @@ class PressActions:
         self._drafts.pop(_whose(pressed), None)
         if answered.state is State.PENDING:
             await pressed.reply.replace(f"Your vote counts. {_missing(answered, pressed.by)}")
-        elif pressed.reply.is_private:  # the message in the thread tells everybody else, and here it would be stale
+        elif pressed.reply.is_private:  # the message in the thread informs everybody; this one would be stale
             await pressed.reply.replace("Approved." if decision.approved else "Denied.")
 
     async def _edit(self, pressed: Pressed) -> None:
@@ -180,7 +180,7 @@ class PressActions:
         await pressed.reply.tell("\n".join(lines))
 
     def _named(self, request: ApprovalRequest) -> str:
-        """As the message about all of them numbers it."""
+        """Return the call's number, as in the message about the batch, and its tool."""
         number = self._cards.number(request.id)
         return f"{f'**{number}** ' if number else ''}{short_span(visible(request.tool_name), _NAME)}: "
 
@@ -210,7 +210,7 @@ def _whose(pressed: Pressed) -> tuple[str, str]:
 
 
 def _missing(request: ApprovalRequest, by: Actor) -> str:
-    """How many more have to agree with what this person approved."""
+    """Say how many more people must approve the same arguments."""
     mine = next(vote.args_digest for vote in reversed(request.votes) if vote.by.key == by.key)
     requirement = request.requirement
     agreed = approvals(requirement, request.votes, mine, request.parties)

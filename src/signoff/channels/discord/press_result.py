@@ -1,4 +1,4 @@
-"""A press that has been looked into, and what is said about one that came to nothing."""
+"""A checked press, and texts about one that was refused."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _log = logging.getLogger("signoff.discord")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pressed:
-    """A press that has been looked into."""
+    """A press that was checked."""
 
     reply: Reply
     press: Press
     by: Actor
     requests: tuple[ApprovalRequest, ...]
-    """The one it is about; or all those asked together with it that still wait."""
+    """The request it is about, or all pending ones of the batch."""
 
     @property
     def request(self) -> ApprovalRequest:
@@ -39,7 +39,7 @@ class Pressed:
 
 
 def what_happened(request: ApprovalRequest) -> str:
-    """Who settled it, when and how, as it may be shown here."""
+    """Say who settled a request, when and how, escaped for Discord."""
     text = settled_text(request)
     if request.state is State.UNKNOWN:
         text += ", its call was started, and its outcome is unknown"
@@ -47,14 +47,14 @@ def what_happened(request: ApprovalRequest) -> str:
 
 
 def in_words(error: SignoffError) -> str:
-    """Why an answer was not taken, as it may be shown here."""
+    """Say why an answer was not accepted, escaped for Discord."""
     if isinstance(error, StoreError):
         return f"{shown(error)}; nothing was decided."
     return f"{'Too late' if isinstance(error, AlreadySettled) else 'Not taken'}: {shown(error)}."
 
 
 def shown(error: SignoffError) -> str:
-    """What is wrong, as it may be shown here. What is wrong with the project itself is for the log: it names files."""
+    """Return an error's text, escaped for Discord. Errors of the store or of project files are only logged."""
     if isinstance(error, (StoreError, WrongFile)):
         _log.warning("a press could not be processed: %s", redact_text(str(error)))
         return (

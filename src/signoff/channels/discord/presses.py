@@ -1,10 +1,10 @@
-"""Presses of our buttons: who pressed, where, and whether what they saw is what would run. Then it is an answer.
+"""Check presses of buttons: who pressed, where, and whether what they saw is what would run.
 
-A custom id is only a claim. Whatever decides is looked up: the person by their account, the request and the thread it
-was asked in by its id. Nothing is kept in between, so it makes no difference whether the bot was restarted since.
+A custom id is only a claim. The facts are looked up: the person by their account, the request and its thread by id.
+No state is kept, so it makes no difference whether the bot was restarted since.
 
-Several programs may share a bot, and each hears of every press. Only the one that asked sees to it; the others wait
-until it has, and say something only if nobody did.
+Several programs may share a bot, and each receives every press. Only the one that asked handles it; the others wait,
+and reply only if nobody else did.
 """
 
 from __future__ import annotations
@@ -41,33 +41,35 @@ TELLING = frozenset({Verb.HAPPENED, Verb.NOT_HAPPENED})
 FORMS = frozenset({Verb.DENY_NOTE, Verb.EDIT})
 _SEEN = 2000
 _FORM_WITHIN = 2.0
-"""Seconds: a form has to be the first reply, and Discord waits for three."""
+"""Seconds: a form must be the first reply, and Discord waits for three."""
 _SOMEBODY_ELSE = 2.6
-"""Seconds in which another program or channel that shares our bot has surely seen to what it asked itself, be it with a
-form; and in which Discord still hears us if nobody has."""
+"""Seconds to wait for another program or channel that shares the bot to handle its own press, even with a form.
+
+Discord still accepts our reply after that.
+"""
 _MOST_LATE = 1.0
-"""Seconds after a press that we hear of it, at most: where it seems to be more, a clock is wrong."""
+"""Maximum seconds between a press and its event: if it seems to be more, a clock is wrong."""
 _COMPONENT = discord.InteractionType.component
 _NOT_IN_TIME = "signoff could not look this up in time. Press again, please."
 
 
 class _Refusal(Exception):
-    """It goes no further; whoever pressed is told why."""
+    """The press is refused; the person is told why."""
 
     def __init__(self, why: str, *, for_log: str = "", stale: ApprovalRequest | None = None) -> None:
         self.stale = stale
-        """What the message does not say yet: it is drawn anew."""
+        """A request whose message is out of date and gets updated."""
         self.for_log = for_log or ("it was settled before" if stale is not None else "it has to be pressed again")
-        """Why, in words that say nothing of what a call says."""
+        """The reason without any content of the call."""
         super().__init__(why)
 
 
 class _NotOurs(Exception):
-    """We did not ask that here. Whoever shares our bot may have: what is said holds for us alone."""
+    """We did not ask this here. A program that shares the bot may have, so the text speaks for us alone."""
 
 
 class Presses:
-    """Interactions with our buttons and forms, for one channel."""
+    """Handles interactions with our buttons and forms, for one channel."""
 
     def __init__(
         self,
@@ -79,14 +81,14 @@ class Presses:
     ) -> None:
         self._inbox = inbox
         self._places = places
-        """Where requests stand that were shown a moment ago, which the inbox may not know yet."""
+        """Places of requests that were just shown, which the inbox may not know yet."""
         self._users = users
         self._answers = answers
         self._channel = channel
         self._seen: OrderedDict[int, None] = OrderedDict()
 
     async def heard(self, interaction: discord.Interaction) -> None:
-        """See to one interaction, if it is with something of ours."""
+        """Handle one interaction, if it is with something of ours."""
         custom_id = InteractionData.of(interaction).custom_id
         if not is_ours(custom_id) or self._again(interaction.id):
             return
@@ -109,7 +111,7 @@ class Presses:
             await reply.done()
 
     def _again(self, interaction: int) -> bool:
-        """Whether we have heard of it before: the gateway may tell us twice."""
+        """Whether it was received before: the gateway may deliver an interaction twice."""
         if interaction in self._seen:
             return True
         self._seen[interaction] = None
@@ -148,7 +150,7 @@ class Presses:
         _log_press(interaction, press, f"seen to, for {visible(by.name)}")
 
     async def _leave_it(self, reply: Reply, why: str, until: float) -> None:
-        """Say that we do nothing about a press, unless another program that shares our bot does."""
+        """Reply that we do nothing about a press, unless another program that shares the bot handles it."""
         if reply.is_held:
             await reply.done()
             if not reply.is_taken:
@@ -172,7 +174,7 @@ class Presses:
             await reply.ask(form)
 
     async def _asked_here(self, interaction: discord.Interaction, press: Press | None) -> ApprovalRequest:
-        """The request that a press claims to be about; raises `_NotOurs` unless we asked about it in this thread."""
+        """Return the request that a press is about. Raises `_NotOurs` unless we asked about it in this thread."""
         if press is None:
             raise _NotOurs("This button is not from this signoff, or from another version: it does nothing.")
         try:
@@ -191,7 +193,7 @@ class Presses:
         return request
 
     async def _looked_into(self, reply: Reply, press: Press, by: Actor, request: ApprovalRequest) -> Pressed:
-        """The press with the requests it is about; raises what keeps it from being an answer."""
+        """Return the press with its requests. Raises whatever keeps it from being an answer."""
         requests = (request,)
         if press.verb in TOGETHER:
             requests = await self._open_beside(request)
@@ -213,7 +215,7 @@ class Presses:
             raise _Refusal(f"Too late: {what_happened(request)}.", stale=request)
 
     async def _check_shown(self, reply: Reply, press: Press) -> None:
-        """Who hides what a message says hides what would be approved."""
+        """Refuse a press if somebody hid the embed, and with it what would be approved."""
         message = reply.interaction.message
         if message is None or reply.is_private:
             return
@@ -224,7 +226,7 @@ class Presses:
             )
 
     async def _open_beside(self, first: ApprovalRequest) -> tuple[ApprovalRequest, ...]:
-        """Those that were asked together with this one and still wait."""
+        """Return the requests of the same batch that are still pending."""
         waiting = [
             one
             for one in await self._inbox.pending()
@@ -236,7 +238,7 @@ class Presses:
 
 
 def _log_press(interaction: discord.Interaction, press: Press | None, what: str) -> None:
-    """What somebody pressed, and whether anything came of it, for whoever runs the bot."""
+    """Log a press and whether it was handled, for the operator."""
     if press is not None:
         who, where = interaction.user.id, interaction.channel_id
         about = f"{press.verb} on request {press.request}"
@@ -244,11 +246,11 @@ def _log_press(interaction: discord.Interaction, press: Press | None, what: str)
 
 
 def _late(interaction: discord.Interaction) -> float:
-    """Seconds that have passed since somebody pressed."""
+    """Return the seconds since the press."""
     passed = (discord.utils.utcnow() - interaction.created_at).total_seconds()
     return min(max(passed, 0.0), _MOST_LATE)
 
 
 def _subject(press: Press) -> str:
-    """Of the notice whose message it was pressed in."""
+    """Return the subject of the message that was pressed."""
     return together(press.request) if press.verb in TOGETHER else press.request

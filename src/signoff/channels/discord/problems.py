@@ -1,4 +1,4 @@
-"""What goes wrong between us and Discord, in words for people: whether to try again, and when."""
+"""Turn errors of Discord and discord.py into `ChannelFailed`: what went wrong, whether to retry, and when."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from signoff.errors import ChannelFailed, WrongUse
 
 UNKNOWN_MESSAGE = 10008
 UNKNOWN_INTERACTION = 10062
-"""It was acknowledged too late, or twice."""
+"""Acknowledged too late, or twice."""
 MISSING_ACCESS = 50001
 MISSING_PERMISSIONS = 50013
 THREAD_ARCHIVED = 50083
-"""A message opens it again, unless it is locked too; to edit one does not."""
+"""Posting a message unarchives the thread unless it is locked too; editing one does not."""
 ALREADY_ACKNOWLEDGED = 40060
 TOKEN_EXPIRED = 50027
-"""An interaction's own token, which lives for fifteen minutes; not that of the bot."""
+"""The token of an interaction, valid for fifteen minutes; not the bot's token."""
 THREAD_EXISTS = 160004
 THREAD_LOCKED = 160005
 
 OUTSIDE = (discord.DiscordException, aiohttp.ClientError, OSError, asyncio.TimeoutError)
-"""All that discord.py raises when something is wrong outside of this program."""
+"""Everything that discord.py raises for problems outside this program."""
 
 _PATIENCE = 60.0
-"""Seconds until the next try where Discord wants us to slow down and does not say for how long."""
+"""Seconds until the retry if Discord rate-limits us without a Retry-After."""
 _LONGEST = 200
 
 
 def code_of(error: BaseException) -> int:
-    """Discord's own number for what is wrong; 0 where there is none."""
+    """Return Discord's error code; 0 if there is none."""
     return error.code if isinstance(error, discord.HTTPException) else 0
 
 
 def is_closed_thread(error: BaseException) -> bool:
-    """Whether a thread takes nothing from us any longer: it was deleted or locked, or we were shut out."""
+    """Whether we can no longer post in a thread: it was deleted or locked, or we lost access."""
     shut = (MISSING_ACCESS, MISSING_PERMISSIONS, THREAD_ARCHIVED, THREAD_LOCKED)
     return isinstance(error, discord.NotFound) or code_of(error) in shut
 
 
 def failed(error: BaseException, doing: str, *, at: str = "") -> ChannelFailed:
-    """What could not be done, and whether it is worth another try. `doing` goes on from `cannot`."""
+    """Return what could not be done, and whether to retry. `doing` completes the sentence after `cannot`."""
     match error:
         case ChannelFailed():
             error.at = error.at or at
@@ -100,7 +100,7 @@ def _short(text: str) -> str:
 
 @contextmanager
 def told(doing: str, *, at: str = "") -> Generator[None]:
-    """Raises what goes wrong outside as `ChannelFailed`."""
+    """Raise errors from outside as `ChannelFailed`."""
     try:
         yield
     except (ChannelFailed, *OUTSIDE) as error:
@@ -108,7 +108,7 @@ def told(doing: str, *, at: str = "") -> Generator[None]:
 
 
 def refused_token(secret: str = "") -> WrongUse:
-    """Discord does not know the token. `secret` is the name of the variable it comes from, if that is known."""
+    """Return the error for a refused token. `secret` is the name of the variable it comes from, if known."""
     where = f" in {secret}" if secret else ""
     return WrongUse(
         f"Discord refused the token{where}. Copy it from https://discord.com/developers/applications, "
@@ -117,7 +117,7 @@ def refused_token(secret: str = "") -> WrongUse:
 
 
 def place_of(error: BaseException) -> str:
-    """Where an exception comes from, for a log: without its text, which may hold what a call is about."""
+    """Return an exception's type and location for a log, without its text, which may hold content of a call."""
     frames = traceback.extract_tb(error.__traceback__ or sys.exc_info()[2])
     where = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
     return type(error).__name__ + where

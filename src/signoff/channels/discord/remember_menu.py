@@ -1,7 +1,7 @@
-"""What an approval may also hold for: a private menu of what the broker would take, and the exact text before it does.
+"""The private menu for remembering an approval (grants), and the exact text to confirm.
 
-A choice is told by a value that fits into a custom id: `OFFER-SCOPE`, or `OFFER-SCOPE-MOMENT` with the second it ends
-at. The moment is part of it, so that what was confirmed is what is remembered.
+A choice is a value that fits into a custom id: `OFFER-SCOPE`, or `OFFER-SCOPE-MOMENT` with its expiry in seconds. The
+expiry is part of it, so that exactly what was confirmed is remembered.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _WHERE = {
     Scope.PROJECT: "anywhere in this project",
 }
 _LONGEST = timedelta(days=2)
-"""How far ahead an end may lie. Those on the menu are within a day."""
+"""How far in the future an expiry may be. Those on the menu are within a day."""
 
 
 def choices(request: ApprovalRequest, now: datetime | None = None) -> Sequence[tuple[str, ApprovalDecision]]:
-    """Every way to remember an approval that the broker takes, narrowest first: a value, and the answer it stands for.
+    """Return every way to remember an approval that the broker accepts, narrowest first: values and decisions.
 
-    With `now`, also until an hour from then and until the end of the day; amounts are remembered with an end only.
+    With `now`, also with an expiry in an hour and at the end of the day; amounts are remembered only with an expiry.
     """
     found = ((value, decision_for(request, value, now)) for value in _values(request, now))
     return [(value, decision) for value, decision in found if decision is not None][:OPTIONS]
 
 
 def decision_for(request: ApprovalRequest, value: str, now: datetime | None = None) -> ApprovalDecision | None:
-    """The approving answer, without `by`, that a value stands for; None where it is not on offer for this call.
+    """Return the approval that a value stands for, without `by`; None if it is not on offer for this call.
 
-    With `now`, a moment that is over or far ahead is not on offer either.
+    With `now`, an expiry in the past or too far in the future is not on offer either.
     """
     found, offered = _VALUE.fullmatch(value), offers(request)
     if found is None or int(found["offer"]) >= len(offered) or found["scope"] not in list(Scope):
@@ -60,7 +60,7 @@ def decision_for(request: ApprovalRequest, value: str, now: datetime | None = No
 
 
 def remember_sheet(request: ApprovalRequest, texts: Sequence[tuple[str, str]]) -> MessageSheet:
-    """Private: a menu of choices. `texts` are their values and the exact texts of what would be remembered."""
+    """Return a private menu of choices. `texts` are their values and exactly what would be remembered."""
     texts = texts[:OPTIONS]
     if not texts:
         return MessageSheet(content="The answer to this call cannot be remembered.")
@@ -79,11 +79,11 @@ def remember_sheet(request: ApprovalRequest, texts: Sequence[tuple[str, str]]) -
 
 
 def confirm_sheet(request: ApprovalRequest, value: str, text: str) -> MessageSheet:
-    """Private: exactly what would be remembered, and the button that approves and remembers it."""
+    """Return a private message with exactly what would be remembered, and the button to confirm it."""
     tool = short_span(visible(request.tool_name), OPTION)
     whole = MessagePart(label=f"Approve {tool}, and from then on:", text=text).whole
     after = "A rule that denies still denies. `signoff grants` lists it, `signoff grants revoke` revokes it."
-    if len(whole) + len(after) + 1 > DESCRIPTION // 2:  # counted twice at worst
+    if len(whole) + len(after) + 1 > DESCRIPTION // 2:  # counted twice in the worst case
         return MessageSheet(
             title="This cannot be remembered here",
             text="What would be remembered is too long to be shown. Approve it once, or use `signoff approve`.",
@@ -107,7 +107,7 @@ def _values(request: ApprovalRequest, now: datetime | None) -> Iterator[str]:
 
 
 def _ends(now: datetime) -> tuple[datetime, ...]:
-    """In an hour, to the minute, and at the end of the day in UTC, which is the day budgets and records have too."""
+    """Return the expiries: in an hour, to the minute, and the end of the day in UTC, as for budgets and records."""
     utc = now.astimezone(UTC)
     hour = utc.replace(second=0, microsecond=0) + timedelta(hours=1)
     midnight = utc.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
@@ -129,7 +129,7 @@ def _needs_end(offer: Offer) -> bool:
 
 
 def _label(value: str) -> str:
-    """A choice in a few words of ours."""
+    """Return a choice in a few words of ours."""
     found = _VALUE.fullmatch(value)
     if found is None or found["scope"] not in list(Scope):
         return "as told"
@@ -139,7 +139,7 @@ def _label(value: str) -> str:
 
 
 def _clipped(text: str) -> str:
-    """As an option's description, where Discord reads no markdown; the whole text stands above the menu."""
+    """Truncate to an option's description, where Discord renders no markdown; the whole text is above the menu."""
     line = " ".join(text.split())
     cut = first(line, OPTION)
     return cut if cut == line else f"{first(line, OPTION - 1)}…"

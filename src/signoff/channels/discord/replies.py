@@ -1,4 +1,4 @@
-"""Replying to whoever pressed something: privately, in time, and without losing their answer when a reply is lost."""
+"""Reply to interactions: privately, in time, and without losing an answer if a reply fails."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from signoff.channels.discord.sheet import CONTENT, Form, MessageSheet
 _log = logging.getLogger("signoff.discord")
 
 _IN_TIME = 3.0
-"""Seconds in which Discord wants to hear from us at first."""
+"""Seconds in which Discord expects the first response."""
 
 
 class Reply:
-    """What one interaction is answered with.
+    """The replies to one interaction.
 
-    Discord waits three seconds for the first sign of life and takes further replies for fifteen minutes. A reply that
-    cannot be given is logged and changes nothing about what was decided.
+    Discord waits three seconds for the first response and accepts further replies for fifteen minutes. A reply that
+    fails is logged and changes nothing about the decision.
     """
 
     def __init__(self, interaction: discord.Interaction) -> None:
@@ -39,57 +39,57 @@ class Reply:
         self._holding: asyncio.Task[bool] | None = None
         self._lost = False
         self.is_taken = False
-        """Whether somebody else has seen to it: another program that shares our bot."""
+        """Whether another program that shares the bot has handled it."""
 
     @property
     def is_held(self) -> bool:
-        """Whether Discord was told anything yet."""
+        """Whether a first response was sent or begun."""
         return self._held
 
     @property
     def is_private(self) -> bool:
-        """Whether it was pressed in a message that only this person sees."""
+        """Whether it was pressed in a message that only this person sees (ephemeral)."""
         message = self.interaction.message
         return message is not None and message.flags.ephemeral
 
     def hold(self) -> None:
-        """Tell Discord that we are at it, while we are: what somebody answered does not wait for that."""
+        """Defer the response, in the background: the answer itself does not wait for that."""
         command = self.interaction.type is discord.InteractionType.application_command
         response = self.interaction.response
         self._held = True
         self._holding = asyncio.create_task(self._try(response.defer(ephemeral=command, thinking=command), _IN_TIME))
 
     async def done(self) -> None:
-        """Return once nothing is on its way any longer."""
+        """Wait until the deferred response was sent."""
         if self._holding is not None:
             await self._holding
 
     async def tell(self, said: str | MessageSheet) -> bool:
-        """Say something that only this person sees. Whether it got there."""
+        """Send a reply that only this person sees. Returns whether it arrived."""
         made = to_send(_sheet(said))
         if not self._held:
             self._held = True
             if await self._try(self.interaction.response.send_message(ephemeral=True, **made)):
                 return True
-            if self._lost or self.is_taken:  # whoever has seen to it has said something too
+            if self._lost or self.is_taken:  # the other program has replied too
                 return False
             made = to_send(_sheet(said))
         await self.done()
-        further: Any = self.interaction.followup  # its overloads are too much for the type checker
+        further: Any = self.interaction.followup  # its overloads confuse the type checker
         return await self._try(further.send(ephemeral=True, **made))
 
     async def tell_first(self, said: str) -> None:
-        """Say something, unless somebody else has seen to this interaction already."""
+        """Reply, unless another program has handled this interaction already."""
         self._held = True
         await self._try(self.interaction.response.send_message(ephemeral=True, **to_send(_sheet(said))))
 
     async def ask(self, form: Form) -> None:
-        """Open a form. Only possible as the first reply."""
+        """Open a form. Only possible as the first response."""
         self._held = True
         await self._try(self.interaction.response.send_modal(modal(form)))
 
     async def replace(self, said: str | MessageSheet) -> None:
-        """Put something in the place of the private message it was pressed in; elsewhere the same as `tell`."""
+        """Replace the private message that was pressed; elsewhere the same as `tell`."""
         if not self.is_private:
             await self.tell(said)
             return

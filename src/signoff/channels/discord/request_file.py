@@ -1,4 +1,4 @@
-"""A call that is too long for a message, whole, as a text file."""
+"""A whole call as a text file, for calls that are too long for a message."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise, WrongUse
 
 LARGEST = 8_000_000
-"""Bytes of a file. Discord takes 10 MiB from anybody."""
+"""Maximum bytes of a file. Discord accepts 10 MiB from anybody."""
 _BAR = "│ "
 
 
 def whole(request: ApprovalRequest) -> AttachedFile:
-    """The whole card, secrets masked, everything visible. Raises `WrongUse` where that cannot be: nor approved here.
+    """Return the whole card as a file, with secrets masked and hidden characters visible.
 
-    Everything from elsewhere stands to the right of a bar, so that nothing in it passes for ours.
+    Raises `WrongUse` if that is not possible; then it cannot be approved here either. Untrusted text is to the right of
+    a bar, so that it cannot spoof ours.
     """
     try:
         card = card_for(request)

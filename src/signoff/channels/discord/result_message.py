@@ -1,4 +1,4 @@
-"""What a run came to, as a message: an answer's own markdown stays, whatever would act or hide in it does not."""
+"""The Discord message with a run's result: its markdown stays, but mentions, masked links and spoilers are escaped."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _HEADS = {
 }
 _LONGEST_NAME = 100
 _REST = f"… the rest is in the file **{FILE}**"
-# As Discord reads them: an escape first, then a block, then a span with as many backticks at either end.
+# In Discord's order: an escape first, then a block, then a span with the same number of backticks at both ends.
 _PIECE = re.compile(
     r"(?P<escape>\\[^\w\s])"
     r"|```(?:(?P<language>[A-Za-z0-9_+.#-]{1,20})\n)?(?P<block>(?s:.*?[^\n`].*?))```(?!`)"
     r"|(?<!`)(?P<ticks>``?)(?!`)(?P<span>(?s:.+?))(?<!`)(?P=ticks)(?!`)"
 )
 _OPENS = re.compile(r"[<\[`]|@(?=everyone|here)|\|(?=\|)|\|\Z")
-"""What begins a mention, a moment, an emoji, a link whose words are not its target, code, or a text to be uncovered."""
+"""Begins a mention, a timestamp, an emoji, a masked link, code, or a spoiler."""
 _ADDRESS = re.compile(r"<(https?://[^\s<>`]+)>")
 _PAIRED = re.compile(r"[*_~|]")
-"""What stands at both ends of a stretch. An end of it in code would take that apart: it is no code then."""
+"""Paired markdown. If one end is inside code, Discord no longer treats that as code."""
 _ACTS = re.compile(r"[<\[]|@everyone|@here|\|\|")
 _INTO = re.compile(r"((?:://|discord\.gg/)[^\s<]*)(?=<|\Z)")
-"""An address up to where something else begins: it would swallow the backslash before that, or a backtick."""
+"""A URL up to where something else begins: it would swallow the backslash or backtick that follows."""
 _PATH = re.compile(r"""(?<![\w:/.\\-])(?:~|[A-Za-z]:)?(?:[/\\][^\s/\\:'"`<>|]+)*[/\\](?P<name>[^\s/\\:'"`<>|]+)""")
-"""A whole path. What is only part of one, or of an address, stays."""
+"""A whole path. Part of a path or of a URL does not match."""
 _LANGUAGES = frozenset(
     "bash c cpp cs css diff go html ini java javascript js json kotlin lua markdown md php powershell py python rb "
     "ruby rust sh shell sql swift toml ts typescript xml yaml yml".split()
@@ -44,11 +44,11 @@ _LANGUAGES = frozenset(
 
 
 def said_sheet(said: RunResult) -> MessageSheet:
-    """The message; where the answer is too long, its beginning, and all of it as a file."""
+    """Return the message. If the answer is too long, it has the beginning, and a file has all of it."""
     name = f"**{short_plain(visible(said.worker), _LONGEST_NAME) or 'The run'}**"
     with_text, without = ("says:", "says nothing.") if said.line else _HEADS[said.state]
-    text = redacted_text(said.text.strip(), lines=True)  # a model may write a mask itself: it covers nothing
-    if said.state is not RunState.DONE:  # a program's words, not an agent's
+    text = redacted_text(said.text.strip(), lines=True)  # a model may write a mask itself, which covers nothing
+    if said.state is not RunState.DONE:  # text of a program, not of an agent
         text = without_directories(text)
     if not text:
         return MessageSheet(content=f"{name} {without}")
@@ -68,12 +68,12 @@ def said_sheet(said: RunResult) -> MessageSheet:
 
 
 def without_directories(text: str) -> str:
-    """A text in which files of this machine have their names only: where they are is for those who look after it."""
+    """Reduce paths of this machine to file names: directories are only for the operator."""
     return _PATH.sub(lambda found: found["name"], text)
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
-    """The text in pieces: what each is (`text`, `span`, or the language of a block) and what it holds."""
+    """Split into pieces of kind `text`, `span` or `block:LANGUAGE`, with their content."""
     at = 0
     for found in _PIECE.finditer(text):
         if found["escape"]:
@@ -81,7 +81,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
         if found.start() > at:
             yield "text", text[at : found.start()]
         if found["block"] is not None:
-            # A language we do not know goes into the block: it may be a line of the text.
+            # An unknown language goes into the block: it may be a line of the text.
             language = (found["language"] or "").lower()
             known = language in _LANGUAGES
             before = "" if known or not language else f"{found['language']}\n"
@@ -102,7 +102,7 @@ def _drawn(kind: str, text: str) -> str:
 
 
 def _inert(text: str) -> str:
-    """Text outside of code, where an address in brackets is shown without them."""
+    """Escape text outside of code. A URL in angle brackets is shown without them."""
     return _escaped(_OPENS, _INTO.sub(r"\1 ", _ADDRESS.sub(r"\1", text)))
 
 
@@ -111,7 +111,7 @@ def _without_pairs(text: str) -> str:
 
 
 def _escaped(what: re.Pattern[str], text: str) -> str:
-    """What is escaped already stays as it is: escaped twice it would act."""
+    """Escape what matches. What is escaped already stays as it is: escaped twice it would be active."""
     parts = re.split(r"(\\[^0-9A-Za-z\s])", text)
     return "".join(part if index % 2 else what.sub(r"\\\g<0>", part) for index, part in enumerate(parts))
 
@@ -125,7 +125,7 @@ def _beginning(pieces: list[tuple[str, str]], room: int) -> str:
             drawn += whole
             continue
         if kind == "text":
-            # Escapes make it longer: what is taken is halved until it fits.
+            # Escaping makes it longer: halve it until it fits.
             piece = first(text, left)
             while size(_inert(piece)) > left:
                 piece = first(text, len(piece) // 2)

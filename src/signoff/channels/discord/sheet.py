@@ -1,7 +1,7 @@
-"""What a Discord message holds, as plain values: texts within Discord's limits, and buttons by their custom ids.
+"""The content of a Discord message as plain values: texts within Discord's limits, and buttons by custom id.
 
-Discord counts the characters of a text as Unicode has them. `size` counts those beyond the first 65,536 twice, as
-JavaScript does: what fits by that count fits by any.
+Discord counts Unicode characters. `size` counts those outside the Basic Multilingual Plane twice, as JavaScript does:
+what fits by that count fits by any.
 """
 
 from __future__ import annotations
@@ -10,31 +10,31 @@ from dataclasses import dataclass
 from typing import Literal
 
 CONTENT = 2000
-"""Characters of a message's own text."""
+"""Maximum characters of a message's own text."""
 TITLE = 256
 DESCRIPTION = 4096
 FOOTER = 2048
 EMBED = 6000
-"""Characters of all embeds of a message together."""
+"""Maximum characters of all embeds of a message together."""
 BUTTONS = 5
-"""In a row; a message has five rows at most."""
+"""Maximum in a row; a message has at most five rows."""
 LABEL = 80
 OPTIONS = 25
-"""In a menu."""
+"""Maximum in a menu."""
 OPTION = 100
-"""Characters in an option's label, in its description, and in its value."""
+"""Maximum characters of an option's label, description and value."""
 PLACEHOLDER = 100
 FORM_TITLE = 45
 FIELD_LABEL = 45
 INPUT = 4000
-"""Characters in a field of a form."""
+"""Maximum characters in a field of a form."""
 
 Style = Literal["primary", "secondary", "success", "danger"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Button:
-    """A button. `id` comes from `Press.id`; or a link, where `url` is given."""
+    """A button. `id` comes from `Press.id`; with `url` it is a link."""
 
     label: str
     style: Style = "secondary"
@@ -45,7 +45,7 @@ class Button:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MenuOption:
-    """One line of a menu."""
+    """One option of a menu."""
 
     label: str
     value: str
@@ -54,7 +54,7 @@ class MenuOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Menu:
-    """A menu in a row of its own, from which one option is taken."""
+    """A menu in its own row, from which one option is picked."""
 
     id: str
     placeholder: str
@@ -63,7 +63,7 @@ class Menu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachedFile:
-    """A file that goes with a message."""
+    """A file attached to a message."""
 
     name: str
     text: str
@@ -71,7 +71,7 @@ class AttachedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageSheet:
-    """A message: text, one framed part (an embed) with a title, a text, a last line and a colour, rows, a file."""
+    """A message: text, an embed (title, text, footer, colour), rows of buttons or menus, and a file."""
 
     content: str = ""
     title: str = ""
@@ -81,9 +81,9 @@ class MessageSheet:
     rows: tuple[tuple[Button, ...] | Menu, ...] = ()
     paper: AttachedFile | None = None
     mentions: tuple[int, ...] = ()
-    """Accounts that are notified when it is sent, as far as the text names them."""
+    """Accounts that are notified when it is sent, if the text mentions them."""
     keeps_content: bool = False
-    """Whether the text that stands there stays as it is when the rest is brought up to date."""
+    """Whether an update leaves the existing text (`content`) as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """What opens over everything else when a button is pressed: fields to fill in. `id` comes from `Press.id`."""
+    """A form (modal) that a button opens. `id` comes from `Press.id`."""
 
     id: str
     title: str
@@ -109,5 +109,5 @@ class Form:
 
 
 def size(text: str) -> int:
-    """How many characters a text counts for."""
+    """Return how many characters a text counts for."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,8 +1,8 @@
-"""`/signoff pending`, `show`, `history`, `test`: what waits and what was decided, told privately, and a self-test.
+"""The slash commands `/signoff pending`, `show`, `history` and `test`; replies are private.
 
-The command is one of the server that our channel belongs to. It is added beside whatever commands the bot has, and
-nothing that is there is replaced: a bot with a `/signoff` of its own keeps that, and has none of ours. It is a group in
-the command tree of the client; a client that has none gets one of ours, for as long as we listen.
+The command belongs to the server of our channel. It is added beside the bot's other commands and replaces none: a bot
+with its own `/signoff` keeps that, and ours is not added. It is a group in the client's command tree; a client without
+a tree gets one of ours while we listen.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ HISTORY = 10
 MOST = 25
 FOREIGN = f"the bot has another command /{NAME} in this server, which is left alone"
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 600.0
-"""Seconds between tries to add the command."""
+"""Seconds between attempts to add the command."""
 _GOODBYE = 5.0
-"""Seconds that a try gets to come to an end."""
+"""Timeout in seconds for an attempt in progress when the channel stops."""
 _STARTING = 2.5
-"""Seconds that a command waits for a channel that is about to start: Discord waits for three."""
+"""Seconds that a command waits for a channel that is starting: Discord waits for three."""
 _NOTHING: Mapping[str, Any] = {}
 
 
 class OwnTree(app_commands.CommandTree[Any]):
-    """The tree of a client whose owner has none. What it does not know is somebody else's, who may see to it."""
+    """The command tree for a client whose owner has none. It leaves unknown commands to other programs."""
 
     def __init__(self, client: discord.Client) -> None:
         super().__init__(client)
         self.has_started = asyncio.Event()
-        """Set once our command is in it: people type while we start."""
+        """Set once our command is in the tree: people may use it while we start."""
         self.users: set[Commands] = set()
 
     async def interaction_check(self, interaction: discord.Interaction, /) -> bool:
@@ -62,7 +62,7 @@ class OwnTree(app_commands.CommandTree[Any]):
     async def on_error(self, interaction: discord.Interaction, error: app_commands.AppCommandError, /) -> None:
         if not isinstance(error, app_commands.CommandNotFound):
             await super().on_error(interaction, error)
-        elif error.parents[:1] == [NAME]:  # another version's
+        elif error.parents[:1] == [NAME]:  # a subcommand of another version
             names = [f"`/{NAME} {one.name}`" for one in SlashCommand().commands]
             await Reply(interaction).tell(f"There are {', '.join(names[:-1])} and {names[-1]}.")
 
@@ -71,14 +71,14 @@ Answer = Callable[["Commands", Actor], Awaitable[MessageSheet | str]]
 
 
 class SlashCommand(app_commands.Group):
-    """Our command in a tree, for all channels that a bot has in a server."""
+    """Our command group in a tree, for all channels that a bot has in a server."""
 
     def __init__(self) -> None:
         super().__init__(name=NAME, description="What waits for an answer, and what was decided")
         self.users: list[Commands] = []
 
     def _see_to(self, interaction: discord.Interaction, answer: Answer) -> None:
-        """Leave it to the channel that it was typed in, or else to any."""
+        """Pass it to the channel where it was typed, otherwise to any."""
         users = sorted(self.users, key=lambda one: not one.is_near(interaction))
         if users:
             users[0].begin_answer(interaction, answer)
@@ -103,7 +103,7 @@ class SlashCommand(app_commands.Group):
 
 
 async def add_command(client: discord.Client, guild_id: int) -> bool:
-    """Have our command in a server, unless it is there already. False where there is another one of its name.
+    """Add our command to a server, unless it is there. Returns False if another command has its name.
 
     Raises `ChannelFailed`.
     """
@@ -148,19 +148,19 @@ class Commands:
         self._guild = channel.guild
         self._drawing = drawing
         self._work = work
-        """Does something beside everything else; it is finished before the channel stops."""
+        """Starts a background task that is finished before the channel stops."""
         self._registering: asyncio.Task[None] | None = None
         self._is_over = asyncio.Event()
 
     def begin(self) -> None:
-        """Have the command, now or as soon as that can be. Without it everything else still works."""
+        """Register the command, retrying if necessary. Everything else works without it."""
         if self._join_tree():
             self._registering = asyncio.get_running_loop().create_task(self._register())
         else:
             self._leave_alone()
 
     async def end(self) -> None:
-        """Serve nobody any longer. Discord keeps the command: the next start needs it."""
+        """Stop serving. Discord keeps the command, since the next start needs it."""
         self._is_over.set()
         if self._registering is not None:
             await asyncio.wait((self._registering,), timeout=_GOODBYE)
@@ -190,7 +190,7 @@ class Commands:
         _log.warning("the command /%s is not ours: %s", NAME, FOREIGN)
         self.leave_tree()
 
-    # --- what it is answered with ---
+    # --- replies ---
 
     def is_near(self, interaction: discord.Interaction) -> bool:
         """Whether it comes from our channel or a thread of it."""
@@ -198,7 +198,7 @@ class Commands:
         return where is not None and self._channel.id in (where.id, getattr(where, "parent_id", None))
 
     def begin_answer(self, interaction: discord.Interaction, answer: Answer) -> None:
-        """See to it that whoever typed the command is answered."""
+        """Reply to a command in the background."""
         self._work(self._answered(interaction, answer))
 
     async def _answered(self, interaction: discord.Interaction, answer: Answer) -> None:
@@ -233,7 +233,7 @@ class Commands:
         return await self._drawing.other(recent, lambda: history_sheet(recent))
 
     async def test(self, interaction: discord.Interaction, by: Actor) -> str:
-        """Ask about nothing, in the thread that the command was typed in, or else in one of its own."""
+        """Ask a test question, in the thread where the command was typed or in a new one."""
         where = interaction.channel
         at = place(where.id) if isinstance(where, discord.Thread) else ""
         request = await self._inbox.try_out(by, at)
@@ -245,10 +245,10 @@ class Commands:
         at = await self._inbox.where(request_id)
         return link_to(self._guild.id, at) if all(read_place(at)) else ""
 
-    # --- the tree that it is in ---
+    # --- the command tree ---
 
     def _join_tree(self) -> bool:
-        """Put the command into the client's tree. False where that has another command of its name."""
+        """Add the command to the client's tree. Returns False if the tree has another command of its name."""
         tree = attached_tree(self._client) or OwnTree(self._client)
         there = tree.get_command(NAME, guild=self._guild) or tree.get_command(NAME)
         if there is None:
@@ -262,7 +262,7 @@ class Commands:
         return isinstance(there, SlashCommand)
 
     def leave_tree(self) -> None:
-        """Have the tree know nothing of this channel any longer."""
+        """Remove this channel from the tree."""
         tree = attached_tree(self._client)
         there = tree.get_command(NAME, guild=self._guild) if tree is not None else None
         if tree is None or not isinstance(there, SlashCommand):
@@ -277,13 +277,13 @@ class Commands:
 
 
 def _is_ours(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether a command that Discord has is this one, be it as another version made it."""
+    """Whether a registered command is ours, maybe from another version."""
     names = {one.get("name") for one in there.get("options") or ()}
     return bool(names) and names <= {one["name"] for one in wanted["options"]}
 
 
 def _holds(there: object, wanted: object) -> bool:
-    """Whether what Discord has says all that we want. It adds fields of its own, and leaves empty ones out."""
+    """Whether the registered command has everything we want. Discord adds fields and omits empty ones."""
     if isinstance(wanted, Mapping):
         known = cast("Mapping[str, Any]", there) if isinstance(there, Mapping) else _NOTHING
         return all(_holds(known.get(name), value) for name, value in cast("Mapping[str, Any]", wanted).items())

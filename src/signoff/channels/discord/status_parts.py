@@ -1,4 +1,4 @@
-"""How a request stands, as parts of a message: what it still waits for, who settled it, what became of the call."""
+"""The status of a request as parts of a message: what it waits for, who settled it, the outcome of the call."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _LONGEST_VIA = 20
 
 
 class Face(NamedTuple):
-    """What is seen of a state at first glance."""
+    """How a state looks: colour, title and word."""
 
     colour: int
     before: str
     after: str
-    """Around the tool's name, in the title."""
+    """`before` and `after` are put around the tool's name, in the title."""
     word: str
-    """In a list."""
+    """For a list."""
 
 
 FACES: Mapping[State, Face] = {
@@ -49,16 +49,16 @@ FACES: Mapping[State, Face] = {
 
 
 _HANDED_OVER = Face(GREEN, "", " was approved", "approved")
-"""What a program runs itself: what became of it is not known here."""
+"""For a call that a program runs itself: its outcome is not known here."""
 
 
 def face_of(request: ApprovalRequest) -> Face:
-    """What is seen of a request at first glance."""
+    """Return how a request looks."""
     return _HANDED_OVER if status_of(request).handed_over else FACES[request.state]
 
 
 def waiting(request: ApprovalRequest, card: Card) -> Iterator[MessagePart]:
-    """Until when a pending request waits, and for what. What counts most comes first: the last parts may be cut."""
+    """Yield until when a request is pending, and for what. The most important parts come first: the last may be cut."""
     if request.deadline is not None:
         until = f"**Until** {moment(request.deadline, 'T')} ({moment(request.deadline, 'R')})"
         yield MessagePart(label=f"{until}, then {without_answer(request, named)}")
@@ -74,7 +74,7 @@ def waiting(request: ApprovalRequest, card: Card) -> Iterator[MessagePart]:
 
 
 def said(card: Card) -> Iterator[MessagePart]:
-    """What was said about a request, the last of it."""
+    """Yield the latest comments on a request."""
     if card.left_out:
         yield MessagePart(label=f"… {card.left_out:,} comments before")
     for one in card.comments:
@@ -83,7 +83,7 @@ def said(card: Card) -> Iterator[MessagePart]:
 
 
 def other_args(request: ApprovalRequest) -> Iterator[tuple[str, Preview]]:
-    """What other arguments are, that somebody voted for: the first digits of their digest, and what they change."""
+    """Yield edited arguments that somebody voted for: the first digits of their digest, and the diff."""
     votes = {vote.args_digest: vote.decision.edited_args for vote in request.votes}
     for digest, edited in votes.items():
         if edited is not None and digest != request.args_digest:
@@ -93,18 +93,18 @@ def other_args(request: ApprovalRequest) -> Iterator[tuple[str, Preview]]:
 
 
 def _is_same(one: object, other: object) -> bool:
-    return canonical([one]) == canonical([other])  # for Python, 1 and True are the same
+    return canonical([one]) == canonical([other])  # in Python 1 equals True
 
 
 def voted_for(request: ApprovalRequest) -> Iterator[MessagePart]:
-    """Other arguments that somebody voted for, while it waits: what a vote is for is not told by a digest alone."""
+    """Yield edited arguments that somebody voted for while it is pending: a digest alone does not show them."""
     for digest, changes in other_args(request) if request.state is State.PENDING else ():
         how = f"+{changes.added:,} -{changes.removed:,}" if changes.text else "only what is masked differs"
         yield MessagePart(label=f"**Other arguments** (sha256 {digest}): {how}", text=changes.text, language="diff")
 
 
 def settled(request: ApprovalRequest) -> Iterator[MessagePart]:
-    """Who settled it, when and how, what was changed, and what came of it."""
+    """Yield who settled it, when and how, what was edited, and the outcome."""
     status, decision = status_of(request), request.decision
     if status.state is State.UNKNOWN:
         started = f" It was started at {moment(status.started_at)}" if status.started_at else " It was started"
@@ -131,7 +131,7 @@ def settled(request: ApprovalRequest) -> Iterator[MessagePart]:
 
 
 def in_a_word(request: ApprovalRequest) -> str:
-    """For a list: how it stands, and by whose word."""
+    """Return the state and who decided, for a list."""
     word, status = face_of(request).word, status_of(request)
     if status.by is None or status.state in (State.EXPIRED, State.CANCELLED):
         return word
@@ -140,12 +140,12 @@ def in_a_word(request: ApprovalRequest) -> str:
 
 
 def named(name: str) -> str:
-    """A person, or whoever else is told apart by a name."""
+    """Return a name in code, truncated."""
     return short_span(visible(name), _LONGEST_NAME)
 
 
 def changed_args(request: ApprovalRequest, edited: Mapping[str, Any]) -> Preview:
-    """What a person changed in the arguments, secrets masked."""
+    """Return the diff of a person's edit, with secrets masked."""
     return _difference(request, request.args, edited)
 
 
@@ -215,10 +215,10 @@ def _outcome(request: ApprovalRequest, status: RequestStatus) -> Iterator[Messag
 
 
 def _safe(request: ApprovalRequest, text: str) -> str:
-    """Somebody's words: secrets masked, what hides made visible."""
+    """Return a person's text with secrets masked and hidden characters visible."""
     return safe_text(text, secrets=request.secrets)
 
 
 def _kept(text: str) -> str:
-    """A text that was made safe before it was kept; made visible all the same if something hides in it."""
+    """Return a stored text. It was made safe before it was stored; hidden characters are made visible all the same."""
     return kept_text(text)

@@ -1,4 +1,4 @@
-"""The threads of one channel: found again by name, and what stands in them found again by what it is about."""
+"""The threads of one Discord channel: threads are found by name, and messages in them by their subject."""
 
 from __future__ import annotations
 
@@ -30,38 +30,38 @@ from signoff.errors import ChannelFailed
 _log = logging.getLogger("signoff.discord")
 
 _THREADS = 500
-"""How many threads are remembered; one that was forgotten is looked through again."""
+"""Size of the cache of threads; a thread that was dropped is read again."""
 _MESSAGES = 100
 _NAME = 100
-"""Characters that Discord lets the name of a thread have."""
+"""Maximum characters of a thread's name on Discord."""
 OPEN_FOR = 10080
-"""Minutes in which nothing is said in a thread until Discord archives it: the longest it has."""
+"""Minutes of inactivity until Discord archives a thread: the longest it offers."""
 _NONCE = 25
 _MOST_DELETED = 10
-"""Messages about one thing that were sent and deleted within the minutes in which Discord knows their nonces."""
+"""How often one message is sent again if it is deleted within the minutes in which Discord remembers its nonce."""
 _LAST_LINE = re.compile(r"request ([A-Za-z0-9_-]{1,40}) · ")
 """As `notice_message.footer_of` writes it."""
 
 
 def place(thread: int, message: int | None = None) -> str:
-    """An address: a thread, and the message in it where there is one."""
+    """Return a place: a thread, and the message in it if there is one."""
     return f"{thread}/{message or ''}"
 
 
 def read_place(at: str) -> tuple[int, int]:
-    """Thread and message of an address; 0 for what it does not have."""
+    """Parse a place into thread and message; 0 for a missing part."""
     thread, _, message = at.partition("/")
     return int(thread) if thread.isdecimal() else 0, int(message) if message.isdecimal() else 0
 
 
 def link_to(guild: int, at: str) -> str:
-    """The address of what stands at `at`, as people open it."""
+    """Return the URL of the thread or message at `at`."""
     thread, message = read_place(at)
     return f"https://discord.com/channels/{guild}/{thread}/{message or ''}".rstrip("/")
 
 
 def thread_name(worker: str, trail: str) -> str:
-    """The name of the thread for a trail: always the same, and not that of another one."""
+    """Return the name of the thread for a trail: stable and unique."""
     shown = visible(trail)
     if size(shown) > _NAME // 2:
         shown = f"{first(shown, _NAME // 4)}…{hashlib.sha256(trail.encode()).hexdigest()[:12]}"
@@ -69,10 +69,10 @@ def thread_name(worker: str, trail: str) -> str:
 
 
 class Threads:
-    """What we have put into the threads of one text channel.
+    """Our messages in the threads of one text channel.
 
-    A message may have been sent though nobody knows: the process died, or the reply was lost. So a thread is looked
-    through before the first message that this process sends to it, and again after one that failed.
+    A message may have been sent without being recorded: the process crashed, or the reply was lost. So a thread's
+    history is read before this process first sends to it, and again after a send failed.
     """
 
     def __init__(self, client: discord.Client, channel: discord.TextChannel) -> None:
@@ -80,10 +80,10 @@ class Threads:
         self._channel = channel
         self._known: OrderedDict[int, dict[str, int]] = OrderedDict()
         self._deleted: dict[str, str] = {}
-        """By subject, the message that was deleted last, or the nonce it was sent with."""
+        """By subject: the id of the message that was deleted last, or the nonce it was sent with."""
 
     async def found_or_made(self, name: str, *, but: int = 0) -> int:
-        """The open thread of ours with this name, other than `but`, or a new one."""
+        """Return our open thread with this name, other than `but`, or create one."""
         mine = self._client.user
         for thread in await self._channel.guild.active_threads():
             ours = thread.parent_id == self._channel.id and mine is not None and thread.owner_id == mine.id
@@ -97,9 +97,10 @@ class Threads:
         return made.id
 
     async def _began_with_words(self, thread: int) -> bool:
-        """Whether a thread was made for what somebody said: then they chose its name, and it may be any name.
+        """Whether a thread was started from somebody's message: then they chose its name, which may be any.
 
-        Such a thread has the number of that message, which may be deleted, and begins with a mark of it that stays.
+        Such a thread has the id of that message, which may be deleted, and its first entry is a starter message that
+        stays.
         """
         with suppress(discord.NotFound):
             await self._channel.fetch_message(thread)
@@ -109,9 +110,9 @@ class Threads:
         return False
 
     async def put(self, thread: int, subject: str, sheet: MessageSheet, *, after: int = 0) -> int:
-        """The message about `subject` in a thread: the one that is there, brought up to date, or a new one.
+        """Update the message about `subject` in a thread, or send a new one. Returns its id.
 
-        What does not tell what it is about is found by its words, if the message it came after is known.
+        A message that does not name its subject is found by its text, if it comes `after` a known message.
         """
         known = await self._read(thread)
         there = known.get(subject) or (known.get(_words(sheet.content), 0) if after else 0)
@@ -121,14 +122,14 @@ class Threads:
         try:
             sent = await self._send(thread, subject, sheet)
         except BaseException:
-            self._known.pop(thread, None)  # it may have got there
+            self._known.pop(thread, None)  # it may have arrived
             raise
         known[subject] = sent.id
         _check_framed(thread, sent, sheet)
         return sent.id
 
     async def _send(self, thread: int, subject: str, sheet: MessageSheet) -> discord.Message:
-        """A new message. Where it was sent before and deleted since, Discord says so, and takes another nonce."""
+        """Send a new message. If it was sent before and deleted since, Discord refuses it, and a new nonce is used."""
         for _ in range(_MOST_DELETED):
             nonce = self._nonce(thread, subject)
             try:
@@ -140,7 +141,7 @@ class Threads:
         raise ChannelFailed("somebody deletes the message every time it is posted", at=place(thread))
 
     async def edit(self, thread: int, message: int, subject: str, sheet: MessageSheet) -> bool:
-        """Make a message hold exactly this. False where it is there no longer."""
+        """Replace the content of a message. Returns False if it no longer exists."""
         partial = self._in(thread).get_partial_message(message)
         try:
             try:
@@ -150,7 +151,7 @@ class Threads:
                     raise
                 await self.open_again(thread)
                 edited = await partial.edit(**to_edit(sheet))
-            if edited.flags.suppress_embeds and is_framed(sheet):  # a moderator hid what this is about
+            if edited.flags.suppress_embeds and is_framed(sheet):  # a moderator hid the embed
                 edited = await edited.edit(suppress=False, **to_edit(sheet))
         except discord.NotFound:  # the message, or the whole thread
             self._known.get(thread, {}).pop(subject, None)
@@ -160,7 +161,7 @@ class Threads:
         return True
 
     async def look(self, thread: int, messages: Collection[int]) -> dict[int, discord.Message]:
-        """Messages of a thread as they are now, by their ids; without those that are there no longer."""
+        """Return messages of a thread by id; those that no longer exist are left out."""
         found: dict[int, discord.Message] = {}
         if not messages:
             return found
@@ -168,23 +169,23 @@ class Threads:
         async for one in self._in(thread).history(limit=_MESSAGES, after=before_them, oldest_first=True):
             found[one.id] = one
         for missing in sorted(set(messages) - set(found)):
-            if missing > max(found, default=0):  # people have said more in between than was looked at
+            if missing > max(found, default=0):  # there are more messages in between than were read
                 with suppress(discord.NotFound):
                     found[missing] = await self._in(thread).fetch_message(missing)
         return {one: found[one] for one in messages if one in found}
 
     def is_locked(self, thread: int) -> bool:
-        """Whether a thread is known to be locked: nobody can press anything there, whoever may write."""
+        """Whether a thread is known to be locked: then nobody can press anything there, even those who may write."""
         found = self._client.get_channel(thread)
         return isinstance(found, discord.Thread) and found.locked
 
     async def shut(self, thread: int) -> tuple[bool, bool]:
-        """Whether a thread is archived, and whether it is locked."""
+        """Return whether a thread is archived, and whether it is locked."""
         found = self._client.get_channel(thread) or await self._client.fetch_channel(thread)
         return (found.archived, found.locked) if isinstance(found, discord.Thread) else (False, False)
 
     async def leave(self, thread: int, message: int, *, to: str) -> None:
-        """Say in the place of a message that what it was about is asked elsewhere, if that can be said there."""
+        """Replace a message by a link to where its question has moved, if it can be edited."""
         moved = MessageSheet(content=f"This thread is locked, so the question has moved: {self.link(to)}")
         try:
             await self._in(thread).get_partial_message(message).edit(**to_edit(moved))
@@ -192,15 +193,15 @@ class Threads:
             _log.warning("the old message could not be updated: %s", failed(error, "edit it"))
 
     def link(self, at: str) -> str:
-        """The address of a message, or of a thread, for people."""
+        """Return the URL of a message or a thread."""
         return link_to(self._channel.guild.id, at)
 
     def forget(self, subject: str) -> None:
-        """Nothing more will be said about it."""
+        """Drop what is remembered about a subject that is finished."""
         self._deleted.pop(subject, None)
 
     async def open_again(self, thread: int) -> None:
-        """Take an archived thread out of the archive."""
+        """Unarchive a thread."""
         found = await self._client.fetch_channel(thread)
         if isinstance(found, discord.Thread):
             await found.edit(archived=False)
@@ -227,21 +228,21 @@ class Threads:
         return self._client.get_partial_messageable(thread, guild_id=self._channel.guild.id)
 
     def _nonce(self, thread: int, subject: str) -> str:
-        """The same for the same message, so that Discord takes it once; another one after it was deleted.
+        """Return a nonce, stable for one message so that Discord accepts it once; another one after a deletion.
 
-        For Discord, a nonce is the same in all threads: a message that moves to another one needs a new one too.
+        For Discord a nonce is shared by all threads, so a message that moves to another thread needs a new one too.
         """
         about = f"{thread}\n{subject}\n{self._deleted.get(subject, '')}"
         return hashlib.sha256(about.encode()).hexdigest()[:_NONCE]
 
 
 def together(first: str) -> str:
-    """The subject of the notice about several calls, by the first of them; see `core.notice.Together`."""
+    """Return the subject of a batch, by the id of its first request; see `core.notice.Together`."""
     return str(Subject(SubjectKind.BATCH, first))
 
 
 def _check_framed(thread: int, message: discord.Message, sheet: MessageSheet) -> None:
-    """Raise where Discord dropped what a message is about: it says nothing of it, and leaves the buttons."""
+    """Raise `ChannelFailed` if Discord dropped the embed, which it does silently while keeping the buttons."""
     if is_framed(sheet) and not message.embeds and not message.flags.suppress_embeds:
         raise ChannelFailed(
             "the preview of a call is not shown: that needs the permission Embed Links",
@@ -251,7 +252,7 @@ def _check_framed(thread: int, message: discord.Message, sheet: MessageSheet) ->
 
 
 def shows(message: discord.Message, request_id: str, digest: str) -> bool:
-    """Whether a message shows the card of a request with these arguments: nobody hid it."""
+    """Whether a message shows the card of a request with these arguments, and nobody hid the embed."""
     if message.flags.suppress_embeds or not any(embed.description for embed in message.embeds):
         return False
     presses = [press for press in presses_in(message) if press.request == request_id]
@@ -259,7 +260,7 @@ def shows(message: discord.Message, request_id: str, digest: str) -> bool:
 
 
 def subjects_in(message: discord.Message) -> set[str]:
-    """What a message of ours is about, as its buttons say, or its last line where it has none; else its words."""
+    """Return a message's subjects, from its buttons or its footer; otherwise a hash of its text."""
     of_all = (Verb.ALL_APPROVE, Verb.ALL_DENY)
     found = {together(press.request) if press.verb in of_all else press.request for press in presses_in(message)}
     for embed in message.embeds:

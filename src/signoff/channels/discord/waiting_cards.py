@@ -1,6 +1,6 @@
-"""The messages about what waits: whether they are still there, and whether people can press anything on them.
+"""Watch the messages of pending requests: whether they still exist and can be answered.
 
-What is deleted is shown anew, a thread that was archived is opened again, and what waits in a locked one moves.
+A deleted message is posted again, an archived thread is unarchived, and what is pending in a locked thread moves.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from signoff.ports import Inbox
 _log = logging.getLogger("signoff.discord")
 
 _MESSAGES = 2000
-"""How many messages are remembered."""
+"""Size of the caches."""
 _MOST_DELETED = 5
-"""How often a message that is deleted is written again, or moves: whoever does that so often means it."""
+"""How often a deleted message is posted again or moved: somebody who deletes it more often means it."""
 _MOST_OPENED = 5
-"""How often within `_OPENED_WITHIN` a thread is opened again: somebody else may archive it as often."""
+"""How often within `_OPENED_WITHIN` a thread is unarchived: somebody else may archive it as often."""
 _OPENED_WITHIN = 3600.0
 _PAUSES = (10.0, 60.0, 600.0)
-"""Seconds before each further try to look at what waits, where Discord did not let us."""
+"""Seconds before each retry of checking pending messages, if Discord refused."""
 _LATE = 5.0
-"""Seconds in which the inbox surely knows of a message that was written."""
+"""Seconds after which the inbox surely knows of a message that was posted."""
 
 
 class WaitingCards:
-    """Knows where everything stands that waits in one channel, and has it shown anew where nobody could answer it."""
+    """Tracks the messages of pending requests in one channel, and has them shown again if nobody could answer them."""
 
     def __init__(
         self, client: discord.Client, inbox: Inbox, threads: Threads, channel: int, places: Mapping[str, str]
@@ -44,26 +44,26 @@ class WaitingCards:
         self._threads = threads
         self._channel = channel
         self._places = places
-        """Where requests stand that were shown a moment ago, which the inbox may not know yet."""
+        """Places of requests that were just shown, which the inbox may not know yet."""
         self._standing: OrderedDict[int, tuple[int, str]] = OrderedDict()
-        """By message: the thread it is in, and its subject."""
+        """By message: its thread and its subject."""
         self._removed: OrderedDict[int, None] = OrderedDict()
         """Messages that somebody deleted."""
         self._deletions: OrderedDict[str, int] = OrderedDict()
         """How often that happened, by subject."""
         self._opened: OrderedDict[int, tuple[float, ...]] = OrderedDict()
-        """When a thread was opened again."""
+        """When a thread was unarchived."""
         self._has_learned = False
         self._learning = asyncio.Lock()
         self._looking = asyncio.Lock()
         self._is_over = asyncio.Event()
 
     def end(self) -> None:
-        """Look at nothing more."""
+        """Stop checking."""
         self._is_over.set()
 
     def note(self, at: str, subject: str, *, waits: bool) -> None:
-        """Remember that something stands there, for as long as it waits."""
+        """Remember the message of a subject while it is pending."""
         thread, message = read_place(at)
         self._standing.pop(message, None)
         if waits:
@@ -73,13 +73,13 @@ class WaitingCards:
                 noted.popitem(last=False)
 
     def was_removed(self, at: str) -> bool:
-        """Whether somebody deleted the message that stands there."""
+        """Whether somebody deleted the message at this place."""
         return read_place(at)[1] in self._removed
 
     async def look(self) -> None:
-        """Look once at every message on which something waits: we may not have heard what people did to it.
+        """Check every message with something pending once, since events may have been missed.
 
-        One thread after the other, with one request for most of them. What cannot be looked at now is tried again.
+        Goes thread by thread, with one request for most of them. What cannot be checked now is retried.
         """
         async with self._looking:
             await self._learn()
@@ -92,7 +92,7 @@ class WaitingCards:
                     await asyncio.wait_for(self._is_over.wait(), pause)
 
     async def _looked_at(self, thread: int) -> bool:
-        """See to what was deleted, archived or locked there. False where Discord does not say."""
+        """Handle what was deleted, archived or locked in a thread. Returns False if Discord does not answer."""
         messages = {message for message, (where, _) in self._standing.items() if where == thread}
         try:
             found = await self._threads.look(thread, messages)
@@ -109,7 +109,7 @@ class WaitingCards:
             await self._make_usable(thread, is_locked=is_locked)
         return True
 
-    # --- what people do to messages and threads ---
+    # --- events: deleted, archived, locked ---
 
     async def deleted(self, event: discord.RawMessageDeleteEvent) -> None:
         await self._gone(event.channel_id, {event.message_id})
@@ -122,7 +122,7 @@ class WaitingCards:
             await self._gone(event.thread_id, None)
 
     async def thread_changed(self, event: discord.RawThreadUpdateEvent) -> None:
-        """Nobody can press anything in a thread that is archived or locked."""
+        """Handle an archived or locked thread, in which nobody can press anything."""
         state = event.data["thread_metadata"]
         if event.parent_id == self._channel and (state["archived"] or state.get("locked")):
             await self._learn()
@@ -130,7 +130,7 @@ class WaitingCards:
                 await self._make_usable(event.thread_id, is_locked=bool(state.get("locked")))
 
     async def _make_usable(self, thread: int, *, is_locked: bool) -> None:
-        """Open an archived thread again, if something waits in it; if that cannot be, have it asked elsewhere."""
+        """Unarchive a thread if something is pending in it; if that is not possible, have it asked elsewhere."""
         if not await self._subjects(thread, None):
             return
         if not is_locked:
@@ -152,10 +152,10 @@ class WaitingCards:
         self._opened[thread] = (*recent, now)[-_MOST_OPENED:]
         return len(recent) >= _MOST_OPENED
 
-    # --- what is there no longer is shown anew ---
+    # --- showing again what is gone ---
 
     async def _gone(self, thread: int, messages: Collection[int] | None) -> None:
-        """These messages of a thread, or all, are there no longer, or of no use."""
+        """Have pending requests shown again whose messages in a thread (all, if None) are gone or unusable."""
         if not self._may_be_ours(thread):
             return
         self._removed.update(dict.fromkeys(messages or ()))
@@ -165,7 +165,7 @@ class WaitingCards:
                 await self._show_anew(subject)
 
     async def _subjects(self, thread: int, messages: Collection[int] | None) -> list[str]:
-        """What waits, of that which stands in these messages of a thread, or in any."""
+        """Return the pending subjects of these messages of a thread, or of all."""
         await self._learn()
         standing = [
             subject
@@ -178,19 +178,19 @@ class WaitingCards:
         return [one for one in dict.fromkeys(standing) if one in waiting or one.startswith(together(""))]
 
     async def _open(self) -> list[ApprovalRequest]:
-        """All that somebody has to say something about: whether it may run, or whether it did."""
+        """Return all requests that need a person: pending, or with an unknown outcome."""
         return [*await self._inbox.pending(), *await self._inbox.unknown()]
 
     def _may_be_ours(self, place_id: int) -> bool:
-        """Whether we may have written there. A server has many channels, and most of what is deleted is elsewhere."""
+        """Whether we may have posted there. Most deletions in a server are in other channels."""
         where = self._client.get_channel(place_id)
-        if where is None:  # a thread that is archived or gone
+        if where is None:  # an archived or deleted thread
             return True
         parent = where.parent_id if isinstance(where, discord.Thread) else 0
         return parent == self._channel or any(place_id == thread for thread, _ in self._standing.values())
 
     async def _learn(self) -> None:
-        """Find out where everything stands that another process showed. Once: from then on we know it ourselves."""
+        """Load, once, the places of what other processes have shown."""
         async with self._learning:
             if self._has_learned:
                 return
@@ -202,7 +202,7 @@ class WaitingCards:
             self._has_learned = True
 
     async def _written(self, subject: str) -> str:
-        """Where something stands that was written a moment ago, once the inbox knows."""
+        """Return the place of a message that was just posted, once the inbox knows it; empty if it does not in time."""
         if subject not in self._places:
             return ""
         with suppress(TimeoutError):

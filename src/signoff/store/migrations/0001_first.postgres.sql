@@ -1,4 +1,4 @@
--- As for SQLite. Ids compare by their bytes, whatever the language of the database, so that a prefix is a range.
+-- As for SQLite. Ids compare by bytes (collate "C"), whatever the locale of the database, so that a prefix is a range.
 
 create table {s}requests (
   nr bigint generated always as identity primary key,
@@ -107,8 +107,8 @@ create table {s}events (
 create index events_request on {s}events (request, seq) where request <> '';
 create index events_run on {s}events (run, seq) where run <> '';
 
--- Whoever writes locks this row first, so writers everywhere come one after the other. Its updates are counted for
--- those who look for changes.
+-- The head of the hash chain. Every writer locks this row first, so all writers take turns. `writes` counts the
+-- updates, for watchers that poll for changes.
 create table {s}chain (
   one integer primary key check (one = 1),
   seq bigint not null,

@@ -1,5 +1,5 @@
--- Times are microseconds since 1970, UTC. What is asked never changes and is one JSON text, the last column, so that
--- lists need not read it; what changes, and what lists and searches need, has columns of its own.
+-- Times are microseconds since 1970, UTC. The question of a request never changes. It is one JSON text in the last
+-- column, so that lists need not read it. What changes, and what lists and searches need, has columns of its own.
 
 create table requests (
   nr integer primary key,
@@ -22,7 +22,7 @@ create table requests (
   call_key text not null,
   question text not null
 );
--- What waits for a person is few among many: these indexes stay small however much is settled.
+-- Partial indexes: few requests wait for a person, so these indexes stay small however many are settled.
 create index requests_waiting on requests (opened_at, nr) where state in ('pending', 'unknown');
 create index requests_deadline on requests (deadline) where state = 'pending' and deadline is not null;
 create index requests_remind on requests (remind_at) where state = 'pending' and remind_at is not null;
@@ -46,7 +46,7 @@ create table decisions (
   decision text not null
 ) without rowid;
 
--- The right to run: a request has at most one row here, ever.
+-- The single use of an approval: a request never has more than one row here.
 create table claims (
   request text primary key references requests (id),
   holder text not null,
@@ -110,7 +110,7 @@ create table events (
 create index events_request on events (request, seq) where request <> '';
 create index events_run on events (run, seq) where run <> '';
 
--- The last event, beside the events: so that one cut off at the end is missed.
+-- The head of the hash chain, apart from the events, so that a truncated audit log is noticed.
 create table chain (
   one integer primary key check (one = 1),
   seq integer not null,

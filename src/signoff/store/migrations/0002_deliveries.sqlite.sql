@@ -1,5 +1,5 @@
--- How far each channel came with what it shows. A delivery is changed whenever it is shown anew or fails, and then
--- keeps its number: the order they were first put in is the order they are made in.
+-- The state of each delivery. A delivery keeps its number when it is updated after an attempt, so that deliveries are
+-- made in the order they were first added.
 
 create table deliveries (
   nr integer primary key,
@@ -13,11 +13,11 @@ create table deliveries (
 );
 create index deliveries_trail on deliveries (trail, nr);
 create index deliveries_request on deliveries (request, nr) where request <> '';
--- What may have to be shown anew is few among many, as what waits is.
+-- A partial index: few deliveries may have to be shown again.
 create index deliveries_live on deliveries (nr) where live = 1;
 create index deliveries_live_of_trail on deliveries (trail, nr) where live = 1;
 
--- Requests that were asked at once are found among all those of a long run or conversation.
+-- Find the requests that were opened at the same time in a long run or conversation.
 drop index requests_conversation;
 create index requests_conversation on requests (conversation, opened_at, nr) where conversation <> '';
 drop index requests_run;

@@ -1,5 +1,5 @@
--- What was JSON in a column, or in a setting, has tables and columns of its own. What stood there before is carried over
--- by `signoff.store.carry`, out of the tables that are renamed here.
+-- What was JSON in a column, or in a setting, gets tables and columns of its own. `signoff.store.data_migration`
+-- migrates the old data from the tables that are renamed here.
 
 alter table deliveries rename to deliveries_2;
 drop index deliveries_trail;
@@ -7,9 +7,9 @@ drop index deliveries_request;
 drop index deliveries_live;
 drop index deliveries_live_of_trail;
 
--- The outbox: what there is to show in each channel, and how far that came. A delivery is changed whenever it is shown
--- anew or fails, and then keeps its number: the order they were first put in is the order they are made in. `change`
--- grows with every change of any of them, so that whoever makes them reads only what somebody changed.
+-- The outbox: what to show in each channel, and the state of each delivery. A delivery keeps its number when it is
+-- updated after an attempt, so that deliveries are made in the order they were first added. `change` grows with every
+-- change of any delivery, so that a reader fetches only what has changed.
 create table deliveries (
   nr integer primary key,
   channel text not null,
@@ -37,11 +37,11 @@ create table deliveries (
 create index deliveries_trail on deliveries (trail, nr);
 create index deliveries_about on deliveries (about, nr);
 create index deliveries_change on deliveries (change);
--- What may have to be shown anew is few among many, as what waits is.
+-- A partial index: few deliveries may have to be shown again.
 create index deliveries_live on deliveries (nr) where live = 1;
 create index deliveries_live_of_trail on deliveries (trail, nr) where live = 1;
 
--- Which process runs a channel. The last five columns are about what is wrong there: nothing, where `since` is null.
+-- The lease of a channel: which process runs it. The last five columns describe a failure; `since` is null without one.
 create table leases (
   nr integer primary key,
   channel text not null unique,
@@ -54,7 +54,7 @@ create table leases (
   hopeless integer not null
 );
 
--- Where runs began: they are told there what became of them.
+-- Where a run was started in a channel: its result is sent there.
 create table origins (
   run text not null,
   channel text not null,
@@ -88,7 +88,7 @@ create table turns (
   primary key (conversation, agent)
 ) without rowid;
 
--- The last messages of each, by which one that comes twice is known.
+-- The last messages of each conversation, to detect duplicates.
 create table messages (
   nr integer primary key,
   conversation text not null,

@@ -1,5 +1,6 @@
--- How people settled a request (`approved`, `edited`, `denied`; empty where nobody did), and by what it is like others:
--- the arguments but for what is written, and all of them. `signoff.store.carry` fills it in for what was asked before.
+-- How people settled a request (`approved`, `edited`, `denied`; empty if nobody did), and what similar requests are
+-- found by: the target (the arguments without what is written), and all arguments. `signoff.store.data_migration` fills
+-- the columns for older requests.
 
 alter table requests add column answer text not null default '';
 alter table requests add column target text not null default '';

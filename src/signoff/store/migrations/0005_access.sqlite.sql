@@ -1,5 +1,5 @@
--- What `signoff serve` needs: keys that let people and programs in (digests of secrets, no secrets), what was said about
--- requests while they wait, and replies to writes that a client may send twice.
+-- For `signoff serve`: access keys of people and programs (digests of secrets, not the secrets), comments on pending
+-- requests, and replies to writes that a client may send twice (idempotency).
 
 create table access_keys (
   nr integer primary key,

@@ -1,5 +1,5 @@
--- Calls of agents elsewhere, by the Agent Approval Protocol: what they ask, also where policy alone decided, and the
--- instances that they ask as. Their credentials are access keys.
+-- The Agent Approval Protocol: requests of agents elsewhere, also those that policy alone decided, and the instances
+-- that sent them. Their credentials are access keys.
 
 create table aap_instances (
   nr integer primary key,

@@ -1,1 +1,1 @@
-"""Toolsets that come with signoff: they know what their own calls do."""
+"""The toolsets that come with signoff. They know what their own calls do."""

@@ -1,4 +1,7 @@
-"""Directories of programs below a root: run by name because a person named them, and so not to be changed unasked."""
+"""Directories below the root whose programs a shell runs by name, because a person configured them.
+
+Writing there changes what runs, so every write is asked about.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ FIX = "name directories such as .venv/bin"
 
 
 def program_directories(given: Iterable[str | os.PathLike[str]], root: str) -> tuple[str, ...]:
-    """The directories as real paths. Raises `WrongUse` for what is no directory, goes up, or holds the root."""
+    """The directories as real paths.
+
+    Raises `WrongUse` for one that does not exist, has `..` in its path, or contains the root.
+    """
     if isinstance(given, str):
         raise WrongUse(f"`programs` is a list of directories, not a text: write [{given}]")
     found: list[str] = []
@@ -33,9 +39,10 @@ def program_directories(given: Iterable[str | os.PathLike[str]], root: str) -> t
 
 
 def changed_by(path: str, programs: Iterable[str], root: str) -> str:
-    """The directory of programs that a write to a path changes: one it is in, or one below what it replaces.
+    """The program directory that a write to a path changes: one that contains the path, or one below it.
 
-    Paths are absolute. The root and what is above it do not count, or no file could be written.
+    Paths are absolute. Writes to the root and to directories above it do not count, or no file could be written.
+    Returns an empty string if there is none.
     """
     if root != path and f"{root.rstrip('/')}/".startswith(f"{path.rstrip('/')}/"):
         return ""
@@ -48,5 +55,5 @@ def changed_by(path: str, programs: Iterable[str], root: str) -> str:
 
 
 def _names(path: str) -> list[str]:
-    """The steps of a path, as a file system that does not tell case apart has them."""
+    """The case-folded components of a path, because some file systems ignore case."""
     return [folded(step) for step in os.path.normpath(path).split("/") if step]

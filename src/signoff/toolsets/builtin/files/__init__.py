@@ -1,1 +1,1 @@
-"""The file tools, and how they stay below one directory."""
+"""The file tools, confined to one directory."""

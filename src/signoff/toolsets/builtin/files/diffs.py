@@ -1,4 +1,4 @@
-"""What an edit makes of a file, and how the change is shown to the person who is asked."""
+"""Apply an edit to a file's bytes, and show the change to the approver."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from signoff.core.preview import unified_diff
 
 MOST_BYTES = 1_000_000
-"""Beyond this a difference takes too long to find, and to read."""
+"""Above this size, a diff takes too long to compute and to read."""
 
 
 class EditTrouble(ValueError):
@@ -15,14 +15,14 @@ class EditTrouble(ValueError):
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether these are not the bytes of a text."""
+    """Whether the bytes are not text."""
     return b"\0" in data
 
 
 def edited(data: bytes, old: str, new: str, *, replace_all: bool = False) -> bytes:
-    """The bytes of a file with one text replaced by another. Bytes around it stay as they are, whatever they are.
+    """Replace a text in the bytes of a file. All other bytes stay unchanged, even if they are not valid UTF-8.
 
-    Raises `EditTrouble` where the old text is not there, or more than once without `replace_all`.
+    Raises `EditTrouble` if the old text does not occur, or occurs more than once without `replace_all`.
     """
     if not old:
         raise EditTrouble("the text to replace is empty")
@@ -43,7 +43,7 @@ def edited(data: bytes, old: str, new: str, *, replace_all: bool = False) -> byt
 
 
 def encoded(text: str) -> bytes:
-    """A text as UTF-8. Raises `EditTrouble` where it cannot be."""
+    """Encode a text as UTF-8. Raises `EditTrouble` if that is impossible."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
@@ -51,7 +51,7 @@ def encoded(text: str) -> bytes:
 
 
 def change(before: bytes | None, after: bytes | None, path: str) -> Mapping[str, str]:
-    """How a file changes, for `describe_approval`: a `diff`, or a `preview` in words. None where there is no file."""
+    """How a file changes, for `describe_approval`: a `diff`, or a `preview` in words. None means no file."""
     old, new = before or b"", after or b""
     if is_binary(old) or is_binary(new):
         return {"preview": f"{_size(before)} -> {_size(after)}; not a text, so no difference is shown"}

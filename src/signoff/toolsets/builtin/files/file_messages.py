@@ -1,4 +1,4 @@
-"""What a model gets to read: the lines of a text, and what went wrong. Never a path that it did not write itself."""
+"""Texts for the model: lines of a file, and errors. They never show a path that the model did not write itself."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WORDS = {
 
 @contextmanager
 def telling(path: str) -> Generator[None]:
-    """Whatever goes wrong with a path reaches the model as words."""
+    """Turn every error about a path into a `ToolFailed` for the model."""
     try:
         yield
     except Outside:
@@ -54,7 +54,7 @@ def telling(path: str) -> Generator[None]:
 
 
 def some_lines(data: bytes, start: int, most: int, most_chars: int) -> str:
-    """Lines of a text, and a last line in brackets where that is not all there is to know. Raises `ToolFailed`."""
+    """Lines of a text, with a last line in brackets if some are left out or changed. Raises `ToolFailed`."""
     text = data.decode("utf-8", "replace")
     lines = text.split("\n")
     if not lines[-1]:
@@ -92,7 +92,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def line_test(pattern: str, *, regex: bool, ignore_case: bool) -> Callable[[str], bool]:
-    """Whether a line holds what is looked for. Raises `BadRegex`."""
+    """Return a test of whether a line matches. Raises `BadRegex`."""
     if not pattern:
         raise BadRegex("it is empty")
     if len(pattern) > LONGEST_PATTERN:

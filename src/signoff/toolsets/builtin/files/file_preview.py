@@ -1,4 +1,4 @@
-"""What a person is shown before a file tool runs."""
+"""What the approver is shown before a file tool runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VERBS = {
 def describe(
     root: Root, name: str, args: Mapping[str, Any], paths: Sequence[Judged], most_bytes: int
 ) -> Mapping[str, Any]:
-    """`summary`, `path`, `reason`, and `diff` or `preview`, as `ports.DeclaresApproval` has them."""
+    """`summary`, `path`, `reason`, and `diff` or `preview`, as defined by `ports.DeclaresApproval`."""
     said: dict[str, Any] = {"summary": _summary(name, args, paths), "path": paths[-1].path}
     reasons = [one.reason for one in paths if one.reason]
     refused = next((one.refused for one in paths if one.refused), "")
@@ -55,7 +55,7 @@ def _named(one: Judged) -> str:
 def _change(
     root: Root, name: str, args: Mapping[str, Any], paths: Sequence[Judged], most_bytes: int
 ) -> Mapping[str, str]:
-    """How files change, where they do."""
+    """How the files change, if they do."""
     path = paths[-1]
     if name not in ("write_file", "edit_file", "delete_file", "move_file"):
         return {}
@@ -81,7 +81,7 @@ def _change(
 
 
 def _before(root: Root, name: str, path: str, most: int) -> bytes | None:
-    """What a file holds before it changes; None where there is none, be it that its directory has yet to be made."""
+    """The content of a file before it changes; None if there is no file, even if its directory does not exist yet."""
     try:
         return _content(root, path, most, follow=name in ("write_file", "edit_file"))
     except FileNotFoundError:
@@ -91,7 +91,7 @@ def _before(root: Root, name: str, path: str, most: int) -> bytes | None:
 
 
 def _content(root: Root, path: str, most: int, *, follow: bool) -> bytes | None:
-    """What a regular file holds, and one byte more than `most` where it is larger; None where there is none."""
+    """At most `most` + 1 bytes of a regular file, so that a larger one is noticed; None if there is no such file."""
     with root.spot(path.rstrip("/"), follow=follow) as spot:
         there = spot.stat()
         opened = spot.open() if there is not None and (there.st_mode & 0o170000) == 0o100000 else None

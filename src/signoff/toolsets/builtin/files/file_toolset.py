@@ -1,7 +1,7 @@
-"""The file tools: list, read, search, write, edit, move and delete, below one directory and nowhere else.
+"""The file tools: list, read, search, write, edit, move and delete, confined to one directory.
 
-How paths are kept inside is told in `beneath`. A failure is a `ToolFailed`: the model sees what was wrong and goes on,
-and no retry is used up, which by default would end the run at the second missing file.
+`root_directory` prevents path traversal. Failures raise `ToolFailed`: the model sees the error and continues. As a
+retry, the second missing file would end the run by default.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from signoff.toolsets.builtin.files.spot import Opened, Spot
 from signoff.toolsets.own_policy import AttachedToolset
 
 CHANGES = "it changes files"
-"""Why a call is asked about that no rule speaks of."""
+"""The reason for asking about a write that no rule matches."""
 READ_ONLY = "these files are read-only: nothing can be written, moved or deleted"
 
 
@@ -51,7 +51,7 @@ def filesystem(
     """File tools for the directory `root`.
 
     Files over `max_bytes` are neither read nor written, an answer has at most `max_chars` characters, and a list or a
-    search at most `max_results` lines. Raises `OSError` where there is no such directory.
+    search at most `max_results` lines. Raises `OSError` if there is no such directory.
     """
     if not isinstance(root, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise WrongUse(f"root={root!r}: it must be the path of a directory")
@@ -64,7 +64,7 @@ def filesystem(
 
 
 class FilesToolset(AttachedToolset):
-    """Tools for the files below a root, which say what they are about to do."""
+    """Tools for the files below a root, with a description of what each call will do."""
 
     def __init__(
         self, root: Root, *, read_only: bool, max_bytes: int, max_chars: int, max_results: int, id: str
@@ -78,18 +78,18 @@ class FilesToolset(AttachedToolset):
         policy = builtin_policy("filesystem_ro" if read_only else "filesystem_rw", root.path)
         assert policy is not None
         self.policy = policy
-        self._writing = threading.RLock()  # tools run in threads; two edits of one file must not undo each other
+        self._writing = threading.RLock()  # tools run in threads; concurrent edits of a file must not undo each other
         names = READS if read_only else (*READS, *WRITES)
         super().__init__([getattr(self, name) for name in names], id=id)
 
     def guard(self, directories: Iterable[str]) -> None:
-        """Ask about every write into directories, given as real paths, whose programs a shell runs by name."""
+        """Ask about every write into these directories (real paths), because a shell runs their programs by name."""
         self._judge.guarded = tuple(directories)
 
     # what the toolset declares about its calls
 
     def capability_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> tuple[str, ...]:
-        """`fs.read` or `fs.write`; `proc.exec` as well where what is written will be run."""
+        """`fs.read` or `fs.write`; also `proc.exec` if the written file will be run."""
         if name in READS:
             return ("fs.read",)
         if name not in WRITES:
@@ -97,7 +97,10 @@ class FilesToolset(AttachedToolset):
         return ("fs.write", "proc.exec") if any(one.runs for one in self.judged(name, args)) else ("fs.write",)
 
     def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:
-        """What the toolset's rules say, and what the disk shows. What a tool refuses anyway is nobody's question."""
+        """The verdict of the toolset's rules and of the files on disk.
+
+        A call that the tool would refuse anyway is denied, so that nobody is asked in vain.
+        """
         verdict = super().needs_approval(name, args, ctx)
         if verdict.effect is Effect.DENY or name not in (*READS, *WRITES):
             return verdict
@@ -113,7 +116,7 @@ class FilesToolset(AttachedToolset):
         return replace(verdict, reason=CHANGES) if verdict.yields and name in WRITES else verdict
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
-        """What the call will do: `summary`, `path`, `reason`, and `diff` (or `preview`) where a file changes."""
+        """What the call will do: `summary`, `path`, `reason`, and `diff` (or `preview`) if a file changes."""
         return describe(self.root, name, args, self.judged(name, args), self.max_bytes)
 
     def judged(self, name: str, args: Mapping[str, Any]) -> list[Judged]:
@@ -125,7 +128,7 @@ class FilesToolset(AttachedToolset):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        """As for any toolset; a read-only one refuses to write, however the call came about."""
+        """Call a tool. A read-only toolset refuses to write, however the call came about."""
         if self.read_only and name not in READS:
             raise ToolFailed(READ_ONLY)
         return await super().call_tool(name, tool_args, ctx, tool)
@@ -260,13 +263,13 @@ class FilesToolset(AttachedToolset):
         return inside
 
     def _same(self, path: str, inside: str, where: str, *, writes: bool = False) -> None:
-        """Refuses a path that leads, through links, to something it does not say."""
+        """Raise if a path leads through symlinks to something that its name does not say."""
         if trouble := self._judge.trouble_at(inside, where, writes=writes):
             raise ToolFailed(f"{shown(path)} is refused: {trouble}")
 
     @contextmanager
     def _changing(self, path: str, *, follow: bool = True, parents: bool = False) -> Generator[Spot]:
-        """The place to change, with everybody else kept waiting."""
+        """Yield the file to change, under the lock for writes."""
         if self.read_only:
             raise ToolFailed(READ_ONLY)
         inside = self._inside(path)

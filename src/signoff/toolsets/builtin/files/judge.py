@@ -1,4 +1,4 @@
-"""What there is to say about a path before it is used: whether it is refused, and what a person should know."""
+"""Judge a path before it is used: whether it is refused, and what the approver should know about it."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ RUN_BY_NAME = "a shell of this project runs programs from there by name"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A path in a call."""
+    """A path in a call, judged."""
 
     path: str
-    """From the root on, as it was written."""
+    """The path as it was written, relative to the root."""
     where: str = ""
-    """Where it really leads; empty where nobody can say."""
+    """Where it really leads; empty if unknown."""
     refused: str = ""
-    """Why the tool will not touch it."""
+    """Why the tool will refuse it."""
     secret: str = ""
-    """Why nobody should read it unasked, as words that follow the path."""
+    """Why it must not be read without approval, as words that follow the path."""
     runs: str = ""
     """Why a write there counts as running code."""
     guarded: bool = False
-    """Whether it changes programs that a shell runs by name."""
+    """Whether a write changes programs that a shell runs by name."""
 
     @property
     def reason(self) -> str:
-        """What to tell the person who is asked."""
+        """The reason to show to the approver."""
         parts = [f"{shown(self.path)} {self.secret}"] if self.secret else []
         parts += [f"writing {shown(self.path)} counts as running code: {self.runs}"] if self.runs else []
         return "; ".join(parts)
@@ -46,15 +46,15 @@ class Judge:
     def __init__(self, root: Root) -> None:
         self._root = root
         self.guarded: tuple[str, ...] = ()
-        """Directories whose programs a shell runs by name, as real paths."""
+        """Real paths of directories whose programs a shell runs by name."""
         self._own = secret_place(root.path)
         self._start = f"{root.path.rstrip('/')}/"
         self._is_above_kernel = not is_kernel_place(self._start)
 
     def of(self, path: str, *, writes: bool, follow: bool = True) -> Judged:
-        """What can be said about a path now. Whoever uses it later looks again, with `trouble_at`.
+        """Judge a path as it is now. The tool must check again with `trouble_at` when it uses the path.
 
-        Without `follow` it is about the name itself, even if that is a link.
+        Without `follow`, the name itself is judged, even if it is a symlink.
         """
         refused, inside = self.trouble(path)
         if refused:
@@ -66,7 +66,7 @@ class Judge:
         except Outside:
             refused = OUTSIDE
         except (OSError, ValueError):
-            pass  # the tool will find the same, and say it
+            pass  # the tool will run into the same error and report it
         return Judged(
             inside,
             where,
@@ -82,7 +82,7 @@ class Judge:
         return RUN_BY_NAME if changed_by(path, self.guarded, self._root.path) else ""
 
     def trouble(self, path: str) -> tuple[str, str]:
-        """Why a path is refused as it is written, if so, and the path from the root on."""
+        """Return why a path is refused as written (empty if it is not), and the path relative to the root."""
         try:
             inside = self._root.relative(path)
         except ValueError:
@@ -92,7 +92,7 @@ class Judge:
         return path_trouble(inside), inside
 
     def trouble_at(self, inside: str, where: str, *, writes: bool) -> str:
-        """Why it is refused that a path leads there: what a person was asked about is the name, not a way around it."""
+        """Why a path may not lead there. A person approves the name, so a symlink must not lead to something else."""
         if self._is_above_kernel and is_kernel_place(self._start + where):
             return KERNEL
         if normpath(inside) == where:
@@ -104,6 +104,9 @@ class Judge:
         return ""
 
     def secret(self, where: str) -> str:
-        """Why nobody should read a path below the root unasked. That the root itself is such a place was a choice."""
+        """Why a path below the root must not be read without approval; empty if it may.
+
+        If the root itself is a secret place, that does not count: it was chosen as the root.
+        """
         absolute = secret_place(normpath(self._start + where))
         return secret_place(where) or ("" if absolute == self._own else absolute)

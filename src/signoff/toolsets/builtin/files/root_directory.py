@@ -1,11 +1,12 @@
-"""Files below one directory, and none above: what is checked is what is used, because both are the same open file.
+"""Access to the files below one directory, without path traversal or races between check and use (TOCTOU).
 
-`Root` opens with `openat2` where the kernel has it, and walks step by step where it has not. Links are followed as long
-as they stay below the root. A link that is absolute, and a path that leaves the root and comes back, are refused even
-if they end inside. Only regular files are read and written, and nothing ever waits for a pipe or a device.
+`Root` checks and uses the same open file. It opens with `openat2` if the kernel has it, and walks step by step if not.
+Symlinks are followed as long as they stay below the root. An absolute symlink, and a path that leaves the root and
+comes back, are refused even if they end inside. Only regular files are read and written, and nothing ever blocks on a
+pipe or a device.
 
-Limits, both of which take somebody with rights outside of the root: a hard link to a file elsewhere can be read (not
-written through: writing gives the name to a new file), and what is mounted below the root counts as inside.
+Two limits, both of which need permissions outside the root: a hard link to a file elsewhere can be read (but not
+written through, because a write replaces the file), and file systems mounted below the root count as inside.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ class Outside(PermissionError):
 
 
 class Root:
-    """One directory, held open. Paths are relative to it; absolute ones have to start with it."""
+    """A directory that is held open. Paths are relative to it; absolute paths have to start with it."""
 
     def __init__(self, path: str | os.PathLike[str], *, how: How = "auto") -> None:
-        """Raises `OSError` where there is no such directory. `how` is for tests: which way to open."""
+        """Raises `OSError` if there is no such directory. `how` is for tests: how to open files."""
         given = os.path.abspath(str(path))
         self._fd = os.open(given, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._closing = weakref.finalize(self, os.close, self._fd)
@@ -48,11 +49,11 @@ class Root:
         self.how: Literal["openat2", "walk"] = "openat2" if works else "walk"
 
     def close(self) -> None:
-        """Let go of the directory; nothing can be opened afterwards."""
+        """Close the directory. Nothing can be opened afterwards."""
         self._closing()
 
     def relative(self, path: str) -> str:
-        """The path from the root on. Raises `Outside` for an absolute path that does not start with the root."""
+        """The path relative to the root. Raises `Outside` for an absolute path that does not start with the root."""
         if "\0" in path or not path:
             raise ValueError("a path must not be empty or hold a NUL character")
         if not path.startswith("/"):
@@ -65,15 +66,15 @@ class Root:
         raise Outside(path)
 
     def open(self, path: str, flags: int = os.O_RDONLY, mode: int = 0o666, *, directory: bool = False) -> int:
-        """Open a regular file, or with `directory` a directory, and return its descriptor."""
+        """Open a regular file, or a directory with `directory`, and return its file descriptor."""
         return self.reach(path, flags, mode, directory=directory).fd
 
     def reach(
         self, path: str, flags: int = os.O_RDONLY, mode: int = 0o666, *, directory: bool | None = False
     ) -> Opened:
-        """As `open`, with where it really is. Either will do where `directory` is None.
+        """As `open`, but also return the real path. With `directory=None`, both files and directories are accepted.
 
-        Raises `Outside`, `NotPlain`, or what the system says.
+        Raises `Outside`, `NotPlain`, or the error of the system.
         """
         empty = flags & os.O_TRUNC
         flags = (flags & ~os.O_TRUNC) | (os.O_DIRECTORY if directory else 0)
@@ -100,7 +101,7 @@ class Root:
             raise
 
     def _where(self, fd: int, path: str) -> str:
-        """Where an open file is, as the kernel names it now."""
+        """The real path of an open file, relative to the root, as the kernel reports it now."""
         root, real = (os.readlink(f"/proc/self/fd/{one}") for one in (self._fd, fd))
         if real.endswith(_DELETED) and os.fstat(fd).st_nlink == 0:
             real = real.removesuffix(_DELETED)
@@ -108,14 +109,14 @@ class Root:
             return "."
         start = root if root.endswith("/") else f"{root}/"
         if not real.startswith(start):
-            raise Outside(path)  # moved out of the root between opening and asking
+            raise Outside(path)  # moved out of the root after it was opened
         return real.removeprefix(start)
 
     @contextmanager
     def spot(self, path: str, *, follow: bool = True, parents: bool = False) -> Generator[Spot]:
-        """The name a path ends in, in its open directory. Links that the name itself is are followed with `follow`.
+        """Yield the last name of a path in its open directory. With `follow`, a symlink of that name is followed.
 
-        Directories that are missing are made with `parents`. Raises `IsADirectoryError` where the path ends in no name.
+        With `parents`, missing directories are created. Raises `IsADirectoryError` if the path does not end in a name.
         """
         inside = self.relative(path)
         for _ in range(MOST_LINKS):
@@ -136,9 +137,9 @@ class Root:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
     def where(self, path: str, *, follow: bool = True) -> str:
-        """Where a path really leads below the root, also if nothing is there yet.
+        """Resolve where a path really leads below the root, even if nothing exists there yet.
 
-        Without `follow` a link that its last name is stays what it is.
+        Without `follow`, a symlink in the last place is not resolved.
         """
         inside = self.relative(path)
         if not follow:
@@ -155,7 +156,7 @@ class Root:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
     def _found(self, inside: str, path: str) -> str | None:
-        """Where something that is there really is; a link that leads nowhere counts as what it leads to."""
+        """The real path of something that exists. A dangling symlink counts as its target. None if there is nothing."""
         try:
             if inside.rpartition("/")[2] not in (".", ".."):
                 with self.spot(inside) as spot:
@@ -169,18 +170,18 @@ class Root:
         return where
 
     def stat(self, path: str) -> os.stat_result:
-        """What is there, links followed; regular files and directories only."""
+        """The status of a regular file or directory; symlinks are followed."""
         with self.reach(path, directory=None) as opened:
             return opened.stat
 
     def scandir(self, path: str, *, most: int = 100_000) -> list[DirectoryEntry]:
-        """What a directory holds, by name."""
+        """The entries of a directory, sorted by name."""
         with self.reach(path, directory=True) as opened, os.scandir(opened.fd) as found:
             entries = [entry_of(item) for item, _ in zip(found, range(most), strict=False)]
         return sorted(entries, key=lambda entry: entry.name)
 
     def mkdir(self, path: str) -> None:
-        """Make a directory and those above it, where they are missing."""
+        """Create a directory and its missing parents."""
         names = _names(self.relative(path))
         for end in range(1, len(names) + 1):
             inside = "/".join(names[:end])
@@ -191,29 +192,29 @@ class Root:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
             fd, _ = self._open("/".join(names[: end - 1]) or ".", DIRECTORY & ~os.O_NOFOLLOW)
             try:
-                with suppress(FileExistsError):  # somebody was quicker; whether it is a directory inside, comes next
+                with suppress(FileExistsError):  # created meanwhile; the next step checks that it is a directory inside
                     os.mkdir(names[end - 1], dir_fd=fd)
             finally:
                 os.close(fd)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write a file all at once; directories above it are made."""
+        """Write a file atomically, and create missing parent directories."""
         with self.spot(path, parents=True) as spot:
             spot.write(data)
 
     def unlink(self, path: str) -> None:
-        """Remove a file, a link itself, or an empty directory."""
+        """Remove a file, a symlink itself, or an empty directory."""
         with self.spot(path, follow=False) as spot:
             spot.remove()
 
     def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
-        """Move what is at one path to another; directories above that are made."""
+        """Move a file or directory, and create missing parent directories of the target."""
         with self.spot(source, follow=False) as old, self.spot(target, follow=False, parents=True) as new:
             old.move(new, overwrite=overwrite)
 
 
 def _safe_with(flags: int) -> int:
-    """The same, but for a mere look at a directory, with which `openat2` takes no other flag."""
+    """The flags to add for `openat2`. With O_PATH it accepts neither O_NONBLOCK nor O_NOCTTY."""
     return os.O_CLOEXEC if flags & getattr(os, "O_PATH", 0) else SAFELY
 
 

@@ -1,4 +1,4 @@
-"""Looking through the files below a root: names that match, and lines that match. Links are never gone through."""
+"""Search the files below a root by name or by content. Symlinks found on the way are never followed."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ SECONDS = 10.0
 _MOST_LINE = 20_000
 _MOST_SHOWN = 300
 _NOT_LOOKED_INTO = frozenset({".git", ".hg", ".svn", ".jj", ".signoff"})
-"""Directories that tools keep for themselves; whoever names one looks into it all the same."""
+"""Directories that tools keep for themselves. They are searched only if the path names them."""
 
 
 @dataclass(slots=True)
 class FileSearch:
-    """One look through a directory: how much of it is left to look at, and what was left out so far."""
+    """One search through a directory: its limits, and what was left out so far."""
 
     root: Root
     most: int
-    """How many results are wanted at most."""
+    """Most results that are returned."""
     until: float = field(default_factory=lambda: time.monotonic() + SECONDS)
     entries: int = 0
     cut: str = ""
-    """Why not all was looked at."""
+    """Why the search stopped early."""
     left_out: Counter[str] = field(default_factory=Counter[str])
 
     def is_over(self, found: int) -> bool:
-        """Whether to stop; says why in `cut`."""
+        """Whether to stop; sets `cut` to the reason."""
         if found >= self.most:
             self.cut = f"stopped after {found} results"
         return self.is_spent()
 
     def is_spent(self) -> bool:
-        """Whether enough has been looked at, whatever was found."""
+        """Whether the limit of entries or the timeout is reached, whatever was found."""
         if self.cut:
             return True
         if self.entries > MOST_ENTRIES:
@@ -52,14 +52,15 @@ class FileSearch:
         return bool(self.cut)
 
     def notes(self) -> list[str]:
-        """What a reader has to know about what is not there."""
+        """Notes for the model about what was left out."""
         notes = [f"{count} {what} left out" for what, count in sorted(self.left_out.items())]
         return [f"[{'; '.join([*([self.cut] if self.cut else []), *notes])}]"] if self.cut or notes else []
 
     def walk(self, path: str, *, recursive: bool) -> Iterator[tuple[str, DirectoryEntry]]:
-        """What is in a directory, as paths from the root on, in order; with `recursive` also what is further below.
+        """Yield the entries of a directory in order, as paths relative to the root.
 
-        Raises `OSError` where the directory itself cannot be listed; others below it are left out.
+        With `recursive` also those of the directories below. Raises `OSError` if the directory itself cannot be listed.
+        Unreadable directories below it are left out.
         """
         waiting = [path]
         while waiting:
@@ -84,7 +85,7 @@ class FileSearch:
 
 
 def name_filter(pattern: str) -> Callable[[str, str], bool]:
-    """A test of (path below the directory, name): globs with a `/` are about the path, others about the name.
+    """Return a test of (path below the directory, name). Globs with a `/` match the path, others the name.
 
     Raises `BadGlob`.
     """
@@ -97,7 +98,7 @@ def name_filter(pattern: str) -> Callable[[str, str], bool]:
 
 
 def listed_names(looking: FileSearch, path: str, *, recursive: bool, pattern: str) -> list[str]:
-    """Names for a model to read: directories end in `/`, what is neither file nor directory says so."""
+    """Names for the model: directories end in `/`, and other entries that are not files are marked."""
     fits = name_filter(pattern)
     start = "" if path in (".", "./") else f"{path.rstrip('/')}/"
     lines: list[str] = []
@@ -115,7 +116,7 @@ def listed_names(looking: FileSearch, path: str, *, recursive: bool, pattern: st
 def matching_lines(
     looking: FileSearch, files: Iterator[str], fits: Callable[[str], bool], skip: Callable[[str], bool], most_bytes: int
 ) -> list[str]:
-    """Lines of files that fit, as `path:number: line`. `skip` is asked about where a file really is."""
+    """Matching lines of files, as `path:number: line`. `skip` gets the real path of a file."""
     found: list[str] = []
     for path in files:
         if looking.is_over(len(found)):
@@ -134,7 +135,7 @@ def matching_lines(
 
 
 def _content(looking: FileSearch, path: str, skip: Callable[[str], bool], most_bytes: int) -> bytes | None:
-    """What a file holds, where it is to be looked into."""
+    """The content of a file, if it is to be searched."""
     try:
         with looking.root.reach(path) as opened:
             if skip(opened.where):

@@ -1,4 +1,4 @@
-"""A name in an open directory, and an open file: the two things that are read, written, moved and removed."""
+"""A name in an open directory (`Spot`) and an open file (`Opened`), with the operations on them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Literal
 from signoff.toolsets.builtin.files.system_calls import rename_new
 
 SAFELY = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-"""Never wait for whoever writes to a pipe, never take a terminal over."""
+"""Flags that never block on a pipe and never acquire a controlling terminal."""
 
 
 class NotPlain(PermissionError):
-    """What is there is neither a regular file nor a directory, or not the one of them that is needed."""
+    """The path is neither a regular file nor a directory, or not the one that is needed."""
 
     def __init__(self, path: str, what: str) -> None:
         super().__init__(errno.EINVAL, what, path)
@@ -25,7 +25,7 @@ class NotPlain(PermissionError):
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEntry:
-    """One name in a directory. What it is, is not followed through links."""
+    """One entry of a directory. Symlinks are not followed."""
 
     name: str
     kind: Literal["file", "directory", "link", "other"]
@@ -34,7 +34,7 @@ class DirectoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An open file or directory, and where below the root it really is."""
+    """An open file or directory, with its real path below the root."""
 
     fd: int
     where: str
@@ -47,7 +47,7 @@ class Opened:
         os.close(self.fd)
 
     def read(self, most: int) -> bytes:
-        """What it holds, at most so many bytes."""
+        """Read at most so many bytes."""
         parts: list[bytes] = []
         while most > 0 and (part := os.read(self.fd, min(most, 1 << 20))):
             parts.append(part)
@@ -57,22 +57,22 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A name in an open directory, whether or not anything has that name."""
+    """A name in an open directory, whether or not it exists."""
 
     directory: int
     name: str
     where: str
-    """Where it really is, below the root."""
+    """Its real path, below the root."""
 
     def stat(self) -> os.stat_result | None:
-        """What has the name, itself, not what it links to; None where nothing has."""
+        """The status of the entry itself, without following symlinks; None if it does not exist."""
         try:
             return os.stat(self.name, dir_fd=self.directory, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
     def open(self) -> Opened | None:
-        """The regular file of that name, for reading; None where nothing has the name."""
+        """Open the regular file of that name for reading; None if it does not exist."""
         try:
             opened = os.open(self.name, SAFELY | os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self.directory)
         except FileNotFoundError:
@@ -80,9 +80,9 @@ class Spot:
         return plain(opened, self.where, self.where, directory=False)
 
     def write(self, data: bytes) -> None:
-        """Give the name to a new file with these bytes, all at once. Mode and owner of one that was there are kept.
+        """Write a file atomically: a new file replaces the old one and keeps its mode and, where permitted, its owner.
 
-        Raises `PermissionError` where the file that is there may not be written.
+        Raises `PermissionError` if the existing file is not writable.
         """
         before = self._before()
         temporary = f".signoff-{secrets.token_hex(8)}.tmp"
@@ -91,7 +91,7 @@ class Spot:
             try:
                 _write_all(file, data)
                 if before is not None:
-                    with suppress(PermissionError):  # only the superuser can give files away
+                    with suppress(PermissionError):  # only root can change the owner
                         os.fchown(file, before.st_uid, before.st_gid)
                     os.fchmod(file, stat.S_IMODE(before.st_mode) & 0o777)
                 os.fsync(file)
@@ -105,20 +105,20 @@ class Spot:
         self._sync()
 
     def _before(self) -> os.stat_result | None:
-        """The file whose mode and owner are kept; None where there is none yet."""
+        """The status of the file that is replaced; None if there is none yet."""
         there = self.stat()
         if there is None:
             return None
         if not stat.S_ISREG(there.st_mode):
             raise NotPlain(self.where, _kind_words(there.st_mode))
-        if not there.st_mode & 0o222:  # the superuser, who may, is held to it as well
+        if not there.st_mode & 0o222:  # also for root, who could write anyway
             raise PermissionError(errno.EACCES, "is read-only", self.where)
         file = os.open(self.name, SAFELY | os.O_WRONLY | os.O_NOFOLLOW, dir_fd=self.directory)
         with plain(file, self.where, self.where, directory=False) as opened:
             return opened.stat
 
     def remove(self) -> None:
-        """Take the name away: of anything but a directory, or of a directory with nothing in it."""
+        """Remove the entry. A directory must be empty."""
         there = self.stat()
         if there is not None and stat.S_ISDIR(there.st_mode):
             os.rmdir(self.name, dir_fd=self.directory)
@@ -127,7 +127,7 @@ class Spot:
         self._sync()
 
     def move(self, target: Spot, *, overwrite: bool) -> None:
-        """Give the name up for another. Without `overwrite` raises `FileExistsError` where that is taken."""
+        """Rename the entry. Without `overwrite`, raises `FileExistsError` if the target exists."""
         if overwrite:
             os.replace(self.name, target.name, src_dir_fd=self.directory, dst_dir_fd=target.directory)
         else:
@@ -136,7 +136,7 @@ class Spot:
         target._sync()
 
     def _sync(self) -> None:
-        """Have the directory itself on disk; some file systems cannot."""
+        """Sync the directory to disk; some file systems cannot."""
         with suppress(OSError):
             directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.directory)
             try:
@@ -146,7 +146,7 @@ class Spot:
 
 
 def plain(fd: int, path: str, where: str, *, directory: bool | None) -> Opened:
-    """The open file, if it is of the kind that is wanted; it is closed otherwise."""
+    """Return the open file if it is of the wanted kind; otherwise close it and raise."""
     try:
         found = os.fstat(fd)
         is_file, is_directory = stat.S_ISREG(found.st_mode), stat.S_ISDIR(found.st_mode)

@@ -1,4 +1,4 @@
-"""Two calls of the Linux kernel that Python does not offer: `openat2`, and a rename that never overwrites."""
+"""Two Linux system calls that Python lacks: `openat2`, and a rename that never overwrites (`renameat2`)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ NO_MAGIC_LINKS = 0x02
 BENEATH = 0x08
 
 _OPENAT2 = 437
-"""The same on every architecture that Python runs on, but for alpha."""
+"""The system call number, the same on every architecture that Python runs on, except alpha."""
 _NO_REPLACE = 1
 _TRIES = 1000
-"""How often a look at `..` is repeated while somebody renames directories under it."""
+"""How often to retry while somebody renames directories (EAGAIN) or a signal interrupts (EINTR)."""
 
 
 class _How(ctypes.Structure):
@@ -30,7 +30,7 @@ def _libc() -> Any:
 
 
 def open_beneath(directory: int, path: bytes, flags: int, mode: int) -> int:
-    """Open what is below a directory, every link on the way included; raises `OSError` with EXDEV where it is not."""
+    """Open a path below a directory; symlinks must stay below it too. Raises EXDEV (`OSError`) if it leads outside."""
     how = _How(flags, mode if flags & os.O_CREAT else 0, BENEATH | NO_MAGIC_LINKS)
     for _ in range(_TRIES):
         opened = _libc().syscall(
@@ -49,12 +49,12 @@ def open_beneath(directory: int, path: bytes, flags: int, mode: int) -> int:
 
 
 def has_open_beneath(directory: int) -> bool:
-    """Whether `open_beneath` works here, and whether what it opened can be asked for its name."""
+    """Whether `openat2` works here, and whether /proc can tell the path of an open file."""
     if _libc() is None or platform.machine() == "alpha":
         return False
     try:
         probe = open_beneath(directory, b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, 0)
-    except OSError:  # an old kernel, or a sandbox that forbids it
+    except OSError:  # an old kernel, or a sandbox that forbids the call
         return False
     try:
         os.readlink(f"/proc/self/fd/{probe}")
@@ -66,9 +66,9 @@ def has_open_beneath(directory: int) -> bool:
 
 
 def rename_new(source_directory: int, source: str, target_directory: int, target: str) -> None:
-    """Rename where nothing has the new name yet; raises `FileExistsError` otherwise.
+    """Rename only if the target does not exist; otherwise raise `FileExistsError`.
 
-    Where the system cannot do both at once, somebody who creates the name in the moment between loses it.
+    Without `renameat2` this is not atomic: a file that is created at the target in between is lost.
     """
     call = getattr(_libc(), "renameat2", None)
     if call is not None:

@@ -1,4 +1,4 @@
-"""Opening beneath a directory step by step, where the kernel does not do it for us: no link is followed but by hand."""
+"""Open a path below a directory step by step, for kernels without `openat2`. Symlinks are resolved here."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import os
 from collections import deque
 
 MOST_LINKS = 40
-"""As many links as Linux follows in one path."""
+"""The most symlinks that Linux follows in one path."""
 DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""To go through a directory, without leave to list it where the system knows the difference."""
+"""Flags to go through a directory. With O_PATH, the permission to list it is not needed."""
 _IS_LINK = (errno.ELOOP, errno.ENOTDIR, getattr(errno, "EMLINK", errno.ELOOP))
-"""How systems refuse to open a link."""
+"""The error codes with which systems refuse to open a symlink."""
 
 
 def walk_beneath(root: int, path: str, flags: int, mode: int) -> tuple[int, str]:
-    """Open what is below `root`; returns it, and the names that led there. EXDEV where it would lead out.
+    """Open a path below `root`. Returns the descriptor and the real path. Raises EXDEV if the path leads outside.
 
-    `..` goes back to the directory the walk came from, which is held open: a rename meanwhile moves nobody out.
+    `..` goes back to the directory that the walk came from, which is held open, so a concurrent rename cannot lead
+    outside.
     """
     walk = _DirectoryWalk(root, path)
     try:
@@ -43,7 +44,7 @@ class _DirectoryWalk:
             os.close(directory)
 
     def open_last(self, flags: int, mode: int) -> int:
-        """Go through all steps and open the last."""
+        """Go through all steps and open the last one."""
         while self.steps:
             step = self.steps.popleft()
             if step == "..":
@@ -67,7 +68,7 @@ class _DirectoryWalk:
         self.names.pop()
 
     def _try(self, step: str, flags: int, mode: int) -> int | None:
-        """Open one step; None where it is a link, whose own steps then come next."""
+        """Open one step. None if it is a symlink, whose own steps then come next."""
         try:
             opened = os.open(step, flags, mode, dir_fd=self.here)
         except OSError as error:
@@ -82,7 +83,7 @@ class _DirectoryWalk:
         try:
             target = os.readlink(step, dir_fd=self.here)
         except OSError:
-            raise refused from None  # no link after all
+            raise refused from None  # not a symlink after all
         self.links += 1
         if self.links > MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -97,6 +98,6 @@ def _is_link(opened: int) -> bool:
 
 
 def _steps(path: str) -> list[str]:
-    """The names on a path; one that has to be a directory, by a slash at its end, is followed by `.`."""
+    """The names in a path. A trailing slash requires a directory, so `.` is appended."""
     steps = [step for step in path.split("/") if step]
     return [*steps, "."] if path.endswith("/") else steps

@@ -1,1 +1,1 @@
-"""The shell tool, and how commands are run: as their words, or in a shell where a person approved them."""
+"""The shell tool. It runs commands as argument lists without a shell, or in a shell if a person approved them."""

@@ -1,4 +1,4 @@
-"""Running a command that a person approved: in a shell, just as it was shown to them."""
+"""Run a command that a person approved: in a shell, exactly as it was shown to them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ async def run_approved(
     keep: Iterable[str] = (),
     programs: Sequence[str] = (),
 ) -> CommandResult:
-    """Run `command` in a shell in the directory `root`. Whatever it started has ended when this returns.
+    """Run `command` in a shell in the directory `root`. All processes it started have ended when this returns.
 
-    `keep` names variables of ours that it gets although they are named like secrets; `programs` are directories that
-    come first in its PATH.
+    `keep` names our environment variables that it gets although their names look like secrets. `programs` are
+    directories that come first in its PATH.
     """
 
     def work(call: CallProcesses) -> subprocess.Popen[bytes] | None:
@@ -57,7 +57,7 @@ async def run_approved(
 
 
 def shell_words(command: str) -> list[str]:
-    """The shell, with nothing of anybody's settings, and the command as one word."""
+    """The shell without any startup files, and the command as one argument."""
     if os.access("/bin/bash", os.X_OK):
         return ["/bin/bash", "--noprofile", "--norc", "-c", "--", command]
     return ["/bin/sh", "-c", "--", command]

@@ -1,7 +1,7 @@
-"""Running a line that was allowed unasked: the words that were judged, without any shell.
+"""Run a command line that was allowed without approval: the judged words as arguments, without a shell.
 
-Pipes, `&&`, `||`, `;`, redirects, `~` and patterns are done here as bash does them. Whatever turns out to be other than
-it was judged (a pattern that stands for a secret, a link that leads to one) ends the run: see `CommandResult.doubt`.
+Pipes, `&&`, `||`, `;`, redirects, `~` and globs are done here as bash does them. If something is not as it was judged
+(a glob that matches a secret, a symlink that leads to one), the run ends: see `CommandResult.doubt`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from signoff.toolsets.builtin.shell.subprocesses import (
 )
 
 _MOST_SAID = 60_000
-"""Bytes that a command of ours may print: less than a pipe takes, so that it never waits for its reader."""
+"""Most bytes that a shell builtin may print. It is less than a pipe buffer, so that writing never blocks."""
 _DEVICES = frozenset({(1, 3), (1, 5), (1, 8), (1, 9)})  # null, zero, random, urandom on Linux
 _DEVICE_NAMES = frozenset({"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"})
 
@@ -47,13 +47,13 @@ class Step(NamedTuple):
 
     environment: Mapping[str, str] = MappingProxyType({})
     adds: tuple[str, ...] = ()
-    """Words that are put in."""
+    """Words to insert."""
     at: int = 1
-    """How many words stand before them."""
+    """The number of words before them."""
     trusted: bool = False
-    """Whether a rule of the user's names it, so that it is looked for and run as the user would."""
+    """Whether a rule of the user allows the command. It is then found in the user's PATH and gets their environment."""
     directories: frozenset[str] = frozenset()
-    """The directories that it was judged in, with no links on the way; empty: any."""
+    """Real paths of the directories that it was judged in; empty for any."""
 
 
 async def run_line(
@@ -67,10 +67,10 @@ async def run_line(
     programs: tuple[str, ...] = (),
     sealed: Sequence[str] = (),
 ) -> CommandResult:
-    """Run a line in the directory `cwd`, which is `root` unless given. `steps` are those of `line.commands`, in order.
+    """Run a line in the directory `cwd`, by default `root`. `steps` belong to `line.commands`, in order.
 
-    `programs` are directories that trusted commands are looked for in before the user's own PATH; `sealed` are those
-    that nothing in a sandbox can write.
+    Trusted commands are looked up in `programs` before the user's own PATH. In a sandbox, nothing can write to the
+    directories in `sealed`.
     """
     plan = tuple(steps) or (Step(),) * len(line.commands)
     if len(plan) != len(line.commands):
@@ -86,16 +86,16 @@ async def run_line(
 
 
 def path_doubt(path: str, directory: str, start: str, *, written: bool = False) -> str:
-    """Why a word must not be read unasked, should it be a path: it leads to a secret. Empty where it may.
+    """Why a word must not be read without approval if it is a path: it leads to a secret. Empty if it may be read.
 
-    What is `written` in the line has been judged as it stands; then only what links make of it counts. Paths below
-    `start`, where the line begins, are looked at from there: the way to it tells nothing about them.
+    A path that is `written` in the line has already been judged as text, so only its symlinks are checked. Paths below
+    `start`, where the line begins, are judged relative to it: the path to `start` does not matter.
     """
     absolute = os.path.normpath(os.path.join(directory, path))
     if not written and (why := secret_place(_below(start, absolute))):
         return f"{path} {why}"
     try:
-        leads = os.path.realpath(os.path.join(directory, path))  # `..` behind a link leads elsewhere than the text says
+        leads = os.path.realpath(os.path.join(directory, path))  # `..` after a symlink leads elsewhere than written
     except (OSError, ValueError):
         return f"{path} cannot be followed"
     if leads != absolute and (why := secret_place(_below(os.path.realpath(start), leads))):
@@ -104,7 +104,7 @@ def path_doubt(path: str, directory: str, start: str, *, written: bool = False) 
 
 
 def _below(start: str, path: str) -> str:
-    """A path as the list of secret places has it: from the start, from the home directory, or absolute."""
+    """A path as the list of secret places has it: relative to the start, to the home directory, or absolute."""
     for directory, short in ((start, ""), (home_directory(), "~/")):
         if directory != "/" and path.startswith(f"{directory}/"):
             return short + os.path.relpath(path, directory)
@@ -112,7 +112,7 @@ def _below(start: str, path: str) -> str:
 
 
 class Expander:
-    """Makes the words of a command into what its program is given."""
+    """Expands the words of a command into the arguments of its program."""
 
     def __init__(
         self, directory: str, start: str, *, most: int = 10_000, stop: Callable[[], bool] = lambda: False
@@ -123,7 +123,7 @@ class Expander:
         self._stop = stop
 
     def argv(self, words: Sequence[Word]) -> list[str]:
-        """All words. Raises `Unclear` where one of them becomes something that nobody judged."""
+        """Expand all words. Raises `Unclear` if one of them becomes something that was not judged."""
         if words[0].glob or words[0].tilde:
             raise Unclear(f"`{words[0].text}` is not a plain program name")
         found = [words[0].text]
@@ -134,7 +134,7 @@ class Expander:
         return found
 
     def word(self, word: Word) -> list[str]:
-        """What one word becomes: itself, or the files it stands for."""
+        """Expand one word: itself, or the files that its glob matches."""
         home = home_directory() if word.tilde else ""
         text = home + word.text[1:] if word.tilde else word.text
         if not word.glob:
@@ -159,7 +159,7 @@ class Expander:
 
 
 class _Trouble(Exception):
-    """A command that is not started; the message is for its errors."""
+    """A command cannot be started; the message goes to its standard error."""
 
     def __init__(self, text: str, code: int = 1) -> None:
         super().__init__(text)
@@ -167,7 +167,7 @@ class _Trouble(Exception):
 
 
 class _Runner:
-    """One line on its way."""
+    """Runs one line."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class _Runner:
         self._sealed = sealed
 
     def run(self, line: CommandLine, steps: Sequence[Step]) -> tuple[int, str]:
-        """Exit status, and why the rest was not run."""
+        """Return the exit status, and why the rest was not run."""
         code, at = 0, 0
         for pipeline in line.pipelines:
             mine = steps[at : at + len(pipeline.stages)]
@@ -201,7 +201,7 @@ class _Runner:
         return code, ""
 
     def _pipeline(self, pipeline: Pipeline, steps: Sequence[Step]) -> int:
-        """Start all commands, each reading from the one before; the status of the last."""
+        """Start all commands of a pipeline, each reading from the one before. Returns the exit status of the last."""
         limits, now = self._call.limits, self._directories.now
         expander = Expander(now, self._start_directory, most=limits.matches, stop=self._call.over)
         ready = [_argv(expander, stage, step) for stage, step in zip(pipeline.stages, steps, strict=True)]
@@ -209,7 +209,7 @@ class _Runner:
         with ExitStack() as last_reader:
             reads: int | None = None
             for number, (stage, step) in enumerate(zip(pipeline.stages, steps, strict=True)):
-                with ExitStack() as files:  # our own ends are closed at once, or a reader would never see the end
+                with ExitStack() as files:  # close our own ends at once, or a reader would never see the end of file
                     files.push(last_reader.pop_all())
                     stdin, stdout = reads, self._call.out
                     if number + 1 < len(pipeline.stages):
@@ -220,7 +220,7 @@ class _Runner:
                     try:
                         self._redirect(streams, stage.redirects, expander, files)
                         started.append(self._start(ready[number], step, streams, alone=len(ready) == 1))
-                    except _Trouble as trouble:  # told where the command itself would have told it
+                    except _Trouble as trouble:  # reported on the command's own standard error
                         self._print(BuiltinResult(err=f"signoff: {trouble}\n"), streams)
                         started.append(trouble.code)
         if not self._call.wait([one for one in started if isinstance(one, subprocess.Popen)]):
@@ -231,7 +231,7 @@ class _Runner:
     def _redirect(
         self, streams: dict[int, int], redirects: Sequence[Redirect], expander: Expander, files: ExitStack
     ) -> None:
-        """Join the command's streams to what its redirects say, in their order."""
+        """Apply the redirects of a command to its streams, in order."""
         for redirect in redirects:
             if redirect.onto is not None:
                 if redirect.onto not in streams:
@@ -248,7 +248,7 @@ class _Runner:
     def _start(
         self, argv: list[str], step: Step, streams: Mapping[int, int], *, alone: bool
     ) -> subprocess.Popen[bytes] | int:
-        """Start a program, or do what a shell does itself."""
+        """Start a program, or run a shell builtin."""
         argv = unwrapped(argv)
         if argv[0] in BUILTINS:
             said = run_builtin(argv, self._directories if alone else replace(self._directories))
@@ -285,7 +285,7 @@ class _Runner:
             raise Unclear(f"`{argv[0]}`: {error}") from None
 
     def _print(self, said: BuiltinResult, streams: Mapping[int, int]) -> None:
-        """Write what a command of ours says to where its streams lead."""
+        """Write the output of a builtin to its streams."""
         self._call.drain()
         for fd, text in ((1, said.out), (2, said.err)):
             data = os.fsencode(text)
@@ -317,7 +317,7 @@ def _argv(expander: Expander, stage: Simple, step: Step) -> list[str]:
 
 
 def _opened(path: str, files: ExitStack, flags: int = os.O_RDONLY) -> int:
-    """Open a plain file or a harmless device; never one that makes its reader wait."""
+    """Open a regular file or a harmless device; never one that blocks its reader."""
     try:
         fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except (OSError, ValueError) as error:

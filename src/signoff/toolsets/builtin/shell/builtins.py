@@ -1,4 +1,4 @@
-"""Commands that a shell does itself, done without one: `cd`, `pwd`, `command -v`, `type`, `true`, `false` and `:`."""
+"""Shell builtins, implemented without a shell: `cd`, `pwd`, `command -v`, `type`, `true`, `false` and `:`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _OWN = frozenset("""
     pushd pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit
     umask unalias unset wait
 """.split())  # fmt: skip
-"""What bash answers itself, for `type` and `command -v`."""
+"""The builtins of bash, for `type` and `command -v`."""
 
 
 class BuiltinResult(NamedTuple):
-    """What a command printed, and how it ended."""
+    """The exit status and the output of a builtin."""
 
     code: int = 0
     out: str = ""
@@ -34,16 +34,16 @@ class BuiltinResult(NamedTuple):
 
 @dataclass(slots=True)
 class Directories:
-    """The working directory of a line, by the way it was reached, and the one before it."""
+    """The working directory of a line, as it was reached (symlinks kept), and the previous one."""
 
     now: str
     before: str = ""
     programs: tuple[str, ...] = ()
-    """Where programs are looked for before the user's own PATH."""
+    """Where programs are looked up before the user's own PATH."""
 
 
 def run_builtin(argv: Sequence[str], directories: Directories) -> BuiltinResult:
-    """Do what the command does; `cd` changes `directories`. Raises `Unclear` for options that are not known here."""
+    """Run a builtin; `cd` changes `directories`. Raises `Unclear` for options that are not supported here."""
     match argv[0]:
         case "cd":
             return _cd(argv[1:], directories)
@@ -94,7 +94,7 @@ def _cd(words: Sequence[str], directories: Directories) -> BuiltinResult:
 
 
 def _first_closed(path: str) -> str:
-    """The first directory on the way that one cannot leave by `..`, taken by the text as a shell does, or the root."""
+    """The first directory before a `..` that cannot be entered, or `/`. The path is read as text, as a shell does."""
     way: list[str] = []
     for step in path.split("/"):
         if step == "..":
@@ -107,7 +107,7 @@ def _first_closed(path: str) -> str:
 
 
 def _closed(directory: str) -> str:
-    """Why one cannot go into a directory."""
+    """Why a directory cannot be entered; empty if it can."""
     if not os.path.exists(directory):
         return "No such file or directory"
     if not os.path.isdir(directory):
@@ -132,7 +132,7 @@ def _command(words: Sequence[str], programs: tuple[str, ...]) -> BuiltinResult:
 
 
 def _whole(name: str, programs: tuple[str, ...]) -> str:
-    """What `command -v` says about a name."""
+    """What `command -v` prints for a name."""
     return name if _kind(name, programs) in ("keyword", "builtin") else next(iter(_files(name, programs)), "")
 
 
@@ -150,7 +150,7 @@ def _type(words: Sequence[str], programs: tuple[str, ...]) -> BuiltinResult:
 
 
 def _typed(name: str, letters: str, programs: tuple[str, ...]) -> list[str]:
-    """What `type` says about a name, a line for each thing that it stands for."""
+    """What `type` prints for a name, one line for each meaning."""
     kind, files = _kind(name, programs), _files(name, programs)
     if "P" in letters:
         found = [("file", file) for file in files]
@@ -179,7 +179,7 @@ def _kind(name: str, programs: tuple[str, ...]) -> str:
 
 
 def _files(name: str, programs: tuple[str, ...]) -> list[str]:
-    """The programs of that name which an approved command would find, first the one that it would run."""
+    """The programs of that name that an approved command would find. The first one is the one it would run."""
     if not name:
         return []
     directories = approved_environment(os.environ, programs=programs)["PATH"].split(":")

@@ -1,4 +1,7 @@
-"""What is to be done about a command: run its words unasked, or ask; judged by its facts and by the world around it."""
+"""Plan a command: run its words without approval, or ask.
+
+It is judged by its text, and by the files and symlinks around it.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +28,15 @@ class CommandPlan(NamedTuple):
     """How a command is run."""
 
     line: CommandLine | None
-    """What runs unasked; None where a person is asked."""
+    """The line that runs without approval; None if a person is asked."""
     steps: tuple[Step, ...] = ()
     why: str = ""
-    """Why a person is asked, naming the command and the word that decided."""
+    """Why a person is asked, with the command and the word that decided."""
     labels: frozenset[str] = _UNKNOWN
 
 
 def plan(command: str, root: str) -> CommandPlan:
-    """What to do about a command in the directory `root`, which is a real path. Never raises: doubt asks."""
+    """Plan a command in the directory `root`, which is a real path. Never raises: doubt asks."""
     try:
         facts = read_shell(command)
         if facts.read_only and facts.paths:
@@ -50,7 +53,7 @@ def plan(command: str, root: str) -> CommandPlan:
 
 
 def reading_doubt(command: str, root: str) -> str:
-    """Why a line that does more than read is asked about whatever rules allow: what it reads. Never raises: doubt asks.
+    """Why a line that does more than read is asked about whatever rules allow: because of what it reads. Never raises.
 
     A command that would be asked about alone is asked about beside others, too.
     """
@@ -64,7 +67,7 @@ def reading_doubt(command: str, root: str) -> str:
 
 
 def world_doubt(line: CommandLine, judged: Sequence[ReadOnlyCommand | Concern], root: str) -> str:
-    """What in the world around it makes the reading of a line do more than that; empty where nothing does.
+    """Why the reading commands of a line do more than read, given the files around them; empty if they do not.
 
     Commands that are known to do more are left to rules.
     """
@@ -76,7 +79,7 @@ def world_doubt(line: CommandLine, judged: Sequence[ReadOnlyCommand | Concern], 
                 for directory in directories if isinstance(next(known), ReadOnlyCommand) else ():
                     if why := _stage_doubt(stage, directory, root):
                         return why
-            reached = list(_after(pipeline, directories, root))  # each `cd` counts once from each of them
+            reached = list(_after(pipeline, directories, root))  # each `cd` is followed once from each directory
             directories.extend(one for one in reached if one not in directories)
             if len(directories) > _MOST_DIRECTORIES:
                 return "too many `cd` make it unclear where the line runs"
@@ -89,13 +92,13 @@ def world_doubt(line: CommandLine, judged: Sequence[ReadOnlyCommand | Concern], 
 def _settled(
     line: CommandLine, wide: Sequence[ReadOnlyCommand | Concern], root: str
 ) -> Sequence[ReadOnlyCommand | Concern]:
-    """What is known about the commands of a line that starts with `cd`, from where that leads: only that is read."""
+    """Judge the commands after a leading `cd` again, from the directory it leads to, because only that is read."""
     at, directory = 0, root
     for pipeline in line.pipelines:
         if pipeline.join is Join.OR or not (reached := list(_after(pipeline, [directory], root))):
             break
         if reached[0] == directory:
-            return wide  # it failed, and what follows it may not run
+            return wide  # the `cd` failed, so what follows may not run
         at, directory = at + 1, reached[0]
     rest = line.commands[at:]
     if not at or any(command.words[0].text == "cd" for command in rest):
@@ -120,7 +123,7 @@ def _stage_doubt(stage: Simple, directory: str, root: str) -> str:
 
 
 def _repositories(argv: Sequence[str], directory: str) -> Iterator[str]:
-    """The directories from which git may look for its repository: `-C` is told more than once, too."""
+    """The directories from which git may look for its repository. `-C` can be given more than once."""
     yield directory
     for option, value in pairwise(argv):
         if option == "-C":

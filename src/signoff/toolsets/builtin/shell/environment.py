@@ -1,7 +1,7 @@
-"""What a program finds around it: which file its name stands for, and which variables it is given.
+"""Which file a program's name refers to, and which environment variables the program gets.
 
-A variable can make a harmless program run another one (`LD_PRELOAD`, `GIT_EXTERNAL_DIFF`, `LESSOPEN` …), so what runs
-unasked gets an environment built from nothing.
+A variable can make a harmless program run another one (`LD_PRELOAD`, `GIT_EXTERNAL_DIFF`, `LESSOPEN` …), so a command
+that runs without approval gets an environment built from scratch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from signoff.policy.shell.simple_command import PATH as DIRECTORIES
 
 FIXED_PATH = ":".join(DIRECTORIES)
 MARK = "SIGNOFF_CALL"
-"""The variable that marks every process of a call, so that none is left behind."""
+"""The environment variable that marks every process of a call, so that all of them can be found and killed."""
 
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z][A-Za-z0-9_+-]*)*")
@@ -34,22 +34,22 @@ _NAMES = frozenset("""
     JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS
 """.split())  # fmt: skip
 _USUAL = (".venv/bin", "venv/bin", "node_modules/.bin")
-"""Where tools keep the programs of a project."""
+"""Where tools install the programs of a project."""
 _IDENTITY = re.compile(r"GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL)")
 
 
 class ProgramFile(NamedTuple):
-    """A program's file, or why there is none to run."""
+    """The file of a program, or why there is none to run."""
 
     path: str = ""
-    """Where it really is, with no links on the way."""
+    """Its real path, without symlinks."""
     why: str = ""
     name: str = ""
-    """Where it was found; some programs do different things by different names."""
+    """The path where it was found. Some programs do different things under different names."""
 
 
 def find_program(name: str) -> ProgramFile:
-    """The file that a program's name stands for when it runs unasked: one that only root may change."""
+    """Find a program that may run without approval: one that only root can change."""
     if not name or "\0" in name:
         return ProgramFile(why="command not found")
     if "/" in name and os.path.dirname(name) not in DIRECTORIES:
@@ -66,10 +66,10 @@ def find_program(name: str) -> ProgramFile:
 
 
 def find_trusted(name: str, root: str, directory: str, programs: Sequence[str] = ()) -> ProgramFile:
-    """The file that a program's name stands for when a rule of the user's allows it: from the user's own PATH.
+    """Find a program that a rule of the user allows, in the user's own PATH.
 
-    Directories below `root` do not count, unless they are among `programs`: what an agent may write there must not
-    become a program. A path starts from `directory`, where the command runs.
+    Directories below `root` are left out unless they are in `programs`, because an agent may write there. A name with a
+    slash is resolved against `directory`, where the command runs.
     """
     directories = [one for one in os.environ.get("PATH", FIXED_PATH).split(":") if one.startswith("/")]
     below = [one for one in directories if f"{os.path.realpath(one)}/".startswith(f"{root.rstrip('/')}/")]
@@ -81,7 +81,7 @@ def find_trusted(name: str, root: str, directory: str, programs: Sequence[str] =
 
 
 def _left_out(name: str, root: str, below: Sequence[str]) -> str:
-    """Where a program is that is not found because its directory is below the root, and how to trust it."""
+    """A hint for a program that was not found because its directory is below the root: where it is, how to trust it."""
     if "/" in name:
         return ""
     for directory in (*below, *(os.path.join(root, usual) for usual in _USUAL)):
@@ -96,7 +96,7 @@ def _left_out(name: str, root: str, below: Sequence[str]) -> str:
 
 
 def others_change(path: str) -> str:
-    """Why a file with no links in its path is not root's alone; empty where it is."""
+    """Why somebody other than root can change a file, given by its real path; empty if nobody can."""
     part = path
     while True:
         try:
@@ -115,7 +115,7 @@ def others_change(path: str) -> str:
 
 
 def home_directory() -> str:
-    """What `~` stands for."""
+    """The directory that `~` refers to."""
     home = os.environ.get("HOME", "")
     if home.startswith("/"):
         return home
@@ -126,7 +126,10 @@ def home_directory() -> str:
 
 
 def bare_environment(extra: Mapping[str, str], *, directory: str) -> dict[str, str]:
-    """The variables of a program that runs unasked in `directory`; nothing of ours but who we are and the time zone."""
+    """The environment of a program that runs without approval in `directory`.
+
+    Of our own environment it has only the user, the home directory and the time zone.
+    """
     try:
         user = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -149,10 +152,10 @@ def bare_environment(extra: Mapping[str, str], *, directory: str) -> dict[str, s
 def approved_environment(
     given: Mapping[str, str], *, keep: Iterable[str] = (), programs: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Our own variables for a command that a person approved, without those that change what its programs do.
+    """Our own environment for a command that a person approved, without variables that change what programs do.
 
-    Variables named like secrets stay out too, as the person saw none of them; `keep` names those that go in. `programs`
-    are directories that programs are looked for in first.
+    Variables whose names look like secrets are left out too, because the person did not see them; `keep` names
+    exceptions. Programs are looked up in the directories `programs` first.
     """
     kept = frozenset(keep)
     found = {name: value for name, value in given.items() if name in kept or not (changes(name) or secret_name(name))}

@@ -1,7 +1,7 @@
-"""Does a repository's own configuration make git run programs, or read elsewhere, while it only looks?
+"""Check whether a repository's own git configuration makes read-only commands run programs or read files elsewhere.
 
-Known harmless settings are listed; every other one counts. Files are read here, git is not asked: asking is running.
-The person's own configuration in the home directory is theirs, and not looked at.
+Settings that are known to be harmless are listed; all others count. The files are parsed here, because running git to
+ask would already be unsafe. The user's own configuration in the home directory is trusted and not checked.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _WHOLE = frozenset("""
     remote repack rerere reset revert safe showbranch stash status submodule switch tag transfer url user versionsort
     vscode-merge-base worktree
 """.split())  # fmt: skip
-"""Sections in which nothing is run by a command that only reads. An alias never hides a command of git's own."""
+"""Sections whose settings run nothing in a read-only command. An alias cannot override a command of git itself."""
 _NOT_THERE = frozenset("""
     blame.ignorerevsfile fsck.skiplist gc.recentobjectshook log.showsignature
     remote.promisor remote.partialclonefilter remote.vcs
 """.split())  # fmt: skip
-"""What is not harmless in them."""
+"""Exceptions in those sections that are not harmless."""
 _KEYS = frozenset("""
     core.abbrev core.autocrlf core.bare core.bigfilethreshold core.checkstat core.commentchar core.commitgraph
     core.compression core.deltabasecachelimit core.eol core.filemode core.fscache core.hidedotfiles core.ignorecase
@@ -46,7 +46,7 @@ _KEYS = frozenset("""
 """.split())  # fmt: skip
 _BOOLEAN = frozenset({"true", "false", "yes", "no", "on", "off", "1", "0", ""})
 _IF_BOOLEAN = re.compile(r"core\.fsmonitor|pager\..*")
-"""A program, unless it is only switched on or off."""
+"""Settings that name a program unless their value is a boolean."""
 
 _SECTION = re.compile(r'\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\\n]|\\.)*)")?\s*\]')
 _ENTRY = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=(.*))?")
@@ -55,7 +55,7 @@ _GITDIR = re.compile(r"gitdir:\s*(.+?)\s*")
 
 
 class Setting(NamedTuple):
-    """One line of a configuration."""
+    """One setting of a configuration."""
 
     section: str
     below: str
@@ -73,9 +73,9 @@ class Odd(Exception):
 
 
 def repository_runs(directory: str) -> str:
-    """The setting that worries, of the repository that `directory` is in or of one around it; empty where none does.
+    """The first unsafe setting of the repository that contains `directory`, or of one around it; empty if none.
 
-    Where something cannot be read or understood, that is what worries.
+    If something cannot be read or understood, the result says so.
     """
     seen: set[str] = set()
     try:
@@ -113,9 +113,9 @@ def _pointed(file: str, form: re.Pattern[str]) -> str:
 
 
 def _directory_runs(git_directory: str, seen: set[str], top: str = "") -> str:
-    """What worries in the files of one repository, of the one it is a worktree of, and of its submodules.
+    """The first unsafe setting of one repository, of the one it is a worktree of, or of its submodules.
 
-    `top` is where its files are checked out, as far as that is known.
+    `top` is the directory where its files are checked out, if known.
     """
     git_directory = os.path.realpath(git_directory)
     if git_directory in seen:
@@ -139,7 +139,7 @@ def _directory_runs(git_directory: str, seen: set[str], top: str = "") -> str:
 
 
 def _modules(directory: str, depth: int = 0) -> Iterator[str]:
-    """The repositories of submodules, whose names may hold slashes."""
+    """The repositories of submodules, whose names may contain slashes."""
     if not os.path.isdir(directory):
         return
     if depth > 8:
@@ -155,7 +155,7 @@ def _modules(directory: str, depth: int = 0) -> Iterator[str]:
 
 
 def _own_worktree(setting: Setting, git_directory: str) -> bool:
-    """Whether it names the directory of a submodule, which names this repository in turn."""
+    """Whether a setting names the worktree of a submodule that points back to this repository."""
     if (setting.section, setting.key) != ("core", "worktree"):
         return False
     dot = os.path.join(git_directory, setting.value, ".git")
@@ -163,7 +163,10 @@ def _own_worktree(setting: Setting, git_directory: str) -> bool:
 
 
 def _only_revisions(setting: Setting, top: str) -> bool:
-    """Whether it names a file of the repository that holds nothing but revisions. Git shows others in its error."""
+    """Whether a setting names a file of the repository that holds only revisions.
+
+    Git shows the content of other files in its error message.
+    """
     if (setting.section, setting.key) != ("blame", "ignorerevsfile") or not top:
         return False
     file = os.path.join(top, setting.value)
@@ -175,7 +178,7 @@ def _only_revisions(setting: Setting, top: str) -> bool:
 
 
 def harmless(setting: Setting) -> bool:
-    """Whether nothing is run, or read elsewhere, because of a setting, by commands of git that only read."""
+    """Whether a setting makes no read-only git command run a program or read elsewhere."""
     name = f"{setting.section}.{setting.key}"
     if setting.section in _WHOLE:
         return name not in _NOT_THERE
@@ -185,12 +188,12 @@ def harmless(setting: Setting) -> bool:
 
 
 def settings(text: str) -> Iterator[Setting]:
-    """The lines of a configuration. Raises where one of them is not understood."""
+    """Parse a configuration. Raises `Odd` if a line is not understood."""
     if "\0" in text:
         raise Odd("the repository's configuration holds a NUL")
     section = below = ""
     for line in text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n"):
-        if line.endswith("\\"):  # whether the next line belongs to it depends on comments and quotes before
+        if line.endswith("\\"):  # whether it really continues depends on earlier comments and quotes
             raise Odd("the repository's configuration has a line that continues on the next line")
         rest = line
         if match := _SECTION.match(rest):
@@ -207,7 +210,7 @@ def settings(text: str) -> Iterator[Setting]:
 
 
 def _value(written: str | None) -> str:
-    """A value without its comment and quotes; a key alone is true."""
+    """A value without its comment and quotes; a key without a value is true."""
     if written is None:
         return "true"
     if '"' in written or "\\" in written:
@@ -216,7 +219,7 @@ def _value(written: str | None) -> str:
 
 
 def _text(file: str) -> str:
-    """What a small plain file holds."""
+    """The content of a small regular file."""
     fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     with open(fd, "rb") as opened:
         if not stat.S_ISREG(os.fstat(fd).st_mode):

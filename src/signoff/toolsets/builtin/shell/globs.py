@@ -1,8 +1,7 @@
-"""Looking for the files an unquoted pattern stands for, as bash does where nobody has changed its settings.
+"""Expand unquoted globs into file names, as bash does with its default settings.
 
-Names that start with a dot need a dot in the pattern; a pattern that nothing fits stays as it is written (the caller
-sees an empty list); the order is that of code points. Ways to write a set of characters that mean different things in
-different shells are not guessed at: they raise `Unclear`.
+Names that start with a dot need a dot in the pattern. A pattern without a match stays as written (the caller gets an
+empty list). The order is by code point. Character sets that shells read differently raise `Unclear`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 MOST_ENTRIES = 200_000
-"""How many names of files are looked at for one pattern."""
+"""Most file names that are examined for one pattern."""
 
 _CLASSES: dict[str, Callable[[str], bool]] = {
     "alpha": str.isalpha,
@@ -31,7 +30,7 @@ _CLASSES: dict[str, Callable[[str], bool]] = {
 
 
 class Unclear(Exception):
-    """A pattern, or what it stands for, that nothing is run with unasked; the message says why."""
+    """A pattern, or what it matches, with which nothing is run without approval; the message says why."""
 
 
 class Chars(NamedTuple):
@@ -42,7 +41,7 @@ class Chars(NamedTuple):
     classes: tuple[str, ...]
 
     def holds(self, one: str) -> bool:
-        if self.classes and one > "\x7f":  # what is a letter beyond ASCII depends on the system's tables
+        if self.classes and one > "\x7f":  # which characters beyond ASCII are letters depends on the locale
             raise Unclear("has a class of characters such as [:alpha:] that meets a name with other characters")
         found = any(low <= one <= high for low, high in self.ranges) or any(
             _CLASSES[name](one) for name in self.classes
@@ -52,13 +51,13 @@ class Chars(NamedTuple):
 
 STAR, ANY = "*", "?"
 Token = str | Chars
-"""`STAR`, `ANY`, a set, or a literal character with a backslash in front."""
+"""`STAR`, `ANY`, a set, or a literal character after a backslash."""
 
 
 def expand(pattern: str, directory: str, *, most: int = 10_000, stop: Callable[[], bool] = lambda: False) -> list[str]:
-    """The files that `pattern` stands for, seen from `directory`, sorted; empty where there is none.
+    """The files that `pattern` matches, relative to `directory`, sorted; empty if there are none.
 
-    Raises `Unclear` where there are more than `most`, where it takes too long, or where shells differ.
+    Raises `Unclear` if there are more than `most`, if it takes too long, or if shells differ.
     """
     if "\0" in pattern:
         raise Unclear("holds a NUL")
@@ -71,12 +70,12 @@ def expand(pattern: str, directory: str, *, most: int = 10_000, stop: Callable[[
 
 
 def escaped(text: str) -> str:
-    """A text as a pattern that only fits itself."""
+    """Escape a text so that as a pattern it matches only itself."""
     return "".join(f"\\{one}" if one in "\\*?[]" else one for one in text)
 
 
 def _components(pattern: str) -> list[str]:
-    """The pattern cut at its slashes; a backslash protects nothing here, as no name holds a slash."""
+    """Split the pattern at its slashes. An escaped slash counts too, because no file name contains one."""
     parts = pattern.replace("\\/", "/").split("/")
     if any(not part for part in parts[1:-1]):
         raise Unclear("has two slashes in a row")
@@ -90,7 +89,7 @@ class _Search:
         self._seen = 0
 
     def search(self, before: str, parts: list[str]) -> Iterator[str]:
-        """Paths that begin with `before` and go on with something that fits the parts."""
+        """Yield paths that start with `before` and continue with matches of the parts."""
         part, rest = parts[0], parts[1:]
         tokens = tokens_of(part)
         if all(isinstance(token, str) and token[0] == "\\" for token in tokens):
@@ -132,7 +131,10 @@ def _fits_name(tokens: list[Token], name: str) -> bool:
 
 
 def fits(tokens: list[Token], name: str) -> bool:
-    """Whether the whole name fits. Takes no more steps than the product of both lengths."""
+    """Whether the whole name matches, without exponential backtracking.
+
+    It takes at most as many steps as the product of both lengths.
+    """
     at = place = 0
     star, mark = -1, 0
     while place < len(name):
@@ -158,7 +160,7 @@ def _fits_one(token: Token, one: str) -> bool:
 
 
 def tokens_of(part: str) -> list[Token]:
-    """One component of a pattern, taken apart."""
+    """Tokenize one component of a pattern."""
     tokens: list[Token] = []
     at = 0
     while at < len(part):
@@ -176,11 +178,11 @@ def tokens_of(part: str) -> list[Token]:
 
 
 def _set(part: str, start: int) -> tuple[Token, int]:
-    """The set of characters that begins at `start`, and where it ends; a lone bracket is a character."""
+    """Parse the set of characters at `start`. Returns it and where it ends; a lone bracket is a character."""
     at = start + 1
     none_of = part[at : at + 1] in ("!", "^")
     at += none_of
-    members: list[tuple[str, bool]] = []  # each with whether it is written plainly
+    members: list[tuple[str, bool]] = []  # each with whether it is unescaped
     classes: list[str] = []
     first = at
     while at < len(part) and (part[at] != "]" or at == first):

@@ -1,4 +1,4 @@
-"""Commands that name a directory of programs which run by name: whoever writes there decides what those do."""
+"""Detect commands that may write into a directory whose programs are run by name: that would change what runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_DIRECTORIES = 32
 
 
 def changes_programs(command: str, programs: Sequence[str], root: str) -> str:
-    """Why a command is asked about, whatever rules say: a word of it leads to one of them. Empty otherwise."""
+    """Why a command is asked about whatever rules say: a word of it leads to a program directory. Empty otherwise."""
     if not programs:
         return ""
     facts = read_shell(command)
@@ -36,7 +36,7 @@ def changes_programs(command: str, programs: Sequence[str], root: str) -> str:
 
 
 def _spelled_in(word: str, programs: Sequence[str], root: str) -> str:
-    """The directory whose path stands in a word, whatever is around it: `of=tools/bin/x`, code of another language."""
+    """The directory whose path occurs inside a word: `of=tools/bin/x`, or code of another language."""
     text = word.casefold()
     for directory in programs:
         inside = re.escape(os.path.relpath(directory, root).casefold())
@@ -46,7 +46,7 @@ def _spelled_in(word: str, programs: Sequence[str], root: str) -> str:
 
 
 def _led_to(word: str, directories: Sequence[str], programs: Sequence[str], root: str) -> str:
-    """The directory that a path leads to from one of those that the line may be in."""
+    """The directory that a path leads to, from any directory that the line may be in."""
     for directory in directories:
         for part in map(_expanded, _parts(word)):
             if _WILD.search(part):
@@ -61,14 +61,14 @@ def _led_to(word: str, directories: Sequence[str], programs: Sequence[str], root
 
 
 def _may_stand_for(pattern: str, directory: str, root: str) -> bool:
-    """Whether a file pattern may stand for a directory, for one between it and the root, or for what is in it."""
+    """Whether a glob may match a program directory, one between it and the root, or something in it."""
     steps, names = ([folded(step) for step in path.split("/")] for path in (os.path.normpath(pattern), directory))
     is_below = len(steps) > len(root.rstrip("/").split("/"))
     return is_below and all(name == step or fnmatchcase(name, step) for name, step in zip(names, steps, strict=False))
 
 
 def _gone_to(facts: ShellFacts, root: str) -> list[str]:
-    """The directory that a line starts in, and those that each `cd` in it may lead to from one before."""
+    """The directory that a line starts in, and those that its `cd` commands may lead to."""
     directories = [root]
     for argv in facts.commands:
         words = [_expanded(word) for word in argv[1:] if word] if argv[0] in ("cd", "pushd") else []
@@ -80,7 +80,7 @@ def _gone_to(facts: ShellFacts, root: str) -> list[str]:
 
 
 def _words(facts: ShellFacts) -> Iterator[tuple[str, str]]:
-    """What may be a path in commands that do more than read, each with its program."""
+    """Possible paths in commands that do more than read, each with its program."""
     reads = (
         [
             one.argv
@@ -99,7 +99,7 @@ def _words(facts: ShellFacts) -> Iterator[tuple[str, str]]:
 
 
 def _parts(word: str) -> Iterator[str]:
-    """A word, and the value that it may hold: `--target-directory=bin`, `-tbin`, `of=bin`."""
+    """A word, and the value that it may contain: `--target-directory=bin`, `-tbin`, `of=bin`."""
     _, equals, value = word.partition("=")
     yield from [value] if equals and value else []
     if not word.startswith("-"):

@@ -1,7 +1,7 @@
-"""An optional boundary of the operating system around commands: bubblewrap (`bwrap`), where it is installed.
+"""An optional sandbox around commands: bubblewrap (`bwrap`), if it is installed.
 
-Inside, everything is read-only (a command that a person approved may write in the root directory), there is no network,
-`/tmp` and `/run` are empty, other processes cannot be seen, and nothing outlives the call.
+Inside, everything is read-only (a command that a person approved may write in the root directory), there is no network
+unless it is switched on, `/tmp` and `/run` are empty, other processes are invisible, and nothing outlives the call.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ _PROBE_SECONDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """A sandbox that works here."""
+    """A sandbox that works on this machine."""
 
     program: str
-    """Where bwrap is."""
+    """The path of bwrap."""
     root: str
     """The directory that approved commands may write in; a real path."""
     network: bool = False
 
     def words(self, directory: str, *, writable: bool, sealed: Sequence[str] = ()) -> list[str]:
-        """The words in front of a command that runs in `directory`; nothing in a `sealed` directory can be written.
+        """The words in front of a command that runs in `directory`. Nothing can write to the `sealed` directories.
 
-        Nor can it be moved away: no directory can that something is mounted on, so those above it are mounted as well.
+        They cannot be moved away either: a mount point cannot be renamed, so the directories above them are mounted
+        too.
         """
         open_or_not = "--bind" if writable else "--ro-bind"
         return [
@@ -43,29 +44,29 @@ class Sandbox:
             *(() if self.network else ("--unshare-net",)),
             *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
             *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
-            *("--tmpfs", "/tmp", "--tmpfs", "/run"),  # sockets of other programs are reached through files
-            *(open_or_not, self.root, self.root),  # last, as the root may be below /tmp
+            *("--tmpfs", "/tmp", "--tmpfs", "/run"),  # hides the Unix sockets of other programs
+            *(open_or_not, self.root, self.root),  # after /tmp, because the root may be below it
             *(word for one in self._above(sealed) for word in (open_or_not, one, one)),
             *(word for one in sealed for word in ("--ro-bind", one, one)),
             *("--chdir", directory, "--"),
         ]
 
     def _above(self, sealed: Sequence[str]) -> list[str]:
-        """The directories between the root and those, from above: what is mounted later covers what is below."""
+        """The directories between the root and the sealed ones, topmost first: a later mount covers what is below."""
         within = (PurePosixPath(one).parents for one in sealed if one.startswith(f"{self.root}/"))
         return sorted({str(one) for parents in within for one in parents if PurePosixPath(self.root) in one.parents})
 
     @property
     def text(self) -> str:
-        """What it does to a command that a person approves, for the card."""
+        """What the sandbox means for a command that a person approves, for the card."""
         reach = "with network" if self.network else "no network"
         return f"runs in a sandbox: writes only below {self.root}, {reach}"
 
 
 def open_sandbox(mode: Mode, root: str, *, network: bool = False) -> Sandbox | None:
-    """The sandbox for a root directory; None where it is off, or `auto` and there is none that works.
+    """The sandbox for a root directory; None if it is `off`, or if it is `auto` and none works.
 
-    Raises `WrongUse` where it is `on` and cannot be had; the message says what to do.
+    Raises `WrongUse` if it is `on` and does not work; the message says what to do.
     """
     if mode == "off":
         return None
@@ -93,7 +94,7 @@ def open_sandbox(mode: Mode, root: str, *, network: bool = False) -> Sandbox | N
 
 @lru_cache(maxsize=64)
 def probe(words: Sequence[str]) -> str:
-    """Why a sandbox with these words does not work here; empty where it does. Namespaces may be forbidden."""
+    """Why a sandbox with these words does not work here; empty if it does. Namespaces may be forbidden."""
     harmless = find_program("true")
     if not harmless.path:
         return "there is no program to try it with"

@@ -1,4 +1,4 @@
-"""What lies below directories that a command reads as a whole: files whose hidden names say that they hold secrets."""
+"""Find secrets below directories that a command reads recursively: files whose hidden names suggest credentials."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from signoff.toolsets.builtin.shell.argv import Expander
 from signoff.toolsets.builtin.shell.environment import home_directory
 
 _MOST = 20_000
-"""Entries that are looked at; beyond them, nobody looks."""
-_LEFT_OUT = frozenset({".git", "node_modules", "site-packages"})  # what others published is not somebody's secret
+"""Most entries that are examined; the rest is not checked."""
+_LEFT_OUT = frozenset({".git", "node_modules", "site-packages"})  # published packages hold no secrets of the user
 
 
 def leads_to(path: str, root: str) -> str:
-    """Where a path leads once links are followed, as the list of secret places has it: below `~`, or absolute."""
+    """Where a path leads after symlinks are resolved, as the list of secret places has it: below `~`, or absolute."""
     home = home_directory()
     written = home + path[1:] if path == "~" or path.startswith("~/") else path
     real, home = os.path.realpath(os.path.join(root, written)), os.path.realpath(home)
     inside = real == home or real.startswith(f"{home.rstrip('/')}/")
-    return f"~{real[len(home) :]}" if inside and home != "/" else real  # wherever a home is, its secrets are known
+    return f"~{real[len(home) :]}" if inside and home != "/" else real  # the list of secrets uses `~`
 
 
 def secret_below(reading: ReadOnlyCommand, root: str) -> str:
-    """Why everything below the directories that a command reads is not for reading unasked; empty where it may be."""
+    """Why a command must not read everything below its directories without approval; empty if it may."""
     expander = Expander(root, root)
     directories = [directory for word in reading.deep for directory in expander.word(word)]
     if reading.pair and not all(os.path.exists(os.path.join(root, directory)) for directory in directories):
@@ -38,7 +38,7 @@ def secret_below(reading: ReadOnlyCommand, root: str) -> str:
         here = os.path.join(root, directory).removeprefix(f"{root.rstrip('/')}/")
         for path, link in _files(os.path.join(root, directory), budget):
             if keeps_out(reading.filters, path) and not (link and os.path.isdir(link)):
-                continue  # filters for files leave links to directories alone
+                continue  # filters for files do not apply to symlinks to directories
             why = _linked(link) if link else _hidden(path) or _hidden(os.path.join(here, path))
             if why:
                 return f"`{name}` reads everything below `{directory}`, and `{os.path.join(directory, path)}` {why}"
@@ -46,11 +46,14 @@ def secret_below(reading: ReadOnlyCommand, root: str) -> str:
 
 
 def _files(top: str, budget: Iterator[int]) -> Iterator[tuple[str, str]]:
-    """Each file below a directory, seen from there; for a link, also the whole path. Each linked directory once."""
+    """Yield each file below a directory, relative to it, and its full path if it is a symlink.
+
+    Symlinks to directories are followed, each directory once.
+    """
     waiting = deque([""])
     seen = {os.path.realpath(top)}
     while waiting:
-        directory = waiting.popleft()  # what is near first, as nobody looks at all of a large tree
+        directory = waiting.popleft()  # breadth-first, because a large tree is not examined completely
         try:
             with os.scandir(os.path.join(top, directory)) as entries:
                 for entry in entries:
@@ -62,26 +65,26 @@ def _files(top: str, budget: Iterator[int]) -> Iterator[tuple[str, str]]:
                         continue
                     yield path, entry.path if entry.is_symlink() else ""
                     if entry.is_symlink() and entry.is_dir() and (real := os.path.realpath(entry.path)) not in seen:
-                        seen.add(real)  # some programs follow links
+                        seen.add(real)  # some programs follow symlinks
                         waiting.append(path)
         except OSError:
-            continue  # what cannot be read by us, the command cannot read either
+            continue  # the command cannot read it either
 
 
 def _hidden(path: str) -> str:
-    """The reason for a path that is secret by a hidden name."""
+    """Why a path is secret because of a hidden name."""
     return _by_more_than_name(path) if path.startswith(".") or "/." in path else ""
 
 
 def _linked(path: str) -> str:
-    """The reason for a link that leads to a secret place; some programs follow links."""
+    """Why a symlink leads to a secret place; some programs follow symlinks."""
     leads = leads_to(path, "/")
     why = _by_more_than_name(leads) or (holds_secrets(leads) if os.path.isdir(path) else "")
     return f"leads to {leads}, which {why}" if why else ""
 
 
 def _by_more_than_name(path: str) -> str:
-    """The reason, unless it is a plain name such as cacert.pem: tests and packages are full of them."""
+    """The reason, unless it is only a plain name such as cacert.pem, which tests and packages often contain."""
     why = secret_place(path)
     directory, _, name = path.rpartition("/")
     return why if why and (name.startswith(".") or not secret_place(name) or secret_place(f"{directory}/x")) else ""

@@ -1,4 +1,4 @@
-"""A toolset with one tool, `shell`: what is known to only read runs at once, everything else waits for a person."""
+"""A toolset with one tool, `shell`. Commands known to only read run at once; all others need an approval."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Kind = Literal["shell_readonly", "shell_file_ops"]
 
 
 class ShellToolset(AttachedToolset):
-    """One tool that runs commands, and says what each of them is about to do."""
+    """A toolset with one tool that runs commands, with a description of what each of them will do."""
 
     def __init__(
         self,
@@ -59,11 +59,11 @@ class ShellToolset(AttachedToolset):
         self.keep = tuple(keep)
         self.programs = program_directories(programs, self.root)
         self.guarded = self.programs
-        """Directories of programs, of this shell and others: commands that may write there are always asked about."""
+        """Program directories of this shell and of others. Commands that may write there are always asked about."""
         super().__init__([self.shell], id=id or kind)
 
     def plan(self, command: str) -> CommandPlan:
-        """How the command is run unasked, or why it is not."""
+        """How the command is run without approval, or why it is not."""
         return plan(command, self.root)
 
     def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:
@@ -76,7 +76,7 @@ class ShellToolset(AttachedToolset):
         return verdict
 
     def _insists(self, command: str) -> str:
-        """Why a command is asked about whatever rules allow; empty where they decide."""
+        """Why a command is asked about whatever rules allow; empty if the rules decide."""
         return changes_programs(command, self.guarded, self.root) or reading_doubt(command, self.root)
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
@@ -103,9 +103,9 @@ class ShellToolset(AttachedToolset):
         if found.line is not None:
             return await self._words(command, found)
         doubt = reading_doubt(command, self.root)
-        if passing is None or read_shell(command).read_only or doubt:  # the world changed since it was judged
+        if passing is None or read_shell(command).read_only or doubt:  # something changed since: ask again
             raise ApprovalRequired(metadata=self._described(command, doubt or found.why))
-        trusted = self._trusted(command)  # a rule of the user's allows it
+        trusted = self._trusted(command)  # a rule of the user allows it
         return await self._words(command, trusted) if trusted is not None else await self._as_shown(command)
 
     async def _as_shown(self, command: str) -> CommandResult:
@@ -134,7 +134,7 @@ class ShellToolset(AttachedToolset):
         return outcome
 
     def _trusted(self, command: str) -> CommandPlan | None:
-        """The words of a command that a rule of the user's allows; None where only a shell can run it."""
+        """The plan for a command that a rule of the user allows; None if only a shell can run it."""
         facts = read_shell(command)
         if facts.line is None:
             return None
@@ -147,7 +147,7 @@ class ShellToolset(AttachedToolset):
         return CommandPlan(facts.line, tuple(steps), labels=facts.labels)
 
     def _real(self, directories: Directories) -> frozenset[str]:
-        """Where directories lead before the line runs; nowhere in particular where nobody can tell."""
+        """The real paths of directories before the line runs; empty (any directory) if one of them is unknown."""
         told = [home_directory() + one[1:] if one.startswith("~") else one for one in directories if one is not None]
         found = frozenset(os.path.realpath(os.path.join(self.root, one)) for one in told)
         return found if len(told) == len(directories) else frozenset()

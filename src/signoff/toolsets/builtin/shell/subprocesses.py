@@ -1,8 +1,8 @@
-"""Starting programs for one call, within limits, and ending everything that was started.
+"""Start the processes of one call within limits, and kill all of them at its end.
 
-The work is done in a thread of its own, so that the caller's event loop goes on. A call's processes are known by their
-session, and on Linux also by a variable and by a limit that all of them inherit: a daemon that leaves the session, or
-empties its environment, is found and ended too.
+The work is done in a thread of its own, so that the event loop is not blocked. A call's processes are recognised by
+their session, and on Linux also by an environment variable and a resource limit that all of them inherit. So a daemon
+that leaves the session, or clears its environment, is found and killed too.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ T = TypeVar("T")
 
 LINUX = sys.platform == "linux"
 _TICK = 0.02
-"""How often to look whether a child has ended, where the system does not tell."""
+"""Polling interval in seconds for the end of a child, on systems without pidfd."""
 _GRACE = 2.0
-"""How long to wait for what was killed to be gone, in seconds."""
+"""Seconds to wait until killed processes are gone."""
 
 
 class ProcessLimits(NamedTuple):
-    """What one call may take."""
+    """The limits of one call: timeout, output, file size and glob matches."""
 
     seconds: float = 60.0
     output: int = 100_000
@@ -43,7 +43,7 @@ class ProcessLimits(NamedTuple):
     file_size: int = 4 << 30
     """Bytes that a program may write into one file."""
     matches: int = 10_000
-    """Files that the patterns of one command may stand for."""
+    """Files that the globs of one command may match."""
 
 
 USUAL = ProcessLimits()
@@ -53,17 +53,17 @@ class CommandResult(NamedTuple):
     """How a command ended, and what it printed."""
 
     code: int
-    """The exit status, as a shell tells it: 128 and the signal's number where a signal ended it."""
+    """The exit status as a shell reports it: 128 plus the signal number if a signal ended it."""
     out: str = ""
     err: str = ""
     stopped: str = ""
-    """Why it was stopped before its end; empty where it was not."""
+    """Why it was stopped early (timeout or cancellation); empty if it was not."""
     doubt: str = ""
     """Why it, or the rest of it, was not run without approval."""
 
     @property
     def text(self) -> str:
-        """For a model: what it printed, errors marked, and how it ended unless that was well."""
+        """For the model: the output, standard error marked, and the exit status unless it is 0."""
         parts = [self.out.rstrip("\n")] if self.out.strip() else []
         if self.err.strip():
             parts.append("[stderr]\n" + self.err.rstrip("\n"))
@@ -99,7 +99,7 @@ class Capture:
 
     @property
     def text(self) -> str:
-        """What is kept, cut between characters. A NUL is shown like a byte that is no text: stores may not take it."""
+        """The kept output, cut between characters. A NUL is shown like an invalid byte: stores may not take it."""
         self._trim()
         if not self._left_out:
             return bytes(self._head + self._tail).decode("utf-8", "replace").replace("\0", "\ufffd")
@@ -110,7 +110,7 @@ class Capture:
 
 
 class CallProcesses:
-    """The processes of one call. To be used with `with`, in a thread of its own: at the end everything is gone."""
+    """The processes of one call. Use it with `with`, in a thread of its own: at the end all processes are gone."""
 
     def __init__(self, limits: ProcessLimits) -> None:
         self.limits = limits
@@ -128,7 +128,7 @@ class CallProcesses:
         self._fds = [self._wake, self._waker]
         self._selector.register(self._wake, selectors.EVENT_READ, None)
         self.out, self.err = self._stream(self._out), self._stream(self._err)
-        """Where programs write to."""
+        """The pipes that programs write to."""
 
     def _stream(self, capture: Capture) -> int:
         reads, writes = os.pipe()
@@ -141,7 +141,7 @@ class CallProcesses:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End what still runs, and take what it had printed."""
+        """Kill what still runs, and collect its output."""
         try:
             self._end()
         finally:
@@ -152,22 +152,22 @@ class CallProcesses:
                     os.close(fd)
 
     def cancel(self) -> None:
-        """Have it stop; from any thread."""
+        """Stop the call. Thread-safe."""
         with self._lock:
             if not self._closed:
                 os.write(self._waker, b"x")
 
     def outcome(self, code: int, doubt: str = "") -> CommandResult:
-        """What it came to; once it is over."""
+        """The result, once the call is over."""
         return CommandResult(code, self._out.text, self._err.text, self.stopped, doubt)
 
     def say(self, text: str) -> None:
-        """Add a line to what the command printed as an error."""
+        """Add a line to the command's standard error."""
         self.drain()
         self._err.add(text.encode("utf-8", "surrogateescape") + b"\n")
 
     def limit_words(self) -> list[str]:
-        """Words in front of a command that set its limits before it starts; empty where there is no such program."""
+        """Words in front of a command that set its resource limits before it starts; empty without `prlimit`."""
         found = find_program("prlimit") if LINUX else None
         if found is None or not found.path:
             return []
@@ -176,7 +176,7 @@ class CallProcesses:
         return [found.path, *(f"--{name}={limits[kind]}" for name, kind in wanted.items()), "--"]
 
     def _limits(self) -> Mapping[int, int]:
-        """Limits of every process; the size of files also marks them."""
+        """The resource limits of every process. The limit on file size also marks the processes."""
         seconds = int(self.limits.seconds * (os.cpu_count() or 1)) + 10
         wanted = {
             resource.RLIMIT_CORE: 0,
@@ -190,7 +190,7 @@ class CallProcesses:
         }
 
     def _marking_size(self) -> int | None:
-        """The limit that only processes of this call have; None where a lower one, of everybody's, had to do."""
+        """The limit on file size that only processes of this call have; None if a lower hard limit had to be used."""
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         return self._file_size if hard == resource.RLIM_INFINITY or self._file_size < hard else None
 
@@ -205,7 +205,7 @@ class CallProcesses:
         stdout: int,
         stderr: int,
     ) -> subprocess.Popen[bytes]:
-        """Start a program. Raises OSError where it cannot be started."""
+        """Start a program. Raises `OSError` if it cannot be started."""
         child = subprocess.Popen(
             list(argv),
             executable=program or None,
@@ -216,7 +216,7 @@ class CallProcesses:
             stderr=stderr,
             start_new_session=True,
             close_fds=True,
-            restore_signals=True,  # a writer whose reader has gone must end, not go on without it
+            restore_signals=True,  # SIGPIPE must end a writer whose reader is gone
             umask=0o022,
         )
         self._children.append(child)
@@ -228,7 +228,7 @@ class CallProcesses:
         return child
 
     def wait(self, children: Sequence[subprocess.Popen[bytes]]) -> bool:
-        """Take what they print until all have ended. False: stop, the call is over."""
+        """Collect output until all children have ended. Returns False if the call is over (timeout or cancellation)."""
         watched = [fd for child in children if (fd := self._watch(child)) is not None]
         try:
             while not self.over() and any(ended(child) is None for child in children):
@@ -241,7 +241,7 @@ class CallProcesses:
         return not self.stopped
 
     def _watch(self, child: subprocess.Popen[bytes]) -> int | None:
-        """Be told when a child ends, where the system can tell."""
+        """Watch for the end of a child with a pidfd, if the system has them."""
         if not hasattr(os, "pidfd_open"):
             return None
         try:
@@ -252,18 +252,18 @@ class CallProcesses:
         return fd
 
     def over(self) -> bool:
-        """Whether it has been stopped, or is out of time."""
+        """Whether the call was stopped or has timed out."""
         if not self.stopped and time.monotonic() >= self._until:
             self.stopped = f"it took longer than {self.limits.seconds:g} seconds"
         return bool(self.stopped)
 
     def drain(self) -> None:
-        """Take what has been printed so far."""
+        """Collect what has been printed so far."""
         while self._take(0):
             pass
 
     def _take(self, seconds: float) -> bool:
-        """Wait for something to happen, and take it. Whether anything was read."""
+        """Wait for output or an event. Returns whether anything was read."""
         took = False
         for key, _ in self._selector.select(seconds):
             if isinstance(key.data, Capture):
@@ -278,7 +278,7 @@ class CallProcesses:
         return took
 
     def _end(self) -> None:
-        for child in self._children:  # not waited for yet, so its number cannot have become another's
+        for child in self._children:  # not reaped yet, so its pid cannot have been reused
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.pid, signal.SIGKILL)
         for child in self._children:
@@ -295,14 +295,17 @@ class CallProcesses:
 
 
 def ended(child: subprocess.Popen[bytes]) -> int | None:
-    """The exit status of a child that has ended, as a shell tells it; it is left there, to keep its number taken."""
+    """The exit status of a child as a shell reports it; None while it runs.
+
+    The child is not reaped, so that its pid cannot be reused.
+    """
     if not hasattr(os, "waitid"):  # macOS before Python 3.13
         code = child.poll()
         return code if code is None or code >= 0 else 128 - code
     if child.returncode is None:
         try:
             found = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        except ChildProcessError:  # somebody else in this program has waited for it
+        except ChildProcessError:  # another part of this program has reaped it
             return child.wait()
         if found is None:
             return None
@@ -313,9 +316,9 @@ def ended(child: subprocess.Popen[bytes]) -> int | None:
 async def in_thread(
     limits: ProcessLimits, work: Callable[[CallProcesses], T], finish: Callable[[CallProcesses, T], CommandResult]
 ) -> CommandResult:
-    """Have `work` done with a new call in a thread; `finish` makes the outcome once everything has ended.
+    """Do `work` with a new call in a thread. `finish` makes the result once all processes have ended.
 
-    A cancelled task ends the processes before it goes.
+    If the task is cancelled, the processes are killed before it ends.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[CommandResult] = loop.create_future()
@@ -335,7 +338,7 @@ async def in_thread(
             outcome = finish(call, made)
         except BaseException as error:
             failed = error
-        with suppress(RuntimeError):  # the loop is gone, and with it whoever waited
+        with suppress(RuntimeError):  # the event loop is closed, so nobody waits
             loop.call_soon_threadsafe(tell, outcome, failed)
 
     try:

@@ -1,4 +1,4 @@
-"""Finding and ending what a call left behind, on Linux: by a variable or a limit that all its processes inherit."""
+"""Find and kill leftover processes of a call on Linux, by an inherited environment variable or resource limit."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from collections.abc import Iterator
 
 _ROUNDS = 50
 _GRACE = 2.0
-"""How long to wait for what was killed to be gone, in seconds."""
+"""Seconds to wait until killed processes are gone."""
 
 
 def started(pid: int) -> int:
-    """When a process started, in the kernel's own count; 0 where that is not known."""
+    """When a process started, in the kernel's clock ticks; 0 if unknown."""
     found = _stat(pid)
     return found[1] if found is not None else 0
 
 
 def _stat(pid: int) -> tuple[str, int] | None:
-    """State and start of a process."""
+    """State and start time of a process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -30,9 +30,9 @@ def _stat(pid: int) -> tuple[str, int] | None:
 
 
 def sweep(mark: str, size: int | None, since: int) -> bool:
-    """End every process that has the variable `mark`, or may write files of up to just `size`. Whether none is left.
+    """Kill every process that has the variable `mark`, or exactly `size` as its limit on file size.
 
-    Processes that are older than `since` are left alone.
+    Processes that started before `since` are left alone. Returns whether none is left.
     """
     for _ in range(_ROUNDS):
         found = list(_marked(mark, size, since))
@@ -54,7 +54,7 @@ def sweep(mark: str, size: int | None, since: int) -> bool:
 
 
 def _marked(mark: str, size: int | None, since: int) -> Iterator[tuple[int, int]]:
-    """Number and start of each living process of the call."""
+    """Pid and start time of each living process of the call."""
     variable = mark.encode()
     limit = f"Max file size {size} {size} bytes".split()
     try:
@@ -80,7 +80,10 @@ def _lines(pid: int, name: str, end: bytes) -> list[bytes]:
 
 
 def _kill(pid: int, start: int) -> int | None:
-    """Kill that very process. A descriptor that tells when it is gone; None where it is not ours to kill."""
+    """Kill exactly this process, by pidfd, so that a reused pid is not hit.
+
+    Returns a descriptor that becomes readable when the process is gone; None if it cannot be killed.
+    """
     try:
         fd = os.pidfd_open(pid)
     except OSError:

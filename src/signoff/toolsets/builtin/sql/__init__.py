@@ -1,1 +1,1 @@
-"""The SQL tools, and connections that hold even where the parser is wrong."""
+"""The SQL tools, with connections that enforce read-only access even where the parser is wrong."""

@@ -1,7 +1,7 @@
-"""Runs one statement on SQLite or PostgreSQL, over connections that refuse by themselves what a read must not do.
+"""Run one SQL statement on SQLite or PostgreSQL, over connections that enforce read-only access themselves.
 
-The parser has looked at the SQL before it comes here. These connections do not believe it: were it wrong, they would
-still write no row and no file, and run no second statement.
+The parser has already classified the SQL, but these connections do not rely on it. If it was wrong, a read still writes
+no row and no file, and runs no second statement.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from signoff.store.store_urls import masked, sqlite_path
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a statement returned: at most as many rows as were asked for, and whether there were more."""
+    """The rows that a statement returned, up to the limit, and whether there were more."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     more: bool = False
     changed: int = -1
-    """Rows that were added, changed or removed; -1 where the database does not say."""
+    """Rows that were inserted, updated or deleted; -1 if the database does not say."""
 
 
 class DatabaseError(Exception):
-    """The database said no; the message is its own."""
+    """An error of the database, with its own message."""
 
 
 class RunningStatement(Protocol):
-    """One statement on a connection of its own. `stop` may be called from any thread, at any time."""
+    """One statement on a connection of its own. `stop` is thread-safe and may be called at any time."""
 
     def read(self, sql: str, most: int) -> Rows: ...
 
@@ -46,7 +46,7 @@ class RunningStatement(Protocol):
 
 
 def database(url: str) -> tuple[str, Callable[[float], RunningStatement]]:
-    """The dialect a URL speaks, and how to start a job there, given its time limit in seconds."""
+    """Return the SQL dialect of a URL, and a function that starts a job there, given its timeout in seconds."""
     kind, _, rest = url.partition(":")
     match kind.lower():
         case "sqlite":
@@ -75,7 +75,7 @@ LONGEST_VALUE = 50_000_000
 
 
 class SqliteJob:
-    """One statement on a file."""
+    """One statement on an SQLite file."""
 
     def __init__(self, path: str, timeout: float) -> None:
         self._path = path
@@ -84,8 +84,8 @@ class SqliteJob:
         self._stopped = False
 
     def read(self, sql: str, most: int) -> Rows:
-        """Run over a connection that cannot write: read-only file, read-only session, and every action looked at."""
-        explains = re.match(r"\s*explain\b", sql, re.IGNORECASE) is not None  # prepares a change, and never runs it
+        """Run over a connection that cannot write: read-only file, read-only session, and an authorizer callback."""
+        explains = re.match(r"\s*explain\b", sql, re.IGNORECASE) is not None  # the statement is prepared, not run
         with self._open("ro") as db:
             db.execute("PRAGMA query_only = 1")
             db.execute("PRAGMA trusted_schema = 0")
@@ -100,7 +100,7 @@ class SqliteJob:
             db.set_authorizer(_may_change)
             cursor = db.execute(sql)
             rows = _fetched(cursor, most)
-            cursor.fetchall()  # a RETURNING is done only when all of it is read
+            cursor.fetchall()  # RETURNING is complete only after all rows are read
             db.set_authorizer(None)
             db.execute("COMMIT")
             return Rows(rows.columns, rows.rows, rows.more, cursor.rowcount)
@@ -122,7 +122,7 @@ class SqliteJob:
         try:
             db.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
             db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
-            # An interrupt that comes between two statements is lost; this hears of it all the same.
+            # SQLite loses an interrupt between two statements; the progress handler notices it anyway.
             db.set_progress_handler(lambda: self._stopped, 10_000)
             yield db
         except (sqlite3.Error, sqlite3.Warning, OverflowError, ValueError, MemoryError) as error:
@@ -174,11 +174,11 @@ _READERS: dict[int, Callable[[str], Any]] = {
     **dict.fromkeys((700, 701), float),
     **dict.fromkeys((114, 3802), json.loads),
 }
-"""By the number of the type; all else is shown as the server writes it."""
+"""Decoders by type OID. Values of other types are shown as the server writes them."""
 
 
 class PostgresJob:
-    """One statement on a server. It is sent on its own: a second one in the same text is an error there."""
+    """One statement on a PostgreSQL server. It uses the extended protocol, where a second statement is an error."""
 
     def __init__(self, url: str, timeout: float) -> None:
         self._url = url
@@ -188,10 +188,11 @@ class PostgresJob:
     def read(self, sql: str, most: int) -> Rows:
         """Run in a read-only transaction that is always rolled back.
 
-        A query runs as a cursor, which nothing but a query can be: not even a superuser's `COPY … TO PROGRAM`.
+        A query runs as a cursor. Nothing but a query can be declared as a cursor, so not even a superuser's `COPY … TO
+        PROGRAM` runs.
         """
         with self._open("BEGIN TRANSACTION READ ONLY") as send:
-            send("SELECT 1")  # from here on it can no longer be made a read-write transaction
+            send("SELECT 1")  # after a query, the transaction cannot become read-write any more
             if _DIRECT.match(sql):
                 return _told(send(sql), most)
             send(f"DECLARE {_CURSOR} NO SCROLL CURSOR FOR\n{sql}")
@@ -206,7 +207,7 @@ class PostgresJob:
 
     def stop(self) -> None:
         if self._connection is not None:
-            with suppress(Exception):  # it may be closed by now
+            with suppress(Exception):  # the connection may be closed by now
                 self._connection.cancel_safe(timeout=5)
 
     @contextmanager
@@ -236,13 +237,13 @@ class PostgresJob:
 
 
 def _sender(db: Any) -> Callable[[str], Any]:
-    """Sends one statement by the extended protocol, and raises what the server has to say against it."""
+    """Return a function that sends one statement by the extended protocol and raises the server's error."""
     from psycopg import pq
 
     good = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 
     def send(sql: str) -> Any:
-        if "\0" in sql:  # where the text would end, without a word
+        if "\0" in sql:  # libpq would silently truncate the text there
             raise DatabaseError("the SQL holds a NUL character")
         try:
             result = db.pgconn.exec_params(sql.encode(), None)

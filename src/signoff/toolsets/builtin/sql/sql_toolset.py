@@ -1,7 +1,7 @@
-"""The SQL tools: `query` reads and cannot write, `execute` changes and is asked about.
+"""The SQL tools: `query` reads and cannot write, `execute` changes data and is asked about.
 
-Whether a text only reads is told by `signoff.policy.sql`; the connections of `sql_databases` hold even where that is
-wrong. A failure is a `ToolFailed`: the model sees what was wrong and goes on, and no retry is used up.
+`signoff.policy.sql` decides whether SQL only reads. The connections of `databases` enforce it even where that is wrong.
+Failures raise `ToolFailed`: the model sees the error and continues, and no retry is used up.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def sql_toolset(
     """SQL tools for the database at `sqlite:PATH` or `postgresql://…`; the latter needs the extra `postgres`.
 
     With `readonly` there is no `execute`. An answer has at most `max_rows` rows and `max_chars` characters, and a
-    statement that takes longer than `timeout` seconds is stopped. On PostgreSQL, give it a role that has no more
-    rights than its work needs: functions of the server's own may do more than write.
+    statement that takes longer than `timeout` seconds is stopped. On PostgreSQL, use a role with the least privileges
+    that the work needs: functions of the server may do more than write.
     """
     if max_rows < 1 or max_chars < 200 or not 0 < timeout < math.inf:
         raise WrongUse("an SQL toolset needs max_rows >= 1, max_chars >= 200 and timeout > 0")
@@ -48,7 +48,7 @@ def sql_toolset(
 
 
 class SqlToolset(AttachedToolset):
-    """Tools for one database, which say what they are about to do."""
+    """Tools for one database, with a description of what each call will do."""
 
     def __init__(
         self, url: str, *, readonly: bool, max_rows: int, max_chars: int, timeout: float, id: str = "sql"
@@ -66,31 +66,31 @@ class SqlToolset(AttachedToolset):
     # what the toolset declares about its calls
 
     def capability_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> tuple[str, ...]:
-        """`data.read` for what is known to only read, and `data.write` for everything else."""
+        """`data.read` for SQL that is known to only read, and `data.write` for everything else."""
         return ("data.read",) if self.facts(args).read_only else ("data.write",)
 
     def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:
-        """What the toolset's rules say; a read-only one has nothing but `query`."""
+        """The verdict of the toolset's rules. A read-only toolset denies everything but `query`."""
         if self.readonly and name != "query":
             return Verdict(effect=Effect.DENY, rules=(self.policy.name,), reason=_READ_ONLY)
         return super().needs_approval(name, args, ctx)
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
-        """What the SQL does and to what, and why it is asked about."""
+        """What the SQL does, to which tables, and why it is asked about."""
         facts = self.facts(args)
         said = [_said(one.operation, one.writes or one.tables) for one in facts.statements]
         reason = facts.sentence
         return {"summary": "; ".join(said) or "SQL that is not understood", "reason": reason}
 
     def facts(self, args: Mapping[str, Any]) -> SqlFacts:
-        """What is known about the SQL of a call."""
+        """The facts about the SQL of a call."""
         sql = args.get("sql")
         return read_sql(sql, self.dialect) if isinstance(sql, str) else SqlFacts((), "is not a text")
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        """As for any toolset; a read-only one changes nothing, however the call came about."""
+        """Call a tool. A read-only toolset refuses `execute`, however the call came about."""
         if self.readonly and name != "query":
             raise ToolFailed(_READ_ONLY)
         return await super().call_tool(name, tool_args, ctx, tool)
@@ -131,7 +131,7 @@ class SqlToolset(AttachedToolset):
     # how they are run
 
     async def _run(self, work: Callable[[RunningStatement], Rows]) -> Rows:
-        """Work in a thread. Whatever ends the wait, the statement is stopped before this returns."""
+        """Run work in a thread. On timeout or cancellation, the statement is stopped before this returns."""
         job = self._start(self.time_limit)
         running = asyncio.ensure_future(asyncio.to_thread(work, job))
         try:
@@ -141,7 +141,7 @@ class SqlToolset(AttachedToolset):
             raise
         if not done:
             await _ended(job, running)
-            if running.exception() is None:  # it was done in the last moment, and what was done is done
+            if running.exception() is None:  # it finished at the last moment, and its changes are committed
                 return running.result()
             raise ToolFailed(f"the database took longer than {self.time_limit:g} seconds and was stopped")
         try:
@@ -169,7 +169,7 @@ class SqlToolset(AttachedToolset):
 
 
 async def _ended(job: RunningStatement, running: asyncio.Future[Rows]) -> None:
-    """Stop a job and wait until its thread is done, however often it takes to be heard."""
+    """Stop a job and wait until its thread is done. The stop is repeated, because one that comes too early is lost."""
     while not running.done():
         await asyncio.to_thread(job.stop)
         await asyncio.wait([running], timeout=0.05)
@@ -188,7 +188,7 @@ def _said(operation: str, tables: tuple[str, ...]) -> str:
 
 
 def _shown(value: Any, most: int) -> tuple[Any, bool]:
-    """A value that JSON can hold, and whether it had to be cut."""
+    """Return a value that JSON can represent, and whether it was truncated."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         value = f"0x{bytes(cast('bytes', value))[: most // 2 + 1].hex()}"
     elif isinstance(value, float) and not math.isfinite(value):
