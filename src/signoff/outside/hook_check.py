@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -113,6 +114,14 @@ def _broken(command: str) -> Iterator[str]:
     for file in words[:1] + words[2:3]:
         if not os.path.exists(file):
             yield f"{file} is not there: every call is refused until the hook is installed again"
+    given = dict(pairwise(words))
+    if server := given.get("--server"):
+        from signoff.outside.aap_client import AapClient, read_token
+
+        try:
+            AapClient(server, read_token(given.get("--token-file", "")))
+        except WrongUse as error:
+            yield f"every call is refused: {str(error).partition(chr(10))[0]}"
 
 
 def _limit(command: str) -> float:
