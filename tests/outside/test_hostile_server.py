@@ -222,7 +222,7 @@ def test_what_policy_here_decides_never_gets_to_the_server(hook: Hook) -> None:
     ("policy", "said"),
     [
         ("policy: [{deny: Write, reason: by now}]\n", "refused here by now: by now"),
-        ("policy: [{alow: x}]\n", "error WrongFile"),
+        ("policy: [{alow: x}]\n", "error PolicyError"),
     ],
 )
 def test_policy_here_counts_again_after_people_have_answered(hook: Hook, policy: str, said: str) -> None:
@@ -314,7 +314,7 @@ def test_what_fails_after_a_call_ran_does_not_say_that_it_was_refused(hook: Hook
     assert said.startswith("signoff: the call ran, but its outcome could not be recorded: the server http://127")
     (hook.project / "signoff.yaml").write_text("policy: [{alow: x}]\n")
     assert "the call ran, but its outcome could not be recorded" in hook.after("t2")
-    assert hook.told("t3").startswith("error WrongFile")
+    assert hook.told("t3").startswith("error PolicyError")
 
 
 def call(number: str = "1", **more: Any) -> OutsideCall:
