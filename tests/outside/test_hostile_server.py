@@ -372,7 +372,7 @@ async def test_nobody_answers_in_time_and_the_request_is_withdrawn(timed: Timed)
     found = await timed.decided()
     assert (found.allowed, found.by) == (False, "timeout") and "nobody answered before" in found.reason
     steps = timed.provider.steps
-    assert (steps[0], steps[-1]) == ("submit", "cancel")
+    assert steps[0] == "submit" and steps.count("cancel") == 1 and "the server" not in found.reason
     assert steps.count("look") <= 31, "a server that does not wait for people is not asked without a pause"
     assert timed.provider.sent[0].body["timeout"] == "30s"
 

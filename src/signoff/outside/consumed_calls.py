@@ -26,9 +26,9 @@ class ConsumedCalls:
         with suppress(OSError):
             if self.directory:
                 os.makedirs(self.directory, 0o700, exist_ok=True)
-                for name in self._newest_first()[MOST - 1 :]:
-                    os.unlink(os.path.join(self.directory, name))
                 os.close(os.open(os.path.join(self.directory, self._name(outside, request)), os.O_CREAT, 0o600))
+                for name in self._newest_first()[MOST:]:
+                    os.unlink(os.path.join(self.directory, name))
 
     def find(self, outside: OutsideCall) -> str:
         """The file of a call; empty where there is none. A call without an id is found by what it is."""
@@ -51,8 +51,9 @@ class ConsumedCalls:
         return f"{digest([self.server, outside.session, outside.tool, dict(outside.args)])}."
 
     def _newest_first(self) -> list[str]:
-        try:
-            with os.scandir(self.directory or os.devnull) as found:
-                return [one.name for one in sorted(found, key=lambda one: one.stat().st_mtime_ns, reverse=True)]
-        except OSError:
-            return []
+        found: list[tuple[int, str]] = []
+        with suppress(OSError), os.scandir(self.directory or os.devnull) as entries:
+            for one in entries:
+                with suppress(OSError):  # another hook has taken it meanwhile
+                    found.append((one.stat().st_mtime_ns, one.name))
+        return [name for _, name in sorted(found, reverse=True)]
