@@ -249,4 +249,5 @@ async def _in_thread(work: Callable[[], T], seconds: float) -> T:
                 future.set_exception(error)
 
     Thread(target=run, daemon=True).start()
-    return await asyncio.wait_for(asyncio.wrap_future(future), seconds)
+    async with asyncio.timeout(seconds):  # `wait_for` may take no notice of being cancelled
+        return await asyncio.wrap_future(future)
