@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ import pytest
 from tests.outside.aap_provider import ID, Answer, Provider
 
 from signoff.broker import Broker
+from signoff.broker.wall_clock import SystemClock
 from signoff.errors import Halted, ServerFailed, SignoffError, WrongUse
 from signoff.outside import consumed_calls
 from signoff.outside.aap_client import AapClient, read_token
@@ -397,6 +401,42 @@ async def test_nobody_answers_in_time_and_the_request_is_withdrawn(timed: Timed)
     assert steps[0] == "submit" and steps.count("cancel") == 1 and "the server" not in found.reason
     assert steps.count("look") <= 31, "a server that does not wait for people is not asked without a pause"
     assert timed.provider.sent[0].body["timeout"] == "30s"
+
+
+async def test_an_approval_that_comes_too_late_is_not_consumed(timed: Timed) -> None:
+    timed.provider.looks = 1
+    timed.server.patience = timedelta(seconds=0.1)
+    late = threading.Event()
+
+    def twist(step: str, answer: Answer) -> Answer:
+        if step == "look":
+            late.wait(30)
+        if step == "cancel":
+            late.set()
+            time.sleep(0.3)  # as long as an approval would take to be found and consumed
+        return answer
+
+    timed.provider.twist = twist
+    task = asyncio.ensure_future(timed.server.decide(call()))
+    while "look" not in timed.provider.steps:
+        await asyncio.sleep(0.005)
+    timed.clock.advance(1)
+    assert (await task).by == "timeout" and "consume" not in timed.provider.steps
+
+
+async def test_a_clock_on_the_wall_that_is_set_changes_nothing_about_how_long_is_waited(timed: Timed) -> None:
+    class Jumping(SystemClock):
+        jumps = itertools.cycle((0, -7_200, 7_200, -86_400))
+
+        def now(self) -> datetime:
+            return super().now() + timedelta(seconds=next(self.jumps))
+
+    gate = OutsideGate(broker=Broker(MemoryStore(), Jumping()), policy=timed.gate.policy)
+    timed.provider.decides, timed.server.gate = "pending", lambda: gate
+    timed.server.patience = timedelta(seconds=0.3)
+    assert (await asyncio.wait_for(timed.server.decide(call()), 60)).by == "timeout"
+    timed.provider.decides, timed.server.patience = "approved", timedelta(minutes=1)
+    assert (await timed.server.decide(call("2"))).allowed
 
 
 async def test_a_server_may_be_away_for_a_while_and_an_answer_may_be_lost(timed: Timed) -> None:

@@ -56,9 +56,9 @@ class ServerGate:
             answered = asyncio.ensure_future(self._answered(outside, request, gate.broker.clock))
             try:
                 await asyncio.wait([answered, over], return_when=asyncio.FIRST_COMPLETED)
-                return answered.result() if answered.done() else await self._given_up(outside, request)
             finally:
-                answered.cancel()
+                answered.cancel()  # before the request is withdrawn: nothing is consumed for a call that is refused
+            return answered.result() if answered.done() else await self._given_up(outside, request)
         finally:
             over.cancel()
 
