@@ -400,7 +400,7 @@ async def test_nobody_answers_in_time_and_the_request_is_withdrawn(timed: Timed)
     steps = timed.provider.steps
     assert steps[0] == "submit" and steps.count("cancel") == 1 and "the server" not in found.reason
     assert steps.count("look") <= 31, "a server that does not wait for people is not asked without a pause"
-    assert timed.provider.sent[0].body["timeout"] == "30s"
+    assert timed.provider.sent[0].body["timeout"] == "29s"
 
 
 async def test_an_approval_that_comes_too_late_is_not_consumed(timed: Timed) -> None:

@@ -132,6 +132,7 @@ class ServerGate:
         return {
             "tool": outside.tool,
             "arguments": {**outside.args, **outside.reads(outside.args)},
-            "timeout": f"{max(1, int(self.patience.total_seconds()))}s",
+            # A little less than is waited here, so that the server is the one to say that nobody answered.
+            "timeout": f"{max(1, int(self.patience.total_seconds()) - 1)}s",
             "context": context,
         }
