@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -70,7 +70,7 @@ class Provider:
         return self.twist(sent.step, Answer(201 if sent.step == "submit" else 200, body))
 
     @contextmanager
-    def serving(self) -> Iterator[Provider]:
+    def serving(self) -> Generator[Provider]:
         provider = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -103,7 +103,7 @@ class Provider:
 
             do_GET = do_POST = do_DELETE = _do
 
-            def log_message(self, *given: Any) -> None:
+            def log_message(self, format: str, *args: Any) -> None:
                 pass
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

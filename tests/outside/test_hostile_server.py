@@ -325,7 +325,8 @@ def test_what_fails_after_a_call_ran_does_not_say_that_it_was_refused(hook: Hook
 
 def call(number: str = "1", **more: Any) -> OutsideCall:
     given: dict[str, Any] = {"agents": ("a",), "session": "s", "tool": "Write", "args": {"a": 1}, "directory": "/"}
-    return OutsideCall(**{**given, "call_id": number, **more})
+    named: dict[str, Any] = {**given, "call_id": number, **more}
+    return OutsideCall(**named)
 
 
 def test_calls_whose_outcome_nobody_tells_are_forgotten_in_the_end(
