@@ -71,7 +71,15 @@ def test_installed_for_a_server_with_the_credential_of_an_instance(
     monkeypatch.setenv("SIGNOFF_SERVER", "http://127.0.0.1:8420")
     desk.run(*words)
     assert "--server http://127.0.0.1:8420 " in file.read_text()
-    desk.run("hook", "install", "claude-code", "--yes")
+    settings = json.loads(file.read_text())
+    del settings["hooks"]["PostToolUse"]
+    file.write_text(json.dumps(settings))
+    again = f"signoff hook install claude-code --server http://127.0.0.1:8420 --token-file '{token}'"
+    assert f"{again} writes it" in desk.run("hook", "status").out, "what is repaired asks the same people as before"
+    [found] = [one for one in json.loads(desk.run("doctor", "--json").out)["findings"] if one["check"] == "hook"]
+    assert found["fix"] == f"{again} repairs its entries"
+    said = desk.run("hook", "install", "claude-code", "--yes").out
+    assert "asks the people of http://127.0.0.1:8420 until now, and those here from now on" in said
     assert "--server" not in file.read_text()
 
 

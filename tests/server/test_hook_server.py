@@ -124,7 +124,12 @@ def test_policy_here_then_policy_there_then_their_people_once(desk: Desk, served
     assert desk.ended(process)[1].startswith("allow")
     assert desk.told("Write", given, "t4")[1].startswith("deny"), "an approval is spent once"
     assert desk.at(lambda broker: broker.get(request.id)).state is State.CLAIMED
-    after: dict[str, Any] = {"hook_event_name": "PostToolUse", "tool_response": "done"}
+    (desk.project / "sub").mkdir()  # the call has moved the agent
+    after: dict[str, Any] = {
+        "hook_event_name": "PostToolUse",
+        "tool_response": "done",
+        "cwd": str(desk.project / "sub"),
+    }
     assert desk.told("Write", given, "t4", **after) == (0, "")
     assert desk.at(lambda broker: broker.get(request.id)).state is State.SUCCEEDED
     assert desk.told("Write", given, "t9", **after) == (0, ""), "a call nobody was asked about"

@@ -20,5 +20,5 @@ def hook_findings(settings: Settings) -> Iterator[Finding]:
     for one in found:
         for problem in one.problems if one.place.agent in hooked else ():
             off = "no hook runs" in problem or "would run" in problem or "lets the call run" in problem
-            fix = f"signoff hook install {one.place.agent} repairs its entries" if one.is_installed else ""
+            fix = f"{one.repair} repairs its entries" if one.repair else ""
             yield Finding(severity=ERROR if off else WARNING, check="hook", what=problem, place=one.place.file, fix=fix)

@@ -48,7 +48,9 @@ def install(
 ) -> None:
     """Install the hook for AGENT. The change to its settings is shown as a diff first; other hooks are not changed."""
     from signoff.cli.durations import read_duration
-    from signoff.outside.hook_settings import hook_command, installed
+    from signoff.cli.terminal_text import safe
+    from signoff.outside.hook_check import server_in
+    from signoff.outside.hook_settings import commands_in, hook_command, installed, is_own_command
     from signoff.wiring import hook_launcher
 
     place, patience = _place(agent, where), read_duration(wait)
@@ -56,6 +58,10 @@ def install(
     launcher = os.path.abspath(hook_launcher.__file__)
     command = hook_command(agent, launcher, patience, project=place.project, server=server, token_file=token_file)
     before = _text(place)
+    asked = {server_in(one)[0] for _, one, _ in commands_in(before, place) if is_own_command(one)} - {"", server}
+    for other in sorted(asked):
+        whom = f"those of {safe(server)}" if server else "those here"
+        click.echo(f"Note: this hook asks the people of {safe(other)} until now, and {whom} from now on.")
     if not _change(place, before, installed(before, place, command, patience), dry_run=dry_run, yes=yes):
         return
     if place.needs:

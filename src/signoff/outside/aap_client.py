@@ -1,73 +1,126 @@
-"""A server that a program here asks, by the Agent Approval Protocol: plain HTTP, with the credential of an instance."""
+"""A server that a program here asks, by the Agent Approval Protocol: plain HTTP, with the credential of an instance.
+
+Nothing that a server sends is believed by itself: every answer has to be about the call that was asked about. Each
+exchange has a thread of its own and a time, so that a server that hangs, drips or never ends holds up nobody.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
-from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any, cast
-from urllib.parse import quote, urlsplit
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
+from threading import Thread
+from typing import Any, TypeVar, cast
+from urllib.parse import SplitResult, urlsplit
+from uuid import UUID
 
 from signoff.config.server_entry import is_local_name, is_loopback
+from signoff.core.aap import AapStatus
+from signoff.core.canonical import digest
+from signoff.core.request_context import shortened
 from signoff.core.visible_text import visible
-from signoff.errors import ServerFailed, WrongUse
+from signoff.errors import CannotCanonicalise, ServerFailed, WrongUse
 from signoff.outside.strict_json import read_object
 
+T = TypeVar("T")
+
 PATIENCE = 10.0
-"""Seconds that a server has for an answer, besides those that it is told to wait."""
+"""Seconds that a server has for a whole answer, besides those that it is told to wait."""
 LONGEST_POLL = 25
 """Seconds that a server is told to wait for people at once."""
 _LARGEST = 4 * 1024 * 1024
+_LONGEST_NOTE = 4_000
+_LONGEST_PAUSE = 30
 _MARK = "soi_"
+_PORTS = {"http": 80, "https": 443}
+_HELD = "signoff aap instance create NAME"
+
+
+class ServerAway(ServerFailed):
+    """The server cannot be reached now, or has too much to do. The same may be sent again."""
+
+    def __init__(self, message: str, *, pause: int = 0) -> None:
+        super().__init__(message)
+        self.pause = pause
+        """Seconds that it wants to be left alone; 0: it does not say so, and may be gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AapReply:
+    """How a request stands, as a server says."""
+
+    id: str
+    call: str
+    """Digest of the tool and the arguments."""
+    status: AapStatus
+    note: str = ""
+    is_consumed: bool = False
 
 
 class AapClient:
     """Sends one thing at a time. Raises `ServerFailed` where the server cannot be reached, or refuses."""
 
-    def __init__(self, url: str, token: str) -> None:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        if parts.scheme not in ("http", "https") or not host or parts.username or parts.query or parts.fragment:
-            raise WrongUse(f"{visible(url)} is not the address of a server, such as https://signoff.example.com")
-        self._local = is_local_name(host)
-        if parts.scheme == "http" and not (self._local or is_loopback(host)):
-            raise WrongUse(f"{visible(url)} would send the credential unencrypted: use https")
+    def __init__(self, url: str, token: str, *, patience: float = PATIENCE) -> None:
+        self._parts = _address(url)
         if not token.startswith(_MARK):
-            raise WrongUse("a hook needs the credential of an instance: signoff aap instance create NAME")
-        self._parts = parts
+            raise WrongUse(f"a hook needs the credential of an instance: {_HELD}")
         self._token = token
-        self.url = parts.geturl().rstrip("/")
+        self._patience = patience
+        # Other clients of the protocol are given the address with /aap behind it.
+        self._path = self._parts.path.rstrip("/").removesuffix("/aap")
+        self.url = self._parts._replace(path=self._path).geturl()
         """As it may be shown."""
 
-    def submit(self, key: str, body: Mapping[str, Any]) -> tuple[bool, dict[str, Any]]:
-        """Ask about a call; whether that is new, and how it stands. The same key gives the same request."""
-        status, answer = self._answer("POST", "/requests", body, key=key)
-        if answer.get("tool") != body["tool"] or answer.get("arguments") != body["arguments"]:
-            raise self._strange("it answers about another call")
-        return status == 201, answer
+    async def submit(self, key: str, body: Mapping[str, Any]) -> AapReply:
+        """Ask about a call. The same key gives the same request."""
+        return self._read(await self._answer("POST", "", body, key=key), call=_digest(body))
 
-    def look(self, request: str, wait: int) -> dict[str, Any]:
-        """How a request stands, once it is decided or so many seconds have passed."""
-        return self._answer("GET", f"/requests/{quote(request, safe='')}?wait={wait}s", wait=wait)[1]
+    async def look(self, request: AapReply) -> AapReply:
+        """How a request stands, once it is decided or some seconds have passed."""
+        path = f"/{request.id}?wait={LONGEST_POLL}s"
+        return self._read(await self._answer("GET", path, wait=LONGEST_POLL), request.id, call=request.call)
 
-    def cancel(self, request: str) -> None:
+    async def cancel(self, request: AapReply) -> None:
         """Withdraw a request."""
-        self._answer("DELETE", f"/requests/{quote(request, safe='')}")
+        await self._answer("DELETE", f"/{request.id}")
 
-    def consume(self, request: str, key: str) -> dict[str, Any]:
+    async def consume(self, request: AapReply, key: str) -> None:
         """Spend an approval. Another key than the first one is refused."""
-        return self._answer("POST", f"/requests/{quote(request, safe='')}/consume", key=key)[1]
+        found = self._read(await self._answer("POST", f"/{request.id}/consume", key=key), request.id, call=request.call)
+        if found.status is not AapStatus.APPROVED or not found.is_consumed:
+            raise self._strange("it does not say that the approval was used")
 
-    def report(self, request: str, *, failed: bool) -> None:
+    async def report(self, request: str, *, failed: bool) -> None:
         """Say what came of a call."""
-        told = {"status": "failed" if failed else "succeeded"}
-        self._answer("POST", f"/requests/{quote(request, safe='')}/outcome", told)
+        await self._answer("POST", f"/{request}/outcome", {"status": "failed" if failed else "succeeded"})
 
-    def _answer(
+    def _read(self, answer: Mapping[str, Any], request: str = "", *, call: str) -> AapReply:
+        decision = answer.get("decision")
+        note = cast("dict[str, Any]", decision).get("note") if isinstance(decision, dict) else None
+        try:
+            found = AapReply(
+                id=str(UUID(answer["id"])),
+                call=_digest(answer),
+                status=AapStatus(answer["status"]),
+                note=shortened(visible(note), _LONGEST_NOTE) if isinstance(note, str) else "",
+                is_consumed="consumption" in answer,
+            )
+        except (CannotCanonicalise, KeyError, ValueError, TypeError, AttributeError) as error:
+            raise self._strange("it answers what no server of signoff does: is this the right address?") from error
+        if found.call != call or (request and found.id != request):
+            raise self._strange("it answers about another call")
+        return found
+
+    # --- one exchange ---
+
+    async def _answer(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str = "", wait: float = 0
-    ) -> tuple[int, dict[str, Any]]:
+    ) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json", "User-Agent": "signoff"}
         if key:
             headers["Idempotency-Key"] = key
@@ -75,28 +128,56 @@ class AapClient:
         if body is not None:
             content = json.dumps(body).encode()
             headers["Content-Type"] = "application/json"
-        connection = self._connection(PATIENCE + wait)
+        connection, seconds = self._connection(self._patience + wait), self._patience + wait
+
+        def exchanged() -> tuple[int, str, bytes]:
+            try:
+                connection.request(method, f"{self._path}/aap/v1/requests{path}", content, headers)
+                response = connection.getresponse()
+                said = response.read(_LARGEST + 1)
+                if response.length and len(said) <= _LARGEST:
+                    raise IncompleteRead(said)
+                return response.status, response.getheader("Retry-After", ""), said
+            finally:
+                connection.close()
+
         try:
-            connection.request(method, f"{self._parts.path.rstrip('/')}/aap/v1{path}", content, headers)
-            response = connection.getresponse()
-            status, said = response.status, response.read(_LARGEST + 1)
-        except (OSError, HTTPException) as error:
+            status, pause, said = await _in_thread(exchanged, seconds)
+        except TimeoutError as error:
+            raise ServerAway(self._about(f"no whole answer within {seconds:g} seconds")) from error
+        except (OSError, HTTPException, ValueError) as error:
             told = error.strerror if isinstance(error, OSError) else None
-            raise self._strange(
-                f"it cannot be reached: {visible(told or str(error) or type(error).__name__)}"
-            ) from error
+            what = visible(told or str(error) or type(error).__name__)
+            raise ServerAway(self._about(f"it cannot be reached: {what}")) from error
         finally:
-            connection.close()
+            if (link := connection.sock) is not None:  # it still talks, or says nothing, to a thread
+                with suppress(OSError):
+                    link.shutdown(2)
+        return self._checked(status, pause, said.replace(self._token.encode(), b"[credential]"))
+
+    def _checked(self, status: int, pause: str, said: bytes) -> dict[str, Any]:
+        """What was answered, if it was answered as asked."""
+        if 300 <= status < 400:
+            raise self._strange("it redirects elsewhere, where the credential is not sent: install the final address")
         try:
             answer = read_object(said, what="its answer", most=_LARGEST)
         except ValueError as error:
-            raise self._strange(f"it answers no JSON (status {status}): is this the right address?") from error
-        if status not in (200, 201):
-            raise self._strange(_problem(status, answer))
-        return status, answer
+            told = self._about(f"it answers no JSON (status {status}): is this the right address?")
+            raise (ServerAway if status >= 500 else ServerFailed)(told) from error
+        if status in (200, 201):
+            return answer
+        code, told = _problem(status, answer)
+        if status == 429:
+            seconds = int(pause) if pause.isascii() and pause.isdigit() and len(pause) < 9 else 1
+            raise ServerAway(self._about(told), pause=min(max(1, seconds), _LONGEST_PAUSE))
+        if status >= 500 and code != "halted":
+            raise ServerAway(self._about(told))
+        raise self._strange(f"{told}; {_HELD} makes a new one there" if status == 401 else told)
 
     def _connection(self, patience: float) -> HTTPConnection:
-        host, port = "127.0.0.1" if self._local else self._parts.hostname or "", self._parts.port
+        host = self._parts.hostname or ""
+        host = "127.0.0.1" if is_local_name(host) else host
+        port = self._parts.port or _PORTS[self._parts.scheme]  # of an address with colons it would take the last part
         if self._parts.scheme == "http":
             return HTTPConnection(host, port, timeout=patience)
         import ssl
@@ -104,27 +185,69 @@ class AapClient:
         return HTTPSConnection(host, port, timeout=patience, context=ssl.create_default_context())
 
     def _strange(self, what: str) -> ServerFailed:
-        return ServerFailed(f"the server {self.url}: {what}")
+        return ServerFailed(self._about(what))
+
+    def _about(self, what: str) -> str:
+        return f"the server {self.url}: {what}"
 
 
 def read_token(file: str) -> str:
     """The credential in a file that belongs to this user, and that nobody else can read."""
     try:
-        with open(file, encoding="utf-8") as stream:
+        # A pipe without a writer would hold up whoever opens it.
+        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), encoding="utf-8") as stream:
             found = os.fstat(stream.fileno())
-            token = stream.read(10_000).strip()
+            token = stream.read(10_000).strip() if stat.S_ISREG(found.st_mode) else ""
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else "it is no text"
         told = f"the credential cannot be read from {visible(file)}: {why}"
-        raise WrongUse(f"{told}\n  put what `signoff aap instance create NAME` prints into that file") from error
+        raise WrongUse(f"{told}\n  put what `{_HELD}` prints into that file") from error
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise WrongUse(f"others can read {visible(file)}: chmod 600 {visible(file)}")
-    if not (token.isascii() and token.isprintable()) or " " in token:
-        raise WrongUse(f"{visible(file)} holds no credential")
+    if not token or not (token.isascii() and token.isprintable()) or " " in token:
+        raise WrongUse(f"{visible(file)} holds no credential\n  put what `{_HELD}` prints into that file")
     return token
 
 
-def _problem(status: int, answer: Mapping[str, Any]) -> str:
+def _address(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        is_odd = parts.scheme not in _PORTS or not parts.hostname or parts.port == 0 or "@" in parts.netloc
+    except ValueError:
+        parts, is_odd = urlsplit(""), True
+    if is_odd or parts.query or parts.fragment or not (url.isascii() and url.isprintable()) or " " in url:
+        shown = visible(url.rpartition("@")[2])  # without what somebody signs in with
+        raise WrongUse(f"{shown} is not the address of a server, such as https://signoff.example.com")
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise WrongUse(f"{url} would send the credential unencrypted: use https")
+    return parts
+
+
+def _digest(call: Mapping[str, Any]) -> str:
+    return digest([call["tool"], call["arguments"]])
+
+
+def _problem(status: int, answer: Mapping[str, Any]) -> tuple[str, str]:
+    """What a server calls a problem, and what it says about it."""
     error: object = answer.get("error")
     told = cast("dict[str, Any]", error) if isinstance(error, dict) else dict[str, Any]()
-    return visible(f"{told.get('code', status)}: {told.get('message', 'it refuses')}"[:500])
+    code = str(told.get("code", status))
+    return code, visible(f"{code}: {told.get('message', 'it refuses')}"[:500])
+
+
+async def _in_thread(work: Callable[[], T], seconds: float) -> T:
+    """What comes of something that may hang, if it comes in time. Nobody waits for the end of its thread."""
+    import asyncio
+
+    future: Future[T] = Future()
+
+    def run() -> None:
+        with suppress(InvalidStateError):  # it is too late
+            try:
+                future.set_result(work())
+            except BaseException as error:
+                future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    async with asyncio.timeout(seconds):  # `wait_for` may take no notice of being cancelled
+        return await asyncio.wrap_future(future)

@@ -46,9 +46,11 @@ class Gemini:
     takes_edits = False
 
     def read(self, event: Mapping[str, Any]) -> HookEvent:
-        """As `HookHost.read`. It gives calls no ids: the moment and the arguments tell them apart."""
+        """As `HookHost.read`. It gives calls no ids: the moment and the arguments tell them apart, before they run."""
         if "tool_use_id" not in event:
-            event = {**event, "tool_use_id": f"{event.get('timestamp', '')}.{digest(event.get('tool_input'))[:16]}"}
+            is_after = MOMENTS.get(str(event.get("hook_event_name"))) is HookMoment.AFTER
+            made = f"{event.get('timestamp', '')}.{digest(event.get('tool_input'))[:16]}"
+            event = {**event, "tool_use_id": "" if is_after else made}
         found = read_event(self.name, event, MOMENTS, LABELS, _reads)
         call = found.call
         inner = (call.args.get("dir_path") or call.args.get("directory")) if call is not None else None

@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +25,8 @@ class HookFinding:
     place: HookPlace
     is_installed: bool
     problems: tuple[str, ...] = ()
+    repair: str = ""
+    """The command that writes the hook anew as it is, where one is there."""
 
     def data(self) -> dict[str, Any]:
         """Return the same as JSON data."""
@@ -70,7 +73,8 @@ def _finding(place: HookPlace) -> HookFinding:
     own = [one for one in hooks if is_own_command(one[1])]
     known = cast("Mapping[str, Any]", settings) if isinstance(settings, dict) else dict[str, Any]()
     problems = (*_loose(known), *(_wrong(place, own, hooks) if own else ()))
-    return HookFinding(place=place, is_installed=bool(own), problems=problems)
+    repair = install_command(place, own) if own else ""
+    return HookFinding(place=place, is_installed=bool(own), problems=problems, repair=repair)
 
 
 def _loose(settings: Mapping[str, Any]) -> Iterator[str]:
@@ -90,7 +94,7 @@ def _wrong(place: HookPlace, own: list[tuple[str, str, float]], hooks: list[tupl
     events = {event for event, _, _ in own}
     for event in place.events:
         if event not in events:
-            yield f"there is no hook for {event}: signoff hook install {place.agent} writes it"
+            yield f"there is no hook for {event}: {install_command(place, own)} writes it"
     for command in dict.fromkeys(command for _, command, _ in own):
         yield from _broken(command)
     for event, command, seconds in own:
@@ -113,6 +117,30 @@ def _broken(command: str) -> Iterator[str]:
     for file in words[:1] + words[2:3]:
         if not os.path.exists(file):
             yield f"{file} is not there: every call is refused until the hook is installed again"
+    server, token_file = server_in(command)
+    if server:
+        from signoff.outside.aap_client import AapClient, read_token
+
+        try:
+            AapClient(server, read_token(token_file))
+        except WrongUse as error:
+            yield f"every call is refused: {str(error).partition(chr(10))[0]}"
+
+
+def install_command(place: HookPlace, own: list[tuple[str, str, float]]) -> str:
+    """What writes the hooks that are there anew: for the same server, if they ask one."""
+    words = ["signoff", "hook", "install", place.agent, *(["--project"] if place.project else [])]
+    server, token_file = next((found for _, command, _ in own if (found := server_in(command))[0]), ("", ""))
+    return shlex.join([*words, *(["--server", server, "--token-file", token_file] if server else [])])
+
+
+def server_in(command: str) -> tuple[str, str]:
+    """The server that a hook asks, and the file of its credential; empty: it asks the people here."""
+    try:
+        given = dict(pairwise(shlex.split(command)))
+    except ValueError:
+        return "", ""
+    return given.get("--server", ""), given.get("--token-file", "")
 
 
 def _limit(command: str) -> float:

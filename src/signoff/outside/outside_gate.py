@@ -114,6 +114,7 @@ class OutsideGate:
         """
         seen = await self._look(outside, None)
         if seen.verdict.effect is Effect.ASK:
+            await self.broker.store.read(check_not_halted)
             return None
         match await self._step(seen):
             case Run(CallStep.ALLOWED as why):
@@ -160,10 +161,6 @@ class OutsideGate:
                     args = _edited(settled)
                 case _:
                     raise AssertionError(f"no call of another program gets to {step}")
-
-    def asks(self, outside: OutsideCall) -> bool:
-        """Whether policy leaves a call to people."""
-        return self._verdict(outside.read(self.policy), outside).effect is Effect.ASK
 
     async def report(
         self, outside: OutsideCall, *, error: str | None = None, preview: str = ""

@@ -6,7 +6,7 @@ Errors are raised; `signoff.wiring.hook_launcher` turns them into a refusal.
 from __future__ import annotations
 
 import os
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +18,7 @@ from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import OutsideGate
 from signoff.outside.strict_json import MOST_BYTES, read_object
 from signoff.store.durable_store import DurableStore
+from signoff.store.place import state_root
 from signoff.wiring.outside_desk import OutsideDesk
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def answer_hook(text: bytes, options: HookOptions, environment: Mapping[str, str
         import asyncio  # takes as long as all that comes before, and a call that policy decides has no use for it
 
         return asyncio.run(question.answer())
+    except Exception as error:
+        return _after_the_call(text, options, error)
     finally:
         desk.close()
 
@@ -96,22 +99,22 @@ class HookQuestion:
             return None
         if self.event.moment is HookMoment.AFTER:
             if self.server is not None:
-                return None if self.gate.asks(self.call) else HookReply()
+                return None if self.server.has_run(self.call) else HookReply()
             return HookReply() if _result(self.gate.running(self.call)) is None else None
         permission = _result(self.gate.at_once(self.call))
         return self.host.reply(self.event, permission) if permission is not None else None
 
     async def answer(self) -> HookReply:
         """The answer, once there is one."""
-        until = self.gate.broker.clock.now() + self.patience
         if self.server is not None:
             if self.event.moment is HookMoment.AFTER:
                 await self.server.report(self.call, error=self.event.error)
                 return HookReply()
-            return self.host.reply(self.event, await self.server.decide(self.call, until=until))
+            return self.host.reply(self.event, await self.server.decide(self.call))
         if self.event.moment is HookMoment.AFTER:
             await self.gate.report(self.call, error=self.event.error, preview=self.event.preview)
             return HookReply()
+        until = self.gate.broker.clock.now() + self.patience
         return self.host.reply(self.event, await self.gate.decide(self.call, until=until))
 
 
@@ -123,8 +126,11 @@ class HookDesk:
 
     async def answer(self, text: bytes, options: HookOptions, environment: Mapping[str, str]) -> HookReply:
         """As `answer_hook`."""
-        question = self.read(text, options, environment)
-        return await question.answer() if question is not None else HookReply()
+        try:
+            question = self.read(text, options, environment)
+            return await question.answer() if question is not None else HookReply()
+        except Exception as error:
+            return _after_the_call(text, options, error)
 
     def read(self, text: bytes, options: HookOptions, environment: Mapping[str, str]) -> HookQuestion | None:
         """Return the event to answer; None if the agent continues as usual. Raises like `answer_hook`."""
@@ -139,14 +145,18 @@ class HookDesk:
             if event.moment is HookMoment.OTHER and "tool_name" in told:
                 raise ValueError(f"{host.title} calls with the event {event.name!r}, which this version does not know")
             return None  # what the agent asks its user by itself, it asks as ever
-        gate = self._desk.gate(
-            project_of(options, environment, event.call),
-            options.store,
-            caller=options.caller or os.getpid(),
-            takes_edits=host.takes_edits,
-            chosen=bool(options.project),
-        )
-        return HookQuestion(host, event, event.call, gate, options.patience, _server(options, gate))
+        project = project_of(options, environment, event.call)
+
+        def gate() -> OutsideGate:
+            return self._desk.gate(
+                project,
+                options.store,
+                caller=options.caller or os.getpid(),
+                takes_edits=host.takes_edits,
+                chosen=bool(options.project),
+            )
+
+        return HookQuestion(host, event, event.call, gate(), options.patience, _server(options, gate))
 
     def close(self) -> None:
         """Write what is pending, and close the stores."""
@@ -162,15 +172,29 @@ def project_of(options: HookOptions, environment: Mapping[str, str], call: Outsi
     return found
 
 
-def _server(options: HookOptions, gate: OutsideGate) -> ServerGate | None:
+def _server(options: HookOptions, gate: Callable[[], OutsideGate]) -> ServerGate | None:
     """The server that is asked instead of the store, where the hook was installed so."""
     if not options.server:
         return None
     from signoff.outside.aap_client import AapClient, read_token
+    from signoff.outside.consumed_calls import ConsumedCalls
     from signoff.outside.server_gate import ServerGate
 
-    client = AapClient(options.server, read_token(options.token_file))
-    return ServerGate(gate, client, window=max(1, int(options.patience.total_seconds())))
+    client, root = AapClient(options.server, read_token(options.token_file)), state_root()
+    consumed = ConsumedCalls(str(root / "hook-calls") if root is not None else "", client.url)
+    return ServerGate(gate, client, consumed, options.patience)
+
+
+def _after_the_call(text: bytes, options: HookOptions, error: Exception) -> HookReply:
+    """What is said where something failed after a call has run: nothing refuses it any more. Else raises the error."""
+    host = HOSTS.get(options.agent)
+    try:
+        event = host.read(read_object(text, what="the event", most=LARGEST_EVENT)) if host is not None else None
+    except ValueError:
+        event = None
+    if event is None or event.moment is not HookMoment.AFTER:
+        raise error
+    return HookReply(err=f"signoff: the call ran, but its outcome could not be recorded: {error}\n")
 
 
 def _result(work: Coroutine[Any, Any, T]) -> T:
