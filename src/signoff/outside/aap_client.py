@@ -1,7 +1,7 @@
-"""A server that a program here asks, by the Agent Approval Protocol: plain HTTP, with the credential of an instance.
+"""`AapClient`: HTTP client for the Agent Approval Protocol, with the credential of an instance.
 
-Nothing that a server sends is believed by itself: every answer has to be about the call that was asked about. Each
-exchange has a thread of its own and a time, so that a server that hangs, drips or never ends holds up nobody.
+Answers of a server are not trusted as such: each must be about the call that was asked about. Each exchange has its own
+thread and a timeout, so that a server that hangs or sends without end blocks nothing.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from signoff.outside.strict_json import read_object
 T = TypeVar("T")
 
 PATIENCE = 10.0
-"""Seconds that a server has for a whole answer, besides those that it is told to wait."""
+"""Timeout in seconds for a complete answer, in addition to the long-poll wait."""
 LONGEST_POLL = 25
-"""Seconds that a server is told to wait for people at once."""
+"""Long-poll wait in seconds that is requested from the server."""
 _LARGEST = 4 * 1024 * 1024
 _LONGEST_NOTE = 4_000
 _LONGEST_PAUSE = 30
@@ -42,17 +42,17 @@ _HELD = "signoff aap instance create NAME"
 
 
 class ServerAway(ServerFailed):
-    """The server cannot be reached now, or has too much to do. The same may be sent again."""
+    """The server is unreachable or busy. The same request may be retried."""
 
     def __init__(self, message: str, *, pause: int = 0) -> None:
         super().__init__(message)
         self.pause = pause
-        """Seconds that it wants to be left alone; 0: it does not say so, and may be gone."""
+        """Retry-After in seconds; 0: the server did not say, and may be gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AapReply:
-    """How a request stands, as a server says."""
+    """The state of a request, as a server reports it."""
 
     id: str
     call: str
@@ -63,7 +63,7 @@ class AapReply:
 
 
 class AapClient:
-    """Sends one thing at a time. Raises `ServerFailed` where the server cannot be reached, or refuses."""
+    """Client of one server. Raises `ServerFailed` if the server cannot be reached or refuses."""
 
     def __init__(self, url: str, token: str, *, patience: float = PATIENCE) -> None:
         self._parts = _address(url)
@@ -71,17 +71,17 @@ class AapClient:
             raise WrongUse(f"a hook needs the credential of an instance: {_HELD}")
         self._token = token
         self._patience = patience
-        # Other clients of the protocol are given the address with /aap behind it.
+        # Other clients of the protocol use the address with /aap at its end.
         self._path = self._parts.path.rstrip("/").removesuffix("/aap")
         self.url = self._parts._replace(path=self._path).geturl()
-        """As it may be shown."""
+        """The address for messages."""
 
     async def submit(self, key: str, body: Mapping[str, Any]) -> AapReply:
-        """Ask about a call. The same key gives the same request."""
+        """Submit a request about a call. The same idempotency key gives the same request."""
         return self._read(await self._answer("POST", "", body, key=key), call=_digest(body))
 
     async def look(self, request: AapReply) -> AapReply:
-        """How a request stands, once it is decided or some seconds have passed."""
+        """Long-poll the state of a request: returns once it is decided or `LONGEST_POLL` has passed."""
         path = f"/{request.id}?wait={LONGEST_POLL}s"
         return self._read(await self._answer("GET", path, wait=LONGEST_POLL), request.id, call=request.call)
 
@@ -90,13 +90,13 @@ class AapClient:
         await self._answer("DELETE", f"/{request.id}")
 
     async def consume(self, request: AapReply, key: str) -> None:
-        """Spend an approval. Another key than the first one is refused."""
+        """Consume an approval. Any key but the first one is refused."""
         found = self._read(await self._answer("POST", f"/{request.id}/consume", key=key), request.id, call=request.call)
         if found.status is not AapStatus.APPROVED or not found.is_consumed:
             raise self._strange("it does not say that the approval was used")
 
     async def report(self, request: str, *, failed: bool) -> None:
-        """Say what came of a call."""
+        """Report the outcome of a call."""
         await self._answer("POST", f"/{request}/outcome", {"status": "failed" if failed else "succeeded"})
 
     def _read(self, answer: Mapping[str, Any], request: str = "", *, call: str) -> AapReply:
@@ -150,13 +150,13 @@ class AapClient:
             what = visible(told or str(error) or type(error).__name__)
             raise ServerAway(self._about(f"it cannot be reached: {what}")) from error
         finally:
-            if (link := connection.sock) is not None:  # it still talks, or says nothing, to a thread
+            if (link := connection.sock) is not None:  # a thread still reads from it
                 with suppress(OSError):
                     link.shutdown(2)
         return self._checked(status, pause, said.replace(self._token.encode(), b"[credential]"))
 
     def _checked(self, status: int, pause: str, said: bytes) -> dict[str, Any]:
-        """What was answered, if it was answered as asked."""
+        """Return the answer as an object. Raises for a redirect, anything but JSON, or an error status."""
         if 300 <= status < 400:
             raise self._strange("it redirects elsewhere, where the credential is not sent: install the final address")
         try:
@@ -177,7 +177,7 @@ class AapClient:
     def _connection(self, patience: float) -> HTTPConnection:
         host = self._parts.hostname or ""
         host = "127.0.0.1" if is_local_name(host) else host
-        port = self._parts.port or _PORTS[self._parts.scheme]  # of an address with colons it would take the last part
+        port = self._parts.port or _PORTS[self._parts.scheme]  # else part of an IPv6 address would be the port
         if self._parts.scheme == "http":
             return HTTPConnection(host, port, timeout=patience)
         import ssl
@@ -192,9 +192,9 @@ class AapClient:
 
 
 def read_token(file: str) -> str:
-    """The credential in a file that belongs to this user, and that nobody else can read."""
+    """Read the credential from a file that belongs to this user and that nobody else can read (permissions)."""
     try:
-        # A pipe without a writer would hold up whoever opens it.
+        # Opening a pipe without a writer would block.
         with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), encoding="utf-8") as stream:
             found = os.fstat(stream.fileno())
             token = stream.read(10_000).strip() if stat.S_ISREG(found.st_mode) else ""
@@ -216,7 +216,7 @@ def _address(url: str) -> SplitResult:
     except ValueError:
         parts, is_odd = urlsplit(""), True
     if is_odd or parts.query or parts.fragment or not (url.isascii() and url.isprintable()) or " " in url:
-        shown = visible(url.rpartition("@")[2])  # without what somebody signs in with
+        shown = visible(url.rpartition("@")[2])  # without user name and password
         raise WrongUse(f"{shown} is not the address of a server, such as https://signoff.example.com")
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise WrongUse(f"{url} would send the credential unencrypted: use https")
@@ -228,7 +228,7 @@ def _digest(call: Mapping[str, Any]) -> str:
 
 
 def _problem(status: int, answer: Mapping[str, Any]) -> tuple[str, str]:
-    """What a server calls a problem, and what it says about it."""
+    """Return the error code of a server, and its message."""
     error: object = answer.get("error")
     told = cast("dict[str, Any]", error) if isinstance(error, dict) else dict[str, Any]()
     code = str(told.get("code", status))
@@ -236,18 +236,18 @@ def _problem(status: int, answer: Mapping[str, Any]) -> tuple[str, str]:
 
 
 async def _in_thread(work: Callable[[], T], seconds: float) -> T:
-    """What comes of something that may hang, if it comes in time. Nobody waits for the end of its thread."""
+    """Run work that may hang in a daemon thread, with a timeout. A thread that is late is abandoned."""
     import asyncio
 
     future: Future[T] = Future()
 
     def run() -> None:
-        with suppress(InvalidStateError):  # it is too late
+        with suppress(InvalidStateError):  # the caller gave up
             try:
                 future.set_result(work())
             except BaseException as error:
                 future.set_exception(error)
 
     Thread(target=run, daemon=True).start()
-    async with asyncio.timeout(seconds):  # `wait_for` may take no notice of being cancelled
+    async with asyncio.timeout(seconds):  # `wait_for` may swallow a cancellation
         return await asyncio.wrap_future(future)

@@ -116,7 +116,7 @@ class ClientGate(OutsideGate):
         """
         seen = await self._look(call, None)
         if request is None:
-            # What speaks now, not what spoke then: there may be a no by now.
+            # The grants of now, not of then: there may be a *never* by now.
             seen.grant = await self._recall(seen.call, seen.verdict) if grant_id else None
             recalled = recalled_by(seen.grant)
             step = course(seen.facts._replace(record=OnRecord.NOTHING, recalled=recalled, entered=False))
@@ -153,7 +153,7 @@ class ClientGate(OutsideGate):
         anywhere = self.policy.judge(call.changed(resolved={**dict.fromkeys(paths, _ANYWHERE), **read}))
         if anywhere.effect is Effect.ALLOW:
             return verdict
-        # A rule that refuses some paths is in doubt, and doubt asks; but a whitelist refuses what is in doubt.
+        # A rule that denies some paths is in doubt, and doubt asks; but an allowlist denies what is in doubt.
         is_kept = anywhere.effect is Effect.ASK or self.policy.is_otherwise(anywhere)
         found = anywhere if is_kept else Verdict(effect=Effect.ASK)
         return replace(found, reason=f"{verdict.reason}, but its paths are those of another machine")

@@ -1,4 +1,4 @@
-"""Which calls run on an approval of a server: so that it is told what came of them, and is asked about no other."""
+"""`ConsumedCalls`: remembers calls that run on an approval of a server, so that their outcome is reported to it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from signoff.core.canonical import digest
 from signoff.outside.outside_call import OutsideCall
 
 MOST = 500
-"""Calls of which no outcome was told; the oldest are forgotten, and are *unknown* on the server."""
+"""Maximum of calls without an outcome. The oldest are forgotten, and stay *unknown* on the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumedCalls:
-    """Keeps an empty file for each call, whose name says all there is to know."""
+    """Keeps an empty file for each call. Its name holds the digests of the call and the request id."""
 
     directory: str
-    """Empty: there is no place for them, and no outcome is told."""
+    """Empty: there is no directory for them, and no outcome is reported."""
     server: str
 
     def add(self, outside: OutsideCall, request: str) -> None:
-        """Note that a call is about to run. Where that fails it runs all the same, and its outcome is unknown."""
+        """Note that a call is about to run. If that fails, the call still runs, and its outcome is unknown."""
         with suppress(OSError):
             if self.directory:
                 os.makedirs(self.directory, 0o700, exist_ok=True)
@@ -31,12 +31,12 @@ class ConsumedCalls:
                     os.unlink(os.path.join(self.directory, name))
 
     def find(self, outside: OutsideCall) -> str:
-        """The file of a call; empty where there is none. A call without an id is found by what it is."""
+        """Return the file name of a call; empty if there is none. A call without an id is found by its content."""
         beginning = self._name(outside, "") if outside.call_id else self._alike(outside)
         return next((name for name in self._newest_first() if name.startswith(beginning)), "")
 
     def take(self, outside: OutsideCall) -> str:
-        """The request of a call, once; empty where there is none."""
+        """Return the request id of a call and forget the call; empty if there is none."""
         name = self.find(outside)
         try:
             os.unlink(os.path.join(self.directory, name))
@@ -54,6 +54,6 @@ class ConsumedCalls:
         found: list[tuple[int, str]] = []
         with suppress(OSError), os.scandir(self.directory or os.devnull) as entries:
             for one in entries:
-                with suppress(OSError):  # another hook has taken it meanwhile
+                with suppress(OSError):  # another hook has removed it meanwhile
                     found.append((one.stat().st_mtime_ns, one.name))
         return [name for _, name in sorted(found, reverse=True)]

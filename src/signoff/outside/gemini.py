@@ -46,7 +46,7 @@ class Gemini:
     takes_edits = False
 
     def read(self, event: Mapping[str, Any]) -> HookEvent:
-        """As `HookHost.read`. It gives calls no ids: the moment and the arguments tell them apart, before they run."""
+        """See `HookHost.read`. Calls have no ids here: before they run, timestamp and arguments stand in for one."""
         if "tool_use_id" not in event:
             is_after = MOMENTS.get(str(event.get("hook_event_name"))) is HookMoment.AFTER
             made = f"{event.get('timestamp', '')}.{digest(event.get('tool_input'))[:16]}"

@@ -26,7 +26,7 @@ class HookFinding:
     is_installed: bool
     problems: tuple[str, ...] = ()
     repair: str = ""
-    """The command that writes the hook anew as it is, where one is there."""
+    """The command that installs the same hook again, if there is one."""
 
     def data(self) -> dict[str, Any]:
         """Return the same as JSON data."""
@@ -128,14 +128,14 @@ def _broken(command: str) -> Iterator[str]:
 
 
 def install_command(place: HookPlace, own: list[tuple[str, str, float]]) -> str:
-    """What writes the hooks that are there anew: for the same server, if they ask one."""
+    """Return the command that installs the present hooks again, for the same server if they ask one."""
     words = ["signoff", "hook", "install", place.agent, *(["--project"] if place.project else [])]
     server, token_file = next((found for _, command, _ in own if (found := server_in(command))[0]), ("", ""))
     return shlex.join([*words, *(["--server", server, "--token-file", token_file] if server else [])])
 
 
 def server_in(command: str) -> tuple[str, str]:
-    """The server that a hook asks, and the file of its credential; empty: it asks the people here."""
+    """Return the server that a hook asks, and the file of its credential; empty: it asks the people here."""
     try:
         given = dict(pairwise(shlex.split(command)))
     except ValueError:

@@ -1,7 +1,7 @@
-"""The gate for calls that people are asked about elsewhere: policy here decides first, and a server about the rest.
+"""`ServerGate`: the gate for calls that a server is asked about: local policy decides first, the server the rest.
 
-The server judges by its own policy, asks its people, and keeps the record. Whatever it does not clearly approve does
-not run. Policy here decides once more after its answer, and an approval is spent there before the call runs here.
+The server applies its own policy, asks its people, and keeps the record. A call that it does not clearly approve does
+not run. Local policy decides once more after its answer, and the approval is consumed there before the call runs here.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ T = TypeVar("T")
 
 SERVER = "the server"
 AWAY = timedelta(seconds=30)
-"""How long a server may be away while people are waited for: it may be restarted."""
+"""How long a server may be unreachable while people are waited for: it may be restarting."""
 _AGAIN = timedelta(seconds=1)
-"""Between two exchanges, also where a server does not wait for people although it is told to."""
+"""Pause between two requests, also if a server ignores the long-poll wait."""
 
 
 @dataclass(slots=True)
@@ -36,20 +36,20 @@ class ServerGate:
     """Decides about the calls of another program's agent, with the people of a server."""
 
     gate: Callable[[], OutsideGate]
-    """Makes what decides first, by what policy says now: a call that it denies or allows never gets to the server."""
+    """Returns the local gate with the current policy. A call that it denies or allows never gets to the server."""
     client: AapClient
     consumed: ConsumedCalls
     patience: timedelta
-    """How long a decision is waited for."""
+    """Timeout for a decision."""
 
     async def decide(self, outside: OutsideCall) -> CallPermission:
-        """As `OutsideGate.decide`. Raises `ServerFailed` where the server cannot be asked."""
+        """See `OutsideGate.decide`. Raises `ServerFailed` if the server cannot be asked."""
         import asyncio
 
         gate = self.gate()
         if (here := await gate.at_once(outside)) is not None:
             return here
-        # It runs evenly: whoever sets the clock on the wall changes nothing about it.
+        # Monotonic: changes of the wall clock do not affect it.
         over = asyncio.ensure_future(pause_for(gate.broker.clock, self.patience))
         try:
             request = await self.client.submit(self._key(outside), self._body(outside))
@@ -57,17 +57,17 @@ class ServerGate:
             try:
                 await asyncio.wait([answered, over], return_when=asyncio.FIRST_COMPLETED)
             finally:
-                answered.cancel()  # before the request is withdrawn: nothing is consumed for a call that is refused
+                answered.cancel()  # before the request is withdrawn, so that nothing is consumed for a refused call
             return answered.result() if answered.done() else await self._given_up(outside, request)
         finally:
             over.cancel()
 
     def has_run(self, outside: OutsideCall) -> bool:
-        """Whether a call ran on an approval of the server, and nobody has told it what came of it."""
+        """Return whether a call ran on an approval of the server, and its outcome was not reported yet."""
         return bool(self.consumed.find(outside))
 
     async def report(self, outside: OutsideCall, *, error: str | None = None) -> None:
-        """Tell the server what came of a call that ran on its approval."""
+        """Report the outcome of a call that ran on the server's approval."""
         if request := self.consumed.take(outside):
             await self.client.report(request, failed=error is not None)
 
@@ -92,7 +92,7 @@ class ServerGate:
         return CallPermission(allowed=True, args=outside.args, by=SERVER, reason=reason, request=request.id)
 
     async def _patiently(self, clock: Clock, send: Callable[[], Awaitable[T]]) -> T:
-        """What the server answers, which may be away for a moment, or busy as long as it likes."""
+        """Send with retries: an unreachable server gets `AWAY`, a busy one (Retry-After) has no limit here."""
         import asyncio
 
         gone = None
@@ -116,12 +116,12 @@ class ServerGate:
         reason = "nobody answered before the agent stopped waiting"
         try:
             await self.client.cancel(request)
-        except ServerFailed as error:  # then its own deadline ends it, and nobody here consumes it
+        except ServerFailed as error:  # then its own deadline ends it, and nothing here consumes it
             reason = f"{reason}; {error}"
         return CallPermission(allowed=False, args=outside.args, by=TIMEOUT, reason=reason, request=request.id)
 
     def _key(self, outside: OutsideCall) -> str:
-        """The same for the same call of the same session with the same arguments there, and for no other."""
+        """Return the idempotency key: the same only for the same call, session, arguments and directory."""
         called = [outside.session, outside.call_id, outside.tool, dict(outside.args), outside.directory]
         return f"hook-{digest(called)}"
 

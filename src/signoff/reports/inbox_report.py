@@ -270,7 +270,7 @@ class View:
         """Return the current inbox, after expired requests were settled."""
         page = await store.read(lambda tx: page_of(tx, datetime.now(UTC), self.limit, self.me, self.roles))
         if page.due:
-            from signoff.broker import Broker# slow to import, so only if there is work for it
+            from signoff.broker import Broker  # slow to import, so only if there is work for it
 
             if await Broker(store).sweep():
                 page = await store.read(lambda tx: page_of(tx, datetime.now(UTC), self.limit, self.me, self.roles))

@@ -72,7 +72,7 @@ def answer_hook(text: bytes, options: HookOptions, environment: Mapping[str, str
             return HookReply()
         if (reply := question.at_once()) is not None:
             return reply
-        import asyncio  # takes as long as all that comes before, and a call that policy decides has no use for it
+        import asyncio  # a slow import, as long as all before it, which calls decided by policy do not need
 
         return asyncio.run(question.answer())
     except Exception as error:
@@ -105,7 +105,7 @@ class HookQuestion:
         return self.host.reply(self.event, permission) if permission is not None else None
 
     async def answer(self) -> HookReply:
-        """The answer, once there is one."""
+        """Wait for the answer and return it."""
         if self.server is not None:
             if self.event.moment is HookMoment.AFTER:
                 await self.server.report(self.call, error=self.event.error)
@@ -125,7 +125,7 @@ class HookDesk:
         self._desk = OutsideDesk()
 
     async def answer(self, text: bytes, options: HookOptions, environment: Mapping[str, str]) -> HookReply:
-        """As `answer_hook`."""
+        """See `answer_hook`."""
         try:
             question = self.read(text, options, environment)
             return await question.answer() if question is not None else HookReply()
@@ -144,7 +144,7 @@ class HookDesk:
         if event.call is None:
             if event.moment is HookMoment.OTHER and "tool_name" in told:
                 raise ValueError(f"{host.title} calls with the event {event.name!r}, which this version does not know")
-            return None  # what the agent asks its user by itself, it asks as ever
+            return None  # questions of the agent to its own user are left alone
         project = project_of(options, environment, event.call)
 
         def gate() -> OutsideGate:
@@ -173,7 +173,7 @@ def project_of(options: HookOptions, environment: Mapping[str, str], call: Outsi
 
 
 def _server(options: HookOptions, gate: Callable[[], OutsideGate]) -> ServerGate | None:
-    """The server that is asked instead of the store, where the hook was installed so."""
+    """Return the gate of the server that is asked instead of the store, if the hook was installed with one."""
     if not options.server:
         return None
     from signoff.outside.aap_client import AapClient, read_token
@@ -186,7 +186,7 @@ def _server(options: HookOptions, gate: Callable[[], OutsideGate]) -> ServerGate
 
 
 def _after_the_call(text: bytes, options: HookOptions, error: Exception) -> HookReply:
-    """What is said where something failed after a call has run: nothing refuses it any more. Else raises the error."""
+    """Report an error after a call has run, which cannot be refused any more. Before a call, raise it."""
     host = HOSTS.get(options.agent)
     try:
         event = host.read(read_object(text, what="the event", most=LARGEST_EVENT)) if host is not None else None

@@ -22,7 +22,7 @@ def main(arguments: "list[str]") -> int:
     try:
         agent, options = _read(arguments)
         limit = float(options.get("limit", LONGEST))
-        # No handler: the system ends the process even where Python does not get to run one.
+        # No handler: the system ends the process even if Python is stuck and cannot run one.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, limit)
         given: dict[str, str | float] = {
@@ -100,7 +100,7 @@ def _resident(given: "dict[str, str | float]", text: bytes) -> "tuple[str, str, 
     except (OSError, ValueError):
         return None
     if found.st_uid != os.getuid() or above.st_uid != os.getuid() or above.st_mode & 0o077:
-        return None  # not ours: whoever can write there could answer anything
+        return None  # not ours: another user who can write there could answer anything
     import json
     import socket
 
@@ -165,5 +165,5 @@ if __name__ == "__main__":
     try:
         code = main(sys.argv[1:])
     finally:
-        # Nothing that still goes on, and no handler of a library, can change the code any more.
+        # No running thread and no atexit handler of a library can change the exit code any more.
         os._exit(code)

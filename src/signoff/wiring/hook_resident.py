@@ -65,12 +65,12 @@ class HookResident:
             head = json.loads(await _part(reader))
             text = await _part(reader)
             if head["stamp"] != self._stamp or head["environment"] != self._environment:
-                self._over.set()  # other code, or another place: this one is of no use any more
+                self._over.set()  # other code or environment: this helper is outdated
                 return
             writer.write(json.dumps(await self._answer(head, text)).encode())
             await writer.drain()
         except (OSError, ValueError, KeyError, asyncio.IncompleteReadError):
-            pass  # nothing is answered, and the hook works it out itself
+            pass  # no answer: the hook decides itself
         finally:
             self._busy -= 1
             writer.close()
