@@ -254,7 +254,7 @@ async def test_a_toolset_made_for_each_run_keeps_what_it_declares() -> None:
 
 
 def test_what_is_no_policy_is_refused() -> None:
-    with pytest.raises(WrongUse, match="'maybe' is no policy"):
+    with pytest.raises(WrongUse, match="'maybe' is not a policy"):
         with_approval(Shop().tools, "maybe")
     with pytest.raises(PolicyError, match="unknown effect"):
         with_approval(Shop().tools, [{"alow": "*"}])

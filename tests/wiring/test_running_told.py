@@ -88,7 +88,7 @@ async def test_what_is_done_elsewhere_is_begun_once_and_waited_for(fax: Town) ->
         await town.running.look()
         await town.running.idle()
         assert (await town.runs())[0].epoch == 2, "taken up once"
-        assert f"run {run.id} is still going" in await town.says("and?")
+        assert f"run {run.id} is still running" in await town.says("and?")
     async with working(town):
         await town.line("external result")
         await town.running.idle()

@@ -95,7 +95,7 @@ class BrokerRuns:
             if last is not None and last.state is RunState.GOING:
                 note_heard(tx, known, heard)  # whoever said it is told so, and it does not begin by itself later
                 waits = bool(run_status(tx, ledger, last).waiting)
-                return RunTaken(f"run {last.id} {'waits for an answer' if waits else 'is still going'}")
+                return RunTaken(f"run {last.id} {'waits for an answer' if waits else 'is still running'}")
             begun = _begin(tx, ledger, following(tx, known, run), now, holder)
             note_turn(tx, known, heard, begun)
             return begun
