@@ -42,7 +42,7 @@ _STILL_SPEAKS = (State.PENDING, State.APPROVED, State.DENIED)
 """What was asked before about the same call, and is not to be asked again: it waits, or nobody took the answer yet,
 or a person said no."""
 _GONE = "the program that asked is gone"
-_SPENT = "the approval of this call was already handed over, and counts once"
+_SPENT = "the approval of this call was already handed over, and is valid once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ class AapClient:
         """Ask about a call; whether that is new, and how it stands. The same key gives the same request."""
         status, answer = self._answer("POST", "/requests", body, key=key)
         if answer.get("tool") != body["tool"] or answer.get("arguments") != body["arguments"]:
-            raise self._strange("it answers about another call")
+            raise self._strange("it answered about another call")
         return status == 201, answer
 
     def look(self, request: str, wait: int) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class AapClient:
         try:
             answer = read_object(said, what="its answer", most=_LARGEST)
         except ValueError as error:
-            raise self._strange(f"it answers no JSON (status {status}): is this the right address?") from error
+            raise self._strange(f"its answer is not JSON (status {status}): is this the right address?") from error
         if status not in (200, 201):
             raise self._strange(_problem(status, answer))
         return status, answer
@@ -114,7 +114,7 @@ def read_token(file: str) -> str:
             found = os.fstat(stream.fileno())
             token = stream.read(10_000).strip()
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else "it is no text"
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not text"
         told = f"the credential cannot be read from {visible(file)}: {why}"
         raise WrongUse(f"{told}\n  put what `signoff aap instance create NAME` prints into that file") from error
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:

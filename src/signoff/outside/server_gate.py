@@ -65,7 +65,7 @@ class ServerGate:
             reason = note or f"the request was {answer.get('status')}"
             return CallPermission(allowed=False, args=outside.args, by=SERVER, reason=reason, request=request)
         if "consumption" in answer:
-            reason = "its approval was used: a call runs once"
+            reason = "its approval was already used: an approved call runs once"
             return CallPermission(
                 allowed=False, args=outside.args, by=SERVER, reason=reason, request=request, spent=True
             )

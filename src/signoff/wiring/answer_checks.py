@@ -48,12 +48,14 @@ def refuse_unseen(request: ApprovalRequest) -> None:
 
     if request.call is not None and request.call.unreadable:
         raise EditRefused(
-            tuple(f"{visible(what)} cannot be shown, so not approved" for what in request.call.unreadable)
+            tuple(
+                f"{visible(what)} cannot be shown, so the call cannot be approved" for what in request.call.unreadable
+            )
         )
     try:
         has_long_card(request)  # raises as the card does
     except CannotCanonicalise as error:
-        raise EditRefused((f"the call cannot be shown, so not approved: {visible(str(error))}",)) from error
+        raise EditRefused((f"the call cannot be shown, so it cannot be approved: {visible(str(error))}",)) from error
 
 
 def checked(

@@ -50,7 +50,7 @@ def in_words(error: SignoffError) -> str:
     """Why an answer was not taken, as it may be shown here."""
     if isinstance(error, StoreError):
         return f"{shown(error)}; nothing was decided."
-    return f"{'Too late' if isinstance(error, AlreadySettled) else 'Not taken'}: {shown(error)}."
+    return f"{'Too late' if isinstance(error, AlreadySettled) else 'Not accepted'}: {shown(error)}."
 
 
 def shown(error: SignoffError) -> str:

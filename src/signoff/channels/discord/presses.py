@@ -99,10 +99,10 @@ class Presses:
             if told.stale is not None:
                 await self._answers.refresh(told.stale, interaction.message)
         except SignoffError as error:
-            _log_press(interaction, press, f"not taken: {type(error).__name__}")
+            _log_press(interaction, press, f"not accepted: {type(error).__name__}")
             await reply.tell(in_words(error))
         except Exception as error:
-            _log_press(interaction, press, "not taken: an error")
+            _log_press(interaction, press, "not accepted: internal error")
             _log.error("a press could not be handled: %s", place_of(error))
             await reply.tell("signoff has an internal error; see its log. The message shows the current state.")
         finally:
@@ -174,13 +174,13 @@ class Presses:
     async def _asked_here(self, interaction: discord.Interaction, press: Press | None) -> ApprovalRequest:
         """The request that a press claims to be about; raises `_NotOurs` unless we asked about it in this thread."""
         if press is None:
-            raise _NotOurs("This button is not from this signoff, or from another version: it does nothing.")
+            raise _NotOurs("This button is from another signoff or another version. It does nothing.")
         try:
             request = await self._inbox.request(press.request)
         except UnknownRequest:
             request = None
         if request is None or request.id != press.request:
-            raise _NotOurs(f"This signoff has no request {span(press.request)}: it does nothing.")
+            raise _NotOurs(f"This signoff has no request {span(press.request)}. The button does nothing.")
         at = await self._inbox.where(request.id, planned=True) or self._places.get(request.id, "")
         thread, _ = read_place(at)
         if not thread:
@@ -209,7 +209,7 @@ class Presses:
         wanted = {State.UNKNOWN} if press.verb in TELLING else OPEN if press.verb is Verb.WHOLE else {State.PENDING}
         if request.state not in wanted:
             if request.state is State.PENDING:
-                raise _Refusal("This call has not been answered yet, so nothing can be told about it.")
+                raise _Refusal("This call has not been answered yet, so there is no outcome to report.")
             raise _Refusal(f"Too late: {what_happened(request)}.", stale=request)
 
     async def _check_shown(self, reply: Reply, press: Press) -> None:
