@@ -55,7 +55,7 @@ def refused(text: str) -> PolicyError:
         ("{ask: {tool: pay, by: ops}}", 23, ".ask.by", "`by` is about the rule, not about the call", "beside `ask`"),
         # commands, SQL, URLs, amounts
         ("{ask: {command: ls | wc}}", 21, ".ask.command", "bad command pattern `ls | wc`", "one simple command"),
-        ("{ask: {command: {}}}", 21, ".ask.command", "asks for nothing", "`matches`, `does`"),
+        ("{ask: {command: {}}}", 21, ".ask.command", "requires nothing", "`matches`, `does`"),
         ("{ask: {command: {does: write}}}", 28, ".ask.command.does", "`write`", "writes"),
         (
             "{allow: {command: {does: runs}}}",
@@ -65,7 +65,7 @@ def refused(text: str) -> PolicyError:
             "read-only",
         ),
         ("{ask: {sql: select}}", 17, ".ask.sql", "`select`", "read-only"),
-        ("{ask: {sql: {dialect: postgres}}}", 17, ".ask.sql", "asks for nothing", "`is`"),
+        ("{ask: {sql: {dialect: postgres}}}", 17, ".ask.sql", "requires nothing", "`is`"),
         ("{ask: {sql: {is: read-only, dialect: db2}}}", 42, ".ask.sql.dialect", "`db2`", "postgres"),
         ("{ask: {url: https://}}", 17, ".ask.url", "bad URL pattern `https://`", "write a host"),
         ("{ask: {url: {private: maybe}}}", 27, ".ask.url.private", "true or false", ""),
