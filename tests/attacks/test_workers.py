@@ -234,7 +234,7 @@ def test_a_model_takes_no_name_that_rules_trust(tmp_path: Path, rule: str, name:
         if is_free:
             assert drafted(settings, name)["name"] == name
             continue
-        with pytest.raises(WrongUse, match=r"the name is taken: .*rule-1"):
+        with pytest.raises(WrongUse, match=r"the name is not allowed: .*rule-1"):
             drafted(settings, name)
 
 
@@ -531,5 +531,5 @@ def test_what_is_wrong_is_told_with_the_lines_of_the_one_who_wrote_it(tmp_path: 
         create.draft(settings, creator, "fresh", text)
     with pytest.raises(WrongUse) as error:  # here only what its creator adds makes it wrong
         create.draft(settings, creator, "fresh", "instructions: Hi.\npolicy: [{ask: read_file, id: w}]\n")
-    assert "would be wrong: policy[1].id: the id `w` is taken" in str(error.value)
+    assert "is not valid: policy[1].id: the id `w` is taken" in str(error.value)
     assert ".yaml" not in str(error.value)

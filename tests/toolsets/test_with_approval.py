@@ -261,5 +261,5 @@ def test_what_is_no_policy_is_refused() -> None:
 
 
 def test_a_toolset_with_a_policy_of_its_own_takes_no_decorated_tool(tmp_path: Any) -> None:
-    with pytest.raises(WrongUse, match="has a policy of its own"):
+    with pytest.raises(WrongUse, match="has its own policy"):
         approval_tool(filesystem_rw(tmp_path), "allow")(Shop().look)

@@ -363,7 +363,7 @@ async def test_h12_wrong_use_is_told(service: Service) -> None:
     Tools().on(agent)
     bot = Homar(service, within(lambda: agent), signoff=gate)
     thread: Any = object()
-    with pytest.raises(WrongUse, match=r"start these approvals first"):
+    with pytest.raises(WrongUse, match=r"these approvals are not started"):
         await bot.approvals.request_approval(thread, DeferredToolRequests())
     async with homar(service, within(lambda: agent), signoff=gate) as bot:
         await bot.wait_until_ready()

@@ -111,8 +111,8 @@ async def test_what_cannot_be_kept_at_once_is_told_all_the_same(town: Town) -> N
 
         town.post.say = fails
         await town.says("hi")
-        assert "database is locked" in await town.line("cannot be told yet")
-        await town.line("cannot be told yet")
+        assert "database is locked" in await town.line("its result cannot be reported yet")
+        await town.line("its result cannot be reported yet")
         town.clock.advance(1)
         told = await town.told()
         assert (told.state, told.text) == (RunState.DONE, "Hello. What shall I note?")

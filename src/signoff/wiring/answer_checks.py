@@ -90,7 +90,7 @@ def _asked_under(request: ApprovalRequest, settings: Settings, run: SavedRun | N
             policy = load_policy(file)
             if policy.revision == request.policy_revision:
                 return policy
-    here = f"{settings.file} is another, or has changed since" if settings.file else "there is none here"
+    here = f"{settings.file} is another one, or has changed" if settings.file else "there is no policy here"
     raise EditRefused(
-        (f"edited arguments are checked against the policy of the request, and {here}: name it with --policy",)
+        (f"edited arguments must be checked against the policy of the request, but {here}: name it with --policy",)
     )

@@ -137,7 +137,7 @@ class HookDesk:
             raise ValueError(f"the call is larger than {MOST_BYTES} bytes")
         if event.call is None:
             if event.moment is HookMoment.OTHER and "tool_name" in told:
-                raise ValueError(f"{host.title} calls with the event {event.name!r}, which this version does not know")
+                raise ValueError(f"{host.title} sent the event {event.name!r}, which this version does not know")
             return None  # what the agent asks its user by itself, it asks as ever
         gate = self._desk.gate(
             project_of(options, environment, event.call),
@@ -158,7 +158,7 @@ def project_of(options: HookOptions, environment: Mapping[str, str], call: Outsi
     named = environment.get(PROJECT_VARIABLES.get(options.agent, ""), "")
     found = options.project or named or call.directory
     if not os.path.isabs(found) or not os.path.isdir(found):
-        raise WrongUse(f"the project directory {found!r} is not there")
+        raise WrongUse(f"the project directory {found!r} does not exist")
     return found
 
 

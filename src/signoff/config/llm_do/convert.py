@@ -495,7 +495,7 @@ def _instructions(draft: WorkerDraft, sources: Sources) -> None:
         at = min(text.index(name) for name in called)
         line = text[:at].count("\n") + source.body_line if source.body_line else 0
         listed = ", ".join(f"`{name}`" for name in called)
-        what = f"{listed}: there is no tool of that name here; a sentence about `worker_call` was added to the instructions"
+        what = f"{listed}: there is no such tool here; a sentence about `worker_call` was added to the instructions"
         draft.say(NoteKind.CHANGED, Place(source.file, line), what)
         text += f"\n\nCall {listed} with the tool `worker_call(worker, prompt)`."
     if not text:

@@ -72,7 +72,7 @@ def _is_blocked(default: ConfigValue | None, notes: list[Note]) -> bool:
     if "allowed" in known and not known["allowed"].flag():
         return True
     if "approval_required" in known and not known["approval_required"].flag():
-        what = "llm-do runs every other command without a question, and without a shell; here a command may be a line of bash"
+        what = "llm-do runs every other command without a question, but without a shell; here it may be a line of bash"
         fix = "write rules for the commands that need no question"
         notes.append(Note(NoteKind.LEFT, known["approval_required"].place, f"{what}, so it is asked about", fix))
     return False
