@@ -156,8 +156,8 @@ OIDC = MappingFormat(
             'secrets come from the environment: client_secret: "${OIDC_SECRET}"',
         ).about("The environment variable that holds the client secret. Leave it out only for a public client."),
         "claim": text("the name of a claim").about(
-            "The claim that identifies a person. Default: email, which must be verified and match the `email` of a person "
-            "here. Any other claim must match the name of a person here."
+            "The claim that identifies a person. Default: email, which must be verified and match the `email` of a "
+            "person here. Any other claim must match the name of a person here."
         ),
     },
     required={
