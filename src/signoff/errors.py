@@ -336,7 +336,7 @@ class RequestError(SignoffError):
 class UnknownRequest(RequestError):
     """No request has that id.
 
-    Fix: `signoff inbox`, or `signoff.pending()`, lists them.
+    Fix: `signoff inbox`, or `Signoff.pending()`, lists them.
     """
 
 

@@ -579,60 +579,60 @@ class Inbox(Protocol):
     """The requests, as a channel sees them: it looks them up and answers them here, and never uses the store."""
 
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
-        """Take an answer; `decision.by` says whose. Raises a `RequestError` where it cannot be taken.
+        """Record an answer; `decision.by` says whose. Raises a `RequestError` if it cannot be accepted.
 
-        `AlreadySettled` and `NotEntitled` say so in words for whoever answered, `EditRefused` why the arguments cannot
-        be used. Edited arguments come with their masks: what was not touched is put back.
+        The messages of `AlreadySettled` and `NotEntitled` are for the person who answered; `EditRefused` says why the
+        arguments cannot be used. Edited arguments contain masks: an unchanged mask keeps the value behind it.
         """
         ...
 
     async def tell(self, request_id: str, *, happened: bool, by: Actor, note: str = "") -> ApprovalRequest:
-        """Say what became of a call whose process died. Raises as `answer` does."""
+        """Report the outcome of a call whose process died. Raises as `answer` does."""
         ...
 
     async def request(self, prefix: str) -> ApprovalRequest:
-        """The request whose id begins so; raises `UnknownRequest`."""
+        """The request whose id starts with `prefix`; raises `UnknownRequest`."""
         ...
 
     async def pending(self) -> Sequence[ApprovalRequest]:
-        """What waits for an answer, oldest first."""
+        """Pending requests, oldest first."""
         ...
 
     async def unknown(self) -> Sequence[ApprovalRequest]:
-        """Calls of which nobody knows whether they ran, oldest first: they wait for somebody to `tell`."""
+        """Calls with an unknown outcome, oldest first: they wait until somebody reports it with `tell`."""
         ...
 
     async def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
-        """What no longer waits, newest first."""
+        """Requests that are no longer pending, newest first."""
         ...
 
     async def where(self, request_id: str, *, planned: bool = False) -> str:
-        """Where this channel shows the request, with `planned` also where it is to; empty where it does not."""
+        """Where this channel shows the request; with `planned`, also where it will. Empty if it does not."""
         ...
 
     async def gone(self, request_id: str) -> None:
-        """Say that what was shown is there no longer: it is shown anew, if it still waits."""
+        """Report that the message of a request is gone. If the request is still pending, it is shown again."""
         ...
 
     async def opened(self, request_id: str, by: Actor) -> None:
-        """Note that somebody was given the whole of a call that is too long to be shown at once."""
+        """Record that somebody opened the full text of a call that is too long to be shown at once."""
         ...
 
     async def has_opened(self, request_id: str, by: Actor) -> bool: ...
 
     async def entitled(self, request_id: str, people: Sequence[Actor]) -> Sequence[Actor]:
-        """Those of these people who may answer a request now, be it in the place of somebody absent."""
+        """Those of these people who may answer a request now, also as deputies."""
         ...
 
     async def try_out(self, by: Actor, at: str = "") -> ApprovalRequest:
-        """Ask a question about nothing, for somebody who wants to see that asking works; `at` is where, if anywhere.
+        """Ask a test question for somebody who tries out the channel; `at` is where, if given.
 
-        Whatever is answered, nothing runs.
+        Nothing runs, whatever the answer is.
         """
         ...
 
     async def grant_text(self, request_id: str, decision: ApprovalDecision) -> str:
-        """Exactly what would be remembered with this answer, as `signoff grants` would tell it."""
+        """Exactly what this answer would remember, in the words of `signoff grants`."""
         ...
 
 
@@ -668,19 +668,23 @@ class Channel(Protocol):
     def name(self) -> str: ...
 
     async def start(self, inbox: Inbox, /) -> None:
-        """Connect and listen; returns once notices can be shown. Raises `ChannelFailed`, or `WrongUse` for good."""
+        """Connect and listen; returns once notices can be shown.
+
+        Raises `ChannelFailed`, or `WrongUse` if no retry can help.
+        """
         ...
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
-        """Put a notice before people, or bring up to date what stands at `at`; returns where it stands now.
+        """Show a notice, or update the one at `at`; returns the place where it is shown now.
 
-        `beside` is where the last notice of the same trail stands, or where its run began, if that was here. Showing
-        the same again changes nothing, and a notice that was shown though nobody was told so is found again.
+        `beside` is the place of the last notice of the same trail, or where its run began, if that was in this channel.
+        Showing the same notice again must change nothing. If a process showed a notice and died before the place was
+        saved, the channel must find that notice again.
         """
         ...
 
     async def stop(self) -> None:
-        """Let go of everything. What stands there stays."""
+        """Release all resources. What is shown stays."""
         ...
 
 

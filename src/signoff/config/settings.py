@@ -57,7 +57,7 @@ class Settings:
     model: str | None = None
     """The default model for workers."""
     store: str | None = None
-    """Where requests, answers and runs are kept: `sqlite:FILE`, or `postgresql://…`."""
+    """The store for requests, answers and runs: `sqlite:FILE` or `postgresql://…`."""
     file: str = ""
     toolsets: Mapping[str, ToolsetEntry] = field(default_factory=dict[str, ToolsetEntry])
     """The names of the catalog that the file adds."""
@@ -66,30 +66,30 @@ class Settings:
     channels: Mapping[str, ChannelEntry] = field(default_factory=dict[str, ChannelEntry])
     """Where people are asked, besides the terminal a command is typed at."""
     agents: Mapping[str, AgentEntry] = field(default_factory=dict[str, AgentEntry])
-    """Agents of programs whose runs `signoff serve` and `signoff resume` go on with, by their names."""
+    """Agents of programs, by name: `signoff serve` and `signoff resume` resume their runs."""
     server: ServerEntry = field(default_factory=ServerEntry)
-    """Where `signoff serve` is reached, and where people sign in."""
+    """The address of `signoff serve`, and how people sign in."""
     locked: bool = False
     """Whether flags and the environment may only tighten what the file says."""
     user: Policy | None = None
-    """The user's own rules, over those of every project. Where the project is locked, only those that tighten."""
+    """The user's own rules, above those of every project. If the project is locked, only those that tighten."""
     unheard: tuple[Rule, ...] = ()
-    """The user's rules that do not count as they were written, because the project is locked."""
+    """The user's rules that do not apply as written, because the project is locked."""
     directory: str = field(default_factory=lambda: Path(os.path.realpath(".")).as_posix())
-    """The real path of the project directory; the working directory where there is no file."""
+    """The real path of the project directory; the working directory if there is no file."""
     defaults: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
     """What `defaults` holds for a `worker` and a `toolset`, as written; already merged into `toolsets`."""
     spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
-    """Where each key of the file stands; under `user`, the user's own rules."""
+    """The place of each key in the file; under `user`, the user's own rules."""
 
     @property
     def layers(self) -> tuple[Policy, ...]:
-        """The policies that hold for whatever runs here, the outermost first."""
+        """The policies that apply to all runs here, the outermost first."""
         return (self.policy,) if self.user is None else (self.user, self.policy)
 
     @property
     def warnings(self) -> tuple[Problem, ...]:
-        """What is allowed to stand but probably not meant, in the policy and about who can answer."""
+        """Settings that are valid but probably not meant, in the policy and about who can answer."""
         named = (entry.policy for entry in self.toolsets.values() if entry.policy is not None)
         policies = (*self.layers, *named)
         odd = (one for policy in policies for one in policy.warnings)
@@ -99,7 +99,7 @@ class Settings:
 
     @property
     def closed_toolsets(self) -> Iterator[Problem]:
-        """Toolsets of the file of which an `otherwise` outside of them refuses every call, as far as that is known."""
+        """Toolsets of the file whose calls are all refused by an `otherwise` outside of them, as far as known."""
         from signoff.policy.reach import UNSURE, reach  # only checks need it
 
         if not any(rule.otherwise for policy in self.layers for rule in policy.rules):

@@ -30,32 +30,32 @@ class Call:
 
     tool: str
     args: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """The arguments as JSON values, validated: what the tool would be given."""
+    """The validated arguments as JSON values: what the tool would get."""
     toolset: str | None = None
     worker: tuple[str, ...] = ()
     """The chain of workers, outermost first, that led to the call."""
     labels: frozenset[str] = frozenset()
     claimed: frozenset[str] = frozenset()
-    """Labels that whoever offers the tool claims for it: they may make policy stricter, never more lenient."""
+    """Labels that the provider of the tool claims for it. They can make policy stricter, never more lenient."""
     deps: Any = field(default=None, compare=False, repr=False)
     """The run's own dependencies, for `deps` conditions."""
     start: str = ""
-    """The directory that relative paths in the arguments start from; empty: wherever a policy's own start."""
+    """The directory that relative paths in the arguments start from; empty: the policy's own."""
     directory: str = ""
-    """That directory as remembered answers name it: from the project's own directory, where it is inside."""
+    """That directory as remembered answers name it: relative to the project's directory, if it is inside."""
     roams: bool = field(default=False, compare=False)
-    """Whether whoever makes the call also chooses `start`. Rules about commands are then about the policy's directory,
+    """Whether the caller also chooses `start`. Rules about commands are then about the policy's directory,
     and a command elsewhere is judged as if a `cd` had led there."""
     also: str = ""
-    """Another directory that they may start from, where nobody said which: rules look at both."""
+    """Another possible start directory, if the call does not say which one it is: rules check both."""
     resolved: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
-    """For arguments that are paths: the text as written -> where it leads once links are followed."""
+    """For arguments that are paths: the text as written -> the path after links are followed."""
     prefix: str = field(default="", compare=False)
-    """For a command line: what may be remembered of it, with `*` for names that may vary, as `pytest -x *`."""
+    """For a command line: the part that may be remembered, with `*` for names that may vary, as in `pytest -x *`."""
     sensitive: tuple[str, ...] = field(default=(), compare=False)
     """Names of arguments that are paths of files known to hold secrets or settings, or to be run by tools."""
     unreadable: tuple[str, ...] = ()
-    """Arguments that have no JSON form, each with what it is. They make policy ask."""
+    """Arguments without a JSON form, each with its type. They make policy ask."""
     call_id: str = ""
     run_id: str = ""
     conversation_id: str = ""
@@ -66,7 +66,7 @@ class Call:
 
     @classmethod
     def made(cls, fields: Mapping[str, Any]) -> Call:
-        """A call from its fields, `args` and `resolved` among them: every judged call is made so, for speed."""
+        """Create a call from its fields, including `args` and `resolved`. The gate uses it for speed."""
         call = object.__new__(cls)
         call.__dict__.update(fields)
         return call
@@ -88,7 +88,7 @@ class Call:
 
     @cached
     def args_text(self) -> str:
-        """The canonical text of the arguments: worked out once, as much is made of it."""
+        """The canonical text of the arguments, computed once."""
         return canonical(self.args)
 
     @cached
@@ -98,19 +98,19 @@ class Call:
 
     @cached
     def memory_key(self) -> str:
-        """As `fingerprint`, but the Unicode form of texts does not matter. Remembered decisions are found by it."""
+        """As `fingerprint`, but ignores the Unicode form of texts. Remembered answers are found by it."""
         if self.args_text.isascii() and self.tool.isascii():  # then there is but one form
             return self.fingerprint
         return digest(same_form({"args": self.args, "tool": self.tool}))
 
     @property
     def free(self) -> tuple[str, ...]:
-        """Names of the arguments that hold what is written; the others say where, or what for."""
+        """Names of the arguments that hold content; the others say where it goes, or what for."""
         return tuple(name for name, value in self.args.items() if is_free(name, value))
 
     @cached
     def target_key(self) -> str:
-        """As `memory_key` for one tool in one directory, whatever is written: the arguments in `free` are left out."""
+        """As `memory_key` for one tool in one directory, without the arguments in `free`."""
         free = self.free
         fixed = {name: value for name, value in self.args.items() if name not in free}
         # "folder" is part of keys that stores hold
@@ -119,9 +119,9 @@ class Call:
 
     @property
     def likeness(self) -> tuple[str, str]:
-        """By what calls of one tool are known to be like each other: `target_key` and `memory_key`.
+        """The keys that similar calls of one tool share: `target_key` and `memory_key`.
 
-        A call whose arguments have no canonical form is like no other.
+        A call whose arguments have no canonical form is similar to no other call.
         """
         try:
             return self.target_key, self.memory_key
@@ -130,12 +130,12 @@ class Call:
 
     @cached
     def key(self) -> str:
-        """What identifies this call among all calls: providers reuse call ids, so its run belongs to it."""
+        """Identifies this call among all calls. It contains the run, because providers reuse call ids."""
         return f"{self.run_id}:{self.path or self.call_id}"
 
     @property
     def agent(self) -> str:
-        """The agent whose own tool it is; empty for the tool of a toolset, which has the same one for all agents."""
+        """The agent that the tool belongs to; empty for a tool of a toolset, which all agents share."""
         return self.worker[-1] if self.toolset is None and self.worker else ""
 
     @property

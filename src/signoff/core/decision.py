@@ -50,12 +50,12 @@ class ApprovalDecision(Changeable):
 
     approved: bool
     note: str = ""
-    """For the model and the record: why."""
+    """The reason, for the model and the audit log."""
     edited_args: Mapping[str, Any] | None = None
-    """The arguments to run instead of the model's, whole. Only with `approved`."""
+    """All arguments to run with, instead of the model's. Only with `approved`."""
     remember: Remember = Remember.NONE
     terms: Terms | None = None
-    """How far to remember it, where more is to be said than `session` or `always`. Needs a durable store."""
+    """How to remember it, if `session` and `always` do not say enough. Needs a durable store."""
     ending: Ending = Ending.DENIED
     """Follows from `approved` unless the request expired or was cancelled."""
     by: Actor | None = None

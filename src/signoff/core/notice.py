@@ -22,21 +22,21 @@ class Asked:
     request: ApprovalRequest
     number: int = 1
     of: int = 1
-    """How many were asked at once, and which of them this is."""
+    """How many calls were asked about at once; `number` says which one this is."""
 
     @property
     def key(self) -> Subject:
-        """What it is of."""
+        """What the notice is about."""
         return Subject(SubjectKind.REQUEST, self.request.id)
 
     @property
     def subject(self) -> str:
-        """Stands for it in every channel, always the same."""
+        """Identifies the notice in every channel; it never changes."""
         return str(self.key)
 
     @property
     def trail(self) -> str:
-        """What belongs together, such as everything about one run."""
+        """The group it belongs to, such as everything about one run."""
         return trail_of(self.request)
 
     @property
@@ -46,7 +46,7 @@ class Asked:
 
     @property
     def is_live(self) -> bool:
-        """Whether anything more will be told about it."""
+        """Whether it can still change."""
         return self.request.state in _LIVE
 
 
@@ -83,13 +83,13 @@ class RunResult:
 
     run: str
     state: RunState
-    """`going` where it is not over and nobody here can go on with it: the text says who can."""
+    """`going` if it has not ended and cannot continue here: the text says who can resume it."""
     worker: str
-    """What people call whatever ran."""
+    """The name of the worker or agent, for people."""
     text: str
     """Secrets are masked in it; nothing else is made safe."""
     line: str = ""
-    """Tells a line of one of the run's tools from others; empty for what the run came to."""
+    """Identifies a line of one of the run's tools; empty for the result of the run."""
 
     @property
     def key(self) -> Subject:

@@ -39,7 +39,7 @@ class Actor:
 
     @property
     def key(self) -> str:
-        """Who it is, whatever the spelling."""
+        """Identifies the actor, however the name is spelled."""
         return person_key(self.name)
 
     def __post_init__(self) -> None:

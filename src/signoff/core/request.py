@@ -94,7 +94,7 @@ class ApprovalRequest:
     schema: Mapping[str, Any] | None = None
     """The tool's JSON schema, for editors of arguments."""
     changed: tuple[str, ...] = ()
-    """Why this is asked again although it was answered before, a sentence each."""
+    """Why this is asked again although it was answered before: one sentence for each reason."""
     problem: str = ""
     """Why the last answer was not accepted."""
     opened_at: datetime | None = None
@@ -104,34 +104,34 @@ class ApprovalRequest:
     votes: tuple[Vote, ...] = ()
     decision: ApprovalDecision | None = None
     claim: Claim | None = None
-    """Who took the right to run, and what became of it."""
+    """Who claimed the approval, and the outcome of the call."""
     context: RequestContext = NO_CONTEXT
-    """What the run is for, and how it came to the call."""
+    """What the run is for, and what led to the call."""
     keeps: Keeps = Keeps.ALWAYS
-    """How long the answer can be remembered at most, where whoever asks keeps it."""
+    """How long the answer can be remembered at most, if the program that asks keeps it."""
     root: str = ""
     """The directory that relative paths in it start from."""
     secrets: tuple[str, ...] = ()
-    """Values among all of this that are masked wherever it is shown, as the program that asks declared them."""
+    """Values to mask wherever the request is shown, as the program that asks declared them."""
     requester: str = ""
     """Who the run is for."""
     owners: tuple[str, ...] = ()
-    """Who the agent belongs to, and those around it."""
+    """Who the agent belongs to, and who the agents around it belong to."""
     run: str = ""
-    """Id of the kept run that waits for the answer."""
+    """Id of the saved run that waits for the answer."""
     title: str = ""
-    """The summary as it may be shown anywhere: secrets masked, nothing invisible."""
+    """The summary, safe to show anywhere: secrets masked, nothing invisible."""
     assigned: str = ""
-    """Who works on the answer, so that nobody else starts."""
+    """Who works on the answer."""
     remind_at: datetime | None = None
     comments: tuple[Comment, ...] = ()
-    """What was said about it, in order, where it was read to be shown. A store keeps it by itself."""
+    """Its comments in order, if it was read to be shown. A store keeps them separately."""
     version: int = 0
-    """Counts changes; the store swaps only against the version it was read at."""
+    """Counts changes. The store accepts a change only against the version that was read."""
 
     @classmethod
     def made(cls, **given: Any) -> ApprovalRequest:
-        """As the class itself makes one, several times faster. `args` and `metadata` have to be given."""
+        """Create a request several times faster than the class does. `args` and `metadata` must be given."""
         request = object.__new__(cls)
         held = request.__dict__
         held.update(_DEFAULTS)
@@ -151,7 +151,7 @@ class ApprovalRequest:
 
     @property
     def silence(self) -> str:
-        """What is said of it when its time runs out."""
+        """The text for when its time runs out."""
         return "too few people answered in time" if self.votes else "nobody answered in time"
 
     @property
@@ -162,7 +162,7 @@ class ApprovalRequest:
 
     @property
     def parties(self) -> Parties:
-        """Whom a rule may keep from answering."""
+        """The people whom a rule may exclude from answering."""
         return Parties(requester=self.requester, owners=self.owners)
 
     @property
@@ -177,7 +177,7 @@ class ApprovalRequest:
 
     @property
     def answer(self) -> Literal["", "approved", "edited", "denied"]:
-        """What people settled it with; empty where it is open, or where anything else settled or withdrew it."""
+        """How people settled it; empty if it is open, or if something else settled or withdrew it."""
         decision = self.decision
         if decision is None or decision.by is None or decision.by.kind is not ActorKind.PERSON:
             return ""
@@ -187,7 +187,7 @@ class ApprovalRequest:
 
     @property
     def effective_args(self) -> Mapping[str, Any]:
-        """The arguments that would run: the person's, where a person edited them."""
+        """The arguments that would run: the edited ones, if a person edited them."""
         if self.decision is not None and self.decision.edited_args is not None:
             return self.decision.edited_args
         return self.args
@@ -200,7 +200,7 @@ class ApprovalRequest:
 
     @property
     def binding(self) -> Binding:
-        """What an approval of this request holds for."""
+        """What an approval of this request is valid for."""
         return Binding(
             tool=self.tool_name,
             args_digest=self.args_digest,

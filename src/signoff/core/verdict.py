@@ -96,8 +96,8 @@ class Verdict:
     errors: tuple[str, ...] = ()
     """What could not be evaluated. Any error makes the effect at least `ask`."""
     exactly: bool = False
-    """Whether an earlier yes stands in only where it was given for exactly this call."""
+    """Whether only a remembered answer for exactly this call can replace the question."""
     asked_by: tuple[str, ...] = ()
-    """Digests of the rules of a policy that ask. By its number alone a rule may be another one tomorrow."""
+    """Digests of the policy's rules that ask. The number of a rule can mean another rule later."""
     yields: bool = False
-    """Whether it asks only where no other layer has an answer: nobody said that it must be asked."""
+    """Whether it asks only if no other layer decides: no rule requires the question."""

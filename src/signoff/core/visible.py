@@ -49,7 +49,7 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 
 def is_clean(text: str, *, lines: bool = False) -> bool:
-    """Whether nothing in `text` is hidden: it is shown as it is."""
+    """Whether `text` contains nothing hidden, so that it is shown unchanged."""
     return visible(text, lines=lines) == text
 
 

@@ -44,7 +44,7 @@ class Reconciler:
     """Runs channels over one store. Only one process at a time may run a channel."""
 
     def __init__(self, broker: Broker, routes: Sequence[Route], *, inbox: Callable[[str], Inbox]) -> None:
-        """`inbox` makes what a channel is handed, by its name."""
+        """`inbox` returns the inbox of a channel by the channel's name."""
         if not routes:
             raise WrongUse("there is no channel to run")
         self._broker = broker
@@ -73,17 +73,17 @@ class Reconciler:
     async def say(
         self, run_id: str, worker: str, state: RunState, text: str, *, secrets: Sequence[str] = ()
     ) -> Sequence[str]:
-        """Have people told what a run came to; see `signoff.delivery.delivery_status.tell_result`."""
+        """Show the result of a run to people; see `signoff.delivery.delivery_status.tell_result`."""
         return await tell_result(self._broker.ledger, run_id, worker, state, text, secrets=secrets)
 
     def tell_line(self, run_id: str, message: RunMessage) -> None:
-        """Have people told a line of a run's tool, soon; see `signoff.delivery.delivery_status.tell_line`."""
+        """Show a line of a run's tool to people, soon; see `signoff.delivery.delivery_status.tell_line`."""
         tell_line(self._broker.ledger, run_id, message)
 
     async def run(self) -> None:
-        """Show whatever there is to show, and feed time to what waits, until cancelled.
+        """Deliver all notices and check deadlines, until cancelled.
 
-        Raises `WrongUse` where another process runs one of the channels, or no channel can be used at all.
+        Raises `WrongUse` if another process runs one of the channels, or if no channel can be used.
         """
         clock, attempts = self._broker.clock, 0
         stop = self._broker.store.watch(self._ear())
@@ -106,7 +106,7 @@ class Reconciler:
             await self.stop()
 
     async def round(self) -> None:
-        """Do everything that can be done now; returns when that is done. Raises `StoreError` too."""
+        """Do everything that can be done now, then return. Also raises `StoreError`."""
         while True:
             done = self._done
             try:
@@ -122,7 +122,7 @@ class Reconciler:
                 return
 
     async def stop(self) -> None:
-        """Let go of all channels. What is on its way is given up, and found again by whoever runs them next."""
+        """Stop all channels. Attempts in progress are given up; the next process that runs them finds them again."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

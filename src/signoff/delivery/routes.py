@@ -26,9 +26,9 @@ class Route:
 
     channel: Channel
     backup_for: str = ""
-    """Name of the channel in whose place it is used; shows everything where this is empty."""
+    """Name of the channel that it replaces when that one fails; empty: it is always used."""
     timeout: timedelta | None = None
-    """How long what is shown there waits before it is denied, where neither its rule nor another channel says so."""
+    """How long a request shown there waits before it is denied, if neither its rule nor another channel says so."""
 
     @property
     def name(self) -> str:

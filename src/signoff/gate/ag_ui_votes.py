@@ -45,8 +45,8 @@ async def take_interrupts(signoff: Signoff, run_input: InterruptedRun, *, by: Ac
     A request that somebody else has decided meanwhile stays as it is. A run whose calls need more votes is interrupted
     again. None: there is no answer in the request.
 
-    Raises `WrongUse` for what is no answer, names no thread, or answers one question twice, before anything is taken;
-    `UnknownRequest` where no such call of this thread was asked about, `NotEntitled` if this answer does not count, and
+    Raises `WrongUse` for an invalid answer, a missing thread or two answers to one question, before any is recorded;
+    `UnknownRequest` if no such call of this thread was asked about, `NotEntitled` if this answer does not count, and
     `EditRefused` if edited arguments do not fit.
     """
     entries = [_read(one) for one in cast("Sequence[Any]", getattr(run_input, "resume", None) or ())]

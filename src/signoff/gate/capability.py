@@ -70,8 +70,8 @@ class Signoff(AbstractCapability[Any]):
     _: KW_ONLY
 
     approver: ApproverLike | None = None
-    """Who is asked: an object with `choose`, or a function of the request. By default whoever a channel in this process
-    reaches (`DiscordApprovals`), else the terminal; without one, calls that would be asked about are denied."""
+    """Who is asked: an object with `choose`, or a function of the request. By default the people whom a channel in
+    this process reaches (`DiscordApprovals`), else the user at the terminal; without one, calls that ask are denied."""
     wait: Literal["inline", "suspend"] | float | timedelta = "inline"
     """`inline`: the run waits for the answer. `suspend`: it ends with `DeferredToolRequests`, to be resumed.
     A number of seconds: it waits that long, then suspends."""
@@ -79,16 +79,16 @@ class Signoff(AbstractCapability[Any]):
     memory: GrantStore | None = None
     """Where answers are remembered; by default, *always* goes to a file per project in your home directory."""
     on_denied: Literal["tell", "raise"] = "tell"
-    """A denial is told to the model as JSON, or raised as `ApprovalDenied` / `ApprovalBlocked`."""
+    """`tell`: the model gets the denial as JSON. `raise`: it is raised as `ApprovalDenied` or `ApprovalBlocked`."""
     judge: Judge | None = None
-    """Your own function of the call and the `RunContext`; the strictest of it and the policy wins."""
+    """Your own function of the call and the `RunContext`. The stricter of its answer and the policy's verdict wins."""
     reviewers: bool = False
-    """Whether another capability on the agent may answer for people (such as a reviewer model), where the rule
-    names nobody in particular."""
+    """Whether another capability of the agent (such as a reviewer model) may answer instead of people, if the rule
+    requires nobody in particular."""
     labels: Mapping[str, Iterable[str] | str] = field(default_factory=dict[str, "Iterable[str] | str"])
     """Capability labels by tool name or glob, for tools that declare none."""
     tools: Iterable[str] | None = None
-    """All tools there are, if you know: a rule that names another is then refused, not only warned about."""
+    """All tools, if you know them: a rule that names another tool is then an error, not only a warning."""
     secrets: Iterable[str] = ()
     """Values to mask wherever a call is shown, besides those that look like secrets."""
     people: Mapping[str, Iterable[str]] = field(default_factory=dict[str, "Iterable[str]"])
@@ -97,19 +97,19 @@ class Signoff(AbstractCapability[Any]):
     """Who the agent belongs to, for rules with `not_by: owner`; a name, or a function of the `RunContext`."""
     requester: Who = ""
     """Who a run is for, for rules with `not_by: requester`; a name, or a function of the `RunContext`:
-    `lambda ctx: ctx.deps.user`. It is asked once, when the run begins; a run that is resumed keeps its requester."""
+    `lambda ctx: ctx.deps.user`. The function is called once, when the run begins; a resumed run keeps its requester."""
     nested: bool = False
-    """Whether a tool that runs another gated agent pauses where that agent waits for people. It is then called again
-    from its beginning, and the agent inside goes on where it was: code before the inner run is repeated."""
+    """Whether a tool that runs another gated agent pauses when that agent waits for people. Later the tool is called
+    again from its beginning, and the inner agent continues where it was: code before the inner run is repeated."""
     by: str | None = None
-    """The role that has to answer whatever is asked about this agent, where the rule names none."""
+    """The role that must answer requests of this agent, if the rule names none."""
     native: Mapping[str, Policy | Sequence[Policy]] = field(default_factory=dict[str, "Policy | Sequence[Policy]"])
     """Rules for provider-executed tools by `unique_id` or kind, besides `policy`; only what they allow is offered."""
     observe: Callable[[CallEvent], None] | None = None
-    """Told of every step of every call, for progress and logs. It cannot change anything."""
+    """Called with every step of every call, for progress and logs. It cannot change anything."""
     store: Store | str | None = None
-    """Where questions, answers and runs are kept: `sqlite:FILE`, `postgresql://…`, or memory, which is the default and
-    ends with the process."""
+    """Where requests, answers and runs are kept: `sqlite:FILE`, `postgresql://…`, or in memory until the process ends,
+    which is the default."""
     clock: Clock | None = None
 
     _gate: Gate = field(init=False, repr=False, compare=False)
@@ -171,12 +171,12 @@ class Signoff(AbstractCapability[Any]):
 
     @property
     def broker(self) -> Broker:
-        """Everything else that can be done with the requests, runs and grants of this gate's store."""
+        """All other operations on the requests, runs and grants of this gate's store."""
         return self._gate.broker
 
     @property
     def gate(self) -> Gate:
-        """What all its runs share."""
+        """The state that all its runs share."""
         return self._gate
 
     @property
@@ -191,7 +191,7 @@ class Signoff(AbstractCapability[Any]):
         return self._gate.histories
 
     def report_refused(self, requests: Iterable[ApprovalRequest]) -> None:
-        """Tell whoever observes of calls that were refused before their run was resumed."""
+        """Report calls to `observe` that were refused before their run was resumed."""
         report_refused(self._gate, requests)
 
     # --- answering from elsewhere ---
@@ -214,11 +214,11 @@ class Signoff(AbstractCapability[Any]):
             raise AlreadySettled(safe_text(str(late), secrets=request.secrets)).with_moment(late.moment) from late
 
     def reached_through(self, channel: str) -> None:
-        """Say that a channel in this process reaches people: runs that name no approver wait for answers from there."""
+        """Declare that a channel in this process reaches people: runs without an approver wait for answers from it."""
         self._gate.channels.append(channel)
 
     def not_reached_through(self, channel: str) -> None:
-        """Say that such a channel has ended."""
+        """Declare that such a channel has stopped."""
         self._gate.channels.remove(channel)
 
     async def cancel(self, request_id: str, reason: str = "withdrawn") -> ApprovalRequest:
@@ -234,7 +234,7 @@ class Signoff(AbstractCapability[Any]):
         return await self._gate.broker.of_conversation(conversation_id)
 
     async def remembered_for(self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any]) -> Grant | None:
-        """Inside a run: what a person told to be remembered for such a call, if that would count now."""
+        """Inside a run: the remembered answer for such a call, if it would count now."""
         return await self._in_run().remembered(ctx, tool, args)
 
     # --- hooks ---
@@ -267,7 +267,7 @@ class Signoff(AbstractCapability[Any]):
         return await execute(self._in_run(), ctx, handler)
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: AgentNode[Any]) -> AgentNode[Any]:
-        """A run inside another one that was kept before goes on from there, whatever it is asked now."""
+        """An inner run that was saved before continues from there, whatever its prompt is now."""
         run = self._in_run()
         if run.saved is not None and isinstance(node, UserPromptNode):
             return await go_on(run, ctx, node)
@@ -284,7 +284,7 @@ class Signoff(AbstractCapability[Any]):
         return GatedToolset(toolset, self._in_run())
 
     async def prepare_tools(self, ctx: RunContext[Any], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
-        """Fold tools that wait by kind into the one path: they are judged first, like any other."""
+        """Treat deferred tools as functions: they are judged first, like any other tool."""
         self._look_at_neighbours(ctx)
         self._warn_of_unknown_tools(tool_defs)
         return [
@@ -311,9 +311,9 @@ class Signoff(AbstractCapability[Any]):
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Provider-executed tools never come back here, so what policy does not simply allow is not offered.
+        """Provider-executed tools are never called here, so only those that policy allows are offered.
 
-        Here and not once for each request: an attempt at another model may bring tools of its own.
+        This runs for each attempt, not once for each request: an attempt with another model may have other tools.
         """
         parameters = request_context.model_request_parameters
         if parameters.native_tools:
@@ -339,7 +339,7 @@ class Signoff(AbstractCapability[Any]):
         args: dict[str, Any],
         handler: Callable[[dict[str, Any]], Awaitable[Any]],
     ) -> Any:
-        """Tools that other capabilities put on top of the gated toolset are gated here, one step earlier."""
+        """Gates tools that other capabilities add on top of the gated toolset, one step earlier."""
         run = self._in_run()
         if run.trusts_names and tool_def.name in run.covered:
             return await handler(args)

@@ -37,7 +37,7 @@ class SuspendedRun:
 
     @classmethod
     def of(cls, result: AgentRunResult[Any]) -> SuspendedRun:
-        """What to keep of a run that waits for answers."""
+        """The state to save of a run that waits for answers."""
         if not isinstance(result, AgentRunResult):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise WrongUse(f"give a run's ID, a SuspendedRun, or the result it was suspended with, not {result!r}")
         if not isinstance(result.output, DeferredToolRequests):
@@ -50,7 +50,7 @@ class SuspendedRun:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> SuspendedRun:
-        """Read a saved run; a version this program does not know is refused."""
+        """Read a saved run. Raises `WrongUse` for a version that this program does not know."""
         state = json.loads(text)
         if not isinstance(state, dict) or state.get("version") != VERSION:  # pyright: ignore[reportUnknownMemberType]
             raise WrongUse(f"this is not a suspended run of version {VERSION}")
@@ -74,10 +74,10 @@ async def resume(
     """Continue a paused run: calls that were answered run or are refused, the others stay open.
 
     `run` is a `SuspendedRun`, the result the run was suspended with, or the id of a run in the store of the agent's
-    gate (or the beginning of the id): that may also be one whose process died. `calls` are results of externally
-    executed tools by call id. `prompt` is needed where such a run died before it asked anything and its prompt was
-    more than text. `options` go to `agent.run` (`deps`, `usage_limits` …). Resuming twice is safe: every approval is
-    spent once. Raises `RunTaken` where another process executes the run, `RunOver` where it has ended.
+    gate (or the beginning of the id), also of one whose process died. `calls` are results of externally executed tools
+    by call id. `prompt` is needed if such a run died before its first model request and its prompt was more than text.
+    `options` go to `agent.run` (`deps`, `usage_limits` …). Resuming twice is safe: every approval is used once. Raises
+    `RunTaken` if another process executes the run, `RunOver` if it has ended.
     """
     if isinstance(run, str):
         return await resume_run(agent, run, signoff, calls=calls, prompt=prompt, **options)

@@ -39,13 +39,13 @@ class Policy:
     rules: tuple[Rule, ...]
     file: str = ""
     name: str = ""
-    """Tells layers apart: ids made for rules without one start with it."""
+    """The name of the layer. Generated ids of rules start with it."""
     root: str | None = None
     """The absolute directory that relative paths start from."""
     revision: str = ""
     """Digest of what the rules say: changes with their content and order, not with comments or layout."""
     written: object = field(default=None, repr=False, compare=False)
-    """The rules as they were written, as JSON values; None where they were not read from any."""
+    """The rules as written, as JSON values; None if they were not read from any."""
     _index: Index = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class Policy:
         return cls(root=root, name=name, **parsed._asdict())
 
     def judge(self, call: Call) -> Verdict:
-        """What this policy alone says about a call; where no rule matches, ask."""
+        """The verdict of this policy alone; *ask* if no rule matches."""
         if call.claimed:
             return self._with_claims(call) or self.silence(call)
         shelf = self._index.shelf(call.tool)
@@ -76,7 +76,7 @@ class Policy:
         return _remarked(_weigh(shelf, facts) or shelf.silence, facts)
 
     def judge_layer(self, call: Call) -> Verdict | None:
-        """As `judge`, but None where no rule matches: as one layer of several, it abstains."""
+        """As `judge`, but None if no rule matches: as a layer, it abstains."""
         if call.claimed:
             return self._with_claims(call)
         shelf = self._index.shelf(call.tool)
@@ -99,26 +99,26 @@ class Policy:
         return self._index.shelf(call.tool).silence
 
     def nearly(self, call: Call) -> str:
-        """What alone kept a rule from allowing a call that it is about; empty where no rule came so close."""
+        """The one condition that kept a rule from allowing this call; empty if no rule came that close."""
         shelf = self._index.shelf(call.tool)
         facts = Facts(call, self.root)
         return facts.remark if not shelf.certain and _weigh(shelf, facts) is None and facts.close else ""
 
     def explain(self, call: Call) -> Explanation:
-        """The verdict with its rule and place, and what every other rule found."""
+        """The verdict with its rule and place, and the result of every other rule."""
         from signoff.policy.explain import explain  # only people and tests need it
 
         return explain((self,), call, self.judge(call))
 
     @cached_property
     def wants_paths(self) -> bool:
-        """Whether any rule looks at paths, so that following links beforehand changes what it sees."""
+        """Whether any rule checks paths, so that links must be followed first."""
         return any(rule.looks_at_paths for rule in self.rules)
 
     def paths_of(self, call: Call) -> tuple[str, ...]:
-        """The texts in a call that rules about its tool may take for paths, as written: the keys of `Call.resolved`.
+        """The texts in a call that rules about its tool may read as paths, as written: the keys of `Call.resolved`.
 
-        Empty where no rule about the tool looks at paths.
+        Empty if no rule about the tool checks paths.
         """
         links = self._index.shelf(call.tool).links
         if not links:
@@ -149,13 +149,13 @@ class Policy:
 
     @cached_property
     def warnings(self) -> tuple[Problem, ...]:
-        """What is allowed to stand but probably not meant: rules that never decide, silence that allows …"""
+        """Rules that are valid but probably not meant: rules that never decide, a timeout that allows …"""
         from signoff.policy.lint import warnings_of  # only checks need it
 
         return warnings_of(self.rules)
 
     def unknown_tools(self, known: Iterable[str]) -> tuple[Problem, ...]:
-        """The tool names and patterns that fit none of the known tools: probably misspelt, and then without effect."""
+        """The tool names and patterns that match no known tool: they are probably misspelt, and have no effect."""
         from signoff.policy.lint import unknown_tools  # only checks need it
 
         return unknown_tools(self.rules, known)

@@ -85,7 +85,7 @@ class ApprovalMemory:
         return next((grant for grant in found if grant is not None and grant.covers(call)), None)
 
     def remember(self, grant: Grant) -> None:
-        """Keep a grant for the session or for always, as its scope says."""
+        """Store a grant for the session or for always, by its scope."""
         if (
             grant.pattern is not None
             or grant.until is not None
@@ -113,7 +113,7 @@ class ApprovalMemory:
                 raise WrongUse(f"only a store can remember for one {grant.scope}: Signoff(…, store='sqlite:FILE')")
 
     def store(self, request: ApprovalRequest, decision: ApprovalDecision) -> None:
-        """Keep the answer to a request, as far as it says that it is to be remembered."""
+        """Store the answer to a request, if the answer says that it should be remembered."""
         if (grant := grant_from(request, decision)) is not None:
             self.remember(grant)
 

@@ -16,24 +16,24 @@ class Skill(StrEnum):
     """An optional feature of a channel. A case names those it lacks, and why."""
 
     WHOLE = "whole"
-    """It shows all of a call. A channel where people answer has to."""
+    """It shows all of a call. A channel where people answer must."""
     ANSWER = "answer"
     """People answer there."""
     NOTE = "note"
     """A denial may have a reason."""
     EDIT = "edit"
     UPDATE = "update"
-    """What was shown is brought up to date when it is settled elsewhere."""
+    """It updates what it has shown when a request is settled elsewhere."""
     OUTCOME = "outcome"
-    """It shows what came of a call once it ran."""
+    """It shows the outcome of a call."""
     TELL = "tell"
-    """Whoever answers can be told something, such as that they were late."""
+    """The person who answers can be told something, such as that the answer was late."""
     LONG = "long"
-    """It shows long values only to whoever asks for them."""
+    """It shows long values only to people who ask for them."""
     OUTAGE = "outage"
     """There is a connection that can fail."""
     SAID = "said"
-    """It shows what a run came to."""
+    """It shows the result of a run."""
 
 
 class ChannelCase(ABC):
@@ -47,18 +47,18 @@ class ChannelCase(ABC):
 
     @abstractmethod
     def make(self) -> Channel:
-        """A channel as a new process would make it, not started. What people were shown before still stands there."""
+        """A channel as a new process would create it, not started. What was shown before is still there."""
 
     @abstractmethod
     async def seen(self, notice: Notice) -> str:
-        """All that a person sees of it there, what is behind buttons included; where it can tell, of this one only."""
+        """Everything a person sees of the notice, including what is behind buttons; if possible, of this one only."""
 
     @abstractmethod
     async def dangers(self, notice: Notice) -> Sequence[str]:
-        """What of it, as it reached the person's screen, would act or hide there, in words. Nothing: all is inert."""
+        """What in the shown notice would act or hide on the person's screen, in words. Empty: all of it is inert."""
 
     async def standing(self, notice: Asked) -> int:
-        """In how many places a person could answer it there now."""
+        """In how many places a person could answer it now."""
         raise NotImplementedError
 
     async def approve(self, notice: Asked) -> None:
@@ -69,24 +69,24 @@ class ChannelCase(ABC):
         raise NotImplementedError
 
     async def edit(self, notice: Asked, args: Mapping[str, Any]) -> None:
-        """Try to approve it with these arguments, whole."""
+        """Try to approve it with these arguments, which replace all of its own."""
         raise NotImplementedError
 
     async def open_whole(self, notice: Asked) -> str:
-        """Ask for all of it; what is shown then."""
+        """Open the full call; returns what is shown then."""
         raise NotImplementedError
 
     async def told(self) -> Sequence[str]:
-        """What the person was told besides, oldest first."""
+        """Other messages that the person got, oldest first."""
         return ()
 
     async def break_connection(self) -> None:
-        """From now on nothing reaches the other side."""
+        """Cut the connection: from now on nothing reaches the service."""
         raise NotImplementedError
 
     async def mend_connection(self) -> None:
         raise NotImplementedError
 
     def moments(self, moment: datetime) -> Sequence[str]:
-        """How a moment may look there."""
+        """The forms in which the channel may show a time."""
         return (f"{moment:%H:%M}",)

@@ -23,7 +23,7 @@ class FakeClock:
             await woken.wait()
 
     def advance(self, by: timedelta | float) -> None:
-        """Move time on and wake whoever slept until then."""
+        """Move the time forward, and wake everything that slept until then."""
         self._now += by if isinstance(by, timedelta) else timedelta(seconds=by)
         due = [sleeper for sleeper in self._sleepers if sleeper[0] <= self._now]
         self._sleepers = [sleeper for sleeper in self._sleepers if sleeper[0] > self._now]

@@ -129,7 +129,7 @@ class Office:
         count: int = 1,
         conversation: str = "talk",
     ) -> list[Asked]:
-        """Ask about `count` calls at once; the notices, as they stand now."""
+        """Ask about `count` calls at once; returns their notices."""
         requests: list[ApprovalRequest] = []
         for _ in range(count):
             self._asked += 1
@@ -158,7 +158,7 @@ class Office:
         return [Asked(request=one, number=number, of=count) for number, one in enumerate(opened, 1)]
 
     async def now(self, notice: Asked) -> Asked:
-        """The notice as it stands now."""
+        """The notice in its current state."""
         request = await self.broker.get(notice.request.id)
         return Asked(request=request, number=notice.number, of=notice.of)
 
@@ -176,7 +176,7 @@ class Office:
         return await self.now(notice)
 
     async def deliver(self, channel: Channel, notice: Notice) -> str:
-        """Show a notice as it is done in earnest: where it stands is kept, and handed in again."""
+        """Show a notice as the `Reconciler` does: its place is saved and passed in the next time."""
         name = channel.name
 
         def known(tx: Transaction) -> tuple[Delivery | None, str]:
@@ -199,7 +199,7 @@ class Office:
         return at
 
     async def is_due(self, channel: str, notice: Notice) -> bool:
-        """Whether the channel said that what it showed is there no longer."""
+        """Whether the channel reported that its message is gone."""
         delivery = await self.store.read(lambda tx: tx.deliveries.get(channel, notice.key))
         return delivery is None or delivery.shown < notice.version
 

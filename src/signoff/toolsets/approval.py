@@ -40,8 +40,8 @@ def approval_tool(
     """Add a function to a toolset as a tool with a policy of its own: `@approval_tool(tools, "allow")`.
 
     `options` are those of `FunctionToolset.add_function`. The toolset's other tools have no policy attached: they ask.
-    The policy goes with the tool: in another toolset it still denies and asks, though what it allows is only known to
-    a gate where it was added.
+    The policy stays with the tool: in another toolset it still denies and asks, but what it allows counts only in the
+    toolset where it was added.
     """
 
     def register(function: F) -> F:

@@ -141,7 +141,7 @@ class Catalog:
 
     @cached_property
     def programs(self) -> tuple[str, ...]:
-        """The directories that entries of the project's file let shells run programs from by name, as real paths."""
+        """The directories from which shells may run programs by name, by entries of the project's file, as real paths."""
         entries = [entry for entry in self.settings.toolsets.values() if ALIASES.get(entry.use) in _SHELLS]
         named = [one for entry in entries for one in cast("Any", entry.config.get(PROGRAMS) or ())]
         paths = (os.path.realpath(os.path.join(self.settings.directory, one)) for one in named if isinstance(one, str))
@@ -222,9 +222,9 @@ class Catalog:
     def build_all(
         self, names: Iterable[str | ConfigValue], context: ToolsetContext | None = None
     ) -> tuple[BuiltToolset, ...]:
-        """The toolsets of one worker, whose tools must have different names as far as they are known by now.
+        """The toolsets of one worker. Their tools must have different names, as far as they are known now.
 
-        Names may be given with the place where they stand.
+        Names may be given with their place in the file.
         """
         spots = {
             one.text("the name of a toolset") if isinstance(one, ConfigValue) else one: one
@@ -237,7 +237,7 @@ class Catalog:
         return built
 
     def target(self, name: str) -> object:
-        """The class, function or instance behind a name; the class that `inner_class` puts in its place."""
+        """The class, function or instance behind a name; or the class that `inner_class` replaces it with."""
         entry = self._entry(name, None)
         found = self._target(entry)
         if INNER not in entry.config:
@@ -245,7 +245,7 @@ class Catalog:
         return self._swapped(found, self._given(entry, direct=False))[0]
 
     def entry(self, name: str) -> ToolsetEntry:
-        """What the project's file says about a name; for a name it does not speak of, what it would say."""
+        """The entry of a name in the project's file; for a name without an entry, the one it would have."""
         return self._entry(name, None)
 
     def _entry(self, name: str, spot: ConfigValue | None) -> ToolsetEntry:

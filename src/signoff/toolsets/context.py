@@ -86,7 +86,7 @@ class ToolsetContext(Protocol):
 
     @property
     def approvals(self) -> Approvals | None:
-        """Asks people about something of the toolset's own, and looks up what they told to be remembered."""
+        """Asks people the toolset's own questions, and looks up remembered answers."""
         ...
 
     @property
@@ -96,17 +96,17 @@ class ToolsetContext(Protocol):
 
     @property
     def attachments(self) -> Sequence[str] | None:
-        """Absolute paths of the files that were attached to the run. Look at it from within a tool."""
+        """Absolute paths of the files that were attached to the run. Read it inside a tool."""
         ...
 
     @property
     def delegation(self) -> Delegate | None:
-        """Calls the workers that this one may call; there where it has `delegates` or `creates`."""
+        """Calls the workers that this one may call; None unless it has `delegates` or `creates`."""
         ...
 
     @property
     def create(self) -> Create | None:
-        """Writes new workers; there where this one has `creates`."""
+        """Writes new workers; None unless this one has `creates`."""
         ...
 
     @property
@@ -116,7 +116,7 @@ class ToolsetContext(Protocol):
 
     @property
     def message(self) -> Message | None:
-        """Tells whoever watches the run one line: on the terminal, among `--json` events, or in the channel."""
+        """Shows one line to the people who watch the run: on the terminal, among `--json` events, or in the channel."""
         ...
 
 

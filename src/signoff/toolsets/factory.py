@@ -21,14 +21,14 @@ class Registration:
     """A toolset and what goes with it, for `TOOLSETS` in a project's toolsets.py, or for an entry point."""
 
     toolset: AbstractToolset[Any] | Callable[..., Any]
-    """A toolset, or a class or function that makes one."""
+    """A toolset, or a class or function that creates one."""
     policy: Rules = None
     labels: Labels = field(default_factory=dict[str, "Iterable[str] | str"])
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What it is made with, where the project's file says nothing else."""
+    """Its configuration, unless the project's file says otherwise."""
 
     def made(self, *, name: str | None = None, context: Any = None) -> AbstractToolset[Any]:
-        """The toolset, made and with its policy: for an agent that is not described in a file."""
+        """The toolset with its policy, for an agent that is not described in a file."""
         made = create(self, ToolsetValues(owner=name or "a registered toolset", values={}), context, name)
         return mark(made.toolset, *made.registered(name))
 

@@ -30,7 +30,7 @@ class ResumedRun(Generic[OutT]):
     run: str
     """Its id."""
     result: AgentRunResult[OutT] | None = None
-    """None where it failed. Its `output` is `DeferredToolRequests` where the run waits again."""
+    """None if the run failed. Its `output` is `DeferredToolRequests` if the run waits again."""
     error: Exception | None = None
 
 

@@ -59,7 +59,7 @@ class DiscordApprovals:
     """
 
     approver: ClassVar[Approver] = ELSEWHERE
-    """For the capability of agents that are not told of here: their runs wait for answers from anywhere."""
+    """For the capability of agents that are not given to `signoff`: their runs wait for answers from anywhere."""
 
     def __init__(
         self,
@@ -77,14 +77,14 @@ class DiscordApprovals:
         """What is not given is taken from the project's `signoff.yaml`.
 
         `signoff`: the capability of your agents, whose requests are shown; without it, those of the project's store, or
-        of `store`. `channel`: the text channel that threads are made in. `people`: who may answer, each with their
-        Discord id; their roles are the capability's or the file's. Those of the file are looked up there whenever
-        somebody answers: who is taken off it may not. `timeout`: how long a request waits once it was shown, where its
-        rule does not say; None: for ever. `notify`: who is mentioned when a call is asked about: those who may answer
-        it, unless the file says otherwise, or nobody. `resume`: goes on with a run of your agents by its id, as `lambda
-        run: resume(agent, run)`; called for what was answered while no process had it in hand, such as after a
-        restart. Without it, people are told that nobody goes on. `name`: which channel of the file is meant, where it
-        has several; answers are recorded as given there.
+        of `store`. `channel`: the text channel in which threads are created. `people`: who may answer, each with their
+        Discord id; their roles come from the capability or the file. People of the file are looked up at every answer:
+        a person who was removed from it may not answer. `timeout`: how long a request waits once it is shown, if its
+        rule sets no timeout; None: without limit. `notify`: who is mentioned in a request: the people who may answer
+        it, unless the file says otherwise, or nobody. `resume`: resumes a run of your agents by its id, as in `lambda
+        run: resume(agent, run)`; called for runs that were answered while no process executed them, such as after a
+        restart. Without it, people are told that the run does not continue here. `name`: the channel of the file, if
+        it has several; answers are recorded under this name.
         """
         if signoff is not None and store is not None:
             raise WrongUse("the Signoff capability has its own store: give DiscordApprovals signoff or store, not both")
@@ -111,7 +111,7 @@ class DiscordApprovals:
         self._own: Broker | None = None
 
     async def start(self) -> None:
-        """Begin: what waits is shown as soon as the bot is connected. To be awaited where the bot's loop runs.
+        """Start: pending requests are shown once the bot is connected. Await it on the event loop of the bot.
 
         It returns at once, so it can be called from `setup_hook`.
         """
@@ -172,11 +172,12 @@ class DiscordApprovals:
             result = await agent.run(message_history=result.all_messages(), deferred_tool_results=results)
         ```
 
-        For agents without a gate. What comes back is what PydanticAI takes; an approval is handed out once. Policy has
-        its say: what it denies is refused at once, and its rules say who has to answer and for how long. Called again
-        with the same calls in the same thread, such as after a restart, it stays open for the questions that stand
-        there, or takes what was answered meanwhile. With `tools`, the definitions by name, people may edit the
-        arguments. `worker` names the agent on the card, `requester` whom it works for, where a rule says `not_by`.
+        For agents without a gate. It returns what PydanticAI expects; an approval is handed over once. The policy
+        applies: calls that it denies are refused at once, and its rules say who must answer and for how long. Called
+        again with the same calls in the same thread, such as after a restart, it waits for the same requests, or
+        returns the answers that arrived in the meantime. With `tools`, the definitions by name, people may edit the
+        arguments. `worker` names the agent on the card; `requester` is the person it works for, for rules with
+        `not_by`.
         """
         place = self._place_in(thread)
         return await self._handover().results(
@@ -190,15 +191,15 @@ class DiscordApprovals:
 
     @asynccontextmanager
     async def in_thread(self, thread: discord.abc.Messageable) -> AsyncGenerator[None]:
-        """Within, whatever gated runs ask is asked in `thread`, and nowhere else on Discord.
+        """Inside this block, gated runs ask in `thread`, and nowhere else on Discord.
 
         ```python
         async with approvals.in_thread(thread):
             result = await agent.run(prompt)
         ```
 
-        It holds for the runs that are started inside, and for agents that their tools run; other tasks have threads of
-        their own. The thread is kept with the run: after a restart it is asked, answered and told there.
+        It applies to runs that are started inside, and to agents that their tools run; other tasks have their own
+        threads. The thread is saved with the run: after a restart, requests and results are shown there.
         """
         place = self._place_in(thread)
         from signoff.gate.gated_calls import asked_at
@@ -233,7 +234,7 @@ class DiscordApprovals:
         return Handover.over(self._own, self._settings.layers)
 
     async def stop(self) -> None:
-        """End: what stands on Discord stays, and is brought up to date after the next start."""
+        """Stop: messages on Discord stay, and are updated after the next start."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

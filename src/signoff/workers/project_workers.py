@@ -62,16 +62,16 @@ class Workers(_Options):
 
     settings: Settings
     workers: Mapping[str, WorkerFile] | None = None
-    """The workers there are; None: those in the project's directory."""
+    """All workers; None: those in the project's directory."""
     store: Store | str | None = None
-    """One for all: requests of a worker and of those it calls belong together."""
+    """One store for all: requests of a worker and of the workers it calls belong together."""
     model: str | Model | None = None
-    """For the worker that is run, and for those it calls that name none."""
+    """The model for the worker that is run, and for workers it calls that name none."""
     caller: tuple[Policy, ...] = ()
-    """Rules of whoever runs the workers: they can only tighten."""
+    """Rules of the program or user that runs the workers: they can only tighten."""
     clock: Clock | None = None
     models: bool = True
-    """Whether workers get their models; without, they can be looked at but not run."""
+    """Whether workers get their models. Without models they can be inspected, but not run."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.settings, Settings):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -84,7 +84,7 @@ class Workers(_Options):
         """Values that no line of a toolset shows, of all workers that were built."""
 
     def worker(self, name: str) -> Worker:
-        """A worker to run. Raises with the place of whatever is wrong with it, or with a worker that it names."""
+        """A worker to run. Raises an error with its place if the worker, or a worker that it names, is wrong."""
         built = self._worker(name, called=False)
         for below in self._named_below(name):
             self.delegate(below)
@@ -103,13 +103,13 @@ class Workers(_Options):
         return self._files[name]
 
     def names(self) -> list[str]:
-        """All workers there are."""
+        """The names of all workers."""
         if self.workers is None:
             return worker_names(self.settings)
         return sorted({*self.workers, *self._created})
 
     def callable_by(self, file: WorkerFile) -> dict[str, str]:
-        """The workers that a worker may call, each with what it does: those it names and those it wrote."""
+        """The workers that a worker may call, each with its description: those it names and those it created."""
         every = EVERY_WORKER in file.delegates
         names = [name for name in (self.names() if every else file.delegates) if name != file.name]
         if file.creates and not every:
@@ -117,7 +117,7 @@ class Workers(_Options):
         return {name: self._description(name) for name in names}
 
     def created(self, name: str) -> None:
-        """A worker was written: from now on it is one of those there are."""
+        """Report that a worker was created: from now on it belongs to the workers."""
         self._created.add(name)
 
     @cached_property
@@ -206,7 +206,7 @@ class Workers(_Options):
         return built
 
     def check_model(self, name: str) -> None:
-        """Make the model that a worker would be run with, and ask it nothing. Raises where it cannot be used.
+        """Create the model that a worker would run with, without a request. Raises if it cannot be used.
 
         `WrongFile` says which worker file names it.
         """

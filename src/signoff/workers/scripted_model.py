@@ -44,7 +44,7 @@ class ScriptedModel(FunctionModel):
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> ScriptedModel:
-        """Read a script; a wrong one raises `ScriptError` with the place and the fix."""
+        """Read a script. Raises `ScriptError`, with place and fix, if it has an error."""
         file = Path(path)
         try:
             text = file.read_text(encoding="utf-8")
