@@ -33,7 +33,7 @@ class ChannelContract:
         self._office = office
 
     async def run(self, check: Check) -> str:
-        """Run a check; raises `AssertionError` if it fails. Returns why the check does not apply to this channel, if so."""
+        """Run a check; raises `AssertionError` if it fails. Returns why it does not apply to this channel, if so."""
         async with self._open_case() as case:
             if why := check.why_not(case):
                 return why

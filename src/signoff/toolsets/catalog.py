@@ -141,7 +141,7 @@ class Catalog:
 
     @cached_property
     def programs(self) -> tuple[str, ...]:
-        """The directories from which shells may run programs by name, by entries of the project's file, as real paths."""
+        """Real paths of the directories from which the project's file lets shells run programs by name."""
         entries = [entry for entry in self.settings.toolsets.values() if ALIASES.get(entry.use) in _SHELLS]
         named = [one for entry in entries for one in cast("Any", entry.config.get(PROGRAMS) or ())]
         paths = (os.path.realpath(os.path.join(self.settings.directory, one)) for one in named if isinstance(one, str))
