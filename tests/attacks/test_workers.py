@@ -241,7 +241,7 @@ def test_a_model_takes_no_name_that_rules_trust(tmp_path: Path, rule: str, name:
 def test_a_name_gets_round_no_stricter_question(tmp_path: Path) -> None:
     rules = '[{ask: {tool: write_file, worker: "junior*"}}, {ask: write_file, by: ops}]'
     settings = project(tmp_path, {"maker": MAKER}, file=f"policy: {rules}\npeople: {{ana: {{roles: [ops]}}}}{TOOLSETS}")
-    with pytest.raises(WrongUse, match="the name is taken"):
+    with pytest.raises(WrongUse, match="the name is not allowed"):
         drafted(settings, "junior1")
 
 
@@ -315,7 +315,7 @@ async def test_rules_that_are_attached_in_python_count_as_well(tmp_path: Path, n
     shop = Workers(settings, model=saying(*turns), approver=Asked(), caller=(caller,))
     [answer] = told(await run(shop, "maker"), "worker_create")
     if name == "deployx":
-        assert "the name is taken" in answer
+        assert "the name is not allowed" in answer
         return
     made = yaml.safe_load((tmp_path / "workers" / "fresh.yaml").read_text())
     # What one run was told by flags does not stay.

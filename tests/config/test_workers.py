@@ -274,7 +274,7 @@ def test_p13_changes_that_change_nothing(project: Project, text: str, says: str)
 
 def test_defaults_have_nothing_to_change(project: Project) -> None:
     project.write("signoff.yaml", "policy: []\ndefaults: {worker: {toolsets: {add: [x]}}}\n")
-    with pytest.raises(WrongFile, match="defaults come first"):
+    with pytest.raises(WrongFile, match="defaults apply first"):
         _ = project.settings
 
 

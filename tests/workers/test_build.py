@@ -109,7 +109,7 @@ WRONG = {
     "two roles that answer": (
         "approvers: [ops, dev]",
         "triage.yaml:1:18: approvers[1]: only one role can answer for a worker",
-        "role of its own",
+        "one common role",
     ),
     "a model that is none": (
         "model: nobody:knows",

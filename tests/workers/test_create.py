@@ -458,5 +458,5 @@ def test_a_name_that_a_whitelist_asks_about_is_taken(tmp_path: Path) -> None:
     create.draft(settings, load_worker(settings, "maker"), "opsy", "instructions: Hi.\n")
     file = file.replace("{allow: worker_create}]", "{allow: worker_create}, {otherwise: deny}]")
     settings = project(tmp_path, {"maker": CREATOR, "leaf": "description: Reads."}, file=file)
-    with pytest.raises(WrongUse, match="the name is taken"):
+    with pytest.raises(WrongUse, match="the name is not allowed"):
         create.draft(settings, load_worker(settings, "maker"), "opsy", "instructions: Hi.\n")
