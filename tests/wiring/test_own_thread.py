@@ -195,7 +195,7 @@ async def test_h12_a_bot_asks_in_the_thread_of_the_conversation_and_answers_ther
         "(delete_file) denied by ben",
     ):
         assert part in log, log
-    assert f"by Discord user {service.person('eve').id} in thread {thread.id}; not taken: not on file" in log
+    assert f"by Discord user {service.person('eve').id} in thread {thread.id}; not accepted: not listed" in log
     assert "important.txt" not in log, "what a call says is in no log"
 
 

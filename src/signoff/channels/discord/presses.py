@@ -94,7 +94,7 @@ class Presses:
         try:
             await self._see_to(reply, press)
         except _Refusal as told:
-            _log_press(interaction, press, f"not taken: {told.for_log}")
+            _log_press(interaction, press, f"not accepted: {told.for_log}")
             await reply.tell(str(told))
             if told.stale is not None:
                 await self._answers.refresh(told.stale, interaction.message)
@@ -138,14 +138,14 @@ class Presses:
         assert press is not None, "it has been looked up"
         by = self._users.known(interaction.user)
         if by is None:
-            raise _Refusal(self._users.stranger(interaction.user, "you cannot answer this"), for_log="not on file")
+            raise _Refusal(self._users.stranger(interaction.user, "you cannot answer this"), for_log="not listed")
         if opens_form:
             await self._form(reply, press, by, request, since + _FORM_WITHIN)
             return
         if not reply.is_held:
             reply.hold()
         await self._answers.take(await self._looked_into(reply, press, by, request))
-        _log_press(interaction, press, f"seen to, for {visible(by.name)}")
+        _log_press(interaction, press, f"handled, for {visible(by.name)}")
 
     async def _leave_it(self, reply: Reply, why: str, until: float) -> None:
         """Say that we do nothing about a press, unless another program that shares our bot does."""
