@@ -72,4 +72,4 @@ async def test_arguments_exchanged_after_the_look_at_the_record_do_not_run(place
     result = await resume(agent, run)
     assert till.paid == []
     [(outcome, told)] = returns(result.all_messages())
-    assert held[-1]["to"] == "eve" and outcome == "denied" and "changed while it was asked about" in told
+    assert held[-1]["to"] == "eve" and outcome == "denied" and "changed while it waited for an answer" in told

@@ -276,7 +276,7 @@ async def test_two_agents_of_one_name_are_not_taken_for_each_other(world: World)
     async def body(ctx: RunContext[Any], question: str) -> str:
         return str([await call_agent(ctx, one, question) for one in (lax, strict)])
 
-    with pytest.raises(WrongUse, match="two agents of the same name"):
+    with pytest.raises(WrongUse, match="two agents with the same name"):
         await caller(world, body).run("go")
 
 

@@ -234,14 +234,14 @@ def test_a_model_takes_no_name_that_rules_trust(tmp_path: Path, rule: str, name:
         if is_free:
             assert drafted(settings, name)["name"] == name
             continue
-        with pytest.raises(WrongUse, match=r"the name is taken: .*rule-1"):
+        with pytest.raises(WrongUse, match=r"the name is not allowed: .*rule-1"):
             drafted(settings, name)
 
 
 def test_a_name_gets_round_no_stricter_question(tmp_path: Path) -> None:
     rules = '[{ask: {tool: write_file, worker: "junior*"}}, {ask: write_file, by: ops}]'
     settings = project(tmp_path, {"maker": MAKER}, file=f"policy: {rules}\npeople: {{ana: {{roles: [ops]}}}}{TOOLSETS}")
-    with pytest.raises(WrongUse, match="the name is taken"):
+    with pytest.raises(WrongUse, match="the name is not allowed"):
         drafted(settings, "junior1")
 
 
@@ -315,7 +315,7 @@ async def test_rules_that_are_attached_in_python_count_as_well(tmp_path: Path, n
     shop = Workers(settings, model=saying(*turns), approver=Asked(), caller=(caller,))
     [answer] = told(await run(shop, "maker"), "worker_create")
     if name == "deployx":
-        assert "the name is taken" in answer
+        assert "the name is not allowed" in answer
         return
     made = yaml.safe_load((tmp_path / "workers" / "fresh.yaml").read_text())
     # What one run was told by flags does not stay.
@@ -531,5 +531,5 @@ def test_what_is_wrong_is_told_with_the_lines_of_the_one_who_wrote_it(tmp_path: 
         create.draft(settings, creator, "fresh", text)
     with pytest.raises(WrongUse) as error:  # here only what its creator adds makes it wrong
         create.draft(settings, creator, "fresh", "instructions: Hi.\npolicy: [{ask: read_file, id: w}]\n")
-    assert "would be wrong: policy[1].id: the id `w` is taken" in str(error.value)
+    assert "is not valid: policy[1].id: the id `w` is taken" in str(error.value)
     assert ".yaml" not in str(error.value)

@@ -145,7 +145,7 @@ async def test_a_store_in_memory_that_keeps_no_record(keys: Keys) -> None:
     with closing(MemoryStore()) as store:
         await append(store, 5)
         assert await make_checkpoint(store, keys, NOON) is None
-        with pytest.raises(WrongUse, match="keeps no record"):
+        with pytest.raises(WrongUse, match="has no audit log"):
             await verify_store(store, keys, is_signed)
 
 

@@ -52,7 +52,7 @@ async def test_each_agent_has_a_conversation_of_its_own(broker: Broker) -> None:
 
 async def test_one_turn_at_a_time(broker: Broker) -> None:
     await broker.runs.begin(turn("run1"), conversation=THREAD, heard="5")
-    with pytest.raises(RunTaken, match=r"^run run1 is still going$"):
+    with pytest.raises(RunTaken, match=r"^run run1 is still running$"):
         await broker.runs.begin(turn("run2"), conversation=THREAD, heard="6")
     request = await ask(broker, run="run1")
     with pytest.raises(RunTaken, match=r"^run run1 waits for an answer$"):
@@ -91,7 +91,7 @@ async def test_what_was_heard_begins_nothing_again(broker: Broker) -> None:
 async def test_what_was_said_before_something_newer_comes_too_late_and_is_known_then(broker: Broker) -> None:
     await broker.runs.begin(turn("run1"), conversation=THREAD, heard="999")
     await end(broker, "run1")
-    with pytest.raises(HeardTooLate, match="message 998 came after message 999"):
+    with pytest.raises(HeardTooLate, match="message 998 arrived after message 999"):
         await broker.runs.begin(turn("run2"), conversation=THREAD, heard="998")
     with pytest.raises(AlreadyHeard):  # the same one, told twice
         await broker.runs.begin(turn("run2"), conversation=THREAD, heard="998")

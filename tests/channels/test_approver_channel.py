@@ -146,7 +146,7 @@ async def test_a_script_answers_as_a_script(office: Office) -> None:
     assert by is not None and by.kind is ActorKind.SCRIPT
     more = await asked(office, channel)
     await open_again(office, channel, more)
-    with pytest.raises(ChannelFailed, match="1 answers were given"):
+    with pytest.raises(ChannelFailed, match="the script has 1 answers"):
         await channel.show(more)
     assert (await office.now(notice)).request.state is State.APPROVED
 

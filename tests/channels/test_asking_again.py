@@ -61,7 +61,7 @@ async def test_where_no_answer_can_be_taken_that_is_said(office: Office, monkeyp
     failing(office, monkeypatch, 10)
     notice = await asked(office, channel)
     await open_again(office, channel, notice)
-    told = f"your answer to send_mail (request {notice.request.id}) could not be taken: database is locked"
+    told = f"your answer to send_mail (request {notice.request.id}) was not accepted: database is locked"
     assert ui.said == [told]
     assert len(ui.asked) == 3 and inbox.taken == []
     with pytest.raises(ChannelFailed, match="database is locked"):

@@ -69,13 +69,13 @@ def test_one_after_the_other(tmp_path: Path) -> None:
 def test_all_are_approved_only_when_all_were_seen_whole(tmp_path: Path) -> None:
     with sitting_at(tmp_path, THREE) as ana:
         ana.answers("all")
-        ana.sees("Not yet: 1, 2 and 3 are not seen whole.")
+        ana.sees("Not yet: 1, 2 and 3 are not fully shown yet.")
         for number in ("1", "2", "3"):
             ana.answers(number)
             ana.answers("b")
         assert "seen in part" in ana.sees(PROMPT)
         ana.types("all")
-        ana.sees("Not yet: 3 is not seen whole.")
+        ana.sees("Not yet: 3 is not fully shown yet.")
         ana.answers("3")
         ana.answers("m")
         ana.pages()

@@ -73,7 +73,7 @@ def test_what_cannot_be_made_or_revoked_is_said(team: Desk) -> None:
 
 def test_only_programs_are_given_leave_to_make_instances(team: Desk) -> None:
     said = team.run("tokens", "create", "ana", "--permission", "provision")
-    assert said.code == 2 and "only programs make instances" in said.err
+    assert said.code == 2 and "only programs can create instances" in said.err
     said = team.run("tokens", "create", "platform", "--program", "--permission", "provision")
     assert said.code == 0 and "program of platform: provision" in said.err
     assert team.run("tokens", "create", "bot", "--program", "--permission", "request").code == 2

@@ -246,9 +246,9 @@ def test_a_worker_that_is_not_there(desk: Desk, wording: Wording) -> None:
         ("bot:homar", "", "importing `bot` is not allowed"),
         ("bot:homer", "bot", "`bot` has no `homer`"),
         ("nosuchbot:homar", "nosuchbot", "there is no module `nosuchbot`"),
-        ("bot:number", "bot", "`bot:number` is a int, and no agent"),
-        ("bot:gated", "bot", "`bot:gated` has a Signoff of its own"),
-        ("bot:", "bot", "`bot:` does not say where an agent is"),
+        ("bot:number", "bot", "`bot:number` is a int, not an agent"),
+        ("bot:gated", "bot", "`bot:gated` has its own Signoff capability"),
+        ("bot:", "bot", "`bot:` is not the location of an agent"),
     ],
 )
 def test_h12_an_agent_in_python_that_cannot_be_started_is_told_of_before(
@@ -273,7 +273,7 @@ def test_h12_an_agent_in_python_that_cannot_be_started_is_told_of_before(
 @pytest.mark.mission("H12")
 def test_h12_two_that_are_called_by_the_same_name_are_refused(desk: Desk) -> None:
     (desk.directory / "signoff.yaml").write_text(PROJECT.replace("[triage]", '[triage, "bot:triage"]'))
-    assert "are called by the same name" in desk.run("channels", "run", "discord").err
+    assert "people would use the same name for" in desk.run("channels", "run", "discord").err
 
 
 def test_one_process_at_a_time(desk: Desk) -> None:

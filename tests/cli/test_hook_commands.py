@@ -60,7 +60,7 @@ def test_installed_for_a_server_with_the_credential_of_an_instance(
     token.write_text("soi_x\n")
     token.chmod(0o644)
     words = ("hook", "install", "claude-code", "--yes", "--token-file", str(token))
-    assert "--token-file goes with --server" in desk.run(*words).err
+    assert "give both --token-file and --server" in desk.run(*words).err
     assert "others can read" in desk.run(*words, "--server", "https://signoff.example.com").err
     token.chmod(0o600)
     assert "use https" in desk.run(*words, "--server", "http://signoff.example.com").err
@@ -122,7 +122,7 @@ def test_two_hooks_for_one_agent_are_named(desk: Desk, home: Path) -> None:
 def test_what_was_written_here_is_trusted_and_a_rule_of_signoffs_own_keeps_it_so(desk: Desk, home: Path) -> None:
     file = desk.directory / "signoff.yaml"
     said = desk.run("hook", "install", "claude-code", "--yes").out
-    assert "That file counts once you have read it and typed: signoff hook trust" in said
+    assert "That file applies once you have reviewed it and run: signoff hook trust" in said
     assert "is trusted, as it is now" in desk.run("hook", "trust").out
     assert "is trusted already" in desk.run("hook", "trust").out
     before = file.read_text()

@@ -88,7 +88,7 @@ def test_the_smallest_time_is_a_second(here: Path, time: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "  "])
 def test_no_name_is_no_worker(here: Path, name: str) -> None:
-    with pytest.raises(WrongUse, match="this names no worker") as caught:
+    with pytest.raises(WrongUse, match="this is not the name of a worker") as caught:
         load_worker(load_settings("signoff.yaml"), name)
     assert "`signoff workers` lists those in workers" in str(caught.value)
 

@@ -91,7 +91,7 @@ GOOD = f'channel: "{ID}"'
         ("{discord: {channel: general}}", "channels.discord.channel", "`general` is not a Discord ID", "Copy ID"),
         ("{discord: {channel: '1234'}}", "channels.discord.channel", "15 to 20 digits", "Developer Mode"),
         (f"{{discord: {{{GOOD}, timeout: soon}}}}", "channels.discord.timeout", "a duration, not `soon`", "`15m`"),
-        (f"{{discord: {{{GOOD}, timeout: 0}}}}", "channels.discord.timeout", "over before it begins", ""),
+        (f"{{discord: {{{GOOD}, timeout: 0}}}}", "channels.discord.timeout", "must be more than 0", ""),
         (f"{{discord: {{{GOOD}, workers: [a, a]}}}}", "channels.discord.workers[1]", "named twice", ""),
         (f"{{discord: {{{GOOD}, workers: {{}}}}}}", "channels.discord.workers", "a mapping", ""),
         (

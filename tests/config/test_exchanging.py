@@ -49,7 +49,7 @@ def test_a_link_stays_and_what_it_leads_to_is_exchanged(file: Path, tmp_path: Pa
 @pytest.mark.parametrize("other", [OLD + "# more\n", "", OLD.replace("\r\n", "\n")])
 def test_one_that_changed_meanwhile_is_left_alone(file: Path, other: str) -> None:
     file.write_bytes(other.encode())
-    with pytest.raises(WrongFile, match="changed meanwhile; nothing was written"):
+    with pytest.raises(WrongFile, match="changed in the meantime; nothing was written"):
         exchange(str(file), OLD, NEW)
     assert file.read_bytes() == other.encode()
     assert names(file.parent) == ["signoff.yaml"]
@@ -60,7 +60,7 @@ def test_one_that_changes_in_the_last_moment_is_left_alone(file: Path, monkeypat
         file.write_text("policy: [{deny: b}]\n")
 
     monkeypatch.setattr(file_exchange.os, "fsync", sync)
-    with pytest.raises(WrongFile, match="changed meanwhile"):
+    with pytest.raises(WrongFile, match="changed in the meantime"):
         exchange(str(file), OLD, NEW)
     assert file.read_text() == "policy: [{deny: b}]\n"
     assert names(file.parent) == ["signoff.yaml"]

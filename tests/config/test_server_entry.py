@@ -51,7 +51,7 @@ def test_the_secret_is_looked_up_when_it_is_needed(tmp_path: Path, monkeypatch: 
     ("server", "told"),
     [
         ("{url: signoff.example.com}", "people cannot reach it at"),
-        ("{url: http://signoff.example.com}", "only https"),
+        ("{url: http://signoff.example.com}", "use https"),
         ("{url: https://signoff.example.com/inbox}", "only a scheme, a host and a port"),
         ("{url: https://ana@signoff.example.com}", "only a scheme, a host and a port"),
         ("{url: 'https://signoff.example.com:99999'}", "people cannot reach it at"),
@@ -61,7 +61,7 @@ def test_the_secret_is_looked_up_when_it_is_needed(tmp_path: Path, monkeypatch: 
         ("{oidc: {issuer: https://a.example.com, client_id: x}}", "redirect people to"),
         ("{url: https://a.example.com, oidc: {client_id: x}}", "`issuer` is missing"),
         ("{url: https://a.example.com, oidc: {issuer: https://a.example.com}}", "`client_id` is missing"),
-        ("{url: https://a.example.com, oidc: {issuer: http://a.example.com, client_id: x}}", "only https"),
+        ("{url: https://a.example.com, oidc: {issuer: http://a.example.com, client_id: x}}", "use https"),
         ("{url: https://a.example.com, oidc: {issuer: a.example.com, client_id: x}}", "the provider cannot be"),
         ("{ulr: https://a.example.com}", "unknown key"),
     ],

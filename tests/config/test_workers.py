@@ -251,7 +251,10 @@ def test_p13_a_worker_adds_to_what_its_profile_gives_drops_some_or_replaces_it(p
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{drop: [bb]}", ":2:19: toolsets.drop[0]: what it extends gives no toolset `bb` to drop\n  did you mean `b`?"),
+        (
+            "{drop: [bb]}",
+            ":2:19: toolsets.drop[0]: the extended worker has no toolset `bb` to drop\n  did you mean `b`?",
+        ),
         ("{add: [a]}", ":2:18: toolsets.add[0]: `a` is given already (workers/base.yaml:1:12: toolsets[0])"),
         ("{add: [d], drop: [d]}", ":2:18: toolsets.add[0]: `d` is added and dropped"),
         ("{add: [d], e: {}}", ":2:22: toolsets.e: `e` is a name beside `add`"),
@@ -271,7 +274,7 @@ def test_p13_changes_that_change_nothing(project: Project, text: str, says: str)
 
 def test_defaults_have_nothing_to_change(project: Project) -> None:
     project.write("signoff.yaml", "policy: []\ndefaults: {worker: {toolsets: {add: [x]}}}\n")
-    with pytest.raises(WrongFile, match="defaults come first"):
+    with pytest.raises(WrongFile, match="defaults apply first"):
         _ = project.settings
 
 
@@ -408,7 +411,7 @@ def test_a_worker_that_cannot_be_read(project: Project) -> None:
         ("limits: {cost: 0}", ":1:16: limits.cost", "too small"),
         ("limits: {cost: cheap}", ":1:16: limits.cost", "a number"),
         ("limits: {depth: -1}", ":1:17: limits.depth", "too small"),
-        ("limits: {time: 0}", ":1:16: limits.time", "over before it begins"),
+        ("limits: {time: 0}", ":1:16: limits.time", "must be more than 0"),
         ("limits: [1]", ":1:9: limits", "a mapping such as"),
         ("policy: {}", ":1:9: policy", "a list of rules"),
         (
@@ -475,7 +478,7 @@ def read_or_told(text: str, file: str, project: Project) -> WorkerFile | WrongFi
 @pytest.mark.parametrize("name", ['"a\\0b"', '"a\\ud800b"'])
 def test_what_no_file_system_takes(project: Project, name: str) -> None:
     project.write("workers/a.yaml", f"attachments: [{name}]\n")
-    with pytest.raises(WrongFile, match=r"attachments\[0\]: .* is no path|not YAML"):
+    with pytest.raises(WrongFile, match=r"attachments\[0\]: .* is not a path|not YAML"):
         load_worker(project.settings, "a")
     project.write("signoff.yaml", f"toolsets: {{x: {{use: sql, config: {{root: {name}}}, policy: []}}}}\n")
     try:

@@ -49,7 +49,7 @@ async def test_a_channel_that_is_cancelled_from_inside_failed(
     [request] = await ask_all(broker, "c1")
     await post.round()
     [trouble] = (await troubles_of(broker.ledger, [request]))[request]
-    assert trouble.problem == "it was cancelled from inside"
+    assert trouble.problem == "its own code cancelled it"
     for _ in range(3):
         clock.advance(MINUTE)
         await post.round()
@@ -85,7 +85,10 @@ async def test_a_channel_that_does_not_say_where_is_broken(broker: Broker, clock
     [request] = await ask_all(broker, "c1")
     await post.round()
     problem = (await row(broker, "main", request)).problem
-    assert problem == "the channel is broken: TypeError: show() returned NoneType, not where it stands"
+    assert (
+        problem
+        == "the channel is broken: TypeError: show() returned NoneType; it must return the place of the notice, as text"
+    )
     assert request in night.places
 
 
@@ -152,7 +155,7 @@ async def test_a_stop_that_is_cancelled_from_inside_hinders_nobody(broker: Broke
     board = Board()
     post = post_for(broker, Closed("closed"), board)
     await post.round()
-    with pytest.warns(RuntimeWarning, match="'closed' did not stop: it was cancelled from inside"):
+    with pytest.warns(RuntimeWarning, match="'closed' did not stop: its own code cancelled it"):
         await post.stop()
     assert board.stopped == 1
     assert not broker.ledger.channels

@@ -53,7 +53,7 @@ class _Answer:
 def test_an_old_press_says_nothing_about_the_token_of_the_bot() -> None:
     old = discord.HTTPException(_Answer(), {"code": 50027, "message": "Invalid Webhook Token"})  # type: ignore[arg-type]
     made = failed(old, "reply")
-    assert "too long ago" in str(made) and not made.again and not made.whole
+    assert "has expired" in str(made) and not made.again and not made.whole
     wrong = failed(discord.HTTPException(_Answer(), {"code": 0, "message": "401: Unauthorized"}), "reply")  # type: ignore[arg-type]
     assert "no longer accepts the token" in str(wrong) and wrong.whole
 

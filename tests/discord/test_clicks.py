@@ -119,7 +119,7 @@ async def test_h7_whoever_lacks_the_role_is_told_which_one(house: House) -> None
     async with house.running():
         request, message = await house.shown(need=Requirement(role="ops"))
         text = await told(await house.dan.press(message, "Approve"))
-        assert text == "Not taken: dan does not have the role ops, and this needs somebody with the role ops."
+        assert text == "Not accepted: dan does not have the role ops, and this needs somebody with the role ops."
         assert await house.state(request) is State.PENDING
 
 
@@ -264,7 +264,7 @@ async def test_together_each_is_judged_on_its_own(house: House, service: Service
             await house.message(request)
         both = await service.message(lambda one: "2 calls wait" in one.text)
         text = await told(await house.ana.press(both, "Deny all"))
-        assert text.count("Not taken: ana does not have the role dev") == 2
+        assert text.count("Not accepted: ana does not have the role dev") == 2
         await told(await house.ben.press(both, "Deny all"))
         assert "Too late" in await told(await house.ben.forge(both.place, press_id(Verb.ALL_DENY, requests[0]), both))
 

@@ -53,7 +53,7 @@ async def test_a_command_of_that_name_is_left_alone(
         await channel.stop()
         assert bot.tree.get_command("signoff", guild=where) is mine
     kept = [one["description"] for known in service.state.commands.values() for one in known]
-    assert kept == ["sign off for today"] and "left alone" in caplog.text
+    assert kept == ["sign off for today"] and "does not replace it" in caplog.text
 
 
 async def test_one_that_another_program_made_is_left_alone(
@@ -74,7 +74,7 @@ async def test_one_that_another_program_made_is_left_alone(
     channel = house.channel()
     await channel.start(house.inbox())
     await channel.stop()
-    assert service.state.commands[service.guild_id] == [theirs] and "left alone" in caplog.text
+    assert service.state.commands[service.guild_id] == [theirs] and "does not replace it" in caplog.text
 
 
 async def test_an_older_one_of_ours_is_brought_up_to_date(house: House, service: Service) -> None:

@@ -110,8 +110,8 @@ async def test_h6_a_forged_press_does_nothing(flow: Flow) -> None:
     forged = {
         child["custom_id"].replace(digest, "0" * 12): "changed since",
         f"signoff:1:approve:nosuchone:{digest}": "has no request",
-        f"signoff:1:settle:{id_of(question)}:{digest}": "is not from this signoff",
-        f"signoff:2:approve:{id_of(question)}:{digest}": "is not from this signoff",
+        f"signoff:1:settle:{id_of(question)}:{digest}": "is from another signoff",
+        f"signoff:2:approve:{id_of(question)}:{digest}": "is from another signoff",
         f"signoff:1:happened:{id_of(question)}:{digest}": "has not been answered yet",
         f"signoff:1:remember_yes:{id_of(question)}:{digest}:99-project": "no longer offered",
     }
@@ -216,7 +216,7 @@ async def test_h7_where_two_have_to_agree_one_alone_changes_nothing(flow: Flow) 
 async def test_h7_who_asked_for_it_is_not_who_approves_it(flow: Flow) -> None:
     question = await flow.asks("eyes", "`eyes`", by=flow.ana)
     refused = await told(await flow.ana.press(question, "Approve"))
-    assert refused.startswith("Not taken:") and "ana" in refused
+    assert refused.startswith("Not accepted:") and "ana" in refused
     assert "Approve" in question.buttons and flow.rung("eyes") == 0
     await flow.dan.press(question, "Approve")
     await flow.sees(question.place, "eyes: eyes was rung")

@@ -148,7 +148,7 @@ async def test_the_last_sessions_of_a_day_are_left_to_people(
         await time.is_up.wait()
     assert service.gateway.identified == 5
     assert time.pauses[5:] == [3600, 3600, 3600], "Discord said four hours: it looks again every hour"
-    assert "the bot connected so often that Discord takes 20 of 1000 more today" in caplog.messages[-1]
+    assert "the bot has connected so often that Discord allows 20 of 1000 more today" in caplog.messages[-1]
 
 
 async def test_a_start_that_gets_as_far_as_a_session_is_not_tried_too_often(house: House, service: Service) -> None:

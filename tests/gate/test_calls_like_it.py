@@ -244,9 +244,9 @@ async def test_who_stands_in_for_the_role_cannot_have_it_remembered(gate: Gate) 
     await agent_with(signoff, pays(5), till, suspends=True).run("go")
     [request] = await signoff.pending()
     assert len(offers(request)) == 2
-    with pytest.raises(RequestError, match="only somebody who has the role 'ops'"):
+    with pytest.raises(RequestError, match="only a person with the role 'ops'"):
         await signoff.answer(request.id, replace(YES, terms=Terms()), by="ben")
-    with pytest.raises(RequestError, match="only somebody who has the role 'ops'"):
+    with pytest.raises(RequestError, match="only a person with the role 'ops'"):
         await signoff.answer(request.id, ApprovalDecision(approved=True, remember="always"), by="ben")  # type: ignore[arg-type]
     await signoff.answer(request.id, YES, by="ben")
     assert await signoff.broker.grants.list() == []

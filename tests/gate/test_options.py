@@ -38,7 +38,7 @@ async def waits(ctx: RunContext[Any]) -> str:
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("approver", "ana", "it must be an object with `choose`, or a function of the request, and is a str"),
+        ("approver", "ana", "it must be an object with `choose`, or a function of the request, not a str"),
         ("wait", "forever", "'inline', 'suspend', or a number of seconds"),
         ("wait", True, "it must be 'inline', 'suspend', a number of seconds, or a timedelta"),
         ("wait", None, "it must be 'inline', 'suspend'"),
@@ -59,7 +59,7 @@ async def waits(ctx: RunContext[Any]) -> str:
         ("people", {"ana": "ops"}, "'ana': the roles of a person are a list: ['ops']"),
         ("people", ["ana"], "it must be a mapping of people's names to their roles"),
         ("people", {"ana": None}, "'ana': the roles of a person are a list of texts"),
-        ("people", {5: ["ops"]}, "5 is no name"),
+        ("people", {5: ["ops"]}, "5 is not a name"),
         ("owner", 5, "it must be a name, or a function of the RunContext"),
         ("requester", waits, "a plain function of the RunContext, not an async one"),
         ("requester", None, "it must be a name, or a function"),

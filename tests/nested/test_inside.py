@@ -190,7 +190,7 @@ async def test_an_answer_that_fits_no_longer_is_said_so_and_nothing_is_lost(
     assert waits(output)
     await world.answer("a-1/c-2")
     now[0] = after
-    with pytest.raises(WrongUse, match=r"^b answered before .* does not fit its output type any longer"):
+    with pytest.raises(WrongUse, match=r"^b answered before .* no longer fits its output type"):
         await world.go_on()
     assert len(got) == 1 and world.did == ["ask_b", "look b", "look c", "ask_b"], "nobody was given what does not fit"
     now[0] = before

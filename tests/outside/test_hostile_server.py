@@ -181,7 +181,7 @@ def test_an_approval_that_the_server_does_not_mark_as_used_is_none(hook: Hook) -
 def test_an_approval_is_used_once_and_for_one_directory(hook: Hook) -> None:
     (hook.project / "sub").mkdir()
     assert hook.told().startswith("allow signoff: approved on http://127.0.0.1:")
-    assert "its approval was used: a call runs once" in hook.told()
+    assert "its approval was already used: an approved call runs once" in hook.told()
     keys = {one.headers["idempotency-key"] for one in hook.provider.sent if one.step == "submit"}
     assert len(keys) == 1
     assert hook.told(cwd=str(hook.project / "sub")).startswith("allow"), "there it is another call, and asked about"

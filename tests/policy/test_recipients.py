@@ -124,7 +124,7 @@ def test_what_cannot_be_read_is_in_doubt_unless_enough_is_read() -> None:
         ({"deny": {"recipients": "a b@acme.com/x"}}, "bad address"),
         ({"deny": {"recipients": {"count": {"<": -1}}}}, "whole number"),
         ({"deny": {"recipients": {"count": True}}}, "whole number"),
-        ({"deny": {"recipients": {"arg": "to"}}}, "asks for nothing"),
+        ({"deny": {"recipients": {"arg": "to"}}}, "requires nothing"),
         ({"deny": {"recipients": {"domain": "acme.com"}}}, "domains"),
     ],
 )

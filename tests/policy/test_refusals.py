@@ -55,7 +55,7 @@ def refused(text: str) -> PolicyError:
         ("{ask: {tool: pay, by: ops}}", 23, ".ask.by", "`by` is about the rule, not about the call", "beside `ask`"),
         # commands, SQL, URLs, amounts
         ("{ask: {command: ls | wc}}", 21, ".ask.command", "bad command pattern `ls | wc`", "one simple command"),
-        ("{ask: {command: {}}}", 21, ".ask.command", "asks for nothing", "`matches`, `does`"),
+        ("{ask: {command: {}}}", 21, ".ask.command", "requires nothing", "`matches`, `does`"),
         ("{ask: {command: {does: write}}}", 28, ".ask.command.does", "`write`", "writes"),
         (
             "{allow: {command: {does: runs}}}",
@@ -65,7 +65,7 @@ def refused(text: str) -> PolicyError:
             "read-only",
         ),
         ("{ask: {sql: select}}", 17, ".ask.sql", "`select`", "read-only"),
-        ("{ask: {sql: {dialect: postgres}}}", 17, ".ask.sql", "asks for nothing", "`is`"),
+        ("{ask: {sql: {dialect: postgres}}}", 17, ".ask.sql", "requires nothing", "`is`"),
         ("{ask: {sql: {is: read-only, dialect: db2}}}", 42, ".ask.sql.dialect", "`db2`", "postgres"),
         ("{ask: {url: https://}}", 17, ".ask.url", "bad URL pattern `https://`", "write a host"),
         ("{ask: {url: {private: maybe}}}", 27, ".ask.url.private", "true or false", ""),
@@ -134,8 +134,8 @@ def refused(text: str) -> PolicyError:
         ("{ask: x, not_by: requestor}", 22, ".not_by", "unknown value `requestor`", "did you mean `requester`?"),
         ("{ask: x, not_by: []}", 22, ".not_by", "the list is empty", ""),
         ("{ask: x, timeout: 15 minutes}", 23, ".timeout", "a duration, not `15 minutes`", "`15m`"),
-        ("{ask: x, timeout: 0}", 23, ".timeout", "before it begins", ""),
-        ("{ask: x, timeout: -5}", 23, ".timeout", "before it begins", ""),
+        ("{ask: x, timeout: 0}", 23, ".timeout", "must be more than 0", ""),
+        ("{ask: x, timeout: -5}", 23, ".timeout", "must be more than 0", ""),
         ("{ask: x, timeout: 1.5}", 23, ".timeout", "a duration, not a number", ""),
         ("{ask: x, timeout: 9999999999d}", 23, ".timeout", "longer than ten years", ""),
         ("{ask: x, on_timeout: wait}", 26, ".on_timeout", "unknown value `wait`", "`park`"),

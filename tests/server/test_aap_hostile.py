@@ -270,7 +270,7 @@ async def test_an_answer_for_so_many_calls_is_used_up_by_those_that_run(desk: Aa
     [grant] = await desk.broker.grants.list()
     assert grant.used == 2
     said = await agent.refused(409, "approval_expired", "POST", f"/requests/{asked[1]['id']}/consume", key="x")
-    assert said == "what it was allowed by holds no longer"
+    assert said == "the rule or remembered answer that allowed it no longer applies"
     assert (await agent.ask())["status"] == "pending"
     assert (await desk.kinds()).count("grant used") == 2
 

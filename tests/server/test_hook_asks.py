@@ -121,7 +121,7 @@ async def test_a_call_from_the_question_to_its_outcome(pair: Pair) -> None:
     assert "not from here" in await pair.told("Fetch", "t2") and "allow" in await pair.told("Look", "t3")
     said = await pair.answered(pair.told(), lambda request: pair.says(request, note="go on"))
     assert said == "allow signoff: go on" and await pair.states() == [State.CLAIMED]
-    assert "its approval was used: a call runs once" in await pair.told()
+    assert "its approval was already used: an approved call runs once" in await pair.told()
     after: dict[str, Any] = {"hook_event_name": "PostToolUse", "tool_response": "", "cwd": str(pair.project / "sub")}
     assert await pair.told(**after) == "" and await pair.states() == [State.SUCCEEDED]
     assert await pair.told(**after) == "" and await pair.told(number="t9", **after) == ""

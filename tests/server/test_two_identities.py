@@ -61,7 +61,7 @@ def is_refused(answer: httpx.Response) -> bool:
 async def test_whoever_made_a_programs_key_is_the_requester_of_its_runs(doors: Doors) -> None:
     request = await begun(doors, await program(doors))
     answer = await votes(await doors.signed_in("ana"), request)
-    assert is_refused(answer) and "made the key of deployer" in answer.json()["detail"]
+    assert is_refused(answer) and "created the key of the requester deployer" in answer.json()["detail"]
     assert (await votes(await doors.signed_in("ben"), request)).status_code == 200
     assert (await doors.broker.get(request.id)).state is State.APPROVED
 
@@ -79,7 +79,7 @@ async def test_where_nobody_known_made_the_key_nobody_can_be_told_apart(doors: D
     request = await begun(doors, header)
     for name in ("ana", "ben"):
         answer = await votes(await doors.signed_in(name), request)
-        assert is_refused(answer) and "not known who made its key" in answer.json()["detail"]
+        assert is_refused(answer) and "does not know who created its key" in answer.json()["detail"]
 
 
 async def test_a_rule_that_excludes_nobody_is_not_about_keys(doors: Doors) -> None:

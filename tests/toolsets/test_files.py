@@ -330,7 +330,7 @@ def test_people_see_the_difference(root: Path, files: FilesToolset) -> None:
     said = files.describe_approval(
         "move_file", {"source": "notes.md", "target": "src/main.py", "overwrite": True}, None
     )
-    assert said["summary"] == "Move notes.md to src/main.py, over what is there" and "-import os" in said["diff"]
+    assert said["summary"] == "Move notes.md to src/main.py, replacing what is there" and "-import os" in said["diff"]
     said = files.describe_approval("edit_file", {"path": "notes.md", "old": "none", "new": "x"}, None)
     assert "it will fail: the text to replace is not in the file" in said["reason"]
     said = files.describe_approval("write_file", {"path": "blob.bin", "content": "x"}, None)

@@ -354,7 +354,7 @@ async def test_w9_every_answer_is_understood_and_doubt_asks(answer: Any, effect:
     if isinstance(answer, dict) and answer:
         assert ui.asked[0].verdict.reason == "Execute: look"
     if answer == 1 and answer is not True:
-        assert "answered with int, which is none of" in ui.asked[0].verdict.reason
+        assert "returned a value of type int, not one of these" in ui.asked[0].verdict.reason
 
 
 @pytest.mark.mission("W9")

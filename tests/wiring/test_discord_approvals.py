@@ -309,7 +309,7 @@ class DamagedRuns(MemoryStore):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"channel": "112233445566778899"}, "nobody is asked any more: the bot does not see a Discord channel"),
+        ({"channel": "112233445566778899"}, "people are no longer asked: the bot does not see a Discord channel"),
         ({"store": DamagedRuns()}, "answered runs are no longer resumed: a run cannot be read"),
     ],
     ids=["asking", "going on"],
@@ -378,11 +378,11 @@ def test_nobody_to_ask_and_two_stores(directory: Path) -> None:
     with pytest.raises(WrongUse, match="nobody could answer on Discord"):
         DiscordApprovals(bot)
     assert DiscordApprovals(bot, people={"ana": "112233445566778801"}).name == "discord"
-    with pytest.raises(WrongUse, match="`ana` is not a Discord id of 112233445566778801"):
+    with pytest.raises(WrongUse, match="`ana` is not a Discord ID for 112233445566778801"):
         DiscordApprovals(bot, people={"112233445566778801": "ana"})
     with pytest.raises(WrongUse, match="ben and ana have the same Discord account"):
         DiscordApprovals(bot, people={"ana": 112233445566778801, "ben": 112233445566778801})
-    with pytest.raises(WrongUse, match="either signoff or store"):
+    with pytest.raises(WrongUse, match="signoff or store, not both"):
         DiscordApprovals(bot, signoff=Signoff([]), store="sqlite:x.db")
 
 

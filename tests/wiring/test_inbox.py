@@ -112,7 +112,7 @@ async def test_only_the_right_people(inbox: ProjectInbox) -> None:
     [first] = await opened(inbox, asks(needs=Requirement(role="ops", quorum=2)))
     with pytest.raises(NotEntitled):
         await inbox.answer(first.id, ApprovalDecision(approved=True, by=Actor(name="cleo", roles=frozenset({"ops"}))))
-    with pytest.raises(NotEntitled, match="nobody is known"):
+    with pytest.raises(NotEntitled, match="does not say who gave it"):
         await inbox.answer(first.id, ApprovalDecision(approved=True))
     await inbox.answer(first.id, YES)
     settled = await inbox.answer(first.id, ApprovalDecision(approved=True, by=Actor(name="ben")))
@@ -152,7 +152,7 @@ async def test_edits_that_change_nothing_are_none(inbox: ProjectInbox) -> None:
 
 async def test_what_cannot_be_shown_cannot_be_approved(inbox: ProjectInbox) -> None:
     [first] = await opened(inbox, asks(call={"unreadable": ("blob",)}))
-    with pytest.raises(EditRefused, match="blob cannot be shown, so not approved"):
+    with pytest.raises(EditRefused, match="blob cannot be shown, so the call cannot be approved"):
         await inbox.answer(first.id, YES)
     assert (await inbox.answer(first.id, NO)).state is State.DENIED
 

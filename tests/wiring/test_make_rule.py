@@ -496,7 +496,7 @@ def test_a_file_that_changed_meanwhile_is_left_alone(home: Path) -> None:
     found = settings(home, "policy:\n  - ask: pay\n")
     offer = one_offer(found)
     (home / "signoff.yaml").write_text("policy:\n  - deny: pay\n")
-    with pytest.raises(WrongFile, match="changed meanwhile; nothing was written"):
+    with pytest.raises(WrongFile, match="changed in the meantime; nothing was written"):
         write_rule(found, offer)
     assert (home / "signoff.yaml").read_text() == "policy:\n  - deny: pay\n"
 

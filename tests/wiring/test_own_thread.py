@@ -195,7 +195,7 @@ async def test_h12_a_bot_asks_in_the_thread_of_the_conversation_and_answers_ther
         "(delete_file) denied by ben",
     ):
         assert part in log, log
-    assert f"by Discord user {service.person('eve').id} in thread {thread.id}; not taken: not on file" in log
+    assert f"by Discord user {service.person('eve').id} in thread {thread.id}; not accepted: not listed" in log
     assert "important.txt" not in log, "what a call says is in no log"
 
 
@@ -363,7 +363,7 @@ async def test_h12_wrong_use_is_told(service: Service) -> None:
     Tools().on(agent)
     bot = Homar(service, within(lambda: agent), signoff=gate)
     thread: Any = object()
-    with pytest.raises(WrongUse, match=r"start these approvals first"):
+    with pytest.raises(WrongUse, match=r"these approvals are not started"):
         await bot.approvals.request_approval(thread, DeferredToolRequests())
     async with homar(service, within(lambda: agent), signoff=gate) as bot:
         await bot.wait_until_ready()

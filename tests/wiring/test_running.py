@@ -116,7 +116,7 @@ async def test_of_two_mentions_at_once_one_runs(town: Town) -> None:
         replies = await asyncio.gather(town.says("hi"), town.says("hi"))
         assert sorted(map(bool, replies)) == [False, True]
         [run] = await town.runs()
-        assert f"run {run.id} is still going" in "".join(replies)
+        assert f"run {run.id} is still running" in "".join(replies)
 
 
 async def test_one_that_waits_is_not_talked_over_and_the_message_is_not_begun_later(town: Town) -> None:

@@ -88,7 +88,7 @@ async def test_what_is_done_elsewhere_is_begun_once_and_waited_for(fax: Town) ->
         await town.running.look()
         await town.running.idle()
         assert (await town.runs())[0].epoch == 2, "taken up once"
-        assert f"run {run.id} is still going" in await town.says("and?")
+        assert f"run {run.id} is still running" in await town.says("and?")
     async with working(town):
         await town.line("external result")
         await town.running.idle()
@@ -111,8 +111,8 @@ async def test_what_cannot_be_kept_at_once_is_told_all_the_same(town: Town) -> N
 
         town.post.say = fails
         await town.says("hi")
-        assert "database is locked" in await town.line("cannot be told yet")
-        await town.line("cannot be told yet")
+        assert "database is locked" in await town.line("its result cannot be reported yet")
+        await town.line("its result cannot be reported yet")
         town.clock.advance(1)
         told = await town.told()
         assert (told.state, told.text) == (RunState.DONE, "Hello. What shall I note?")

@@ -108,8 +108,8 @@ WRONG = {
     ),
     "two roles that answer": (
         "approvers: [ops, dev]",
-        "triage.yaml:1:18: approvers[1]: one role answers for a worker",
-        "role of its own",
+        "triage.yaml:1:18: approvers[1]: only one role can answer for a worker",
+        "one common role",
     ),
     "a model that is none": (
         "model: nobody:knows",
@@ -228,7 +228,7 @@ def test_an_attachment_that_cannot_be_given_is_named(tmp_path: Path, monkeypatch
 
 def test_nothing_to_say_is_refused(tmp_path: Path) -> None:
     worker = Workers(project(tmp_path, {"triage": "instructions: Hi."}), model=saying("x")).worker("triage")
-    with pytest.raises(WrongUse, match="nothing to tell triage"):
+    with pytest.raises(WrongUse, match="the prompt for triage is empty"):
         worker.prompt("  ")
 
 

@@ -241,7 +241,7 @@ async def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "project" / "workers").symlink_to(elsewhere)
     turns = (calling("worker_create", name="fresh", file=PLAIN), "Done.")
     [answer] = told(await run(shop_of(settings, *turns, approver=Asked()), "maker"), "worker_create")
-    assert "is a link to somewhere else" in answer
+    assert "is a symbolic link" in answer
     assert not (elsewhere / "fresh.yaml").exists()
 
 
@@ -253,7 +253,7 @@ async def test_p9_the_creators_rules_come_first_and_its_approvers_answer(tmp_pat
     values = yaml.safe_load(made.text)
     assert values["approvers"] == ["ops"]
     assert [rule.get("reason") for rule in values["policy"]] == ["private", "mine"]
-    assert any("answered for by `ops`" in note for note in made.cut)
+    assert any("its approvers are `ops`" in note for note in made.cut)
 
     shop = Workers(
         settings, model=saying(calling("worker_create", name="fresh", file=text), "Done.", priced=True), wait="suspend"
@@ -458,5 +458,5 @@ def test_a_name_that_a_whitelist_asks_about_is_taken(tmp_path: Path) -> None:
     create.draft(settings, load_worker(settings, "maker"), "opsy", "instructions: Hi.\n")
     file = file.replace("{allow: worker_create}]", "{allow: worker_create}, {otherwise: deny}]")
     settings = project(tmp_path, {"maker": CREATOR, "leaf": "description: Reads."}, file=file)
-    with pytest.raises(WrongUse, match="the name is taken"):
+    with pytest.raises(WrongUse, match="the name is not allowed"):
         create.draft(settings, load_worker(settings, "maker"), "opsy", "instructions: Hi.\n")

@@ -98,7 +98,7 @@ async def test_the_schema_names_the_workers_that_may_be_called(tmp_path: Path) -
     [
         ("[leaf]", "laef", "top may not call `laef`; did you mean `leaf`?"),
         ("[leaf]", "other", "top may not call `other`"),
-        ('"*"', "top", "it is at work already (top), and would go round in a circle"),
+        ('"*"', "top", "it is already running (top), and workers cannot call each other in a cycle"),
     ],
 )
 @pytest.mark.mission("P9")
@@ -119,7 +119,9 @@ async def test_p9_a_worker_in_the_chain_is_not_entered_again(tmp_path: Path) -> 
         "leaf": "- calls: [{tool: worker_call, args: {worker: top, prompt: Go.}}]\n- say: '{{last}}'",
     }
     said = (await run(Workers(project(tmp_path, workers, scripts=scripts)), "top")).output
-    assert said == "top was not called: it is at work already (top > leaf), and would go round in a circle"
+    assert (
+        said == "top was not called: it is already running (top > leaf), and workers cannot call each other in a cycle"
+    )
 
 
 async def test_under_every_worker_one_with_a_wrong_file_is_refused_and_the_run_goes_on(tmp_path: Path) -> None:
@@ -202,7 +204,7 @@ async def test_a_worker_whose_model_makes_no_sense_does_not_end_its_callers_run(
     settings = project(tmp_path, {"top": "delegates: [leaf]", "leaf": output}, scripts=scripts)
     result = await run(Workers(settings, model=saying(CALLS_LEAF, "Done.")), "top")
     assert result.output == "Done."
-    assert told(result)[0].startswith("leaf came to no answer: ")
+    assert told(result)[0].startswith("leaf gave no valid answer: ")
 
 
 TOOLS = """
@@ -257,7 +259,7 @@ async def test_tools_outside_of_a_worker_say_so(tmp_path: Path) -> None:
     shop = Workers(settings, model=saying("x"))
     tools = DelegationToolset(shop, shop.file("top"))
     agent = Agent(saying(CALLS_LEAF, "Done."), toolsets=[tools], capabilities=[Signoff([])])
-    with pytest.raises(WrongUse, match="works in runs of a worker only"):
+    with pytest.raises(WrongUse, match="works only in runs of a worker"):
         await agent.run("Go.")
 
 

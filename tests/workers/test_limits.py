@@ -57,7 +57,7 @@ async def test_without_a_limit_there_is_none(tmp_path: Path) -> None:
 
 async def test_tokens_over_the_limit_end_the_run(tmp_path: Path) -> None:
     settings = project(tmp_path, {"reader": "limits: {tokens: 9}"})
-    with pytest.raises(LimitReached, match=r"limits.tokens: reader has used 10 tokens of the 9 that it may use"):
+    with pytest.raises(LimitReached, match=r"limits.tokens: reader has used 10 tokens, and its limit is 9"):
         await run(Workers(settings, model=saying("Done.", tokens=10)), "reader")
     assert (await run(Workers(settings, model=saying("Done.", tokens=9)), "reader")).output == "Done."
 
@@ -143,7 +143,7 @@ async def test_a_callers_limit_reached_below_says_who_used_it(tmp_path: Path) ->
     with pytest.raises(LimitReached) as reached:
         await run(limited(tmp_path, top="{requests: 4}", leaf="{requests: 3}"), "top")
     assert reached.value.worker == "top"
-    assert "with what leaf used for it" in str(reached.value)
+    assert "including what leaf used for it" in str(reached.value)
     assert "workers/top.yaml:3:" in str(reached.value)
 
 
@@ -173,7 +173,7 @@ async def test_depth_is_counted_from_each_worker(tmp_path: Path, depth: int, cal
     assert ("middle was not called" not in said) == ("middle" in called)
     assert ("leaf was not called" not in said) == ("leaf" in called or not called)
     if depth < 2:
-        assert f"top may delegate {depth} deep" in said and "top.yaml:3:17: limits.depth" in said
+        assert f"top may delegate {depth} levels deep" in said and "top.yaml:3:17: limits.depth" in said
 
 
 async def test_figures_outlive_the_process(tmp_path: Path) -> None:
@@ -237,7 +237,9 @@ async def test_time_counts_while_the_worker_works(tmp_path: Path, limit: str, en
     settings = project(tmp_path, {"r": f"toolsets: [reading]\nlimits: {{time: {limit}}}"}, file=OPEN)
     shop = Workers(settings, model=Slow(clock, READS, "Done.").model(), clock=clock)
     if ends:
-        with pytest.raises(LimitReached, match=r"r\.yaml:2:16: limits\.time: r has worked for the 20 seconds"):
+        with pytest.raises(
+            LimitReached, match=r"r\.yaml:2:16: limits\.time: r has reached its time limit of 20 seconds"
+        ):
             await run(shop, "r")
     else:
         assert (await run(shop, "r")).output == "Done."
@@ -265,7 +267,7 @@ async def test_waiting_for_people_does_not_count(tmp_path: Path) -> None:
     assert (tmp_path / "notes" / "a.txt").read_text() == "x"
 
 
-@pytest.mark.parametrize(("limit", "said"), [("45s", "Done."), ("40s", "top has worked for the 40 seconds")])
+@pytest.mark.parametrize(("limit", "said"), [("45s", "Done."), ("40s", "top has reached its time limit of 40 seconds")])
 async def test_nor_does_waiting_inside_a_worker_it_called(tmp_path: Path, limit: str, said: str) -> None:
     clock = FakeClock()
     workers = {"top": f"delegates: [leaf]\nlimits: {{time: {limit}}}", "leaf": "toolsets: [files]"}
@@ -306,7 +308,7 @@ async def test_time_goes_on_where_it_was_when_a_run_is_resumed(tmp_path: Path, l
     worker = second.worker("writer")
     again = resume_run(worker.agent, asked.run, **worker.run_options())
     if ends:
-        with pytest.raises(LimitReached, match="writer has worked for the 20 seconds"):
+        with pytest.raises(LimitReached, match="writer has reached its time limit of 20 seconds"):
             await again
     else:
         assert (await again).output == "Done."
@@ -336,5 +338,5 @@ async def test_a_request_that_takes_too_long_is_cut_off(tmp_path: Path) -> None:
     await asyncio.sleep(0)
     assert not running.done()
     clock.advance(1)
-    with pytest.raises(LimitReached, match="r has worked for the 60 seconds"):
+    with pytest.raises(LimitReached, match="r has reached its time limit of 60 seconds"):
         await running

@@ -113,5 +113,5 @@ def test_an_approver_without_answers_left_says_what_it_was_asked() -> None:
     from signoff import ApprovalMode, ApprovalRequest
 
     ui = ScriptedApprover([])
-    with pytest.raises(ScriptEnded, match="0 answers were given, and 'pay 5' is asked next"):
+    with pytest.raises(ScriptEnded, match="the script has 0 answers, but 'pay 5' is asked next"):
         ui.choose(ApprovalRequest(tool_call_id="1", tool_name="pay", summary="pay 5"), mode=ApprovalMode.INTERACTIVE)

@@ -158,7 +158,7 @@ def policy_of(rules: Rules, name: str, *, takes_more: bool = True) -> Policy:
         return Policy(rules=(), file=f"<{name}>", name=name)
     if isinstance(rules, str):
         if rules not in tuple(Effect):
-            raise WrongUse(f"{rules!r} is no policy: write allow, ask, deny, or a list of rules")
+            raise WrongUse(f"{rules!r} is not a policy: write allow, ask, deny, or a list of rules")
         rules = [{rules: "*"}]
     elif isinstance(rules, Mapping):
         rules = [rule for tool, options in rules.items() for rule in _rules_by_tool(tool, options, takes_more)]
@@ -168,7 +168,7 @@ def policy_of(rules: Rules, name: str, *, takes_more: bool = True) -> Policy:
 def _rules_by_tool(tool: object, options: object, takes_more: bool) -> list[dict[str, Any]]:
     """Convert `{tool: {"pre_approved": True}}` to rules."""
     if not isinstance(tool, str) or not tool or any(one in tool for one in "*?["):
-        raise WrongUse(f"{tool!r} is no name of a tool: name each tool, or write a list of rules")
+        raise WrongUse(f"{tool!r} is not the name of a tool: name each tool, or write a list of rules")
     if not isinstance(options, Mapping):
         raise WrongUse(f"{shown(tool)} has {_a(options)}; write {{{tool!r}: {{'pre_approved': True}}}}, or rules")
     given = cast("Mapping[str, Any]", options)

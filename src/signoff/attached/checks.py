@@ -165,7 +165,7 @@ async def said(checks: Sequence[Check], args: Callable[[], dict[str, Any]], ctx:
             try:
                 verdict = check.verdict(args(), ctx)
             except Exception as error:
-                verdict = in_doubt(f"the toolset's capability labels are not known: {error!r}")
+                verdict = in_doubt(f"the toolset's capability labels are unknown: {error!r}")
             attached += [verdict] if verdict is not None else []
             continue
         ruled = strictest(attached)

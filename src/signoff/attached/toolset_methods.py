@@ -82,7 +82,7 @@ def _takes(function: Hook, *, bound: bool) -> MethodArguments:
         elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) and len(positional) < 4:
             positional.append(which if which is not None else len(positional))
         elif parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD:
-            raise TypeError(f"it wants {parameter.name}; it is given name, args, ctx and config")
+            raise TypeError(f"it requires {parameter.name}, but gets only name, args, ctx and config")
     given = {*positional, *(which for _, which in keyword)}
     if not {_NAME, _ARGS} <= given or len(given) < len(positional) + len(keyword):
         raise TypeError("it does not take name and args; write needs_approval(self, name, args, ctx)")
@@ -150,8 +150,8 @@ def _by_status(said: object) -> ToolsetAnswer:
 
 
 def _none_of_these(said: object) -> ToolsetAnswer:
-    what = shown(said) if isinstance(said, str) else f"with {type(said).__name__}"
-    return ToolsetAnswer(in_doubt(f"the toolset's own check answered {what}, which is none of {_ANSWERS}"))
+    what = shown(said) if isinstance(said, str) else f"a value of type {type(said).__name__}"
+    return ToolsetAnswer(in_doubt(f"the toolset's own check returned {what}, not one of these: {_ANSWERS}"))
 
 
 def _answer(effect: Effect, words: object = None) -> ToolsetAnswer:

@@ -105,7 +105,7 @@ class BrokerAap:
             if _is_out(tx, row.instance, now):
                 return AapAnswer(request=row, conflict=REVOKED, message="the instance was revoked")
             if question is not None and tx.aap_requests.waiting(row.instance) >= most:
-                text = f"{most} calls of this instance wait for people already"
+                text = f"{most} calls of this instance are already waiting for people"
                 return AapAnswer(request=row, conflict="too_many_pending", message=text)
             kept = row.changed(created_at=now, deadline=now + window, decision=_dated(row.decision, now))
             if question is not None:
@@ -148,7 +148,7 @@ class BrokerAap:
                 return AapAnswer(request=self._withdraw(tx, row, WITHDRAWN, now))
             if row.status is AapStatus.CANCELLED:
                 return AapAnswer(request=row)
-            return AapAnswer(request=row, conflict="already_terminal", message=f"the request is {row.status} already")
+            return AapAnswer(request=row, conflict="already_terminal", message=f"the request is already {row.status}")
 
         return await self._ledger.write("cancel AAP", work)
 
@@ -206,7 +206,9 @@ class BrokerAap:
             if (told := row.outcome) is not None:
                 if (told.succeeded, told.note) == (succeeded, note):
                     return AapAnswer(request=row)
-                return AapAnswer(request=row, conflict="outcome_conflict", message="another outcome was told before")
+                return AapAnswer(
+                    request=row, conflict="outcome_conflict", message="a different outcome was reported before"
+                )
             if row.request:
                 stored.finish(
                     tx,
@@ -390,7 +392,7 @@ class BrokerAap:
         """Claim the approval behind a call; return why that is not possible, empty if it was done."""
         if not row.request:
             if uses is not None and (why := use_grant(tx, self._ledger.journal, uses, now)):
-                return f"what it was allowed by holds no longer: {why}"
+                return f"the remembered answer that allowed it is no longer valid: {why}"
             tx.record.append([self._passed(row, "claimed", now, {"process": row.holder})])
             return ""
         try:

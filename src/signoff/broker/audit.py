@@ -33,9 +33,9 @@ async def verify_store(
     # Read the checkpoints first: the events they sign existed before, so they must be among the events read afterwards.
     last, first, checkpoints = await store.read(_outline)
     if last[0] and last[1] == START:
-        raise WrongUse("this store keeps no record")
+        raise WrongUse("this store has no audit log")
     if first and first[0].seq < 1:
-        raise RecordBroken(f"event {first[0].seq} was added: the first is event 1", seq=first[0].seq)
+        raise RecordBroken(f"event {first[0].seq} was added: the log starts with event 1", seq=first[0].seq)
     walk = Walk(is_signed)
     for checkpoint in checkpoints:
         walk.checkpoint(checkpoint)

@@ -27,11 +27,11 @@ def not_news(log: ConversationLog, heard: str) -> RunError | None:
     if not heard:
         return None
     if not heard.isdecimal():
-        raise WrongUse(f"a message is known by a number, and {heard!r} is none")
+        raise WrongUse(f"the ID of a message must be a number, not {heard!r}")
     if heard == log.heard or heard in log.recent:
-        return AlreadyHeard(f"message {heard} was heard before")
+        return AlreadyHeard(f"message {heard} was received before")
     if log.heard and int(heard) < int(log.heard):
-        return HeardTooLate(f"message {heard} came after message {log.heard}, which is newer")
+        return HeardTooLate(f"message {heard} arrived after message {log.heard}, which is newer")
     return None
 
 

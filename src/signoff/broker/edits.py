@@ -33,7 +33,7 @@ def refuse_veiled(request: ApprovalRequest) -> None:
     """Raise `EditRefused` for a call with a secret that only its agent knows."""
     veiled = [name for name, value in request.args.items() if isinstance(value, Veiled)]
     if veiled:
-        problem = "is a secret; such a call is approved as it is, or denied"
+        problem = "is a secret: approve the call unchanged, or deny it"
         raise EditRefused(tuple(f"{visible(name)} {problem}" for name in veiled))
 
 
@@ -116,7 +116,7 @@ def _invalid(schema: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[str
         # With this registry, a reference in a schema is never fetched over the network.
         errors = list(validator(schema, registry=known).iter_errors(args))
     except (jsonschema.SchemaError, RecursionError) as error:
-        raise EditRefused(("the tool's schema is not one that can be checked against",)) from error
+        raise EditRefused(("the tool's schema is invalid, so the arguments cannot be checked",)) from error
     except Exception as error:  # a broken reference or pattern: what cannot be checked is refused
         raise EditRefused((f"the arguments cannot be checked: {visible(str(error))[:200]}",)) from error
     for error in errors:
@@ -142,9 +142,9 @@ def _problem(path: Sequence[Any], rule: str, wanted: Any) -> str:
         "maxLength": f"should be at most {shown} characters long",
         "minItems": f"should have at least {shown} items",
         "maxItems": f"should have at most {shown} items",
-        "pattern": f"should fit the pattern {shown}",
+        "pattern": f"should match the pattern {shown}",
         "required": f"lacks one of {shown}",
-        "additionalProperties": "has a name that is not known there",
+        "additionalProperties": "has a property that the schema does not allow",
     }.get(rule, f"does not fit `{rule}: {shown}`")
     return visible(f"{where or 'the arguments'}: {what}")
 

@@ -69,7 +69,7 @@ class People:
             for name in (delegation.absent, delegation.deputy):
                 self._on_file(name)
         if person_key(delegation.absent) == person_key(delegation.deputy):
-            raise WrongUse(f"{delegation.absent} cannot stand in for {delegation.deputy}: that is the same person")
+            raise WrongUse(f"{delegation.absent} cannot be their own deputy")
         if delegation.until <= delegation.since:
             raise WrongUse("the delegation would end before it starts")
         if delegation.until - self._ledger.now() > LONGEST:
@@ -148,12 +148,12 @@ class People:
         behind = self._behind(tx, request)
         if behind == "":
             raise NotEntitled(
-                f"{request.requester} is a program, and it is not known who made its key, so nobody can be told apart "
-                "from the requester"
+                f"{request.requester} is a program, and signoff does not know who created its key; "
+                "the requester may not answer this, so nobody can"
             )
         if behind is not None and person_key(behind) == by.key:
             raise NotEntitled(
-                f"{by.name} made the key of {request.requester}, which is the requester, and may not answer this"
+                f"{by.name} created the key of the requester {request.requester}, and the requester may not answer this"
             )
 
     def _behind(self, tx: Transaction, request: ApprovalRequest) -> str | None:
@@ -219,8 +219,8 @@ class People:
         """Raise `NotEntitled` if somebody may not assign a request, because they could not approve it."""
         if by.kind is not ActorKind.PERSON or not self.may_answer(tx, request, by, now, denies=False):
             raise NotEntitled(
-                f"{by.name} may not approve request {request.id}, and so may not say who works on it; "
-                f"this needs {who(request.requirement)}, whoever has it, or an admin"
+                f"{by.name} may not approve request {request.id}, so they may not assign or release it; "
+                f"this needs {who(request.requirement)}, the person it is assigned to, or an admin"
             )
 
     def stands_in_for(

@@ -143,7 +143,7 @@ def use_grant(tx: Transaction, journal: Journal, wanted: GrantUse, now: datetime
     """Count one use of a grant; return why it no longer holds, empty if it does."""
     grant = tx.grants.get(wanted.grant)
     if grant is None:
-        return "it is not known any longer"
+        return "it no longer exists"
     if why := grant.why_asleep(wanted.call, now):
         return why
     if grant.is_counted:
@@ -175,8 +175,7 @@ def check_role(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) 
     if decision.remember is not Remember.NONE and may_be_remembered(request) and _lacks_role(request, by):
         role = request.requirement.role
         raise RequestError(
-            f"only somebody who has the role {role!r} can have this answer remembered, not who stands in for them\n"
-            "  Approve it once"
+            f"only a person with the role {role!r} can have this answer remembered, not their deputy\n  Approve it once"
         )
 
 
@@ -194,7 +193,7 @@ def check_terms(request: ApprovalRequest, decision: ApprovalDecision) -> None:
     if not offered:
         raise RequestError(
             "the answer to this request cannot be remembered: "
-            "its rule wants more than one person or excludes somebody, or it is in doubt"
+            "its rule requires several people or excludes somebody, or it is in doubt"
         )
     if terms.pattern is not None and _told(terms.pattern) not in [_told(one.pattern or ()) for one in offered[1:]]:
         raise RequestError("this pattern is broader than anything that may be remembered for this call")
@@ -203,7 +202,7 @@ def check_terms(request: ApprovalRequest, decision: ApprovalDecision) -> None:
     if not places_of(call, request.run).get(terms.scope, "project"):
         raise RequestError(f"this call has no {terms.scope} that the answer could be remembered for")
     if terms.max_uses is not None and terms.max_uses < 1:
-        raise RequestError(f"an answer that holds {terms.max_uses} times cannot be remembered")
+        raise RequestError(f"the number of uses must be 1 or more, not {terms.max_uses}")
     _check_budget(terms, effective.effective_args)
     if not decision.approved:
         if terms.max_uses is not None or terms.budget is not None:
@@ -212,8 +211,8 @@ def check_terms(request: ApprovalRequest, decision: ApprovalDecision) -> None:
             )
         if any(one.fits in (Fits.COMMAND, Fits.AT_MOST) for one in terms.pattern or ()):
             raise RequestError(
-                "a no to the first words of a command, or up to an amount, leaves all the rest open\n"
-                "  Say no to exactly this call, or write a rule: signoff policy add --deny"
+                "a remembered denial cannot cover only the first words of a command, or only amounts up to a limit\n"
+                "  Deny exactly this call, or write a rule: signoff policy add --deny"
             )
         return
     widened = {one.arg for one in terms.pattern or () if one.fits is Fits.AT_MOST}
@@ -227,9 +226,9 @@ def _check_budget(terms: Terms, args: Mapping[str, Any]) -> None:
     if budget is None:
         return
     if amount_of(args.get(budget.arg)) is None:
-        raise RequestError(f"a budget needs an argument that is an amount, and {budget.arg!r} is none")
+        raise RequestError(f"a budget needs an argument that is an amount, and {budget.arg!r} is not one")
     if not budget.limit.is_finite() or budget.limit <= 0:
-        raise RequestError(f"a budget of {budget.limit} is none")
+        raise RequestError(f"a budget must be a number above 0, not {budget.limit}")
 
 
 def _told(pattern: Sequence[ArgCondition]) -> tuple[tuple[str, str, str], ...]:

@@ -98,7 +98,7 @@ class BrokerRuns:
             if last is not None and last.state is RunState.GOING:
                 note_heard(tx, known, heard)  # the sender gets an error, and the message starts no run later
                 waits = bool(run_status(tx, ledger, last).waiting)
-                return RunTaken(f"run {last.id} {'waits for an answer' if waits else 'is still going'}")
+                return RunTaken(f"run {last.id} {'waits for an answer' if waits else 'is still running'}")
             begun = _begin(tx, ledger, following(tx, known, run), now, holder)
             note_turn(tx, known, heard, begun)
             return begun

@@ -374,7 +374,7 @@ class ApproverChannel:
                 draft = {"draft": decision.edited_args} if decision.edited_args is not None else {}
                 now = await _as_it_stands(request, inbox)
                 return now.changed_to(problem=str(problem), metadata={**request.metadata, **draft})
-            fate = "does not count" if isinstance(problem, NotEntitled) else "could not be taken"
+            fate = "does not count" if isinstance(problem, NotEntitled) else "was not accepted"
             self._say(f"your answer to {request.tool_name} (request {request.id}) {fate}: {problem}", request)
             await self._unanswered(request, problem, inbox, is_over=not isinstance(problem, NotEntitled))
             return None
@@ -539,7 +539,7 @@ class ApproverCalls:
         finally:
             self._asked = frozenset()
         if len(decisions) != len(requests):
-            raise WrongUse(f"choose_all was given {len(requests)} requests and answered {len(decisions)}")
+            raise WrongUse(f"choose_all got {len(requests)} requests and returned {len(decisions)} decisions")
         return decisions
 
     def withdraw(self, request_id: str, why: str) -> None:

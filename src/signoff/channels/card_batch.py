@@ -103,9 +103,9 @@ class CardBatch:
             if self._dialogs[index].barred or Choice.APPROVE not in self._dialogs[index].card.choices
         ]
         if unseen:
-            self._screen.say(f"Not yet: {_numbers(unseen)} not seen whole. Open each one first.", "yellow")
+            self._screen.say(f"Not yet: {_numbers(unseen)} not fully shown yet. Open each one first.", "yellow")
         elif barred:
-            self._screen.say(f"Not all: {_numbers(barred)} not to be approved here.", "yellow")
+            self._screen.say(f"Not all: {_numbers(barred)} not open for approval here.", "yellow")
         else:
             self._settle(self._open, ApprovalDecision(approved=True, by=self._by))
 
@@ -115,7 +115,7 @@ class CardBatch:
         self._settle(denied, ApprovalDecision(approved=False, by=self._by))
         if barred:
             numbers = _numbers([index + 1 for index in barred])
-            self._screen.say(f"{numbers} not for you to answer: open it to see why.", "yellow")
+            self._screen.say(f"{numbers} not yours to answer: open it to see why.", "yellow")
 
     def _settle(self, indexes: Sequence[int], decision: ApprovalDecision) -> None:
         for index in indexes:

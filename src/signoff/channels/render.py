@@ -129,7 +129,7 @@ def top_of(drawing: Drawing, room: int, look: TerminalLook) -> Drawing:
     if len(drawing.lines) <= room:
         return drawing
     frame = _Frame(look, REST)
-    frame.left_out("the card goes on")
+    frame.left_out("the card continues")
     *_, last = drawing.lines
     return Drawing((*drawing.lines[: max(1, room - len(frame.lines) - 1)], *frame.lines, last), shortened=True)
 

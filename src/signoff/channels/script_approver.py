@@ -32,7 +32,7 @@ def decision_from(word: str) -> ApprovalDecision:
             try:
                 args = json.loads(rest)
             except ValueError as error:
-                raise WrongUse(f"edit:… needs the whole arguments as a JSON object: {error}") from error
+                raise WrongUse(f"edit:… needs all arguments as a JSON object: {error}") from error
             return ApprovalDecision(approved=True, edited_args=args)
         case _:
             raise WrongUse(f"{word!r} is not an answer: say {WORDS}")
@@ -64,7 +64,7 @@ class ScriptedApprover:
     def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
         self.asked.append(request)
         if len(self.asked) > len(self._answers):
-            raise ScriptEnded(f"{len(self._answers)} answers were given, and {request.summary!r} is asked next")
+            raise ScriptEnded(f"the script has {len(self._answers)} answers, but {request.summary!r} is asked next")
         answer = self._answers[len(self.asked) - 1]
         if callable(answer):
             answer = answer(request)

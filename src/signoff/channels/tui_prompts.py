@@ -104,8 +104,8 @@ class ModalSheet(ModalScreen[T]):
 class NoticeSheet(ModalSheet[None]):
     """A notice to read before going on."""
 
-    keys = (Key("Escape or Enter", "go on"),)
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "back", "go on")]
+    keys = (Key("Escape or Enter", "continue"),)
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "back", "continue")]
 
     def __init__(self, text: str) -> None:
         super().__init__()

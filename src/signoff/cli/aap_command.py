@@ -38,7 +38,7 @@ def instance(ctx: click.Context) -> None:
 @instance.command(no_args_is_help=True)
 @click.argument("called", metavar="NAME")
 @click.option("--expires", default="90d", show_default=True, metavar="WHEN", help="Expiry: 2h, 90d, 2031-05-24.")
-@click.option("--here", is_flag=True, help="It runs on the server's machine, in the project directory.")
+@click.option("--here", is_flag=True, help="The agent runs on the server's machine, in the project directory.")
 @shared_options.as_json
 @shared_options.who
 @shared_options.where

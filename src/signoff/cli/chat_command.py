@@ -25,8 +25,8 @@ COMMANDS = {
 }
 KEYS = """\
 Enter sends; Alt-Enter, or a \\ at the end of a line, begins another line.
-The arrow keys bring back what you typed. Another word behind a / is refused;
-with a blank before it, it is sent to the model."""
+The arrow keys bring back what you typed. An unknown /word is refused;
+with a space before it, it is sent to the model."""
 
 _COMMAND = re.compile(r"/[A-Za-z?]*(?=\s|$)")
 

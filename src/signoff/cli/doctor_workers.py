@@ -100,8 +100,8 @@ def unlisted_findings(survey: WorkerSurvey) -> Iterator[Finding]:
 
     failed = {toolset: why for _, toolset, why in survey.unknown if why != NOT_STARTED}
     for toolset, why in failed.items():
-        known = "not all known, and the others" if why == PER_RUN else "not known, and"
-        what = f"the tools of {shown(toolset)} are {known} not looked into: {why}"
+        known = "not all known, so some are not checked" if why == PER_RUN else "unknown, so they are not checked"
+        what = f"the tools of {shown(toolset)} are {known}: {why}"
         yield Finding(severity=WARNING, check="unlisted-toolset", what=what)
 
 

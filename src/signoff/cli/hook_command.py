@@ -111,7 +111,7 @@ def status(as_json: bool) -> None:
 
 @hook.command()
 @click.argument("directory", default=".", type=click.Path(exists=True, file_okay=False))
-@click.option("--remove", is_flag=True, help="Trust it no longer.")
+@click.option("--remove", is_flag=True, help="Stop trusting it.")
 @shared_options.only_here
 def trust(directory: str, remove: bool) -> None:
     """Let your own hook go by the signoff.yaml of DIRECTORY, as it is now. Read the file first.
@@ -230,7 +230,7 @@ def _server(url: str | None, file: str | None) -> tuple[str, str]:
         return "", ""
     url = url or os.environ.get(VARIABLE, "")
     if not url or not file:
-        raise click.UsageError(f"--token-file goes with --server or {VARIABLE}, and --server with --token-file")
+        raise click.UsageError(f"give both --token-file and --server; {VARIABLE} can replace --server")
     file = os.path.abspath(file)
     return AapClient(url, read_token(file)).url, file
 
@@ -246,7 +246,7 @@ def _say_policy(place: HookPlace, server: str) -> None:
     if rules:
         click.echo(f"Its calls are judged by {safe(rules)}.")
         if project and not place.project and not is_trusted(os.path.join(project, PROJECT_FILE)):
-            click.echo("That file counts once you have read it and typed: signoff hook trust")
+            click.echo("That file applies once you have reviewed it and run: signoff hook trust")
     else:
         click.echo(f"There is no signoff.yaml here: every call will ask. `signoff init --for {place.agent}`")
         click.echo("writes a ready-made one.")

@@ -39,13 +39,18 @@ def approve_tool(project: str, wait: str, store: str | None) -> None:
 
 @mcp.command("proxy")
 @click.argument("upstream", nargs=-1, required=True, metavar="FILE|URL|-- COMMAND…", type=click.UNPROCESSED)
-@click.option("--project", default="", metavar="DIR", help="Whose policy counts. Default: the nearest one here.")
-@click.option("--client", default="", metavar="NAME", help="Of the client: its calls find their answers by it later.")
-@click.option("--name", default="", metavar="NAME", help="Of the server, for a command or a URL. Default: mcp.")
+@click.option("--project", default="", metavar="DIR", help="Use the policy of this project. Default: the nearest one.")
+@click.option("--client", default="", metavar="NAME", help="Name of the client: by it, later calls find their answers.")
+@click.option("--name", default="", metavar="NAME", help="Name of the server, for a command or a URL. Default: mcp.")
 @click.option("--wait", default="50s", show_default=True, metavar="TIME", help="How long a call waits for an answer.")
-@click.option("--http", metavar="PORT", type=click.IntRange(0, 65_535), help="Serve on 127.0.0.1, not on the pipes.")
-@click.option("--token-file", metavar="FILE", help="For --http: holds the token, and is made if it is not there.")
-@click.option("--store", metavar="URL", help="Where questions are kept. Default: as for other commands.")
+@click.option(
+    "--http",
+    metavar="PORT",
+    type=click.IntRange(0, 65_535),
+    help="Serve HTTP on 127.0.0.1, not standard input and output.",
+)
+@click.option("--token-file", metavar="FILE", help="File with the token for --http. Created if missing.")
+@click.option("--store", metavar="URL", help="Store for requests. Default: as for other commands.")
 @shared_options.only_here
 def proxy(
     upstream: tuple[str, ...],
@@ -77,7 +82,7 @@ def proxy(
     from signoff.wiring.proxy_server import PATH, listener, serve_http, serve_stdio, token_in
 
     if token_file is not None and http is None:
-        raise click.UsageError("--token-file goes with --http: over the pipes, nobody else can speak to it.")
+        raise click.UsageError("--token-file needs --http: standard input and output need no token.")
     directory = os.path.realpath(project or os.curdir)
     options = ProxyOptions(project=directory, store=store, client=client, patience=read_duration(wait))
     servers = read_upstream(upstream, name)

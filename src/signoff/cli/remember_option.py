@@ -44,7 +44,7 @@ class RememberOptions:
         if not offered:
             raise RequestError(
                 f"the answer to request {request.id} cannot be remembered: "
-                "its rule wants more than one person or excludes somebody, or it is in doubt"
+                "its rule requires several people or excludes somebody, or it is in doubt"
             )
         if (offer := offer_called(request, self.which)) is not None:
             return offer

@@ -103,7 +103,7 @@ class RemoteDesk:
         if not found:
             raise RequestError(
                 f"the answer to request {sheet['id']} cannot be remembered: "
-                "its rule wants more than one person or excludes somebody, or it is in doubt"
+                "its rule requires several people or excludes somebody, or it is in doubt"
             )
         offer = next((one for one in found if wish.which in (str(one["number"]), one["name"])), None)
         if offer is None:

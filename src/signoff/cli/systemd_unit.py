@@ -30,12 +30,12 @@ Environment=PYTHONUNBUFFERED=1
 ExecStart={command}
 Restart=on-failure
 RestartSec=2
-# The first SIGTERM drains: what runs may finish. Only then is anything killed.
+# The first SIGTERM drains: running calls may finish. What is left then is killed.
 KillMode=mixed
 KillSignal=SIGTERM
 TimeoutStopSec={patience}
 UMask=0077
-# What agents may do is the matter of the policy. This is about everything that no agent here should need.
+# The policy decides what agents may do. These settings remove what no agent here should need.
 NoNewPrivileges=yes
 PrivateTmp=yes
 ProtectSystem=full

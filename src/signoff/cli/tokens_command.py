@@ -78,7 +78,7 @@ def create(
 
         by = whoami(name, settings, via="command")
         if Permission.PROVISION in wanted and not program:
-            raise WrongUse("only programs make instances\n  Say --program, and give it a name of its own")
+            raise WrongUse("only programs can create instances\n  Add --program, and give the program its own name")
         whose = _program(holder, settings) if program else _person(holder, wanted, settings)
         check_admin(by, settings, holder=whose)
         return await broker.access.issue(

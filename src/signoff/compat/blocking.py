@@ -36,7 +36,7 @@ class ApprovalResult:
 
     def __post_init__(self) -> None:
         if (self.status == "blocked") != (self.block_reason is not None):
-            raise ValueError("block_reason goes with the status blocked, and with no other")
+            raise ValueError("block_reason must be set if the status is blocked, and only then")
 
     @classmethod
     def blocked(cls, reason: str) -> ApprovalResult:

@@ -72,7 +72,7 @@ def _alone(target: str) -> Generator[None]:
 
 def _check_same(file: str, target: str, before: str) -> None:
     if os.path.realpath(file) != target or text_of(target) != before:
-        what = f"this file changed meanwhile; {_SAID}"
+        what = f"this file changed in the meantime; {_SAID}"
         raise WrongFile(what, place=Place(file), fix="look at it, and make the rule again")
 
 

@@ -16,7 +16,7 @@ _OURS = {
     "approval_required": "a rule: ask, or allow where it is false",
     "pre_approved": "a rule: {allow: {tool: NAME}}",
     "max_depth": "`limits: {depth: N}` of a worker, or `defaults: {worker: {limits: {depth: N}}}`",
-    "entry": "the name that `signoff run NAME` is given",
+    "entry": "NAME in `signoff run NAME`",
     "allow_workers": "`delegates:` of a worker",
     "base_path": "`root` in the config of a toolset",
     "read_approval": "a rule: {ask: fs.read}",

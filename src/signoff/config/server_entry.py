@@ -116,7 +116,7 @@ def _issuer(url: str) -> str:
 def _refuse_plain(url: str) -> None:
     parts = _parts(url)
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
-        raise ValueError("only https keeps what is sent there to itself")
+        raise ValueError("use https: over http, others could read what is sent there")
 
 
 def _network(address: str) -> Network:
@@ -156,8 +156,8 @@ OIDC = MappingFormat(
             'secrets come from the environment: client_secret: "${OIDC_SECRET}"',
         ).about("The environment variable that holds the client secret. Leave it out only for a public client."),
         "claim": text("the name of a claim").about(
-            "What says who somebody is. Default: email, which must be verified, and the `email` of a person here. "
-            "Any other one is the name of a person here."
+            "The claim that identifies a person. Default: email, which must be verified and match the `email` of a "
+            "person here. Any other claim must match the name of a person here."
         ),
     },
     required={

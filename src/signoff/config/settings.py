@@ -266,7 +266,7 @@ _NO_PLUGINS = ("this allows nothing", "write the modules that may be imported: {
 _MODULES = matching(
     r"[\w*]+(\.[\w*]+)*(:[\w*]+(\.[\w*]+)*)?",
     "a module, such as mycompany.*",
-    "{} is no pattern of modules",
+    "{} is not a pattern of modules",
     "write it as in mycompany.*",
     name="modules",
 )

@@ -69,7 +69,7 @@ def _advice(key: str, known: Iterable[str]) -> str:
     close = did_you_mean(key, known)
     if close.startswith("did you mean"):
         return close
-    return f"what the toolset itself takes is written under `config`, as in {{config: {{{shown(key)[1:-1]}: …}}}}"
+    return f"settings of the toolset itself go under `config`, as in {{config: {{{shown(key)[1:-1]}: …}}}}"
 
 
 def _entry(

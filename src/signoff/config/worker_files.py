@@ -58,7 +58,9 @@ def load_worker(settings: Settings, name: str) -> WorkerFile:
     if name not in desk.files:
         where = workers_directory(settings)
         if not name.strip():
-            raise WrongUse(f"this names no worker: {shown(name)}\n  `signoff workers` lists those in {where}")
+            raise WrongUse(
+                f"this is not the name of a worker: {shown(name)}\n  `signoff workers` lists those in {where}"
+            )
         for file in foreign_files(where, set(desk.files)):
             if os.path.splitext(os.path.basename(file))[0] == name:
                 raise WrongUse(f"{file}: {import_hint(file)}")
@@ -255,7 +257,7 @@ class _Desk:
             try:
                 path = os.path.realpath(os.path.join(os.path.dirname(item.document.file), item.value))
             except ValueError as error:  # characters that no file system accepts
-                raise item.wrong(f"{shown(item.value)} is no path") from error
+                raise item.wrong(f"{shown(item.value)} is not a path") from error
             if item.value.startswith("~") or os.path.commonpath((inside, path)) != inside:
                 fix = "write a path relative to the worker's file, inside the project directory"
                 raise item.wrong(f"{shown(item.value)} is outside the project", fix)

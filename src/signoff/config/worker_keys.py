@@ -80,7 +80,9 @@ def check_defaults(spot: ConfigValue) -> None:
             raise value.wrong_key(f"unknown key {shown(key)}", did_you_mean(key, DEFAULTS.keys))
     check_worker(entries, spot.document.file)
     if "toolsets" in entries and toolset_names(entries["toolsets"], spot.document.file).changes:
-        raise entries["toolsets"].wrong("defaults come first: there is nothing to change yet", "write a list of names")
+        raise entries["toolsets"].wrong(
+            "defaults apply first, so there is nothing to add or drop yet", "write a list of names"
+        )
     if "policy" in entries:
         read_worker_policy(entries["policy"], "defaults", None, spot.document.file)
 
@@ -128,7 +130,7 @@ class ToolsetNames:
         for spot in self.drop:
             if spot.value not in there:
                 fix = did_you_mean(spot.value, there) or "leave it out"
-                raise spot.wrong(f"what it extends gives no toolset {shown(spot.value)} to drop", fix)
+                raise spot.wrong(f"the extended worker has no toolset {shown(spot.value)} to drop", fix)
         for spot in self.add:
             if spot.value in there:
                 raise spot.wrong(f"{shown(spot.value)} is given already ({there[spot.value].place})", "leave it out")
@@ -178,7 +180,7 @@ def _named_or_changed(spot: ConfigValue, project_file: str) -> ToolsetNames:
 
 def _configured(spot: ConfigValue, name: str, project_file: str) -> PolicyError:
     fix = f"write it in {shown(project_file)}, under `toolsets`, and only the name here: toolsets: [{name}]"
-    return spot.wrong("a worker file lists toolsets by name; what configures them belongs elsewhere", fix)
+    return spot.wrong("a worker file lists toolsets by name; their configuration does not belong here", fix)
 
 
 def delegate_names(spot: ConfigValue) -> list[ConfigValue]:
@@ -194,7 +196,7 @@ def _capability(spot: ConfigValue) -> None:
     if not isinstance(spot.value, dict):
         spot.text("a capability: a name, or {NAME: what it takes}")
     elif len(spot.entries()) != 1:
-        raise spot.wrong("a capability is one name, with what it takes", "write it as in {Thinking: {…}}")
+        raise spot.wrong("a capability is one name with its options", "write it as in {Thinking: {…}}")
 
 
 def _capabilities(spot: ConfigValue) -> None:
@@ -220,7 +222,7 @@ def _object_schema(spot: ConfigValue) -> None:
     _json_schema(spot)
     if spot.value.get("type") != "object":
         fix = "write it as in {type: object, properties: {issue: {type: string}}, required: [issue]}"
-        raise spot.wrong("what a worker is given has fields, and this schema describes none", fix)
+        raise spot.wrong("the input of a worker has fields, and this schema describes none", fix)
 
 
 def _positive(spot: ConfigValue) -> float:

@@ -64,7 +64,7 @@ class Attempts:
                 doing.cancel()
                 doing.add_done_callback(lambda task: task.cancelled() or task.exception())
         if doing.cancelled():
-            problem = "it was cancelled from inside"
+            problem = "its own code cancelled it"
         elif not doing.done():
             problem = f"it did not end within {STOP_LIMIT.total_seconds():.0f} seconds"
         elif (error := doing.exception()) is not None:
@@ -96,7 +96,7 @@ class Attempts:
         try:
             at = await self._within_limit(_shown_by(active.route.channel, attempt))
             if not isinstance(at, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # it is somebody's code
-                raise TypeError(f"show() returned {type(at).__name__}, not where it stands")
+                raise TypeError(f"show() returned {type(at).__name__}; it must return the place of the notice, as text")
         except ChannelFailed as error:
             failure, known = error, not isinstance(error, _NoAnswer)
         except Exception as error:
@@ -152,7 +152,7 @@ class Attempts:
         try:
             await asyncio.wait((doing, limit), return_when=asyncio.FIRST_COMPLETED)
             if doing.cancelled():  # not by us: the channel cancelled its own task
-                raise _NoAnswer("it was cancelled from inside")
+                raise _NoAnswer("its own code cancelled it")
             if doing.done():
                 return doing.result()
         finally:

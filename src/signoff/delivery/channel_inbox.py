@@ -65,7 +65,7 @@ class StoreInbox:
         """
         request, check = await self.broker.get(request_id), self.check
         if check is None:
-            raise RequestError("other arguments cannot be checked here")
+            raise RequestError("edited arguments cannot be checked here")
         try:
             await check(request, ApprovalDecision(approved=True, edited_args=args))
         except EditRefused as refused:
@@ -140,7 +140,7 @@ class StoreInbox:
 
     def _who(self, by: Actor | None) -> Actor:
         if by is None:
-            raise NotEntitled("nobody is known to have given this answer")
+            raise NotEntitled("the answer does not say who gave it")
         return by if by.via else replace(by, via=self.channel)
 
     def _safe(self, late: AlreadySettled, request: ApprovalRequest) -> AlreadySettled:

@@ -86,7 +86,7 @@ def _read(entry: Any) -> _ClientAnswer:
     """Read one answer. It approves only if `approved` is explicitly true."""
     name = str(entry.interrupt_id)
     if not name.startswith(PREFIX):
-        raise WrongUse(f"the interrupt {name!r} is none of ours: its id does not begin with {PREFIX!r}")
+        raise WrongUse(f"the interrupt {name!r} is not one of signoff's: its id does not begin with {PREFIX!r}")
     call_id = name.removeprefix(PREFIX)
     if entry.status == CANCELLED:
         return _ClientAnswer(call_id, ApprovalDecision(approved=False, note="cancelled by the user"))

@@ -60,7 +60,7 @@ class GateAnswers:
 
         policy = await self.broker.policies.of(request, beside=self.policy)
         if policy is None:
-            raise EditRefused(("the policy has changed since the question, so it has to be asked again",))
+            raise EditRefused(("the policy has changed since the request was made, so signoff has to ask again",))
         return checked_edit(request, args, policy)
 
     async def answer_from_memory(self, request: ApprovalRequest) -> bool:
@@ -88,4 +88,6 @@ class GateAnswers:
 
 def _refuse_unreadable(request: ApprovalRequest, decision: ApprovalDecision) -> None:
     if decision.approved and decision.edited_args is None and request.call is not None and request.call.unreadable:
-        raise EditRefused(tuple(f"{what} cannot be shown, so not approved" for what in request.call.unreadable))
+        raise EditRefused(
+            tuple(f"{what} cannot be shown, so the call cannot be approved" for what in request.call.unreadable)
+        )

@@ -74,7 +74,9 @@ class OwnMemory:
         if decision.terms is not None:
             raise WrongUse("remembering this needs a store: Signoff(…, store='sqlite:FILE')")
         if decision.remember == "always" and not self.grants.keeps_always:
-            raise WrongUse("answers cannot be remembered for good here: the memory has no file")
+            raise WrongUse(
+                "this memory has no file, so it cannot remember an answer for always: ApprovalMemory(file=…)"
+            )
 
     def remember(self, request: ApprovalRequest, decision: ApprovalDecision) -> None:
         if (grant := grant_from(request, decision)) is not None:

@@ -65,9 +65,7 @@ class CallJudge:
     async def edited(self, gated: GatedCall, args: Mapping[str, Any]) -> GatedCall:
         """Return the same call with a person's arguments, read and judged anew."""
         if secret := [name for name, value in gated.args.items() if isinstance(value, SecretStr | SecretBytes)]:
-            raise EditRefused(
-                tuple(f"{name} is a secret; such a call is approved as it is, or denied" for name in secret)
-            )
+            raise EditRefused(tuple(f"{name} is a secret: approve the call unchanged, or deny it" for name in secret))
         values = await validated(gated.ctx, gated.tool, args)
         return await self.judged(gated.ctx, gated.tool, values, gated.execute)
 

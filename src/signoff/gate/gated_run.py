@@ -354,9 +354,9 @@ class GatedRun:
             case Refuse(Refusal.OTHER_ARGUMENTS):
                 reason = f"it led to {gated.call.tool} with arguments that were not shown"
             case Refuse(Refusal.SPENT):
-                reason = "its approval was used: it runs once"
+                reason = "its approval was already used: an approved call runs once"
             case Refuse(Refusal.OTHER_CALL):
-                reason = f"what was approved was {ticket.call.tool}, and it led to another call"
+                reason = f"the approval was for {ticket.call.tool}, but it led to another call"
             case _:
                 raise await self._refuse(gated, Refusal.POLICY)
         raise self._refused(gated, SIGNOFF, reason)
@@ -424,7 +424,7 @@ class GatedRun:
         """Execute the call. An approval was claimed at `since`, and the call runs only while that claim holds."""
         gate, request, call = self.gate, gated.request, gated.call
         if request is not None and digest(as_json(gated.args, gate.reader.key)[0]) != call.args_digest:
-            raise self._refused(gated, SIGNOFF, "its arguments changed while it was asked about")
+            raise self._refused(gated, SIGNOFF, "its arguments changed while it waited for an answer")
         gate.broker.switch.check_now()
         self.reporter.report(why, gated, request=request)
         if gated.is_external:
@@ -494,7 +494,9 @@ class GatedRun:
         decision = decision_of(request)
         if request.state in (State.DENIED, State.EXPIRED, State.CANCELLED):
             return self._refused(gated, decided_by(decision), decided_why(decision))
-        return self._refused(gated, SIGNOFF, f"{settled_text(request)}, and that was used: it runs once")
+        return self._refused(
+            gated, SIGNOFF, f"{settled_text(request)}; this approval was already used: an approved call runs once"
+        )
 
     def _refused(self, gated: GatedCall, by: str, reason: str) -> Exception:
         self.reporter.report(CallStep.DENIED, gated, by=by, text=reason)

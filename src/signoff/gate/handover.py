@@ -43,7 +43,7 @@ _STILL_SPEAKS = (State.PENDING, State.APPROVED, State.DENIED)
 """States of an earlier request about the same call that is not asked again: it waits, its answer was not taken yet,
 or a person denied it."""
 _GONE = "the program that asked is gone"
-_SPENT = "the approval of this call was already handed over, and counts once"
+_SPENT = "the approval of this call was already handed over, and is valid once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

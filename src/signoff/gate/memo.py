@@ -50,7 +50,7 @@ def output_of(agent: Any, memo: str) -> Any:
 def _does_not_fit(agent: Any) -> DoesNotFit:
     name = getattr(agent, "name", None) or "an agent"
     return DoesNotFit(
-        f"{name} answered before this run was resumed, and its answer does not fit its output type any longer.\n"
+        f"{name} answered before this run was resumed, and its answer no longer fits its output type.\n"
         "  Resume it with the output type it had, or end it: signoff cancel RUN"
     )
 

@@ -204,7 +204,7 @@ class EnclosingCall:
 
 
 _TWINS = (
-    "two agents of the same name get the same prompt in one call, and could not be told apart when it is repeated.\n"
+    "two agents with the same name get the same prompt in one call; if the call is repeated, they look the same.\n"
     "  Give each its own name: Agent(…, name=…)"
 )
 

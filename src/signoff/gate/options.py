@@ -124,7 +124,7 @@ def _having(what: str, methods: str) -> Callable[[object], str | None]:
 def _approver(value: object) -> str | None:
     if value is None or callable(value) or callable(getattr(value, "choose", None)):
         return None
-    return f"it must be an object with `choose`, or a function of the request, and is {_a(value)}"
+    return f"it must be an object with `choose`, or a function of the request, not {_a(value)}"
 
 
 def _a(value: object) -> str:
@@ -153,7 +153,7 @@ def _by_name(of: Callable[[object], str | None], what: str) -> Callable[[object]
             return f"it must be a mapping of {what}"
         for key, item in cast("Mapping[object, object]", value).items():
             if not isinstance(key, str):
-                return f"it must be a mapping of {what}; {_short(key)} is no name"
+                return f"it must be a mapping of {what}; {_short(key)} is not a name"
             if (wrong := of(item)) is not None:
                 return f"{key!r}: {wrong}"
         return None

@@ -53,7 +53,7 @@ async def call_tool(
     Raises `WrongUse` outside a gated tool call, or if the arguments have no JSON form.
     """
     if gate_in(ctx.root_capability) is None or not isinstance(running_call(), GatedCall):
-        raise WrongUse(f"{name} can only be called from within a tool, while the gate lets that run")
+        raise WrongUse(f"{name} can only be called inside a tool call that the gate lets run")
     try:
         prompt = f"{name} {canonical(args)}"
     except CannotCanonicalise as error:
@@ -95,7 +95,7 @@ async def recall(
     """
     capability = gate_in(ctx.root_capability)
     if capability is None or not isinstance(running_call(), GatedCall):
-        raise WrongUse(f"what is remembered for {name} can only be looked up from within a tool")
+        raise WrongUse(f"remembered answers for {name} can only be looked up inside a tool call")
     alone = replace(ctx, agent=None, tool_name=name, tool_call_id=name)
     tool: ToolsetTool[Any] = (await toolset.get_tools(alone))[name]
     return await capability.remembered_for(alone, tool, dict(args))

@@ -113,7 +113,7 @@ class AapClient:
         except (CannotCanonicalise, KeyError, ValueError, TypeError, AttributeError) as error:
             raise self._strange("it answers what no server of signoff does: is this the right address?") from error
         if found.call != call or (request and found.id != request):
-            raise self._strange("it answers about another call")
+            raise self._strange("it answered about another call")
         return found
 
     # --- one exchange ---
@@ -162,7 +162,7 @@ class AapClient:
         try:
             answer = read_object(said, what="its answer", most=_LARGEST)
         except ValueError as error:
-            told = self._about(f"it answers no JSON (status {status}): is this the right address?")
+            told = self._about(f"its answer is not JSON (status {status}): is this the right address?")
             raise (ServerAway if status >= 500 else ServerFailed)(told) from error
         if status in (200, 201):
             return answer
@@ -199,7 +199,7 @@ def read_token(file: str) -> str:
             found = os.fstat(stream.fileno())
             token = stream.read(10_000).strip() if stat.S_ISREG(found.st_mode) else ""
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else "it is no text"
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not text"
         told = f"the credential cannot be read from {visible(file)}: {why}"
         raise WrongUse(f"{told}\n  put what `{_HELD}` prints into that file") from error
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:

@@ -133,7 +133,7 @@ class ClientGate(OutsideGate):
             case Refuse(Refusal.POLICY) if seen.verdict.reason:
                 return SecondLook(hindrance=f"the policy now refuses it: {seen.verdict.reason}")
             case _:
-                return SecondLook(hindrance="what it was allowed by holds no longer")
+                return SecondLook(hindrance="the rule or remembered answer that allowed it no longer applies")
 
     async def _recall(self, call: Call, verdict: Verdict) -> Grant | None:
         """Return the grant for a call. Nothing is counted: a program that asks may never run it."""

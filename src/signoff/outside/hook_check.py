@@ -80,11 +80,11 @@ def _finding(place: HookPlace) -> HookFinding:
 def _loose(settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield settings of the agent that disable the hook or its effect."""
     if settings.get("disableAllHooks") is True:
-        yield "disableAllHooks is set: no hook runs, so every call goes by the agent's own rules"
+        yield "disableAllHooks is set: no hook runs, so only the agent's own rules apply"
     permissions = settings.get("permissions")
     mode = cast("Mapping[str, Any]", permissions).get("defaultMode") if isinstance(permissions, dict) else None
     if mode == "bypassPermissions":
-        yield "permissions.defaultMode is bypassPermissions: where the hook is switched off, every call runs unasked"
+        yield "permissions.defaultMode is bypassPermissions: without the hook, every call runs without a question"
     tools = settings.get("hooksConfig")
     if isinstance(tools, dict) and cast("Mapping[str, Any]", tools).get("enabled") is False:
         yield "hooksConfig.enabled is false: no hook runs"

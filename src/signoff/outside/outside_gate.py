@@ -207,7 +207,7 @@ class OutsideGate:
     def _verdict(self, call: Call, outside: OutsideCall) -> Verdict:
         verdict = self.policy.judge(call)
         if outside.doubt and verdict.effect is Effect.ALLOW:
-            reason = f"{verdict.reason}, but it is asked about again"
+            reason = f"{verdict.reason}, but something about this call is in doubt"
             return Verdict(effect=Effect.ASK, rules=verdict.rules, reason=reason, errors=verdict.errors)
         if verdict.effect is not Effect.ASK or verdict.rules:
             return verdict
@@ -390,7 +390,7 @@ class OutsideGate:
                 decision = _decision(_known(seen))
                 by, reason = decided_by(decision), decided_why(decision)
             case Refusal.SPENT:
-                request, reason = _known(seen).id, "its approval was used: a call runs once"
+                request, reason = _known(seen).id, "its approval was already used: an approved call runs once"
             case _:
                 reason = "the arguments have no JSON form, so no approval can be bound to them"
         if not request:

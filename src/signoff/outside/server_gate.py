@@ -80,7 +80,7 @@ class ServerGate:
         if request.status is not AapStatus.APPROVED:
             return replace(refused, reason=request.note or f"the request was {request.status}")
         if request.is_consumed:
-            return replace(refused, reason="its approval was used: a call runs once", spent=True)
+            return replace(refused, reason="its approval was already used: an approved call runs once", spent=True)
         here = await self.gate().at_once(outside)
         if here is not None and not here.allowed:
             reason = f"it was approved on {self.client.url}, but is refused here by now: {here.reason}"

@@ -99,7 +99,9 @@ class _Builder:
         node = self.anchors.get(event.anchor)
         if node is None:
             alias = shown(f"*{event.anchor}")
-            raise self.wrong(event, f"{alias} names nothing above it", f"define it with {shown(f'&{event.anchor}')}")
+            raise self.wrong(
+                event, f"{alias} refers to nothing above it", f"define it with {shown(f'&{event.anchor}')}"
+            )
         alias = Node(*_spot(event), node.value, node.children, node.keys, node.size, _end(event), "alias")
         self.place(event, alias, None)
 
@@ -168,7 +170,7 @@ class _Builder:
 
     def check_tag(self, event: Any) -> None:
         if event.tag not in _PLAIN_TAGS:
-            raise self.wrong(event, f"the tag {shown(event.tag)} is not read here", "write plain values, without `!`")
+            raise self.wrong(event, f"the tag {shown(event.tag)} is not supported", "write plain values, without `!`")
 
     def wrong(self, event: Any, what: str, fix: str = "") -> PolicyError:
         trail: list[KeyStep] = []

@@ -104,7 +104,7 @@ class MappingFormat(Format[dict[str, Any]]):
             if key not in entries:
                 raise spot.wrong(what, fix)
         if self._needs and not any(key in entries for key in self._needs):
-            raise spot.wrong("this asks for nothing", f"write one of {', '.join(f'`{key}`' for key in self._needs)}")
+            raise spot.wrong("this requires nothing", f"write one of {', '.join(f'`{key}`' for key in self._needs)}")
         return entries
 
     def values(self, entries: Mapping[str, ConfigValue]) -> dict[str, Any]:
@@ -218,7 +218,7 @@ def read_duration(spot: ConfigValue) -> timedelta:
         what = shown(value) if isinstance(value, str) else kind_of(value)
         raise spot.wrong(f"this should be a duration, not {what}", fix)
     if seconds < 1:
-        raise spot.wrong("the time is over before it begins", fix)
+        raise spot.wrong("the time must be more than 0", fix)
     if seconds > LONGEST_TIMEOUT.total_seconds():
         raise spot.wrong("the time is longer than ten years", fix)
     return timedelta(seconds=seconds)

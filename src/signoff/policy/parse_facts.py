@@ -68,7 +68,7 @@ _PATH = MappingFormat(
 def _read_path(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     entries = _PATH.entries(spot)
     if not entries:
-        raise spot.wrong("this is empty, so it asks for nothing", "write `matches` or `inside`")
+        raise spot.wrong("this is empty, so it requires nothing", "write `matches` or `inside`")
     found = _PATH.values(entries)
     if not {"matches", "inside"} >= found.keys():
         from signoff.policy.place_conditions import KINDS, PlaceCondition  # imports the list of secret places

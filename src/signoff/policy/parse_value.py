@@ -53,7 +53,7 @@ def read_values(spot: ConfigValue, wary: bool, source: Source) -> Iterator[Value
     """Parse the conditions in an `args` or `deps` mapping. `wary`: as in an allow rule, which must be sure."""
     entries = spot.entries(what="a mapping of argument names to what they must be")
     if not entries:
-        raise spot.wrong("this is empty, so it asks for nothing", "name an argument, or leave the key out")
+        raise spot.wrong("this is empty, so it requires nothing", "name an argument, or leave the key out")
     others = entries.pop(OTHERS, None) if source == "args" else None
     keys = {name: _key(child, TOP, name, source) for name, child in entries.items()}
     for name, child in entries.items():
@@ -71,7 +71,7 @@ def _under(spot: ConfigValue, key: KeyPath, source: Source, wary: bool) -> Itera
         return
     entries = spot.entries()
     if not entries:
-        raise spot.wrong("this is empty, so it asks for nothing", f"write an operator: {', '.join(OPERATORS)}")
+        raise spot.wrong("this is empty, so it requires nothing", f"write an operator: {', '.join(OPERATORS)}")
     if all(name in OPERATORS or name == ANY_CASE for name in entries):
         for one in _operators(spot, entries, wary):
             yield ValueCondition(source, key, one)
@@ -101,7 +101,7 @@ def _over(how: Literal["all", "any", "none"]) -> Callable[[ConfigValue, bool], O
             return Over(how, (_equals(spot),))
         entries = spot.entries((*OPERATORS, ANY_CASE))
         if not entries:
-            raise spot.wrong("this is empty, so it asks for nothing", f"write an operator: {', '.join(OPERATORS)}")
+            raise spot.wrong("this is empty, so it requires nothing", f"write an operator: {', '.join(OPERATORS)}")
         return Over(how, tuple(_operators(spot, entries, wary)))
 
     return read

@@ -57,7 +57,7 @@ def plain_scalar(text: str) -> Scalar:
             f'write it as a plain decimal number, or "{text}" in quotes',
         )
     if text == "<<":
-        raise Ambiguous("`<<` (merging mappings) is not read here", "write the keys out")
+        raise Ambiguous("`<<` (merging mappings) is not supported", "write the keys out")
     return text
 
 

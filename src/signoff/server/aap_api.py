@@ -162,7 +162,7 @@ class AapApi:
             )
         except Exception:
             _log.exception("%s %s failed", operation.method, operation.path)
-            return aap_problem(request, AapProblem(500, "internal", "something went wrong here"))
+            return aap_problem(request, AapProblem(500, "internal", "internal error; see the server's log"))
 
     async def _admitted(self, request: Request, permission: Permission) -> tuple[AccessKey, str]:
         """Return the access key and its secret if it has the permission; raises `AapProblem`.

@@ -67,7 +67,7 @@ class VerifyView(ApiModel):
     events: int = 0
     head: str = ""
     signed: int = Field(default=0, description="The last event that a signature covers.")
-    by: str = Field(default="", description="Why the signature is believed: own, carried, or nobody.")
+    by: str = Field(default="", description="Why the signature is trusted: own, carried, or nobody.")
     key: str = ""
     event: int | None = Field(default=None, description="The first event that fails the check.")
     error: str = ""

@@ -63,20 +63,20 @@ class Meters:
         """Return all metrics in Prometheus format; `waiting` are requests by state."""
         build = version("signoff").replace("\\", "").replace('"', "")
         parts = (
-            _metric("signoff_build_info", "gauge", "The version that runs.", [f'{{version="{build}"}} 1']),
+            _metric("signoff_build_info", "gauge", "The version of signoff.", [f'{{version="{build}"}} 1']),
             _metric("signoff_requests_waiting", "gauge", "Requests that wait for a person.", _by("state", waiting)),
             _metric("signoff_requests_decided_total", "counter", "Requests settled.", _by("state", self.decided)),
             _named(
                 "signoff_decision_seconds",
                 "histogram",
-                "From the question to its settlement.",
+                "Seconds from the question to the decision.",
                 self.time_to_decision.lines("signoff_decision_seconds"),
             ),
-            _metric("signoff_runs_in_hand", "gauge", "Runs that go on here now.", [f" {self.in_hand()}"]),
-            _metric("signoff_resumes_total", "counter", "Runs that were gone on with.", _by("result", self.resumes)),
+            _metric("signoff_runs_in_hand", "gauge", "Runs that this server executes now.", [f" {self.in_hand()}"]),
+            _metric("signoff_resumes_total", "counter", "Runs that were resumed.", _by("result", self.resumes)),
             _metric("signoff_event_streams", "gauge", "Clients that follow events.", [f" {self.streams()}"]),
-            _metric("signoff_store_errors_total", "counter", "The store did not work.", [f" {self.store_errors}"]),
-            _metric("signoff_http_responses_total", "counter", "Answers to clients.", _by("status", self.answers)),
+            _metric("signoff_store_errors_total", "counter", "Errors of the store.", [f" {self.store_errors}"]),
+            _metric("signoff_http_responses_total", "counter", "HTTP responses.", _by("status", self.answers)),
         )
         return "".join(f"{line}\n" for part in parts for line in part)
 

@@ -188,7 +188,9 @@ class OidcProvider:
                 for key in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
                     _check_address(metadata[key], self._entry.issuer)
             if metadata["issuer"] != self._entry.issuer:
-                raise ValueError(f"it calls itself {metadata['issuer']!r}: server.oidc.issuer has to be the same")
+                raise ValueError(
+                    f"its metadata says issuer {metadata['issuer']!r}: server.oidc.issuer must be the same"
+                )
         except Exception as error:
             raise self._failed(error) from error
         self._metadata = now, metadata
@@ -210,7 +212,7 @@ class OidcProvider:
         known = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
         # An empty list would mean any algorithm to the library.
         if not (algorithms := [one for one in _ALGORITHMS if one in known]):
-            raise ValueError("it signs with nothing that is taken here")
+            raise ValueError(f"it supports no signing algorithm that signoff accepts ({', '.join(_ALGORITHMS)})")
         response = await client.request("GET", metadata["jwks_uri"], withhold_token=True)
         response.raise_for_status()
         decoded = jwt.decode(
@@ -240,11 +242,11 @@ async def _more(client: Any, metadata: Mapping[str, Any], claims: Mapping[str, A
     response.raise_for_status()
     more = cast("Mapping[str, Any]", response.json())
     if more.get("sub") != claims["sub"]:
-        raise ValueError("the provider spoke of somebody else")
+        raise ValueError("the userinfo endpoint answered about another user")
     return {**more, **claims}
 
 
 def _check_address(address: object, issuer: str) -> None:
     """Raise `ValueError` for an endpoint that is less secure than the provider's own address."""
     if not isinstance(address, str) or urlsplit(address).scheme not in ("https", urlsplit(issuer).scheme):
-        raise ValueError("an address of the provider's is not on HTTPS")
+        raise ValueError("an address in the provider's metadata does not use HTTPS")

@@ -183,7 +183,7 @@ def _parse(file: Path) -> Iterator[Grant]:
     entries: dict[str, Any] = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
     version = entries.get("version")
     if version != VERSION:
-        raise GrantsError(f"version {version!r} is not one this program knows", place=Place(str(file)), fix=fix)
+        raise GrantsError(f"this program does not know version {version!r}", place=Place(str(file)), fix=fix)
     try:
         for entry in entries["grants"]:
             yield _from_json(entry)

@@ -37,7 +37,7 @@ def _written(value: str | int | bytes | None) -> bytes | None:
     if isinstance(value, int):
         return b"%d" % value
     if "\0" in value:  # libpq would silently truncate the text there
-        raise StoreError(f"PostgreSQL keeps no text with a NUL character in it: {value[:40]!r}")
+        raise StoreError(f"PostgreSQL cannot store a text with a NUL character: {value[:40]!r}")
     return value.encode()
 
 

@@ -196,7 +196,7 @@ class SqlRequests:
         before = self.get(request.id)
         if before is None or before.version != request.version - 1:
             now = f"at version {before.version}" if before is not None else "not there"
-            raise Stale(f"request {request.id} was to become version {request.version}, but it is {now}")
+            raise Stale(f"request {request.id} should become version {request.version}, but it is {now}")
         self._sql.run("put_request", *changing_columns(request), request.id)
         if _question(before) != _question(request):
             self._sql.run("put_question", *question_columns(request), request.id)

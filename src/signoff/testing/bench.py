@@ -68,7 +68,7 @@ class Bench:
             told = (await self.case.told())[before:]
             return any(all(flat(text) in flat(one) for text in texts) for one in told)
 
-        await soon(said, lambda: f"nobody was told {texts}, only {list(told)}")
+        await soon(said, lambda: f"the person was not told {texts}, only {list(told)}")
 
     async def stands(self, notice: Asked, times: int = 1) -> None:
         """Wait until the request can be answered in exactly this many places."""
@@ -83,24 +83,28 @@ class Bench:
             await soon(so_many, "")
         except AssertionError as failed:
             seen = await self.case.seen(notice)
-            raise AssertionError(f"it can be answered in {counted} places, not {times}. Seen:\n{seen}") from failed
+            raise AssertionError(
+                f"the request can be answered in {counted} places, not {times}. Seen:\n{seen}"
+            ) from failed
 
     async def is_answered(self, *notices: Asked) -> list[ApprovalRequest]:
         """Wait until the inbox has accepted an answer to each notice, and to nothing else."""
         ids = [notice.request.id for notice in notices]
         await soon(
             lambda: len(self.inbox.taken) >= len(ids),
-            lambda: f"{len(self.inbox.taken)} of {len(ids)} answers were taken; refused: {self.inbox.refused}",
+            lambda: f"the inbox accepted {len(self.inbox.taken)} of {len(ids)} answers; refused: {self.inbox.refused}",
         )
-        hold([one for one, _ in self.inbox.taken] == ids, f"answers to {ids} became {self.inbox.taken}")
+        hold([one for one, _ in self.inbox.taken] == ids, f"expected answers to {ids}, got {self.inbox.taken}")
         for _, decision in self.inbox.taken:
             by = decision.by
-            hold(by is not None and by.key == ANA.key and by.kind == ANA.kind, f"ana answered, but it says {by}")
+            hold(
+                by is not None and by.key == ANA.key and by.kind == ANA.kind, f"ana answered, but the answer names {by}"
+            )
         return [await self.office.broker.get(one) for one in ids]
 
     async def is_refused(self, notice: Asked, why: type[RequestError]) -> str:
         """Wait until the inbox has refused an answer; return the message."""
-        await soon(lambda: bool(self.inbox.refused), "no answer came to the inbox")
+        await soon(lambda: bool(self.inbox.refused), "the inbox refused no answer")
         request_id, refusal = self.inbox.refused[-1]
         hold(request_id == notice.request.id and isinstance(refusal, why), f"refused with {refusal!r}, not {why}")
         return str(refusal)

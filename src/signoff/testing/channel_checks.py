@@ -45,7 +45,7 @@ async def hostile_text_is_inert(bench: Bench) -> None:
         await bench.sees(notice, "U+202E", "U+200B", "ESC", "alert(1)", "everyone", "heading")
     hold(not (found := await bench.case.dangers(notice)), f"not inert: {found}")
     for raw in "\u202e\u200b\u2060\ufeff\x07\x9b":
-        hold(raw not in await bench.case.seen(notice), f"U+{ord(raw):04X} was shown as it is")
+        hold(raw not in await bench.case.seen(notice), f"U+{ord(raw):04X} was shown raw, not spelled out")
 
 
 async def an_approval_reaches_the_inbox_once(bench: Bench) -> None:
@@ -53,17 +53,17 @@ async def an_approval_reaches_the_inbox_once(bench: Bench) -> None:
     await bench.stands(notice)
     await bench.case.approve(notice)
     [request] = await bench.is_answered(notice)
-    hold(request.state is State.APPROVED and request.effective_args == ARGS, f"it became {request.state}")
+    hold(request.state is State.APPROVED and request.effective_args == ARGS, f"the request is {request.state}")
     await bench.up_to_date(notice)
     await bench.stands(notice, 0)
-    hold(len(bench.inbox.taken) == 1 and not bench.inbox.refused, "it was answered more than once")
+    hold(len(bench.inbox.taken) == 1 and not bench.inbox.refused, "the request was answered more than once")
 
 
 async def a_denial_reaches_the_inbox(bench: Bench) -> None:
     notice = await bench.ask()
     await bench.case.deny(notice)
     [request] = await bench.is_answered(notice)
-    hold(request.state is State.DENIED, f"it became {request.state}")
+    hold(request.state is State.DENIED, f"the request is {request.state}")
 
 
 async def a_denial_has_its_reason(bench: Bench) -> None:
@@ -71,15 +71,15 @@ async def a_denial_has_its_reason(bench: Bench) -> None:
     await bench.case.deny(notice, "not before noon, please")
     [request] = await bench.is_answered(notice)
     decision = request.decision
-    hold(decision is not None and decision.note == "not before noon, please", f"the reason became {decision}")
-    hold(request.state is State.DENIED, f"it became {request.state}")
+    hold(decision is not None and decision.note == "not before noon, please", f"the reason is missing: {decision}")
+    hold(request.state is State.DENIED, f"the request is {request.state}")
 
 
 async def edited_arguments_are_what_counts(bench: Bench) -> None:
     notice = await bench.ask()
     await bench.case.edit(notice, {**ARGS, "copies": 5})
     [request] = await bench.is_answered(notice)
-    hold(request.effective_args == {**ARGS, "copies": 5}, f"it would run with {request.effective_args}")
+    hold(request.effective_args == {**ARGS, "copies": 5}, f"the call would run with {request.effective_args}")
 
 
 async def a_refused_edit_can_be_repeated(bench: Bench) -> None:
@@ -87,10 +87,10 @@ async def a_refused_edit_can_be_repeated(bench: Bench) -> None:
     await bench.case.edit(notice, {**ARGS, "copies": "many"})
     await bench.is_refused(notice, EditRefused)
     await bench.sees(notice, "copies: should be of type integer")
-    hold(await bench.state(notice) is State.PENDING, "a refused edit settled it")
+    hold(await bench.state(notice) is State.PENDING, "a refused edit settled the request")
     await bench.case.edit(notice, {**ARGS, "copies": 7})
     [request] = await bench.is_answered(notice)
-    hold(request.effective_args["copies"] == 7, f"it would run with {request.effective_args}")
+    hold(request.effective_args["copies"] == 7, f"the call would run with {request.effective_args}")
 
 
 async def what_was_settled_elsewhere_is_shown(bench: Bench) -> None:
@@ -121,7 +121,7 @@ async def an_answer_of_the_wrong_person_is_told(bench: Bench) -> None:
     await bench.case.approve(notice)
     # Either after the answer or before: a channel need not offer an answer that cannot count.
     await bench.sees(notice, "does not have the role boss")
-    hold(await bench.state(notice) is State.PENDING, "it was settled by somebody who may not")
+    hold(await bench.state(notice) is State.PENDING, "somebody who may not answer settled the request")
     settled = await bench.office.settle_elsewhere(notice, approved=True)
     await bench.show(settled)
     await bench.stands(notice, 0)
@@ -135,7 +135,7 @@ async def showing_it_again_changes_nothing(bench: Bench) -> None:
     before = await bench.case.seen(notice)
     for _ in range(2):
         await bench.show(notice)
-    hold(await bench.case.seen(notice) == before, "something else is shown")
+    hold(await bench.case.seen(notice) == before, "showing it again changed what is shown")
     if Skill.ANSWER in bench.case.lacks:
         return
     await bench.stands(notice)
@@ -183,7 +183,7 @@ async def several_are_decided_differently(bench: Bench) -> None:
     await bench.case.approve(third)
     answered = await bench.is_answered(first, second, third)
     states = [request.state for request in answered]
-    hold(states == [State.APPROVED, State.DENIED, State.APPROVED], f"they became {states}")
+    hold(states == [State.APPROVED, State.DENIED, State.APPROVED], f"the requests are {states}")
 
 
 async def what_is_not_seen_whole_cannot_be_approved(bench: Bench) -> None:
@@ -191,9 +191,12 @@ async def what_is_not_seen_whole_cannot_be_approved(bench: Bench) -> None:
     await bench.stands(notice)
     await bench.case.approve(notice)
     shown = await bench.case.open_whole(notice)
-    hold(not bench.inbox.taken and await bench.state(notice) is State.PENDING, "it was approved unseen")
+    hold(
+        not bench.inbox.taken and await bench.state(notice) is State.PENDING,
+        "the call was approved before all of it was shown",
+    )
     for line in LONG.split("\n"):
-        hold(line in shown, f"the whole of it lacks {line!r}")
+        hold(line in shown, f"the full text lacks {line!r}")
     await bench.case.approve(notice)
     await bench.is_answered(notice)
 
@@ -204,9 +207,9 @@ async def an_outage_is_told_and_leaves_nothing_double(bench: Bench) -> None:
     try:
         await bench.show(notice)
     except ChannelFailed as failed:
-        hold(bool(str(failed)), "a failure says what is wrong")
+        hold(bool(str(failed)), "ChannelFailed has no message")
     else:
-        raise AssertionError("nothing can have been shown, and it said nothing")
+        raise AssertionError("the connection was down, but show() did not raise ChannelFailed")
     await bench.case.mend_connection()
     await bench.show(notice)
     await bench.sees(notice, TOOL)
@@ -224,7 +227,7 @@ async def what_a_run_came_to_is_said(bench: Bench) -> None:
     )
     await bench.show(said)
     await bench.sees(said, "triage", "sorted.", "Nothing is left.")
-    hold("\u202e" not in await bench.case.seen(said), "what a run said was shown as it is")
+    hold("\u202e" not in await bench.case.seen(said), "U+202E in the text of a run was shown raw, not spelled out")
 
 
 async def stopping_leaves_nothing_running(bench: Bench) -> None:

@@ -29,7 +29,7 @@ def with_approval(toolset: T, policy: Rules = None, *, name: str | None = None, 
     strictest verdict wins.
     """
     if not isinstance(toolset, AbstractToolset):  # pyright: ignore[reportUnnecessaryIsInstance] - whoever has no checker
-        fix = "to have a policy on a class, give it an attribute approval_policy"
+        fix = "for a policy on a class, set its attribute approval_policy"
         raise WrongUse(f"with_approval takes a toolset, not {toolset!r}\n  {fix}")
     return mark(toolset, layer_for(toolset, policy, name=name, labels=labels))
 
@@ -46,7 +46,7 @@ def approval_tool(
 
     def register(function: F) -> F:
         if callable(getattr(toolset, "needs_approval", None)):
-            raise WrongUse(f"{toolset.label} has a policy of its own: attach yours with with_approval")
+            raise WrongUse(f"{toolset.label} has its own policy: attach yours with with_approval")
         before = set(toolset.tools)
         toolset.add_function(function, **options)
         name = next(iter(set(toolset.tools) - before))

@@ -171,7 +171,7 @@ def load_project(directory: str, taken: Mapping[str, str], *, beside: str = "") 
         if not isinstance(name, str) or not name:
             raise WrongFile(f"TOOLSETS has the key {name!r}", place=place, fix="names are texts")
         if name in taken:
-            what = f"TOOLSETS has {shown(name)}, which is {taken[name]} already"
+            what = f"TOOLSETS has {shown(name)}, which is already {taken[name]}"
             raise WrongFile(what, place=place, fix="give it another name")
     names = cast("Mapping[str, object]", found)
     return ProjectCode(names, _approvals(getattr(module, APPROVALS, None), names, place), place)

@@ -48,7 +48,7 @@ class McpConfig(BaseModel):
     )
     tools: list[str] | None = Field(default=None, description="The only tools that are offered; by default, all.")
     trust_annotations: bool = Field(
-        default=False, description="Whether what the server says about its tools may let calls run unasked."
+        default=False, description="Whether what the server says about its tools may let calls run without a question."
     )
 
     @model_validator(mode="after")

@@ -52,7 +52,7 @@ async def answer_question(broker: Broker, question: Comment, options: RunOptions
 async def run_to_ask(broker: Broker, request: ApprovalRequest) -> SavedRun:
     """Return the run whose agent can be asked about a request. Raises `RequestError` if none can."""
     if request.state is not State.PENDING:
-        raise RequestError(f"request {request.id} is {request.state}: its agent is not asked any longer")
+        raise RequestError(f"request {request.id} is {request.state}: its agent can no longer be asked")
     said = await broker.comments.of(request.id)
     if sum(one.is_claim for one in said) >= MOST_ANSWERS:
         raise RequestError(f"models have answered {MOST_ANSWERS} questions about request {request.id}: ask a person")

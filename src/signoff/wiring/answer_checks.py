@@ -50,12 +50,14 @@ def refuse_unseen(request: ApprovalRequest) -> None:
 
     if request.call is not None and request.call.unreadable:
         raise EditRefused(
-            tuple(f"{visible(what)} cannot be shown, so not approved" for what in request.call.unreadable)
+            tuple(
+                f"{visible(what)} cannot be shown, so the call cannot be approved" for what in request.call.unreadable
+            )
         )
     try:
         has_long_card(request)  # raises like the card
     except CannotCanonicalise as error:
-        raise EditRefused((f"the call cannot be shown, so not approved: {visible(str(error))}",)) from error
+        raise EditRefused((f"the call cannot be shown, so it cannot be approved: {visible(str(error))}",)) from error
 
 
 def checked(
@@ -93,7 +95,7 @@ def _asked_under(request: ApprovalRequest, settings: Settings, run: SavedRun | N
             policy = load_policy(file)
             if policy.revision == request.policy_revision:
                 return policy
-    here = f"{settings.file} is another, or has changed since" if settings.file else "there is none here"
+    here = f"{settings.file} is another one, or has changed" if settings.file else "there is no policy here"
     raise EditRefused(
-        (f"edited arguments are checked against the policy of the request, and {here}: name it with --policy",)
+        (f"edited arguments must be checked against the policy of the request, but {here}: name it with --policy",)
     )

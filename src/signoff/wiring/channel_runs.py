@@ -363,7 +363,7 @@ class Running:
             try:
                 await self._telling.say(run.id, _called(run), state, text)
             except StoreError as error:
-                self._observe(f"{run.id}  cannot be told yet: {redact_text(str(error))}")
+                self._observe(f"{run.id}  its result cannot be reported yet: {redact_text(str(error))}")
             else:
                 return
             await pause_for(self._broker.clock, wait)

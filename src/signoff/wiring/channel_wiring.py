@@ -31,7 +31,7 @@ def channel_named(name: str, settings: Settings) -> ChannelEntry:
         where = settings.file or POLICY_FILE
         raise WrongUse(
             f"{where} has no channels\n"
-            '  add one, as in channels: {discord: {channel: "112233445566778899"}}; docs/guides/discord.md tells how'
+            '  add one, as in channels: {discord: {channel: "112233445566778899"}}; see docs/guides/discord.md'
         )
     raise WrongUse(f"{settings.file} has no channel {shown(name)}\n  {did_you_mean(name, settings.channels)}")
 
@@ -118,7 +118,7 @@ def check_workers(entry: ChannelEntry, settings: Settings) -> None:
         spot = listed.child(at) if isinstance(listed.value, list) else listed
         other = spoken.setdefault(spoken_name(name).casefold(), name)
         if other != name:
-            what = f"{shown(other)} and {shown(name)} are called by the same name"
+            what = f"people would use the same name for {shown(other)} and {shown(name)}"
             raise spot.wrong(what, "give one of them another name, or leave it out")
         if ":" in name:
             check_agent(name, settings, spot)
@@ -136,7 +136,7 @@ def check_agent(path: str, settings: Settings, spot: ConfigValue) -> None:
         return spot.wrong(what, fix)
 
     if not _AGENT.fullmatch(path):
-        raise spot.wrong(f"{shown(path)} does not say where an agent is", "write package.module:agent")
+        raise spot.wrong(f"{shown(path)} is not the location of an agent", "write package.module:agent")
     check_allowed(path, settings.plugins, wrong)
     found = load_path(path, settings.plugins, settings.directory, wrong)
     from signoff.workers.load import why_no_plain_agent

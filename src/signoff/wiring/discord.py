@@ -87,7 +87,7 @@ class DiscordApprovals:
         channel of the file to use, if it has several; answers are recorded under this name.
         """
         if signoff is not None and store is not None:
-            raise WrongUse("the capability has a store of its own: give DiscordApprovals either signoff or store")
+            raise WrongUse("the Signoff capability has its own store: give DiscordApprovals signoff or store, not both")
         self._bot = bot
         # If all of these are given, no project file is needed, and an invalid one does not matter.
         is_told = signoff is not None and channel is not None and people is not None and name is None
@@ -149,7 +149,7 @@ class DiscordApprovals:
         # Runs of workers are resumed by `Running`, which starts them.
         own = Resumption(broker, reconciler, self.name, self._resume, only=lambda run: not (workers and run.agent))
         self._task = asyncio.create_task(_running(reconciler, [own.run(), *beside]), name=f"signoff {self.name}")
-        self._task.add_done_callback(partial(_report, "nobody is asked any more"))
+        self._task.add_done_callback(partial(_report, "people are no longer asked"))
         if (signoff := self._signoff) is not None:
             signoff.reached_through(self.name)
             self._task.add_done_callback(lambda _: signoff.not_reached_through(self.name))
@@ -210,7 +210,7 @@ class DiscordApprovals:
     def _place_in(self, thread: object) -> str:
         """Return the address of a thread or text channel. Raises `WrongUse` for anything else, or if not started."""
         if self._task is None or self._task.done():
-            raise WrongUse("nobody is asked on Discord: start these approvals first, await approvals.start()")
+            raise WrongUse("these approvals are not started: call await approvals.start() first")
         import discord
 
         if not isinstance(thread, discord.Thread | discord.TextChannel):
@@ -218,7 +218,9 @@ class DiscordApprovals:
             raise WrongUse(f"people can be asked only in a thread or text channel of a server, and this is {what}")
         own = self._bot.get_channel(int(self._channel))
         if isinstance(own, discord.TextChannel) and own.guild.id != thread.guild.id:
-            raise WrongUse(f"thread {thread.id} is not in the same server as the channel {self.name}: ask in its own")
+            raise WrongUse(
+                f"thread {thread.id} is in another server than the channel {self.name}: use a thread of that server"
+            )
         from signoff.channels.discord.threads import place
 
         return place(thread.id)
@@ -263,7 +265,11 @@ class DiscordApprovals:
         if entry is None or not entry.workers:
             return ()
         if self._signoff is not None or self._store is not None:
-            _log.info("%s: the workers of %s are not started here: the store is another", self.name, entry.spot.place)
+            _log.info(
+                "%s: the workers of %s are not started here: this process uses another store",
+                self.name,
+                entry.spot.place,
+            )
             return ()
         check_workers(entry, self._settings)
         return entry.workers
@@ -348,7 +354,9 @@ def _people(given: Mapping[str, str | int] | None, settings: Settings, channel: 
     people: dict[str, Actor] = {}
     for name, account in ((name, str(account)) for name, account in given.items()):
         if not is_discord_id(account):
-            raise WrongUse(f'{shown(account)} is not a Discord id of {name}: people={{"ana": "102938475610293847"}}')
+            raise WrongUse(
+                f'{shown(account)} is not a Discord ID for {name}: write people={{"ana": "102938475610293847"}}'
+            )
         if account in people:
             raise WrongUse(f"{name} and {people[account].name} have the same Discord account {account}")
         person = known.get(person_key(name))

@@ -143,7 +143,7 @@ class HookDesk:
             raise ValueError(f"the call is larger than {MOST_BYTES} bytes")
         if event.call is None:
             if event.moment is HookMoment.OTHER and "tool_name" in told:
-                raise ValueError(f"{host.title} calls with the event {event.name!r}, which this version does not know")
+                raise ValueError(f"{host.title} sent the event {event.name!r}, which this version does not know")
             return None  # questions of the agent to its own user are left alone
         project = project_of(options, environment, event.call)
 
@@ -168,7 +168,7 @@ def project_of(options: HookOptions, environment: Mapping[str, str], call: Outsi
     named = environment.get(PROJECT_VARIABLES.get(options.agent, ""), "")
     found = options.project or named or call.directory
     if not os.path.isabs(found) or not os.path.isdir(found):
-        raise WrongUse(f"the project directory {found!r} is not there")
+        raise WrongUse(f"the project directory {found!r} does not exist")
     return found
 
 

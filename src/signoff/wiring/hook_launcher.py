@@ -125,7 +125,7 @@ def _read(arguments: "list[str]") -> "tuple[str, dict[str, str]]":
     """Return the agent and the `--name value` pairs."""
     agent, *rest = arguments
     if len(rest) % 2 or not all(one.startswith("--") for one in rest[::2]):
-        raise ValueError(f"the hook is installed wrongly: {' '.join(arguments)}")
+        raise ValueError(f"the hook has wrong arguments, so install it again: {' '.join(arguments)}")
     return agent, {name[2:]: value for name, value in zip(rest[::2], rest[1::2], strict=True)}
 
 

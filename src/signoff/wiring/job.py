@@ -253,7 +253,7 @@ def _settings(options: RunOptions, worker: str | None = None) -> Settings:
     settings = settings_for(options.policy, worker=worker, directory=options.directory or None)
     if options.mode is ApprovalMode.AUTO_APPROVE and settings.file and (place := lock_of(settings.file)) is not None:
         raise WrongUse(
-            f"the policy of this project is locked ({place}), so what it asks about is asked: "
+            f"the policy of this project is locked ({place}), so its questions cannot be skipped: "
             "--mode auto_approve is refused.\n"
             "  Add rules that allow what needs no question. Stricter options work: --mode auto_deny, --deny TOOL"
         )
@@ -295,7 +295,7 @@ def _worker_job(what: str, options: RunOptions, run: SavedRun | None) -> Job:
     name = what
     if by_path:
         path = from_here(what)
-        file = parse_worker(worker_text(path, missing="`signoff workers` lists those there are"), path, settings)
+        file = parse_worker(worker_text(path, missing="`signoff workers` lists all workers"), path, settings)
         name, workers = file.name, {**load_workers(settings), file.name: file}
     else:
         check_name(settings, name, options.directory)
@@ -349,7 +349,7 @@ def check_name(settings: Settings, name: str, directory: str = "") -> None:
     except WrongUse as error:
         if "." not in name and not os.path.exists(os.path.join(directory, f"{name}.py")):
             raise
-        raise WrongUse(f"{error}\n  An agent in Python is named with its variable: {name}:agent") from error
+        raise WrongUse(f"{error}\n  For an agent in Python, add its variable: {name}:agent") from error
 
 
 def _approver(options: RunOptions, gate: Signoff, settings: Settings, *, can_stop: bool) -> ApproverLike:

@@ -203,7 +203,7 @@ def check_may_write(settings: Settings) -> str:
     if not settings.file:
         raise WrongUse("there is no signoff.yaml here or above to write a rule to\n  `signoff init` writes a first one")
     file = from_here(settings.file)
-    check_owner(file, fix="its owner writes the rule, or you make it yours with chown")
+    check_owner(file, fix="ask its owner to write the rule, or make the file yours with chown")
     if (place := lock_of(file)) is not None:
         raise WrongUse(
             f"the policy of this project is locked ({place}), so no rule can be added; nothing was written\n"

@@ -249,7 +249,7 @@ class McpProxy:
                 return _result(said(permission), is_error=True)
             if await self._prepared(gate, call, tool, permission, name, since):
                 return await self._run(gate, call, tool, permission, caller)
-        raise WrongUse(f"the definition of {quoted(visible(name))} changes all the time, so it is not called")
+        raise WrongUse(f"the definition of {quoted(visible(name))} keeps changing, so signoff does not call it")
 
     def _call(self, tool: _Tool, args: Mapping[str, Any], caller: ProxyCaller) -> OutsideCall:
         definition, labels = tool.definition, self._desk.labels(self.options.project, tool.server)
@@ -294,7 +294,7 @@ class McpProxy:
                     break
                 self._calls.spent(key, number)
             else:
-                raise WrongUse("the same call is made too often at the same time")
+                raise WrongUse("too many identical calls are made at the same time")
         except BaseException:  # the client gave up, perhaps at the moment of the claim
             for request in known:
                 broker.give_back(request, call.attempt)
@@ -354,7 +354,7 @@ class McpProxy:
             return _result("\n".join(filter(None, (lost, str(refusal)))), is_error=True)
         except UpstreamGone as gone:
             lost = await self._report(gate, call, permission, error=str(gone), is_known=False)
-            told = f"signoff: {gone}. Nobody knows whether the call happened."
+            told = f"signoff: {gone}. It is unknown whether the call happened."
             return _result("\n".join(filter(None, (lost, told))), is_error=True)
         except BaseException:  # the client gave up on it
             if permission.request:
@@ -395,7 +395,7 @@ class McpProxy:
                 with suppress(Exception):
                     broker.cut_off(request, call.attempt)
             why = f"{type(failure).__name__}: {safe_text(hide(str(failure), secrets))}"
-            return f"signoff: the call was made, but what came of it is not on record: {why}"
+            return f"signoff: the call was made, but its outcome could not be recorded: {why}"
         return ""
 
     # --- shutdown ---
@@ -483,7 +483,7 @@ def _doubt(tool: _Tool) -> str:
     if not tool.has_changed:
         return ""
     if tool.pin is None:
-        return f"the server changed the definition of {tool.definition.tool} since clients were told of it"
+        return f"the server changed the definition of {tool.definition.tool} since clients listed it"
     by = "a rule" if tool.pin.by == POLICY else tool.pin.by
     return f"the server changed the definition of {tool.definition.tool} since it was accepted by {by}"
 
@@ -503,9 +503,9 @@ def _waiting(request: ApprovalRequest) -> str:
             f"run. A person has to check and record the outcome: `signoff outcome {request.id} happened` or `did-not`."
         )
     return (
-        f"signoff: this call has not run yet: it waits for a person. Request {request.id}, to be answered in "
-        f"`signoff inbox`, with `signoff approve {request.id}` or `signoff deny {request.id}`, or wherever the people "
-        "of this project are asked. Make the same call with the same arguments again to get its result once it is "
+        f"signoff: this call has not run yet: it waits for a person. People answer request {request.id} in "
+        f"`signoff inbox`, with `signoff approve {request.id}` or `signoff deny {request.id}`, or in the channels "
+        "of this project. Make the same call with the same arguments again to get its result once it is "
         "answered. Do not try to get around it."
     )
 

@@ -97,7 +97,7 @@ class GateRules:
         return self._layers.explain(call)
 
     async def drafts(self, request: ApprovalRequest) -> RuleDrafts:
-        raise WrongUse("the rules of this application are changed where it is made, not here")
+        raise WrongUse("rules cannot be written here: change them in the code of the application")
 
 
 def _known(permissions: Collection[str]) -> frozenset[Permission]:

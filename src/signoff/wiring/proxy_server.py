@@ -163,7 +163,7 @@ def listener(port: int) -> socket.socket:
         made.bind(("127.0.0.1", port))
     except OSError as error:
         made.close()
-        raise WrongUse(f"port {port} of this machine cannot be listened on: {error.strerror}") from error
+        raise WrongUse(f"cannot listen on port {port}: {error.strerror}") from error
     return made
 
 
@@ -236,7 +236,7 @@ def _kept_token(file: str) -> str:
                 raise WrongUse(f"others may read {file}, which holds a token: chmod 600 {file}")
             token = opened.read().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise WrongUse(f"{file} holds no token that can be read: {error}") from error
+        raise WrongUse(f"the token cannot be read from {file}: {error}") from error
     if len(token) < SHORTEST_TOKEN or not token.isprintable() or " " in token:
         raise WrongUse(f"{file} should hold one token of {SHORTEST_TOKEN} characters or more, and nothing else")
     return token

@@ -83,7 +83,7 @@ class Resumption:
 
 
 def _warn(error: SignoffError | OSError) -> None:
-    warnings.warn(f"it is unknown which runs are ready: {error}", RuntimeWarning, stacklevel=2)
+    warnings.warn(f"cannot read which runs are ready: {error}", RuntimeWarning, stacklevel=2)
 
 
 def _answer(result: object) -> str | None:

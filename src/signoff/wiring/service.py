@@ -325,7 +325,7 @@ class Service:
         due = loop.time() + LOOK
         await asyncio.sleep(LOOK)
         if (late := loop.time() - due) >= STALL:
-            what = f"the server was blocked for {late:.1f} s: a tool blocks (await, or use a plain function)"
+            what = f"the server was blocked for {late:.1f} s: a tool blocks the loop (await, or use a plain function)"
             self._log.say("stood still", what, seconds=round(late, 1))
 
     async def _count(self) -> None:

@@ -40,7 +40,7 @@ def chosen_store(option: str | None, settings: Settings) -> ChosenStore:
         _heal(home)
     if home.former is not None and project:
         told = f"{home.project} has a different ID from the project that was here before"
-        told += f": the runs and grants of that, in {home.former}, are not used"
+        told += f": the runs and grants of that project, in {home.former}, are not used"
         warnings.warn(told, RuntimeWarning, stacklevel=2)
     return ChosenStore(f"sqlite:{home.store}", directory, "", project, home)
 

@@ -135,21 +135,22 @@ class Account:
         """Raise `LimitReached` if this worker has used more than its limits allow."""
         limits = self.file.limits
         if limits.tokens is not None and self.tokens > limits.tokens:
-            raise self._reached("tokens", f"has used {self.tokens} tokens of the {limits.tokens} that it may use", by)
+            raise self._reached("tokens", f"has used {self.tokens} tokens, and its limit is {limits.tokens}", by)
         if limits.cost is not None and self.cost > Decimal(str(limits.cost)):
-            raise self._reached("cost", f"has cost ${self.cost:.4f} of the ${limits.cost} that it may cost", by)
+            raise self._reached("cost", f"has cost ${self.cost:.4f}, and its limit is ${limits.cost}", by)
         if limits.time is not None and self._worked_now() >= limits.time:
             raise self.out_of_time(by)
 
     def out_of_time(self, by: Account | None = None) -> LimitReached:
-        return self._reached("time", f"has worked for the {_seconds(self.file.limits.time)} that it may work", by)
+        return self._reached("time", f"has reached its time limit of {_seconds(self.file.limits.time)}", by)
 
     def may_delegate(self) -> str:
         """Return why no other worker can be called from here (the depth limit); empty if one can."""
         for depth, one in enumerate(self.line):
             most = one.file.limits.depth
             if most is not None and depth >= most:
-                return f"{one.worker} may delegate {most} deep ({place_of(one.file, 'depth')}), and this is one more"
+                where = place_of(one.file, "depth")
+                return f"{one.worker} may delegate {most} levels deep ({where}), and this would be one more"
         return ""
 
     async def in_time(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -201,7 +202,7 @@ class Account:
         return f"{_KEPT}:{self.path}:{figure}" if self.path else f"{_KEPT}:{figure}"
 
     def _reached(self, limit: str, what: str, by: Account | None) -> LimitReached:
-        helped = f", with what {by.worker} used for it" if by is not None and by is not self else ""
+        helped = f", including what {by.worker} used for it" if by is not None and by is not self else ""
         return LimitReached(
             f"{self.worker} {what}{helped}",
             worker=self.worker,

@@ -91,8 +91,9 @@ def refuse_trusted(layers: Sequence[WorkerBound], name: str, creator: str) -> No
                 _names(match, name, ahead=True) and not _names(match, creator) for match in rule.matches
             ):
                 raise WrongUse(
-                    f"the name is taken: {rule.id} {rule.text}, which is not meant for a worker that {creator} writes\n"
-                    "  choose a name that no rule speaks of"
+                    f"the name is not allowed: {rule.id} {rule.text}, "
+                    f"which is not meant for a worker that {creator} creates\n"
+                    "  choose a name that no rule names"
                 )
 
 
@@ -153,7 +154,7 @@ def rules_for(settings: Settings, layers: Sequence[WorkerBound], creator: Worker
                 continue
             written = layer.policy.written
             if not isinstance(written, list):
-                raise WrongUse(f"{rule.id} is about {creator.name}, and cannot be written down for a new worker")
+                raise WrongUse(f"{rule.id} is about {creator.name}, and cannot be copied to a new worker")
             raw = cast("list[Any]", written)[number]
             found.append(_about(rule, raw, binding, whole=False, layer=layer, directory=settings.directory))
     return found

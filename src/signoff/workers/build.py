@@ -130,7 +130,7 @@ def _spec(file: WorkerFile) -> AgentSpec:
             spot = _below(file.spots.get("capabilities", file.spot), (number,))
             if named not in CAPABILITY_TYPES:
                 raise spot.wrong(f"unknown capability {shown(str(named))}", did_you_mean(str(named), CAPABILITIES))
-            what = f"a worker file cannot name the capability {shown(named)}: it could grant itself more by it"
+            what = f"a worker file cannot name the capability {shown(named)}: it could give itself more rights with it"
             fix = "tools come from `toolsets`; one that the provider runs is an entry {use: native, config: {kind: …}}"
             raise spot.wrong(what, f"{fix} of the project's file")
     _check_settings(file)

@@ -107,13 +107,13 @@ class Clipped:
         if not self.creator.approvers:
             return list(self.written.approvers)
         if self.written.approvers != self.creator.approvers:
-            self.cut.append(f"it is answered for by {listed(self.creator.approvers)}, as for {self.creator.name}")
+            self.cut.append(f"its approvers are {listed(self.creator.approvers)}, as for {self.creator.name}")
         return list(self.creator.approvers)
 
     def _model(self) -> Any:
         own, asked = self.creator.spec.get("model"), self.written.spec.get("model")
         if asked not in (None, own):
-            self.cut.append(f"without the model {shown(str(asked))}: it has that of {self.creator.name}")
+            self.cut.append(f"without the model {shown(str(asked))}: it has the model of {self.creator.name}")
         return own
 
     def _settings(self) -> dict[str, Any]:

@@ -87,11 +87,11 @@ def _check_again(
     except WrongFile as error:
         where = f"{error.place.key}: " if error.place is not None and error.place.key else ""
         fix = f"\n  {error.fix}" if error.fix else ""
-        what = f"with what a worker of {creator.name} has to have, the file would be wrong"
+        what = f"with what every worker of {creator.name} must have, the file is not valid"
         raise WrongUse(f"{what}: {where}{error.what}{fix}") from error
     same, more = Clipped(settings, creator, again, bounds).values()
     if more or same != values:
-        raise WrongUse("the file means something else once it is written down; write it in a simpler way")
+        raise WrongUse("the file would change its meaning when signoff writes it; write it in a simpler way")
 
 
 def powers(settings: Settings, creator: WorkerFile, bounds: Bounds | None = None) -> str:
@@ -151,7 +151,7 @@ def _path(settings: Settings, name: str) -> str:
         raise WrongUse(f"bad name {shown(name)} for a worker: use small letters, digits, `_` and `-`")
     directory = workers_directory(settings)
     if os.path.realpath(directory) != os.path.join(os.path.realpath(settings.directory), os.path.basename(directory)):
-        raise WrongUse(f"{directory} is a link to somewhere else, and no worker is written through it")
+        raise WrongUse(f"{directory} is a symbolic link, and signoff writes no worker through it")
     return os.path.join(directory, f"{name}.yaml")
 
 

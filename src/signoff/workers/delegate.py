@@ -198,13 +198,13 @@ class DelegationToolset(Delegating):
                 raise
             return f"{worker} was stopped: {reached}"
         except UnexpectedModelBehavior as error:  # its model failed repeatedly; the caller's may go on
-            return f"{worker} came to no answer: {error}"
+            return f"{worker} gave no valid answer: {error}"
         return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
     def _refused(self, worker: str, chain: tuple[str, ...]) -> str:
         callable_ = self.others.callable_by(self.file)
         if worker in chain:
-            return f"it is at work already ({' > '.join(chain)}), and would go round in a circle"
+            return f"it is already running ({' > '.join(chain)}), and workers cannot call each other in a cycle"
         if worker not in callable_:
             return f"{self.file.name} may not call {shown(worker)}; {did_you_mean(worker, callable_)}"
         return ""
@@ -228,7 +228,7 @@ class DelegationToolset(Delegating):
         found = reading_verdict(bounds, self.file, path)
         if found.effect is Effect.ALLOW:
             return found
-        return replace(found, reason=f"the file {shown(name)} goes with the call: {found.reason}")
+        return replace(found, reason=f"the file {shown(name)} is attached to the call: {found.reason}")
 
     def _attachable(self, name: str) -> str:
         """Return the real path of an attachment that a model names. Raises `WrongUse` if it may not be attached."""

@@ -114,7 +114,7 @@ class Meter(AbstractCapability[Any]):
 
     def _account(self) -> Account:
         if self.account is None:
-            raise WrongUse("a worker's limits hold inside its runs only")
+            raise WrongUse("a worker's limits hold only inside its runs")
         return self.account
 
 
@@ -132,7 +132,7 @@ def account_of(ctx: RunContext[Any]) -> Account:
     for one in root.capabilities if isinstance(root, CombinedCapability) else [root]:
         if isinstance(one, Meter) and one.account is not None:
             return one.account
-    raise WrongUse("this tool works in runs of a worker only: build the agent with Workers(…).worker(NAME)")
+    raise WrongUse("this tool works only in runs of a worker: build the agent with Workers(…).worker(NAME)")
 
 
 def check_price(file: WorkerFile, model: AbstractModel | None, *, for_worker: str = "") -> None:

@@ -23,7 +23,7 @@ def load_agent(path: str, directory: str = "") -> Agent[Any, Any]:
     """
     module_name, _, attribute = path.partition(":")
     if not module_name or not attribute:
-        raise WrongUse(f"{path!r} does not say where an agent is: write package.module:agent")
+        raise WrongUse(f"{path!r} is not the location of an agent: write package.module:agent")
     here = directory or os.getcwd()
     with importable(here):
         module = _module(module_name, path)
@@ -40,10 +40,10 @@ def load_agent(path: str, directory: str = "") -> Agent[Any, Any]:
 def why_no_plain_agent(found: object) -> tuple[str, str] | None:
     """Return why an object cannot be run under a project's policy and in its store, and what to do; None if it can."""
     if not isinstance(found, Agent):
-        return f"is a {type(found).__name__}, and no agent", "name a pydantic_ai.Agent"
+        return f"is a {type(found).__name__}, not an agent", "name a pydantic_ai.Agent"
     if signoff_of(cast("Agent[Any, Any]", found)) is not None:
-        fix = "leave that out: what is started from a channel is under the project's policy, in the project's store"
-        return "has a Signoff of its own, with a store of its own", fix
+        fix = "remove it: an agent that is started from a channel uses the project's policy and store"
+        return "has its own Signoff capability, with its own store", fix
     return None
 
 

@@ -66,7 +66,7 @@ class Workers(_Options):
     store: Store | str | None = None
     """One store for all: requests of a worker and of those it calls belong together."""
     model: str | Model | None = None
-    """For the worker that is run, and for those it calls that name none."""
+    """The model for the worker that is run, and for workers it calls that name none."""
     caller: tuple[Policy, ...] = ()
     """Rules of the caller that runs the workers: they can only make things stricter."""
     clock: Clock | None = None
@@ -261,6 +261,6 @@ def _timed(toolset: AbstractToolset[Any], seconds: float | None) -> AbstractTool
 def _role(file: WorkerFile) -> str | None:
     """Return the role that answers for a worker."""
     if len(file.approvers) > 1:
-        fix = "give the people who may answer a role of its own, and name that"
-        raise file.spots.get("approvers[1]", file.spot).wrong("one role answers for a worker", fix)
+        fix = "give all people who may answer one common role, and name that role"
+        raise file.spots.get("approvers[1]", file.spot).wrong("only one role can answer for a worker", fix)
     return file.approvers[0] if file.approvers else None

@@ -88,7 +88,7 @@ async def _add(found: WorkerSurvey, name: str, build: Build, connect: bool) -> N
     except SignoffError as error:
         found.broken[name] = error
     except Exception as error:  # code of toolsets; its message is not shown, because it may contain a secret
-        told = f"{type(error).__name__} was raised while it was made"
+        told = f"creating it failed with {type(error).__name__}"
         found.broken[name] = WrongUse(f"{told}\n  signoff run {name} shows where")
     else:
         found.built[name] = await tools_of(look, connect=connect)

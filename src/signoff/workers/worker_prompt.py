@@ -145,7 +145,7 @@ def prompt_of(
         words.append("Input:\n" + json.dumps(rest, ensure_ascii=False, indent=2))
     files = [*_own(file), *((path, None) for path in attachments)]
     if not words and not files:
-        raise WrongUse(f"there is nothing to tell {file.name}: give it a prompt")
+        raise WrongUse(f"the prompt for {file.name} is empty: give it one")
     contents: list[UserContent] = []
     size = 0
     for path, spot in files:

@@ -271,7 +271,7 @@ class BotConnection:
             raise failed(error, "connect") from error
         if limit.remaining <= _RESERVE:
             raise ChannelFailed(
-                f"the bot connected so often that Discord takes {limit.remaining} of {limit.total} more today; "
+                f"the bot has connected so often that Discord allows {limit.remaining} of {limit.total} more today; "
                 f"the limit resets in {limit.reset_after / 60:.0f} minutes",
                 whole=True,
                 after=limit.reset_after,

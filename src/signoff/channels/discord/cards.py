@@ -46,7 +46,7 @@ class Cards:
             async with asyncio.timeout(_WITHIN):
                 found = await self._threads.look(thread, here.values())
         except OUTSIDE as error:
-            _log.warning("its current state is unknown: %s", failed(error, "look at it"))
+            _log.warning("the state of thread %s is unknown: %s", thread, failed(error, "look at it"))
             return None
         seen: set[str] = set()
         for one in requests:

@@ -50,7 +50,7 @@ def in_words(error: SignoffError) -> str:
     """Say why an answer was not accepted, escaped for Discord."""
     if isinstance(error, StoreError):
         return f"{shown(error)}; nothing was decided."
-    return f"{'Too late' if isinstance(error, AlreadySettled) else 'Not taken'}: {shown(error)}."
+    return f"{'Too late' if isinstance(error, AlreadySettled) else 'Not accepted'}: {shown(error)}."
 
 
 def shown(error: SignoffError) -> str:

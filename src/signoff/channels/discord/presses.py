@@ -96,15 +96,15 @@ class Presses:
         try:
             await self._see_to(reply, press)
         except _Refusal as told:
-            _log_press(interaction, press, f"not taken: {told.for_log}")
+            _log_press(interaction, press, f"not accepted: {told.for_log}")
             await reply.tell(str(told))
             if told.stale is not None:
                 await self._answers.refresh(told.stale, interaction.message)
         except SignoffError as error:
-            _log_press(interaction, press, f"not taken: {type(error).__name__}")
+            _log_press(interaction, press, f"not accepted: {type(error).__name__}")
             await reply.tell(in_words(error))
         except Exception as error:
-            _log_press(interaction, press, "not taken: an error")
+            _log_press(interaction, press, "not accepted: internal error")
             _log.error("a press could not be handled: %s", place_of(error))
             await reply.tell("signoff has an internal error; see its log. The message shows the current state.")
         finally:
@@ -140,14 +140,14 @@ class Presses:
         assert press is not None, "it has been looked up"
         by = self._users.known(interaction.user)
         if by is None:
-            raise _Refusal(self._users.stranger(interaction.user, "you cannot answer this"), for_log="not on file")
+            raise _Refusal(self._users.stranger(interaction.user, "you cannot answer this"), for_log="not listed")
         if opens_form:
             await self._form(reply, press, by, request, since + _FORM_WITHIN)
             return
         if not reply.is_held:
             reply.hold()
         await self._answers.take(await self._looked_into(reply, press, by, request))
-        _log_press(interaction, press, f"seen to, for {visible(by.name)}")
+        _log_press(interaction, press, f"handled, for {visible(by.name)}")
 
     async def _leave_it(self, reply: Reply, why: str, until: float) -> None:
         """Reply that we do nothing about a press, unless another program that shares the bot handles it."""
@@ -176,13 +176,13 @@ class Presses:
     async def _asked_here(self, interaction: discord.Interaction, press: Press | None) -> ApprovalRequest:
         """Return the request that a press is about. Raises `_NotOurs` unless we asked about it in this thread."""
         if press is None:
-            raise _NotOurs("This button is not from this signoff, or from another version: it does nothing.")
+            raise _NotOurs("This button is from another signoff or another version. It does nothing.")
         try:
             request = await self._inbox.request(press.request)
         except UnknownRequest:
             request = None
         if request is None or request.id != press.request:
-            raise _NotOurs(f"This signoff has no request {span(press.request)}: it does nothing.")
+            raise _NotOurs(f"This signoff has no request {span(press.request)}. The button does nothing.")
         at = await self._inbox.where(request.id, planned=True) or self._places.get(request.id, "")
         thread, _ = read_place(at)
         if not thread:
@@ -211,7 +211,7 @@ class Presses:
         wanted = {State.UNKNOWN} if press.verb in TELLING else OPEN if press.verb is Verb.WHOLE else {State.PENDING}
         if request.state not in wanted:
             if request.state is State.PENDING:
-                raise _Refusal("This call has not been answered yet, so nothing can be told about it.")
+                raise _Refusal("This call has not been answered yet, so there is no outcome to report.")
             raise _Refusal(f"Too late: {what_happened(request)}.", stale=request)
 
     async def _check_shown(self, reply: Reply, press: Press) -> None:

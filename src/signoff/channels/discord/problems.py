@@ -71,7 +71,7 @@ def _refused(error: discord.HTTPException, doing: str, at: str) -> ChannelFailed
         text = f"Discord has a server error (HTTP {error.status}); cannot {doing}"
         return ChannelFailed(text, whole=True, at=at)
     if code_of(error) == TOKEN_EXPIRED:
-        return ChannelFailed(f"it was too long ago; cannot {doing}", again=False, at=at)
+        return ChannelFailed(f"the interaction has expired; cannot {doing}", again=False, at=at)
     if error.status == 401:
         return ChannelFailed(f"Discord no longer accepts the token; cannot {doing}", again=False, whole=True, at=at)
     if error.status == 403:

@@ -35,7 +35,7 @@ _log = logging.getLogger("signoff.discord")
 NAME = "signoff"
 HISTORY = 10
 MOST = 25
-FOREIGN = f"the bot has another command /{NAME} in this server, which is left alone"
+FOREIGN = f"the bot already has another command /{NAME} in this server; signoff does not replace it"
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 600.0
 """Seconds between attempts to add the command."""
 _GOODBYE = 5.0
@@ -119,7 +119,7 @@ async def add_command(client: discord.Client, guild_id: int) -> bool:
         if not any(_holds(one, wanted) for one in same):
             await add_to_server(client, guild_id, wanted)
     except discord.Forbidden as error:
-        problem = f"{failed(error, 'add the command')}; invite it with the scope applications.commands"
+        problem = f"{failed(error, 'add the command')}; invite the bot with the scope applications.commands"
         raise ChannelFailed(problem, again=False) from error
     except OUTSIDE as error:
         raise failed(error, "add the command") from error
@@ -187,7 +187,7 @@ class Commands:
             pause = min(_LONGEST_PAUSE, pause * 2)
 
     def _leave_alone(self) -> None:
-        _log.warning("the command /%s is not ours: %s", NAME, FOREIGN)
+        _log.warning(FOREIGN)
         self.leave_tree()
 
     # --- replies ---

@@ -75,7 +75,7 @@ def convert(sources: Sources) -> Imported:
         read_project(sources.project, result)
     for file in sources.unlisted:
         what = "project.json does not name this file, so llm-do does not read it"
-        result.notes.append(Note(NoteKind.LEFT, Place(file), what, "name it there, and import again, if it is needed"))
+        result.notes.append(Note(NoteKind.LEFT, Place(file), what, "if it is needed, name it there and import again"))
     for directory in sources.others:
         what = "this directory has a project of its own"
         result.notes.append(Note(NoteKind.LEFT, Place(directory), what, f"signoff import llm-do {directory}"))
@@ -148,7 +148,11 @@ def _toolset(
     elif kind in _SHELLS:
         result.toolsets.setdefault(kind, _SHELLS[kind]())
         _use(draft, kind)
-        draft.say(NoteKind.CARRIED, place, f"{shown(name)} is `{kind}` with llm-do's own list; the rest is refused")
+        draft.say(
+            NoteKind.CARRIED,
+            place,
+            f"{shown(name)} is `{kind}` with llm-do's own list of commands; all others are refused",
+        )
         _leave(draft, config)
     elif kind == "shell":
         entry, notes = shell_entry(config.pop("rules", None), config.pop("default", None))
@@ -180,7 +184,7 @@ def _python_toolset(
     _use(draft, safe)
     draft.needs_python = True
     tools = f" with {', '.join(config)}" if name == "custom" and config else ""
-    what = f"{shown(name)} is written in Python{tools}, and nothing of it was read"
+    what = f"{shown(name)} is written in Python{tools}, which the import does not read"
     draft.say(NoteKind.LEFT, place, what, _PYTHON_FIX.format(name=safe))
     if name != "custom":
         _leave(draft, config)
@@ -200,7 +204,7 @@ def _delegation(draft: WorkerDraft, config: dict[str, ConfigValue], names: set[s
             what = "`worker_create` is `creates: true`; new workers are written to workers/"
             draft.say(NoteKind.CARRIED, spot.key_place, what)
         elif key == "worker_call":
-            draft.say(NoteKind.CARRIED, spot.key_place, "`worker_call` is there with `delegates` or `creates`")
+            draft.say(NoteKind.CARRIED, spot.key_place, "`worker_call` comes with `delegates` or `creates`")
         elif key in names:
             _delegate(draft, key, spot, spot.key_place)
         else:
@@ -223,12 +227,12 @@ def _no_worker(draft: WorkerDraft, name: str, place: Place) -> None:
 
 def _delegate(draft: WorkerDraft, name: str, spot: ConfigValue, place: Place) -> None:
     if name == draft.name:
-        what = f"{name} calls itself; here a worker that is at work is not entered again"
+        what = f"{name} calls itself; here a worker that is running cannot be called again"
         fix = "write a second worker with the same instructions for the level below, without `delegates`"
         draft.say(NoteKind.LEFT, place, what, fix)
         return
     draft.delegates[name] = spot
-    draft.say(NoteKind.CARRIED, place, f"{shown(name)} is under `delegates`, and called by `worker_call`")
+    draft.say(NoteKind.CARRIED, place, f"{shown(name)} is under `delegates`, and is called with `worker_call`")
 
 
 def _ask_delegation(draft: WorkerDraft) -> None:
@@ -244,7 +248,9 @@ def _native_tools(draft: WorkerDraft, spot: ConfigValue, _: set[str], result: Im
         kind = _NATIVE_NAMES.get(wrote, wrote)
         odd = [key for key in keys if key != "tool_type" and key not in _NATIVE.get(kind, ())]
         if kind not in _NATIVE or odd:
-            why = f"{shown(odd[0])} has no equal here" if kind in _NATIVE else f"the kind {shown(wrote)} is not known"
+            why = (
+                f"{shown(odd[0])} has no equivalent here" if kind in _NATIVE else f"the kind {shown(wrote)} is unknown"
+            )
             fix = "add it in signoff.yaml: toolsets: {NAME: {use: native, config: {kind: …}, policy: […]}}"
             draft.say(NoteKind.LEFT, item.place, f"this tool was left out: {why}", fix)
             continue
@@ -255,7 +261,7 @@ def _native_tools(draft: WorkerDraft, spot: ConfigValue, _: set[str], result: Im
             draft.say(NoteKind.LEFT, item.place, f"{shown(kind)} is named twice", "keep one of them")
             continue
         _use(draft, name)
-        what = f"{shown(kind)} is the toolset `{name}`, and offered to the model as it was: nobody is asked about it"
+        what = f"{shown(kind)} is the toolset `{name}`, and is offered to the model as before: nobody is asked about it"
         draft.say(NoteKind.CARRIED, item.place, what)
 
 
@@ -272,12 +278,18 @@ def _approvals(draft: WorkerDraft, spot: ConfigValue, toolset: str, result: Impo
                     if toolset and toolset != "worker_call":
                         match["toolset"] = toolset
                     result.policy.append({"allow": match})
-                    draft.say(NoteKind.CARRIED, said.key_place, f"{shown(tool)} runs unasked, for {draft.name} alone")
+                    draft.say(
+                        NoteKind.CARRIED,
+                        said.key_place,
+                        f"{shown(tool)} runs without a question, only for {draft.name}",
+                    )
             elif key == "blocked" and said.value is True:
                 draft.tightens.append({"deny": {"tool": tool}})
                 draft.say(NoteKind.CARRIED, said.key_place, f"{shown(tool)} is denied")
             else:
-                draft.say(NoteKind.LEFT, said.key_place, f"{shown(key)} has no equal here", "the tool is asked about")
+                draft.say(
+                    NoteKind.LEFT, said.key_place, f"{shown(key)} has no equivalent here", "the tool is asked about"
+                )
 
 
 def _tool_rules(draft: WorkerDraft, spot: ConfigValue, _: set[str], result: Imported) -> None:
@@ -321,15 +333,19 @@ def _tool_rule(
             match["toolset"] = toolset
         result.policy.append({"allow": match})
         draft.say(
-            NoteKind.CARRIED, rule.key_place, f"{', '.join(map(shown, theirs))} runs unasked, for {draft.name} alone"
+            NoteKind.CARRIED,
+            rule.key_place,
+            f"{', '.join(map(shown, theirs))} runs without a question, only for {draft.name}",
         )
     else:
-        draft.say(NoteKind.LEFT, rule.key_place, f"what is said about {said} has no equal here", "it is asked about")
+        draft.say(NoteKind.LEFT, rule.key_place, f"the setting for {said} has no equivalent here", "it is asked about")
 
 
 def _no_tool(draft: WorkerDraft, name: str, spot: ConfigValue) -> None:
     """Report an invalid name of a tool: as a pattern it would match other tools."""
-    draft.say(NoteKind.LEFT, spot.key_place, f"{shown(name)} is no name of a tool", "name the tools that are meant")
+    draft.say(
+        NoteKind.LEFT, spot.key_place, f"{shown(name)} is not the name of a tool", "name the tools that are meant"
+    )
 
 
 def _sandbox(draft: WorkerDraft, result: Imported) -> None:
@@ -344,7 +360,7 @@ def _sandbox(draft: WorkerDraft, result: Imported) -> None:
                 paths |= spot.entries(what="a mapping of directories")
             else:
                 draft.say(
-                    NoteKind.LEFT, spot.key_place, f"{shown(key)} has no equal here", "see docs/guides/toolsets.md"
+                    NoteKind.LEFT, spot.key_place, f"{shown(key)} has no equivalent here", "see docs/guides/toolsets.md"
                 )
     if not paths:
         if "sandbox" in keys or "sandboxes" in keys:
@@ -378,7 +394,7 @@ def _python_tools(draft: WorkerDraft, tools: Sequence[str], place: Place) -> Non
     name = f"{draft.name}_tools"
     _use(draft, name)
     draft.needs_python = True
-    what = f"{', '.join(map(shown, tools))}: written in Python, and nothing of it was read"
+    what = f"{', '.join(map(shown, tools))}: written in Python, which the import does not read"
     draft.say(NoteKind.LEFT, place, what, _PYTHON_FIX.format(name=name))
 
 
@@ -386,19 +402,19 @@ def _schema_ref(draft: WorkerDraft, spot: ConfigValue, _: set[str], result: Impo
     key = str(spot.trail[-1])
     ours = "output" if key.startswith("output") else "input"
     fix = f"write the JSON schema of that class (its `model_json_schema()`) under `{ours}:` in workers/{draft.name}.md"
-    draft.say(NoteKind.LEFT, spot.key_place, f"{shown(key)} names a class in Python, and nothing of it was read", fix)
+    draft.say(NoteKind.LEFT, spot.key_place, f"{shown(key)} names a Python class, which the import does not read", fix)
 
 
 def _compatible_models(draft: WorkerDraft, spot: ConfigValue, _: set[str], result: Imported) -> None:
     if spot.value:
         patterns = ", ".join(str(item.value) for item in spot.one_or_more("a list of models"))
-        what = f"which models fit ({patterns}) is not checked here"
+        what = f"signoff does not check which models are compatible ({patterns})"
         draft.say(NoteKind.LEFT, spot.key_place, what, f"write `model:` in workers/{draft.name}.md")
 
 
 def _attachment_policy(draft: WorkerDraft, spot: ConfigValue, _: set[str], result: Imported) -> None:
     if spot.value:
-        what = "how many files of which kind may be attached cannot be said here; one may have 10 MB, all 25 MB"
+        what = "the number and kinds of attached files cannot be limited here; one may have 10 MB, all 25 MB"
         draft.say(NoteKind.LEFT, spot.key_place, what)
 
 
@@ -416,7 +432,7 @@ def _entry_mark(draft: WorkerDraft, spot: ConfigValue, _: set[str], result: Impo
 
 def _lock(draft: WorkerDraft, spot: ConfigValue, _: set[str], result: Imported) -> None:
     if spot.value is True:
-        what = "a locked worker was not overwritten by a model; here none ever is"
+        what = "in llm-do a model cannot overwrite a locked worker; here it cannot overwrite any worker"
         draft.say(NoteKind.CARRIED, spot.key_place, what)
 
 
@@ -440,7 +456,7 @@ _KEYS = {
 
 def _leave(draft: WorkerDraft, config: dict[str, ConfigValue]) -> None:
     for key, spot in config.items():
-        draft.say(NoteKind.LEFT, spot.key_place, f"{shown(key)} has no equal here", "check what it was for")
+        draft.say(NoteKind.LEFT, spot.key_place, f"{shown(key)} has no equivalent here", "check what it was for")
 
 
 def _use(draft: WorkerDraft, name: str) -> None:
@@ -471,15 +487,15 @@ def _instructions(draft: WorkerDraft, sources: Sources) -> None:
     text = _FILE_CALL.sub(lambda found: _included(found, draft, sources), text)
     if "{{" in text:
         line = text[: text.index("{{")].count("\n") + source.body_line if source.body_line else 0
-        what = "two braces stand for a field of the input here, so they are written `{ {` and `} }`"
-        draft.say(NoteKind.CHANGED, Place(source.file, line), what, "put it right where a field was meant")
+        what = "double braces mark a field of the input here, so they were changed to `{ {` and `} }`"
+        draft.say(NoteKind.CHANGED, Place(source.file, line), what, "where a field is meant, write double braces again")
         text = text.replace("{{", "{ {").replace("}}", "} }")
     called = [name for name in draft.delegates if name != "*" and re.search(rf"\b{re.escape(name)}\b", text)]
     if called and "worker_call" not in text:
         at = min(text.index(name) for name in called)
         line = text[:at].count("\n") + source.body_line if source.body_line else 0
         listed = ", ".join(f"`{name}`" for name in called)
-        what = f"{listed}: no tool of that name here; a sentence about `worker_call` was added to the instructions"
+        what = f"{listed}: there is no such tool here; a sentence about `worker_call` was added to the instructions"
         draft.say(NoteKind.CHANGED, Place(source.file, line), what)
         text += f"\n\nCall {listed} with the tool `worker_call(worker, prompt)`."
     if not text:
@@ -497,7 +513,7 @@ def _included(found: re.Match[str], draft: WorkerDraft, sources: Sources) -> str
         text = text_inside(file, sources)
     except WrongFile as error:
         fix = f"write its text into workers/{draft.name}.md"
-        draft.say(NoteKind.LEFT, Place(source.file, line), f"{shown(name)} could not be taken in: {error.what}", fix)
+        draft.say(NoteKind.LEFT, Place(source.file, line), f"{shown(name)} could not be included: {error.what}", fix)
         return f"(the text of {name} belongs here)"
     draft.say(NoteKind.CARRIED, Place(source.file, line), f"{shown(name)} was written into the instructions")
     return text.strip()
@@ -523,7 +539,7 @@ def _break_circles(drafts: Sequence[WorkerDraft]) -> None:
         for name in list(draft.delegates):
             if draft.name in _reached(name, by_name):
                 spot = draft.delegates.pop(name)
-                what = f"{name} calls {draft.name} in turn; workers cannot call each other in a circle here"
+                what = f"{name} calls {draft.name} in turn; workers cannot call each other in a cycle here"
                 draft.say(NoteKind.LEFT, spot.place, what, "write a second worker for the level below")
 
 
@@ -551,7 +567,7 @@ def _check(result: Imported) -> None:
                 load_worker(settings, draft.name)
             except PolicyError as error:
                 result.refused[draft.source.file] = WrongFile(
-                    f"what it becomes cannot be read: {error.what}", place=Place(draft.source.file), fix=error.fix
+                    f"the converted file is not valid: {error.what}", place=Place(draft.source.file), fix=error.fix
                 )
                 result.drafts.remove(draft)
                 del result.files[f"{DIRECTORY}/{draft.name}.md"]

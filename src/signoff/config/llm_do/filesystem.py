@@ -44,13 +44,15 @@ def filesystem_entry(use: str, config: dict[str, ConfigValue]) -> tuple[dict[str
                 notes.append(Note(NoteKind.CARRIED, spot.key_place, "reading is asked about"))
             case "write_approval" if not spot.flag():
                 rules.append({"allow": {"tool": "write_file", "path": {"inside": "."}}})
-                notes.append(Note(NoteKind.CARRIED, spot.key_place, "`write_file` runs unasked below the root"))
+                notes.append(
+                    Note(NoteKind.CARRIED, spot.key_place, "`write_file` runs without a question below the root")
+                )
             case "read_only" if spot.flag():
                 use = READ_ONLY
             case "read_approval" | "write_approval" | "read_only":
                 pass  # the default of signoff's built-in one
             case _:
-                what = f"{shown(key)} has no equal here"
+                what = f"{shown(key)} has no equivalent here"
                 notes.append(
                     Note(NoteKind.LEFT, spot.key_place, what, "see docs/guides/toolsets.md for what can be set")
                 )
@@ -81,7 +83,9 @@ def sandbox_entry(paths: dict[str, ConfigValue]) -> tuple[dict[str, Any], list[N
             notes.append(Note(NoteKind.CHANGED, spot.key_place, what, "say so in the instructions"))
         _rights(root, keys, narrow, wide, sizes, notes)
         notes.append(
-            Note(NoteKind.CARRIED, spot.key_place, f"only {shown(root)} and what is named beside it is reached")
+            Note(
+                NoteKind.CARRIED, spot.key_place, f"only {shown(root)} and the other named directories can be accessed"
+            )
         )
     if not inside:
         return {}, notes
@@ -130,5 +134,5 @@ def _rights(
     for key, spot in keys.items():
         if key not in known:
             notes.append(
-                Note(NoteKind.LEFT, spot.key_place, f"{shown(key)} has no equal here", "check what it was for")
+                Note(NoteKind.LEFT, spot.key_place, f"{shown(key)} has no equivalent here", "check what it was for")
             )

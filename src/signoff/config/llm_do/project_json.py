@@ -21,7 +21,7 @@ def read_project(spot: ConfigValue, result: Imported) -> None:
                     result,
                     NoteKind.LEFT,
                     value,
-                    f"version {value.value} of the format is not known",
+                    f"format version {value.value} is unknown",
                     "check the result",
                 )
             case "runtime":
@@ -39,11 +39,13 @@ def read_project(spot: ConfigValue, result: Imported) -> None:
                         result,
                         NoteKind.LEFT,
                         value,
-                        f"{listed}: Python, and nothing of it was read",
+                        f"{listed}: written in Python, which the import does not read",
                         "offer its toolsets in toolsets.py beside signoff.yaml (docs/guides/catalog.md)",
                     )
             case "generated_agents_dir" | "generated_workers_dir":
-                _note(result, NoteKind.CHANGED, value, "new workers are written to workers/, after a person saw them")
+                _note(
+                    result, NoteKind.CHANGED, value, "new workers are written to workers/, after a person approved them"
+                )
             case "allow_cli_input":
                 _note(result, NoteKind.LEFT, value, "the prompt of `signoff run` cannot be switched off")
             case _:
@@ -58,12 +60,12 @@ def _runtime(spot: ConfigValue, result: Imported) -> None:
                     result,
                     NoteKind.CARRIED,
                     value,
-                    "`prompt` is how it always is here: rules decide, and people answer",
+                    "`prompt` is what signoff always does: rules decide, and people answer",
                 )
             case "approval_mode":
                 mode = {"approve_all": "auto_approve", "reject_all": "auto_deny"}.get(str(value.value), "")
                 fix = f"signoff run … --mode {mode}, for one run" if mode else ""
-                _note(result, NoteKind.LEFT, value, f"{shown(str(value.value))} is not written into a project", fix)
+                _note(result, NoteKind.LEFT, value, f"{shown(str(value.value))} cannot be set in a project", fix)
             case "max_depth":
                 result.depth = value.count()
                 what = f"`max_depth` is `defaults: {{worker: {{limits: {{depth: {result.depth}}}}}}}`"
@@ -73,7 +75,7 @@ def _runtime(spot: ConfigValue, result: Imported) -> None:
                     result,
                     NoteKind.CHANGED,
                     value,
-                    "a model is always told why a call was refused, and the run goes on",
+                    "a model is always told why a call was refused, and the run continues",
                 )
             case "agent_calls_require_approval" | "worker_calls_require_approval":
                 if value.value is True:
@@ -100,7 +102,7 @@ def _overrides(spot: ConfigValue, result: Imported) -> None:
                 _note(result, NoteKind.CARRIED, value, f"calling {shown(worker)} with attachments is asked about")
             else:
                 fix = "write a rule of your own, above the one that asks"
-                _note(result, NoteKind.LEFT, value, f"what loosens {shown(worker)} is not carried over", fix)
+                _note(result, NoteKind.LEFT, value, f"settings that loosen {shown(worker)} are not carried over", fix)
 
 
 def _attached_rule(args: dict[str, Any]) -> dict[str, Any]:
@@ -128,7 +130,7 @@ def _entry(spot: ConfigValue, result: Imported) -> None:
         result.start = (result.start[0], prompt)
     for key, value in keys.items():
         if key not in ("agent", "name", "worker", "args", "input"):
-            _note(result, NoteKind.LEFT, value, f"{shown(key)} has no equal here", "start it from Python")
+            _note(result, NoteKind.LEFT, value, f"{shown(key)} has no equivalent here", "start it from Python")
     if result.start is not None:
         _note(result, NoteKind.CARRIED, spot, f"it is started by name: signoff run {result.start[0]}")
 

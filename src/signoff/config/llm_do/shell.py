@@ -73,7 +73,7 @@ def _is_blocked(default: ConfigValue | None, notes: list[Note]) -> bool:
     if "allowed" in known and not known["allowed"].flag():
         return True
     if "approval_required" in known and not known["approval_required"].flag():
-        what = "runs every other command unasked, without a shell; here a command may be a whole line of bash"
+        what = "llm-do runs every other command without a question, but without a shell; here it may be a line of bash"
         fix = "write rules for the commands that need no question"
         notes.append(Note(NoteKind.LEFT, known["approval_required"].place, f"{what}, so it is asked about", fix))
     return False
@@ -99,19 +99,19 @@ def _rule(rule: ConfigValue, stricter: Sequence[str], *, blocked: bool) -> tuple
 
     for key, spot in keys.items():
         if key not in _RULE_KEYS:
-            return left(f"has {shown(key)}, which has no equal here", spot.key_place)
+            return left(f"has {shown(key)}, which has no equivalent here", spot.key_place)
     if not _PLAIN.fullmatch(words):
-        return left("is no plain beginning of a command")
+        return left("is not a plain prefix of a command")
     made = _made(words, keys, blocked=blocked)
     if "allow" in made[-1]:
         if words != pattern:
-            return left("holds a `*`, which means itself there")
+            return left("contains a `*`, which is a plain character in llm-do")
         if near := [one for one in stricter if one.startswith(words) or words.startswith(one)]:
             return left(f"comes after {shown(near[0])}, which may decide the same commands")
     try:
         Policy.from_rules(made)
     except PolicyError as error:
-        return left(f"cannot be said as a rule ({error.what})")
+        return left(f"cannot be written as a rule ({error.what})")
     return made, Note(NoteKind.CARRIED, place, f"{shown(pattern)}: {_told(made)}"), words
 
 
@@ -139,4 +139,6 @@ def _told(rules: Sequence[dict[str, Any]]) -> str:
 
 
 def _unknown(spot: ConfigValue, key: str) -> Note:
-    return Note(NoteKind.LEFT, spot.key_place, f"{shown(key)} has no equal here", "what no rule names is asked about")
+    return Note(
+        NoteKind.LEFT, spot.key_place, f"{shown(key)} has no equivalent here", "what no rule names is asked about"
+    )

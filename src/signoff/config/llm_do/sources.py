@@ -96,7 +96,7 @@ def read_sources(directory: str, skip: Iterable[str] = ()) -> Sources:
 def _nothing_here(found: Sources) -> str:
     if found.others:
         named = ", ".join(found.others[:5]) + (" …" if len(found.others) > 5 else "")
-        return f"there are projects below it, to be imported one by one: {named}"
+        return f"there are projects below it; import them one by one: {named}"
     return "worker files end in .worker or .agent; a project has a project.json"
 
 
@@ -133,7 +133,7 @@ def _listed(found: Sources, there: list[str]) -> list[str]:
         file = os.path.normpath(os.path.join(found.directory, item.text("a file")))
         named.append(file)
         if not os.path.lexists(file):
-            found.refused[file] = item.wrong(f"there is no file {shown(item.value)}", "take it out of the list")
+            found.refused[file] = item.wrong(f"there is no file {shown(item.value)}", "remove it from the list")
     found.unlisted.extend(file for file in there if file not in named)
     return [file for file in dict.fromkeys(named) if file not in found.refused]
 
@@ -144,7 +144,7 @@ def text_inside(file: str, found: Sources) -> str:
     try:
         real = os.path.realpath(file)
     except ValueError as error:
-        raise WrongFile("this is no path", place=Place(file)) from error
+        raise WrongFile("this is not a path", place=Place(file)) from error
     if os.path.commonpath((inside, real)) != inside:
         fix = "copy the file into the directory, or leave it out with --skip"
         raise WrongFile(f"this leads out of {found.directory}", place=Place(file), fix=fix)
@@ -160,7 +160,7 @@ def _read_json(file: str, found: Sources) -> ConfigValue:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         place = Place(file, error.lineno, error.colno)
-        raise WrongFile(f"this is not JSON: {error.msg}", place=place, fix="mend the file first") from error
+        raise WrongFile(f"this is not JSON: {error.msg}", place=place, fix="repair the file first") from error
     except RecursionError as error:
         raise WrongFile("this is nested too deeply", place=Place(file)) from error
     try:
@@ -206,7 +206,9 @@ def _name(file: str, top: ConfigValue, keys: dict[str, ConfigValue]) -> str:
         fix = "write `name:` with letters, digits, `_` and `-`, and change it where other files name it"
         raise spot.wrong(f"bad name {shown(name)} for a worker", fix)
     if name.lower() == "readme":
-        raise spot.wrong("workers/README.md is left alone, so no worker can be called so", "give it another `name:`")
+        raise spot.wrong(
+            "signoff ignores workers/README.md, so no worker can have this name", "give it another `name:`"
+        )
     return name
 
 
@@ -221,7 +223,7 @@ def _refuse_twins(found: Sources) -> None:
             place = one.keys["name"].place if "name" in one.keys else Place(one.file)
             fix = "import one project at a time, or leave one of them out with --skip"
             found.refused[one.file] = WrongFile(
-                f"{other} becomes the worker {shown(one.name)}, too", place=place, fix=fix
+                f"{other} also becomes the worker {shown(one.name)}", place=place, fix=fix
             )
             found.workers.remove(one)
 

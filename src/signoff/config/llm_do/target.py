@@ -60,7 +60,7 @@ def write(planned: list[ImportedFile], into: str, *, overwrite: bool) -> None:
     try:
         for one in planned:
             if _before(one.path) != one.before:
-                raise WrongUse(f"{one.path} changed meanwhile; everything is as it was\n  try again")
+                raise WrongUse(f"{one.path} changed in the meantime; no file was changed\n  try again")
             if one.change is not Change.SAME:
                 made += _directories(os.path.dirname(one.path))
                 _put(one.path, one.text, new=one.change is Change.NEW)
@@ -72,7 +72,7 @@ def write(planned: list[ImportedFile], into: str, *, overwrite: bool) -> None:
             with suppress(OSError):  # somebody else may use it by now
                 os.rmdir(directory)
         if isinstance(error, OSError):
-            what = f"{error.filename or into} cannot be written: {error.strerror}; everything is as it was"
+            what = f"{error.filename or into} cannot be written: {error.strerror}; no file was changed"
             raise WrongUse(what) from error
         raise
 
@@ -87,11 +87,11 @@ def _before(path: str) -> str | None:
     if os.path.basename(directory) == DIRECTORY and os.path.islink(directory):
         raise WrongUse(f"{directory} is a link; nothing was written\n  name another directory with --into")
     if os.path.lexists(directory) and not os.path.isdir(directory):
-        raise WrongUse(f"{directory} is no directory; nothing was written\n  move it away, or use --into")
+        raise WrongUse(f"{directory} is not a directory; nothing was written\n  move it away, or use --into")
     if not os.path.lexists(path):
         return None
     if os.path.islink(path) or not os.path.isfile(path):
-        raise WrongUse(f"{path} is a link or no file; nothing was written\n  move it away, or use --into")
+        raise WrongUse(f"{path} is a link, or not a regular file; nothing was written\n  move it away, or use --into")
     try:
         return text_of(path)
     except WrongFile as error:

@@ -40,7 +40,7 @@ def describe(
 
 def _summary(name: str, args: Mapping[str, Any], paths: Sequence[Judged]) -> str:
     if name == "move_file":
-        over = ", over what is there" if args.get("overwrite") else ""
+        over = ", replacing what is there" if args.get("overwrite") else ""
         return f"Move {_named(paths[0])} to {_named(paths[1])}{over}"
     words = f"{_VERBS.get(name, name)} {_named(paths[0])}"
     return f"{words} for {visible(str(args.get('pattern', '')))}" if name == "search_files" else words
@@ -60,7 +60,7 @@ def _change(
     if name not in ("write_file", "edit_file", "delete_file", "move_file"):
         return {}
     if any(one.secret for one in paths):
-        return {"preview": "what the file holds is not shown, because it may be secret"}
+        return {"preview": "the content of the file is not shown, because it may be secret"}
     if name == "move_file" and not args.get("overwrite"):
         return {}
     before = _before(root, name, path.path, most_bytes)
