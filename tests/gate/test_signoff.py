@@ -944,7 +944,7 @@ def test_a_suspended_run_of_another_version_is_refused() -> None:
 
 
 async def test_streamed_and_stepped_runs_are_gated_too(till: Till) -> None:
-    ui = ScriptedApprover(["approve", "deny", "approve", "deny"])
+    ui = ScriptedApprover(["approve", "deny"] * 3)
     agent = agent_with(gate(ui=ui), pays(5, 6), till)
     async with agent.run_stream("go") as stream:
         text = await stream.get_output()
@@ -952,7 +952,11 @@ async def test_streamed_and_stepped_runs_are_gated_too(till: Till) -> None:
     async with agent.iter("go") as run:
         async for _ in run:
             pass
-    assert till.paid == [(5, "shop"), (5, "shop")] and len(ui.asked) == 4
+    assert till.paid == [(5, "shop")] * 2 and len(ui.asked) == 4
+    async with agent.run_stream_events("go") as events:
+        async for _ in events:
+            pass
+    assert till.paid == [(5, "shop")] * 3 and len(ui.asked) == 6
 
 
 @pytest.mark.usefixtures("sync_loop")

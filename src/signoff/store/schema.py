@@ -51,7 +51,7 @@ def refuse_newer(version: int, known: int, where: str) -> None:
     if version > known:
         raise SchemaError(
             f"{where} was created by a newer signoff: its schema is version {version}, and this program knows {known}; "
-            "upgrade signoff (pip install --upgrade signoff)"
+            "upgrade signoff"
         )
 
 
