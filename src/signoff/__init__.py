@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from signoff.gate.resume import resume_run as resume_run
     from signoff.policy.engine import Policy as Policy
     from signoff.ports import Approver as Approver
-    from signoff.store.grant_stores import ApprovalMemory as ApprovalMemory
+    from signoff.store.approval_memory import ApprovalMemory as ApprovalMemory
     from signoff.store.store_factory import open_store as open_store
     from signoff.wiring.answered_runs import ResumedRun as ResumedRun
     from signoff.wiring.answered_runs import resume_answered as resume_answered
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Actor": "core.people",
     "ApprovalDecision": "core.decision",
-    "ApprovalMemory": "store.grant_stores",
+    "ApprovalMemory": "store.approval_memory",
     "ApprovalMode": "core.mode",
     "ApprovalRequest": "core.request",
     "Approver": "ports",

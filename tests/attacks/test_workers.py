@@ -27,7 +27,7 @@ from signoff.errors import EditRefused, LimitReached, WrongFile, WrongUse
 from signoff.gate.resume import resume_run
 from signoff.policy.engine import Policy
 from signoff.testing import FakeClock
-from signoff.workers import create, delegate
+from signoff.workers import create, delegation_toolset
 from signoff.workers.project_workers import Workers
 
 TOOLSETS = """
@@ -343,7 +343,7 @@ async def test_defaults_that_change_after_the_approval_are_asked_about_again(
     tmp_path: Path, bound_by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if bound_by == "card":  # as if what a draft depends on had been forgotten in the schema
-        monkeypatch.setattr(delegate, "powers", forgetful)
+        monkeypatch.setattr(delegation_toolset, "powers", forgetful)
     store = f"sqlite:{tmp_path}/store.db"
     text = "instructions: Read, with password hunter2.\ntoolsets: [notes]\n"
     turns = (calling("worker_create", name="fresh", file=text), "Done.")

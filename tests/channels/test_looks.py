@@ -18,7 +18,7 @@ from tests.profiles import examples
 
 from signoff.channels.keyboard import Keyboard
 from signoff.channels.render import TerminalLook, draw_card, draw_list, folded
-from signoff.channels.screen import Screen
+from signoff.channels.terminal_screen import Screen
 from signoff.core.card import card_for
 from signoff.core.loosening import Loosened
 from signoff.core.request_context import RequestContext

@@ -16,7 +16,7 @@ from tests.profiles import NIGHTLY
 from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
 from signoff.channels.tui_board import GRACE
 from signoff.channels.tui_driver import TerminalGone
-from signoff.channels.tui_paper import Paper
+from signoff.channels.tui_lines import Paper
 from signoff.core.card import card_for, remember_text
 from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.request import ApprovalRequest

@@ -14,7 +14,7 @@ from tests.ready import ready
 
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import ChannelCase, ChannelContract, Office
-from signoff.testing.bench import Check
+from signoff.testing.channel_bench import Check
 from signoff.testing.channel_contract import OpenCase
 
 Opens = Callable[[Path], OpenCase]

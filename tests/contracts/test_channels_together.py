@@ -25,7 +25,7 @@ from signoff.errors import ChannelFailed
 from signoff.ports import Inbox
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import ChannelCase, Office
-from signoff.testing.bench import flat
+from signoff.testing.channel_bench import flat
 from signoff.testing.office import BEN, WatchedInbox, soon
 
 Opens = Callable[[Path], AbstractAsyncContextManager[ChannelCase]]

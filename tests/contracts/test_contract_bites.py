@@ -19,7 +19,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.errors import ChannelFailed, RequestError
 from signoff.ports import Inbox
 from signoff.testing import ChannelCase, ChannelContract, office
-from signoff.testing.bench import Check
+from signoff.testing.channel_bench import Check
 
 
 @pytest.fixture(autouse=True)

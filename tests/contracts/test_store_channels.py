@@ -10,11 +10,11 @@ from tests.contracts import samples
 from tests.contracts.samples import at
 
 from signoff.core.conversation import ConversationLog
-from signoff.core.lease import Down, Lease
+from signoff.core.lease import Lease, Outage
 from signoff.ports import Store, Transaction
 
 ODD = [samples.TEXT, samples.HALF, "\x00", "\x01json:", "\ud83e", "' or ''='"]
-DOWN = Down(since=at(0.000_001), problem=samples.HALF, attempts=7, due=at(61), hopeless=True)
+DOWN = Outage(since=at(0.000_001), problem=samples.HALF, attempts=7, due=at(61), hopeless=True)
 
 
 async def put_leases(store: Store, *leases: Lease) -> None:

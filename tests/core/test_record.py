@@ -14,8 +14,8 @@ from tests.profiles import examples
 from tests.records import KEY, NOON, chain, checkpoint, drafts, exported, is_sealed, rewritten
 from tests.tables import table
 
+from signoff.core.audit_text import account_of
 from signoff.core.canonical import canonical
-from signoff.core.event_text import account_of
 from signoff.core.export import COLUMNS, csv_header, csv_row, event_line, event_of, verify_export
 from signoff.core.record import (
     START,

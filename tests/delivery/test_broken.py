@@ -14,7 +14,7 @@ from signoff.broker import Broker
 from signoff.core.notice import Notice
 from signoff.delivery import Route
 from signoff.delivery.delivery_status import running_channels, troubles_of
-from signoff.delivery.routes import pause
+from signoff.delivery.routes import retry_pause
 from signoff.errors import ChannelFailed
 from signoff.ports import Inbox
 from signoff.testing import FakeClock
@@ -61,7 +61,7 @@ async def test_a_channel_that_is_cancelled_from_inside_failed(
     [(float("inf"), 86_400), (1e13, 86_400), (float("nan"), 1), (-5.0, 0), (float("-inf"), 0), (2.5, 2.5)],
 )
 def test_what_a_channel_asks_for_is_some_time(after: float, seconds: float) -> None:
-    assert pause(ChannelFailed("slow down", after=after), 1) == timedelta(seconds=seconds)
+    assert retry_pause(ChannelFailed("slow down", after=after), 1) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize("after", [float("inf"), float("nan"), 1e13])

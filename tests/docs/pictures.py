@@ -19,7 +19,7 @@ from tests.channels.tui import ANA, START, reading
 
 from signoff.channels.dialog import Dialog
 from signoff.channels.keyboard import EndOfInput, Keyboard
-from signoff.channels.screen import Screen
+from signoff.channels.terminal_screen import Screen
 from signoff.core.card import card_for
 from signoff.core.request import ApprovalRequest
 

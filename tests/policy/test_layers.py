@@ -11,8 +11,8 @@ from tests.tables import table
 
 from signoff.core.verdict import ANYONE, Effect, OnTimeout, Requirement
 from signoff.policy.engine import Policy
+from signoff.policy.joint_requirement import together
 from signoff.policy.layers import Layers, compose
-from signoff.policy.requirement import together
 
 LAYERS = {
     "allow": policy({"allow": "pay"}),

@@ -15,9 +15,9 @@ from tests.server.live_server import reading, serving, until
 
 from signoff.core.record import EventDraft
 from signoff.ports import Store
-from signoff.server import api_events, event_stream
+from signoff.server import api_events, live_events
 from signoff.server.api_events import StreamTimes
-from signoff.server.event_stream import LONGEST_QUEUE, EventListener, LiveEvent, LiveEvents
+from signoff.server.live_events import LONGEST_QUEUE, EventListener, LiveEvent, LiveEvents
 from signoff.store.memory_store import MemoryStore
 
 
@@ -161,7 +161,7 @@ async def test_a_poll_tells_nothing_to_whoever_may_no_longer_listen() -> None:
 
 
 async def test_one_holder_does_not_take_the_place_of_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("signoff.server.event_stream.MOST_EACH", 3)
+    monkeypatch.setattr("signoff.server.live_events.MOST_EACH", 3)
     doors = Doors()
     headers = {name: (await doors.token(name))[1] for name in ("ana", "ben")}
     live = doors.state.live
@@ -204,7 +204,7 @@ async def numbers(listener: EventListener, number: int) -> list[int]:
 async def test_nothing_is_lost_or_told_twice_whenever_somebody_begins_to_listen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(event_stream, "PAGE", 7)  # so that pages end everywhere
+    monkeypatch.setattr(live_events, "PAGE", 7)  # so that pages end everywhere
     store = MemoryStore(record=True)
     live, total = LiveEvents(store), 200
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from signoff.core.delivery import Delivery, DeliveryState
-from signoff.core.lease import Down, Lease
+from signoff.core.lease import Lease, Outage
 from signoff.core.notice import RunResult
 from signoff.core.run import RunState
 from signoff.core.subject import Occasion, Subject, SubjectKind
@@ -51,7 +51,7 @@ def deliveries(draw: st.DrawFn) -> Delivery:
     )
 
 
-DOWNS = st.builds(Down, since=TIMES, problem=TEXT, attempts=MANY, due=st.none() | TIMES, hopeless=st.booleans())
+DOWNS = st.builds(Outage, since=TIMES, problem=TEXT, attempts=MANY, due=st.none() | TIMES, hopeless=st.booleans())
 
 
 @examples(1_000, daily=30)

@@ -25,7 +25,7 @@ from tests.store.children import ended, forked, started
 
 from signoff.errors import StoreError, WrongUse
 from signoff.ports import Transaction
-from signoff.store import schema, sqlite_file
+from signoff.store import migration_list, sqlite_file
 from signoff.store.queries import Queries
 from signoff.store.sqlite import SqliteStore
 from signoff.store.sqlite_file import APPLICATION, connect
@@ -593,4 +593,4 @@ def test_a_store_that_somebody_else_makes_meanwhile_is_ours(tmp_path: Path) -> N
 
     path.touch()
     with closing(sqlite3.connect(path, factory=Meanwhile)) as connection:
-        assert sqlite_file.version_of(connection, path) in (0, schema.latest("sqlite"))
+        assert sqlite_file.version_of(connection, path) in (0, migration_list.latest("sqlite"))

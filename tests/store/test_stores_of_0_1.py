@@ -38,14 +38,14 @@ from signoff.delivery.delivery_status import running_channels
 from signoff.errors import SchemaError
 from signoff.ports import Inbox, Store, Transaction
 from signoff.processes import this_process
-from signoff.store import schema
+from signoff.store import migration_list
 from signoff.store.store_factory import open_store
 from signoff.store.upkeep import check, upgrade
 
 STORES = Path(__file__).parent / "stores"
 ANA, BEN = Actor(name="ana", roles=frozenset({"ops"})), Actor(name="ben")
 YES = ApprovalDecision(approved=True)
-LAST = schema.migrations("sqlite")[-1].name
+LAST = migration_list.migrations("sqlite")[-1].name
 
 
 def sqlite_store(directory: Path) -> str:
@@ -78,7 +78,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 def store(url: str) -> Iterator[Store]:
     """The same, brought up to date."""
     steps = [one for one in upgrade(url) if not one.startswith("backup: ")]
-    assert steps == [step.name for step in schema.migrations("sqlite") if step.number > 2]
+    assert steps == [step.name for step in migration_list.migrations("sqlite") if step.number > 2]
     assert check(url) == []
     store = open_store(url, upgrade="refuse")
     yield store
@@ -256,7 +256,7 @@ def test_two_who_upgrade_at_once_do_it_once(tmp_path: Path) -> None:
 
     done = asyncio.run(both())
     steps = [[step for step in each if not step.startswith("backup")] for each in done]
-    assert sorted(map(len, steps)) == [0, schema.latest("sqlite") - 2]
+    assert sorted(map(len, steps)) == [0, migration_list.latest("sqlite") - 2]
     assert check(url) == []
 
 
@@ -278,7 +278,9 @@ def run_sql(url: str, statement: str, *values: str) -> None:
 
 def version_of(url: str) -> int:
     [problem] = [one for one in check(url) if "schema version" in one] or [""]
-    return int(problem.partition("schema version ")[2].partition(",")[0].partition(" ")[0] or schema.latest("sqlite"))
+    return int(
+        problem.partition("schema version ")[2].partition(",")[0].partition(" ")[0] or migration_list.latest("sqlite")
+    )
 
 
 @pytest.mark.parametrize("far", [False, True], ids=["on this machine", "on another machine"])

@@ -17,7 +17,7 @@ from tests.contracts import samples
 from tests.contracts.samples import draft, request
 
 from signoff.errors import SchemaError, StoreError, WrongUse
-from signoff.store import schema, sqlite_file
+from signoff.store import migration_list, sqlite_file
 from signoff.store.postgres import PostgresStore
 from signoff.store.sqlite import SqliteStore
 from signoff.store.store_factory import open_store
@@ -37,10 +37,10 @@ STEPS = list(enumerate(NAMES, start=1))
 def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """From here on the program knows one step more."""
     directory = tmp_path / "migrations"
-    shutil.copytree(schema.DIRECTORY, directory)
+    shutil.copytree(migration_list.DIRECTORY, directory)
     for dialect in ("sqlite", "postgres"):
         (directory / f"0007_colour.{dialect}.sql").write_text(NEXT, "utf-8")
-    monkeypatch.setattr(schema, "DIRECTORY", directory)
+    monkeypatch.setattr(migration_list, "DIRECTORY", directory)
     return directory
 
 
@@ -136,7 +136,7 @@ def test_a_step_that_fails_changes_nothing(path: Path, newer: Path) -> None:
 
 
 def test_the_steps_are_those_that_are_tested() -> None:
-    assert [(step.number, step.name) for step in schema.migrations("sqlite")] == STEPS
+    assert [(step.number, step.name) for step in migration_list.migrations("sqlite")] == STEPS
 
 
 def test_a_new_file_needs_no_upgrade_and_no_backup(tmp_path: Path) -> None:
@@ -147,9 +147,9 @@ def test_a_new_file_needs_no_upgrade_and_no_backup(tmp_path: Path) -> None:
 
 
 def test_both_databases_have_the_same_steps() -> None:
-    names = {dialect: [step.name for step in schema.migrations(dialect)] for dialect in ("sqlite", "postgres")}
+    names = {dialect: [step.name for step in migration_list.migrations(dialect)] for dialect in ("sqlite", "postgres")}
     assert names["sqlite"] == names["postgres"]
-    assert [step.number for step in schema.migrations("sqlite")] == list(range(1, len(names["sqlite"]) + 1))
+    assert [step.number for step in migration_list.migrations("sqlite")] == list(range(1, len(names["sqlite"]) + 1))
 
 
 # --- backups ---
@@ -323,6 +323,6 @@ def test_what_does_not_last_needs_no_upkeep(url: str, tmp_path: Path) -> None:
 
 
 def test_the_steps_are_told_apart_by_their_notes() -> None:
-    [first, *_] = schema.migrations("sqlite")
+    [first, *_] = migration_list.migrations("sqlite")
     assert all(not statement.startswith("--") and "--" not in statement for statement in first.statements)
     assert sqlite_file.beside(Path("a/b.db"), 3).name.startswith("b.db.bak-0003-")

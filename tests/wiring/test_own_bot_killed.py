@@ -32,11 +32,11 @@ from tests.discord.service.pointed import point_at
 from signoff import Signoff, resume
 from signoff.channels import DiscordApprovals
 from signoff.testing import ScriptedModel
-from signoff.wiring import resumption
+from signoff.wiring import program_runs
 
 doing, url, token, channel, ana, thread = sys.argv[1:]
 point_at(url)
-resumption.GRACE = timedelta(0)
+program_runs.GRACE = timedelta(0)
 gate = Signoff([{"ask": "deploy"}], store="sqlite:approvals.db", approver=DiscordApprovals.approver)
 turns = [{"calls": [{"tool": "deploy", "args": {"version": "1.2"}}]}, {"say": "all of it: {{last}}"}]
 agent = Agent(ScriptedModel(turns), name="shipper", capabilities=[gate])

@@ -253,7 +253,7 @@ async def test_tools_outside_of_a_worker_say_so(tmp_path: Path) -> None:
 
     from signoff.errors import WrongUse
     from signoff.gate.capability import Signoff
-    from signoff.workers.delegate import DelegationToolset
+    from signoff.workers.delegation_toolset import DelegationToolset
 
     settings = project(tmp_path, {"top": "delegates: [leaf]", "leaf": "name: leaf"})
     shop = Workers(settings, model=saying("x"))

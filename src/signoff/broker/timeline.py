@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from signoff.broker.run_status import RunStatus
 from signoff.broker.runs import text_of
-from signoff.core.event_text import account_of
+from signoff.core.audit_text import account_of
 from signoff.core.moment import Zone
 from signoff.core.record import Entry
 from signoff.core.run import Segment

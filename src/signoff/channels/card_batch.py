@@ -8,7 +8,7 @@ from signoff.channels.answer_keys import ALL, CTRL_C_DENIES_ALL, NONE, ONE_BY_ON
 from signoff.channels.dialog import Dialog
 from signoff.channels.keyboard import EndOfInput, Interrupted, LeftOpen, NoLine, Withdrawn
 from signoff.channels.render import draw_list
-from signoff.channels.screen import Screen
+from signoff.channels.terminal_screen import Screen
 from signoff.core.card import Choice
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor

@@ -27,7 +27,7 @@ from signoff.channels.edit_draft import edit_arguments, start_of
 from signoff.channels.keyboard import EndOfInput, Interrupted, LeftOpen, Withdrawn
 from signoff.channels.render import draw_card, draw_diff, draw_facts, top_of
 from signoff.channels.rule_drafts import WRITTEN, DraftRules, RuleDraft
-from signoff.channels.screen import Screen
+from signoff.channels.terminal_screen import Screen
 from signoff.core.card import APPROVING, Card, Choice, remember_text
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.offer import how_long, wider_terms

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from signoff.channels.answer_keys import is_yes
 from signoff.channels.editor import BrokenArgs, EditorFailed, edit_text, find_editor, pretty, read_args, write_args
 from signoff.channels.render import draw_diff
-from signoff.channels.screen import Screen
+from signoff.channels.terminal_screen import Screen
 from signoff.core.canonical import canonical
 from signoff.core.card import Card
 from signoff.core.preview import Preview, unified_diff

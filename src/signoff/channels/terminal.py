@@ -22,7 +22,7 @@ from signoff.channels.dialog import Dialog
 from signoff.channels.headless import NO_TERMINAL, HeadlessApprover
 from signoff.channels.keyboard import Interrupted, Keyboard, LeftOpen, NoLine, Withdrawn
 from signoff.channels.rule_drafts import DraftRules
-from signoff.channels.screen import Screen, terminal_console
+from signoff.channels.terminal_screen import Screen, terminal_console
 from signoff.channels.turns import Outcome, Turns
 from signoff.core.card import Card, card_for, safe_summary, session_text
 from signoff.core.decision import ApprovalDecision, Ending, Keeps, Remember

@@ -25,8 +25,8 @@ except ImportError as error:
 from signoff.channels.headless import NO_TERMINAL, HeadlessApprover
 from signoff.channels.keyboard import Keyboard
 from signoff.channels.rule_drafts import DraftRules
-from signoff.channels.screen import Screen, terminal_console
 from signoff.channels.terminal import card_here, user_here
+from signoff.channels.terminal_screen import Screen, terminal_console
 from signoff.channels.tui_app import TuiApp, now
 from signoff.channels.tui_driver import ThreadDriver
 from signoff.channels.tui_requests import LEFT, WaitingRequest, WaitingRequests

@@ -24,8 +24,8 @@ from signoff.channels.edit_draft import EditDraft, start_of
 from signoff.channels.render import TerminalLook, clipped, draw_card
 from signoff.channels.rule_drafts import WRITTEN, DraftRules, RuleDraft, RuleDrafts
 from signoff.channels.terminal import said_about
+from signoff.channels.tui_lines import KeyLine, Listing, Paper
 from signoff.channels.tui_list import block
-from signoff.channels.tui_paper import KeyLine, Listing, Paper
 from signoff.channels.tui_prompts import (
     NOT_YET,
     EditPrompt,

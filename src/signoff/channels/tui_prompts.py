@@ -22,7 +22,7 @@ from signoff.channels.dialog import reasons
 from signoff.channels.edit_draft import UNUSABLE, EditDraft, changes_title
 from signoff.channels.render import TerminalLook, draw_diff, draw_facts, folded
 from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
-from signoff.channels.tui_paper import Draw, KeyLine, Paper
+from signoff.channels.tui_lines import Draw, KeyLine, Paper
 from signoff.core.card import Card, Choice, remember_text, session_text
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.offer import how_long, wider_terms

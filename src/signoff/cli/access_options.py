@@ -87,9 +87,9 @@ def revoke_each(
     revoke: Callable[[Broker, Sequence[T], str, str], Awaitable[bool]],
 ) -> None:
     """Revoke what each id names, as the current user; exit code 1 if an id matches none or several."""
-    from signoff.cli.main import FAILED
     from signoff.cli.open_broker import looked_in, with_broker
     from signoff.cli.terminal_text import safe
+    from signoff.core.exit_codes import FAILED
 
     async def work(broker: Broker, settings: Settings) -> bool:
         from signoff.wiring import chosen_store, whoami

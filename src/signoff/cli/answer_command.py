@@ -162,9 +162,9 @@ def _give(
     store: str | None,
     policy: str | None,
 ) -> None:
-    from signoff.cli.main import FAILED
     from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import safe
+    from signoff.core.exit_codes import FAILED
 
     async def work(desk: ApprovalDesk) -> bool:
         ready = [await desk.prepared(one, answer) for one in dict.fromkeys(request_ids)]

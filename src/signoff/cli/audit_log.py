@@ -14,7 +14,7 @@ from functools import partial
 import click
 
 from signoff.cli.terminal_text import clip, local, safe
-from signoff.core.event_text import account_of
+from signoff.core.audit_text import account_of
 from signoff.core.export import event_line
 from signoff.core.record import Entry, timestamp
 from signoff.errors import ServerFailed, StoreError, UnknownRequest, UnknownRun, WrongUse

@@ -94,7 +94,8 @@ def leave_if_held_up(before: Collection[threading.Thread], *, is_held: bool = Fa
 
 def _told_code(error: BaseException | None) -> int:
     """Print the exception that is being raised, and return its exit code."""
-    from signoff.cli.main import FAILED, code_of, told
+    from signoff.cli.main import code_of, told
+    from signoff.core.exit_codes import FAILED
 
     match error:
         case None:

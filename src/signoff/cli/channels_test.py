@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signoff.cli.main import FAILED, WAITING
 from signoff.cli.terminal_text import as_json as json_line
 from signoff.cli.terminal_text import safe
 from signoff.core.delivery import NEVER
+from signoff.core.exit_codes import FAILED, WAITING
 from signoff.core.moment import span
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import settled_text

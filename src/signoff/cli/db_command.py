@@ -68,9 +68,9 @@ def check(as_json: bool, store: str | None, policy: str | None) -> None:
 
     `signoff audit verify` checks whether the audit log in it was changed.
     """
-    from signoff.cli.main import FAILED
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import safe
+    from signoff.core.exit_codes import FAILED
     from signoff.store.upkeep import check as problems_of
 
     url, root, name = _meant(store, policy)

@@ -132,7 +132,7 @@ class PreparedAnswers:
     def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
         from signoff.channels.keyboard import Keyboard
         from signoff.channels.render import draw_card
-        from signoff.channels.screen import Screen
+        from signoff.channels.terminal_screen import Screen
         from signoff.core.card import card_for
         from signoff.core.people import Actor, ActorKind
 

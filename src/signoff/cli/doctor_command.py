@@ -45,10 +45,10 @@ def doctor(
         raise click.UsageError("Name an agent, or workers with --worker, not both.")
     from signoff.cli.inspection import inspect_agent, inspect_project
     from signoff.cli.inspection_page import inspection_data, inspection_lines
-    from signoff.cli.main import FAILED
     from signoff.cli.safe_output import apart
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import now
+    from signoff.core.exit_codes import FAILED
     from signoff.wiring import settings_for
 
     # The project's own code and plugins are imported: their output must not mix with our JSON.

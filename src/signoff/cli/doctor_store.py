@@ -76,13 +76,13 @@ def _looked_into(url: str, root: str, name: str, file: str) -> StoreFacts:
     import asyncio
     from contextlib import closing
 
-    from signoff.store import schema
+    from signoff.store import migration_list
     from signoff.store.store_factory import open_store
 
     with closing(open_store(url, root=root, upgrade="refuse")) as store:
         grants, findings, events = asyncio.run(_read(store))
         findings += _clock(store.clock_lead)
-    version = schema.latest("sqlite" if url.lower().startswith("sqlite:") else "postgres")
+    version = migration_list.latest("sqlite" if url.lower().startswith("sqlite:") else "postgres")
     live = [one for one in grants if one.revoked_at is None]
     return StoreFacts(name, file, f"schema version {version}, {events}", live, findings)
 

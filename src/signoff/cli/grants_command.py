@@ -68,9 +68,9 @@ def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, poli
     Example:
       signoff grants revoke h4w8
     """
-    from signoff.cli.main import FAILED
     from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import safe
+    from signoff.core.exit_codes import FAILED
 
     async def work(desk: ApprovalDesk) -> bool:
         are_all = all([await _revoke(desk, one) for one in dict.fromkeys(grant_ids)])

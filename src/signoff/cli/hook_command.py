@@ -90,9 +90,9 @@ def uninstall(agent: str, where: str, dry_run: bool, yes: bool) -> None:
 @shared_options.only_here
 def status(as_json: bool) -> None:
     """Report for which agents the hook is installed, and what prevents it from working."""
-    from signoff.cli.main import FAILED
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import safe
+    from signoff.core.exit_codes import FAILED
     from signoff.outside.hook_check import check_hooks
 
     found = check_hooks(os.path.expanduser("~"), _project())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-    from signoff.channels.screen import Screen
+    from signoff.channels.terminal_screen import Screen
 
 HISTORY = "chat_history"
 """File in the user's state directory with prompts typed in chats, for the arrow keys."""
@@ -40,7 +40,7 @@ class Prompt(Protocol):
 def prompt_here(secrets: Callable[[], Iterable[str]]) -> Prompt:
     """The terminal, if a person is at it; else standard input. Prompts that contain one of `secrets` are not stored."""
     from signoff.channels.keyboard import Keyboard
-    from signoff.channels.screen import Screen, terminal_console
+    from signoff.channels.terminal_screen import Screen, terminal_console
 
     keyboard, console = Keyboard(), terminal_console()
     if console is None or not keyboard.is_here:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
+from signoff.core.exit_codes import DENIED, FAILED, WAITING, WRONG_USE
 from signoff.errors import (
     ApprovalError,
     ChannelFailed,
@@ -89,8 +90,6 @@ GROUPS = {
     },
 }
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
-
-FAILED, WRONG_USE, WAITING, DENIED = 1, 2, 3, 4
 
 
 class LazyGroup(click.Group):

@@ -57,8 +57,8 @@ def add(
 
     Exit code 1 if no rule can be made, or if the answer is no.
     """
-    from signoff.cli.main import FAILED
     from signoff.cli.open_broker import with_broker
+    from signoff.core.exit_codes import FAILED
     from signoff.core.verdict import Effect
     from signoff.wiring.make_rule import rule_offers, write_rule
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from signoff.cli import id_completion, shared_options
-from signoff.cli.main import FAILED, WAITING
 from signoff.cli.startup import uncollected
+from signoff.core.exit_codes import FAILED, WAITING
 
 if TYPE_CHECKING:
     from signoff.broker.runs import RunStatus

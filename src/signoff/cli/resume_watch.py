@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli.loops import run as run_loop
-from signoff.cli.main import WAITING
 from signoff.cli.terminal_text import safe
+from signoff.core.exit_codes import WAITING
 
 if TYPE_CHECKING:
     from signoff.broker import Broker

@@ -102,7 +102,7 @@ def run(
         task, options = _task(prompt, input_json, files, chat=chat), _options(going, chat=chat, **how)
     finished = carried_out(_run(worker, task, options, going, goes_on=goes_on), going, traceback=traceback)
     if chat:
-        from signoff.cli.main import WAITING
+        from signoff.core.exit_codes import WAITING
 
         sys.exit(WAITING if finished is not None else 0)
     assert finished is not None, "only a chat ends with nothing"

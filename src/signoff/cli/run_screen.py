@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 import click
 
-from signoff.cli.main import DENIED, FAILED, WAITING
 from signoff.cli.progress import ProgressPrinter, spent_json
 from signoff.cli.safe_output import apart, for_terminal
+from signoff.core.exit_codes import DENIED, FAILED, WAITING
 from signoff.core.loosening import NOT_LOOSENED, Loosened
 from signoff.core.redact import redact_text
 from signoff.core.safe_text import safe_text

@@ -14,7 +14,7 @@ from signoff.cli import id_completion, shared_options
 from signoff.errors import WrongUse
 
 if TYPE_CHECKING:
-    from signoff.channels.screen import Screen
+    from signoff.channels.terminal_screen import Screen
     from signoff.cli.approval_desk import ApprovalDesk
     from signoff.cli.request_report import Sheet
 
@@ -94,7 +94,7 @@ def _print(draw: Callable[[Screen], None], *, pager: bool) -> None:
     from rich.console import Console
 
     from signoff.channels.keyboard import Keyboard
-    from signoff.channels.screen import Screen
+    from signoff.channels.terminal_screen import Screen
 
     console = Console(file=sys.stdout, markup=False, emoji=False, highlight=False)
     screen = Screen(console, Keyboard())

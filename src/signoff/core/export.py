@@ -16,8 +16,8 @@ from hashlib import sha256
 from json.encoder import encode_basestring as _quoted
 from typing import Any, NoReturn, cast
 
+from signoff.core.audit_text import account_of
 from signoff.core.canonical import canonical
-from signoff.core.event_text import account_of
 from signoff.core.json_text import writer
 from signoff.core.record import Checkpoint, Entry, IsSigned, Verified, Walk
 from signoff.core.safe_text import kept_text

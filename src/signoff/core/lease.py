@@ -7,7 +7,7 @@ from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Down:
+class Outage:
     """The channel is down: nothing can be shown there."""
 
     since: datetime
@@ -27,4 +27,4 @@ class Lease:
     process: str = ""
     """Id of the process; empty if the lease was released."""
     backup_for: str = ""
-    down: Down | None = None
+    down: Outage | None = None

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from signoff.broker.ledger import Ledger
 from signoff.broker.wall_clock import pause_for
-from signoff.core.lease import Down
+from signoff.core.lease import Outage
 from signoff.core.notice import Reminder
 from signoff.core.subject import Subject
 from signoff.delivery.leases import put_down
@@ -130,7 +130,7 @@ class Attempts:
 
         await self._insist("shown", work)
 
-    async def _persist(self, active: ActiveChannel, down: Down | None) -> None:
+    async def _persist(self, active: ActiveChannel, down: Outage | None) -> None:
         await self._insist("channel", lambda tx: put_down(tx, self._ledger, active.name, down))
 
     async def _insist(self, name: str, work: Callable[[Transaction], T]) -> T:

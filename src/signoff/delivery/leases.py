@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from signoff.broker.ledger import Ledger
-from signoff.core.lease import Down, Lease
+from signoff.core.lease import Lease, Outage
 from signoff.errors import WrongUse
 from signoff.ports import Transaction
 from signoff.processes import is_alive
@@ -48,7 +48,7 @@ def give_back(tx: Transaction, ledger: Ledger, channel: str) -> None:
         tx.leases.put(replace(lease, process=""))
 
 
-def put_down(tx: Transaction, ledger: Ledger, channel: str, down: Down | None) -> None:
+def put_down(tx: Transaction, ledger: Ledger, channel: str, down: Outage | None) -> None:
     """Record that a channel is down, or that it works again (None)."""
     lease = check_lease(tx, ledger, channel)
     if down is not None:

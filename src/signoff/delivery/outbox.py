@@ -23,7 +23,7 @@ from signoff.core.subject import Subject, SubjectKind
 from signoff.delivery.batches import Batches, all_shown
 from signoff.delivery.leases import LONGEST_PROBLEM, check_lease
 from signoff.delivery.results import put_result
-from signoff.delivery.routes import PATIENCE, ActiveChannel, pause
+from signoff.delivery.routes import PATIENCE, ActiveChannel, retry_pause
 from signoff.errors import ChannelFailed
 from signoff.ports import Transaction
 
@@ -257,10 +257,10 @@ class Outbox:
             since=row.since or now,
             problem=self._ledger.journal.text(str(failure), longest=LONGEST_PROBLEM),
         )
-        row = replace(row, due=None if failure.whole else now + pause(failure, row.attempts))
+        row = replace(row, due=None if failure.whole else now + retry_pause(failure, row.attempts))
         if attempt.want is Want.UPDATE:
             if over:  # somebody may fix it, but nobody waits for it: back off
-                longer = pause(failure, row.attempts) * 2 ** min(row.attempts - 1, 10)
+                longer = retry_pause(failure, row.attempts) * 2 ** min(row.attempts - 1, 10)
                 row = replace(row, due=now + min(longer, RARELY))
             tx.deliveries.put(replace(row, live=row.live and (notice.is_live or not _is_left(row, now))))
             return NotShown()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from signoff.broker.unknown_outcomes import unknown_requests
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
-from signoff.core.lease import Down
+from signoff.core.lease import Outage
 from signoff.core.lifecycle import OPEN
 from signoff.core.notice import reminder_of, trail_of
 from signoff.core.request import ApprovalRequest, State
@@ -236,7 +236,7 @@ class Planner:
 def _without_given_up(
     plan: DeliveryPlan,
     active: ActiveChannel,
-    down: Down | None,
+    down: Outage | None,
     trail: str,
     jobs: Sequence[PlannedDelivery],
     now: datetime,

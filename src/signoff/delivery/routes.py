@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from signoff.core.lease import Down
+from signoff.core.lease import Outage
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.ports import Channel, Reminding
 
@@ -48,7 +48,7 @@ class ActiveChannel:
     """Whether this process has tried to open it. What an earlier process recorded is no reason to give up."""
     wrong: WrongUse | None = None
     """Why it can never be used."""
-    down: Down | None = None
+    down: Outage | None = None
     """Set while the whole channel is down."""
     failures: int = 0
     """Counts failures of the whole channel. An attempt that was in progress during one proves nothing new."""
@@ -71,21 +71,21 @@ class ActiveChannel:
         down = self.down  # read once: another thread may change it
         return down is not None and down.due is not None and down.due > now
 
-    def fell(self, failure: ChannelFailed, now: datetime, seen: int) -> Down | None:
+    def fell(self, failure: ChannelFailed, now: datetime, seen: int) -> Outage | None:
         """Record that the channel is down and return its state. `seen` is `failures` when the attempt began."""
         if seen == self.failures or self.down is None:
             attempts = self.down.attempts + 1 if self.down is not None else 1
-            self.down = Down(
+            self.down = Outage(
                 since=self.down.since if self.down is not None else now,
                 problem=str(failure),
                 attempts=attempts,
-                due=now + pause(failure, attempts),
+                due=now + retry_pause(failure, attempts),
                 hopeless=not failure.again,
             )
             self.failures += 1
         return self.down
 
-    def worked(self, now: datetime, seen: int) -> Down | None:
+    def worked(self, now: datetime, seen: int) -> Outage | None:
         """Record a success. Return what is still down: a success that began before the last failure proves nothing."""
         self.worked_at = now
         if seen == self.failures:
@@ -93,7 +93,7 @@ class ActiveChannel:
         return self.down
 
 
-def pause(failure: ChannelFailed, attempts: int) -> timedelta:
+def retry_pause(failure: ChannelFailed, attempts: int) -> timedelta:
     """Return how long to wait after this many failures: what the service asked for, or exponential backoff."""
     if failure.after is not None and not math.isnan(failure.after):
         return timedelta(seconds=min(max(failure.after, 0.0), LONGEST_ASKED))

@@ -14,7 +14,7 @@ from signoff.core.offer import may_be_remembered
 from signoff.core.people import Actor, ActorKind
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import AlreadySettled, EditRefused
-from signoff.gate.approval_memory import Memory
+from signoff.gate.remembered_answers import Memory
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 

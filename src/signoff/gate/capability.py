@@ -37,20 +37,20 @@ from signoff.core.safe_text import safe_text
 from signoff.core.verdict import Requirement
 from signoff.errors import AlreadySettled, PolicyError, WrongUse
 from signoff.gate.answers import GateAnswers
-from signoff.gate.approval_memory import Memory, OwnMemory, StoreMemory
 from signoff.gate.execution import begin, execute, go_on, pause_of
 from signoff.gate.gate import Gate, Judge
 from signoff.gate.gated_calls import running_call
 from signoff.gate.gated_run import GatedRun
 from signoff.gate.nesting import is_left_over
 from signoff.gate.options import Rules, Who, as_wait, check_names, check_options, open_given, read_rules, rooted, signer
+from signoff.gate.remembered_answers import Memory, OwnMemory, StoreMemory
 from signoff.gate.run_saver import Histories
 from signoff.gate.tools import KIND, CallReader
 from signoff.gate.tracing import report_refused
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import nearest
 from signoff.ports import ApproverLike, Clock, GrantStore, Store
-from signoff.store.grant_stores import ApprovalMemory
+from signoff.store.approval_memory import ApprovalMemory
 
 
 @dataclass

@@ -41,7 +41,7 @@ from signoff.gate.options import check_approver, checked_mode
 from signoff.gate.refusal_words import decided_by, decided_why
 from signoff.gate.tools import schema_hash
 from signoff.ports import ApproverLike, GrantStore
-from signoff.store.grant_stores import ApprovalMemory
+from signoff.store.approval_memory import ApprovalMemory
 
 T = TypeVar("T")
 DepsT = TypeVar("DepsT")

@@ -29,9 +29,9 @@ from signoff.gate.run_saver import Histories
 from signoff.gate.tools import KIND, CallReader, Origin
 from signoff.policy.engine import Policy
 from signoff.policy.index import NOT_MATCHED
+from signoff.policy.joint_requirement import together
 from signoff.policy.layers import Layers
 from signoff.policy.policy_text import layers_of
-from signoff.policy.requirement import together
 from signoff.policy.strictest_verdict import strictest
 from signoff.ports import ApproverLike, judging
 

@@ -24,7 +24,6 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import WrongUse
 from signoff.gate.answers import GateAnswers
-from signoff.gate.approval_memory import OwnMemory, StoreMemory
 from signoff.gate.capability import Signoff
 from signoff.gate.deferred_tools import build_approval_requests, result_of
 from signoff.gate.denial import denial
@@ -32,12 +31,13 @@ from signoff.gate.gate import TOOL_ASKS
 from signoff.gate.options import rooted
 from signoff.gate.questions import REQUEST, secrets_in
 from signoff.gate.refusal_words import POLICY, SIGNOFF
+from signoff.gate.remembered_answers import OwnMemory, StoreMemory
 from signoff.gate.tools import CallReader
 from signoff.policy.engine import Policy
+from signoff.policy.joint_requirement import together
 from signoff.policy.layers import Layers
-from signoff.policy.requirement import together
 from signoff.policy.strictest_verdict import strictest
-from signoff.store.grant_stores import ApprovalMemory
+from signoff.store.approval_memory import ApprovalMemory
 
 _STILL_SPEAKS = (State.PENDING, State.APPROVED, State.DENIED)
 """States of an earlier request about the same call that is not asked again: it waits, its answer was not taken yet,

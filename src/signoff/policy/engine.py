@@ -21,10 +21,10 @@ from signoff.core.verdict import ANYONE, Effect, Verdict
 from signoff.policy.call_paths import Facts, path_texts
 from signoff.policy.glob import is_visible
 from signoff.policy.index import Candidate, Index, Shelf
+from signoff.policy.joint_requirement import together
 from signoff.policy.match import Links
 from signoff.policy.match_result import MatchResult, Truth
 from signoff.policy.places import normal
-from signoff.policy.requirement import together
 from signoff.policy.rule import Rule
 from signoff.policy.strictest_verdict import strictest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from signoff.core.verdict import Effect, Verdict
-from signoff.policy.requirement import together
+from signoff.policy.joint_requirement import together
 
 
 def strictest(verdicts: Iterable[Verdict]) -> Verdict | None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from signoff.core.audit_text import event_body
 from signoff.core.card import Card, CardArg, CardComment, Choice, card_for
 from signoff.core.comment import unanswered
 from signoff.core.decision import Keeps
-from signoff.core.event_text import event_body
 from signoff.core.inbox_row import ALREADY, agreed, agreed_text
 from signoff.core.lifecycle import OPEN
 from signoff.core.moment import iso

@@ -19,8 +19,8 @@ from signoff.core.access import Permission
 from signoff.core.visible_text import visible
 from signoff.errors import StoreError
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit, not_signed_in
-from signoff.server.event_stream import CROWDED, LiveEvent, LiveEvents, Told, frame, named_frame
 from signoff.server.identity import is_still_admitted
+from signoff.server.live_events import CROWDED, LiveEvent, LiveEvents, Told, frame, named_frame
 from signoff.server.problem import ProblemRaised
 
 LONGEST_POLL = 60.0

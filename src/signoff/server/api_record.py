@@ -8,7 +8,7 @@ from pydantic import Field
 
 from signoff.broker.audit import verify_store
 from signoff.core.access import Permission
-from signoff.core.event_text import account_of
+from signoff.core.audit_text import account_of
 from signoff.core.record import Entry, vouched
 from signoff.core.safe_text import safe_text
 from signoff.core.visible_text import visible

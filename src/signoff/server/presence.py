@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from signoff.core.people import Actor
 from signoff.core.visible_text import visible
-from signoff.server.event_stream import LiveEvents, PresenceEvent
+from signoff.server.live_events import LiveEvents, PresenceEvent
 
 LASTS = 30.0
 """Seconds after which somebody who does not report again counts as gone."""

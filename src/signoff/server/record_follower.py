@@ -10,7 +10,7 @@ from functools import partial
 from typing import cast
 
 from signoff.broker import Broker
-from signoff.core.event_text import event_body
+from signoff.core.audit_text import event_body
 from signoff.core.request import State
 from signoff.errors import StoreError
 from signoff.ports import Transaction

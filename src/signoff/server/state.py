@@ -15,8 +15,8 @@ from signoff.core.comment import Comment
 from signoff.core.request import ApprovalRequest
 from signoff.delivery.channel_inbox import StoreInbox
 from signoff.policy.explain import Explanation
-from signoff.server.event_stream import LiveEvents
 from signoff.server.identity import Identify
+from signoff.server.live_events import LiveEvents
 from signoff.server.meters import Meters
 from signoff.server.presence import Presence
 

@@ -17,7 +17,7 @@ from typing import Any, cast
 from signoff.core.codec import load_process, load_run
 from signoff.core.conversation import ConversationLog
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
-from signoff.core.lease import Down, Lease
+from signoff.core.lease import Lease, Outage
 from signoff.core.lifecycle import FINAL
 from signoff.core.mode import ApprovalMode
 from signoff.core.notice import RunResult
@@ -190,7 +190,7 @@ def _delivery(body: Mapping[str, Any]) -> Delivery:
 def _lease(channel: str, body: Mapping[str, Any]) -> Lease:
     down = None
     if (said := body.get("down")) is not None:
-        down = Down(
+        down = Outage(
             since=datetime.fromisoformat(said["since"]),
             problem=said["problem"],
             attempts=said["attempts"],

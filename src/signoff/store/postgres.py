@@ -17,8 +17,15 @@ from signoff.errors import MissingExtra, StoreError, StoreUnavailable
 from signoff.ports import Transaction
 from signoff.store import postgres_schema
 from signoff.store.durable_store import DurableStore
-from signoff.store.postgres_line import PostgresConnection, psycopg, query
-from signoff.store.postgres_link import Address, PostgresSnapshot, Writing, is_lost, make_ready_to_write, store_error
+from signoff.store.postgres_connection import (
+    Address,
+    PostgresSnapshot,
+    Writing,
+    is_lost,
+    make_ready_to_write,
+    store_error,
+)
+from signoff.store.postgres_pipeline import PostgresConnection, psycopg, query
 from signoff.store.queries import Queries
 from signoff.store.sql import SqlChain, SqlTransaction, one_end
 from signoff.store.writer import Batch, NeedsSavepoints, Work, WriteResult

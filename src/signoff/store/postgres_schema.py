@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 from zlib import crc32
 
-from signoff.store import schema
+from signoff.store import migration_list
 from signoff.store.data_migration import carry, refuse_while_used
-from signoff.store.postgres_line import PostgresConnection, query
-from signoff.store.postgres_link import Address, Writing
+from signoff.store.postgres_connection import Address, Writing
+from signoff.store.postgres_pipeline import PostgresConnection, query
 from signoff.store.queries import Queries, told
 from signoff.store.sql import Sql
 
@@ -23,11 +23,11 @@ def ensure(connection: PostgresConnection, address: Address) -> None:
     Raises `SchemaError` for an older or newer one. Other processes may be using an older schema, so it is upgraded only
     on request.
     """
-    known = schema.latest("postgres")
+    known = migration_list.latest("postgres")
     version = version_of(connection, address)
-    schema.refuse_newer(version, known, str(address))
+    migration_list.refuse_newer(version, known, str(address))
     if version:
-        schema.refuse_older(version, known, str(address))
+        migration_list.refuse_older(version, known, str(address))
     else:
         bring_up_to_date(connection, address)
 
@@ -37,7 +37,7 @@ def version_of(connection: PostgresConnection, address: Address) -> int:
     row = connection.execute("select to_regclass(%s)", (f"{address.schema}.schema_version",)).fetchone()
     if row is None or row[0] is None:
         return 0
-    [(version,)] = connection.line.ask(query(_sql(schema.VERSION, address)))
+    [(version,)] = connection.line.ask(query(_sql(migration_list.VERSION, address)))
     return version
 
 
@@ -54,16 +54,16 @@ def bring_up_to_date(connection: PostgresConnection, address: Address) -> list[s
             connection.execute(cast("LiteralString", f"create schema if not exists {address.schema}"))
         version = version_of(connection, address)
         wire, queries = Writing(connection, holds=False), Queries("postgres", address.schema)
-        if 0 < version < schema.latest("postgres"):
+        if 0 < version < migration_list.latest("postgres"):
             # Every writer starts by locking a row of this table, so from here on no write is in progress.
             connection.line.ask(query(_sql("lock table {s}chain in access exclusive mode", address)))
             refuse_while_used(Sql(wire, queries), str(address), datetime.now(UTC))
-        connection.line.ask(query(_sql(schema.TABLE, address)))
-        for step in schema.missing("postgres", version, address.schema):
+        connection.line.ask(query(_sql(migration_list.TABLE, address)))
+        for step in migration_list.missing("postgres", version, address.schema):
             for statement in step.statements:
                 connection.line.ask(query(statement))
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            connection.line.ask(query(_sql(schema.APPLIED, address), (step.number, step.name, now)))
+            connection.line.ask(query(_sql(migration_list.APPLIED, address), (step.number, step.name, now)))
             done.append(step.name)
         carry(version, wire, queries)
     return done

@@ -27,7 +27,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.grant import Grant
 from signoff.core.inbox_row import Item
-from signoff.core.lease import Down, Lease
+from signoff.core.lease import Lease, Outage
 from signoff.core.notice import RunResult
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_filter import RequestFilter, plain_case
@@ -323,7 +323,7 @@ def lease_of(row: Row) -> Lease:
     channel, process, backup_for, since, problem, attempts, due, hopeless = row
     down = None
     if since is not None:
-        down = Down(
+        down = Outage(
             since=EPOCH + timedelta(microseconds=since),
             problem=told(problem),
             attempts=attempts,

@@ -13,11 +13,11 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from signoff.errors import SchemaError, StoreError, StoreUnavailable
-from signoff.store import schema
+from signoff.store import migration_list
 from signoff.store.data_migration import carry, refuse_while_used
+from signoff.store.migration_list import Migration
 from signoff.store.queries import Queries
 from signoff.store.rows import Row
-from signoff.store.schema import Migration
 from signoff.store.sql import Sql
 
 Upgrade = Literal["auto", "refuse"]
@@ -74,15 +74,15 @@ def prepare(path: Path, upgrade: Upgrade, patience: float = PATIENCE) -> sqlite3
 
     Returns a read-only connection: a program that only reads needs no other.
     """
-    known = schema.latest("sqlite")
+    known = migration_list.latest("sqlite")
     with told(path):
         _create(path)
         connection = connect(path, patience=patience)
         try:
             version = version_of(connection, path)
-            schema.refuse_newer(version, known, str(path))
+            migration_list.refuse_newer(version, known, str(path))
             if version and upgrade == "refuse":
-                schema.refuse_older(version, known, str(path))
+                migration_list.refuse_older(version, known, str(path))
             if version < known:
                 bring_up_to_date(connection, path)
             connection.execute("pragma query_only = on")
@@ -97,8 +97,8 @@ def upgrade(path: Path) -> list[str]:
     with told(path):
         _create(path)
         with closing(connect(path)) as connection:
-            version, known = version_of(connection, path), schema.latest("sqlite")
-            schema.refuse_newer(version, known, str(path))
+            version, known = version_of(connection, path), migration_list.latest("sqlite")
+            migration_list.refuse_newer(version, known, str(path))
             return bring_up_to_date(connection, path) if version < known else []
 
 
@@ -108,7 +108,7 @@ def version_of(connection: sqlite3.Connection, path: Path) -> int:
     # Read after the tables: another process may be creating the store, and it commits both at once.
     [application] = connection.execute("pragma application_id").fetchone()
     if application == APPLICATION:
-        [version] = connection.execute(schema.VERSION.replace("{s}", "")).fetchone()
+        [version] = connection.execute(migration_list.VERSION.replace("{s}", "")).fetchone()
         return version
     if application or tables:
         raise StoreError(
@@ -126,15 +126,15 @@ def bring_up_to_date(connection: sqlite3.Connection, path: Path) -> list[str]:
     begin(connection, PATIENCE)
     try:
         version = version_of(connection, path)  # read again under the lock: another process may have been faster
-        if 0 < version < schema.latest("sqlite"):
+        if 0 < version < migration_list.latest("sqlite"):
             refuse_while_used(Sql(WritingWire(connection), QUERIES), str(path), datetime.now(UTC))
             backup = beside(path, version)
             copy(path, backup)
             done.append(f"backup: {backup}")
-        if version < schema.latest("sqlite"):
-            connection.execute(schema.TABLE.replace("{s}", ""))
+        if version < migration_list.latest("sqlite"):
+            connection.execute(migration_list.TABLE.replace("{s}", ""))
             connection.execute(f"pragma application_id = {APPLICATION}")
-        for step in schema.missing("sqlite", version):
+        for step in migration_list.missing("sqlite", version):
             _apply(connection, step)
             done.append(step.name)
         carry(version, WritingWire(connection), QUERIES)
@@ -151,7 +151,7 @@ def _apply(connection: sqlite3.Connection, step: Migration) -> None:
     for statement in step.statements:
         connection.execute(statement)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    connection.execute(schema.APPLIED.replace("{s}", ""), (step.number, step.name, now))
+    connection.execute(migration_list.APPLIED.replace("{s}", ""), (step.number, step.name, now))
 
 
 def _to_wal(connection: sqlite3.Connection) -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from signoff.errors import StoreError, WrongUse
-from signoff.store import schema, sqlite_file
+from signoff.store import migration_list, sqlite_file
 from signoff.store.store_factory import EXAMPLES
 from signoff.store.store_urls import sqlite_path
 
 if TYPE_CHECKING:
-    from signoff.store.postgres_line import PostgresConnection
-    from signoff.store.postgres_link import Address
+    from signoff.store.postgres_connection import Address
+    from signoff.store.postgres_pipeline import PostgresConnection
 
 
 def upgrade(url: str, *, root: str | os.PathLike[str] = ".") -> list[str]:
@@ -26,8 +26,8 @@ def upgrade(url: str, *, root: str | os.PathLike[str] = ".") -> list[str]:
         from signoff.store import postgres_schema
 
         with _postgres(url) as (connection, address):
-            known = schema.latest("postgres")
-            schema.refuse_newer(postgres_schema.version_of(connection, address), known, str(address))
+            known = migration_list.latest("postgres")
+            migration_list.refuse_newer(postgres_schema.version_of(connection, address), known, str(address))
             return postgres_schema.bring_up_to_date(connection, address)
     return sqlite_file.upgrade(_file(url, root))
 
@@ -85,7 +85,7 @@ def _file_problems(path: Path) -> Iterator[str]:
 
 def _content_problems(path: Path) -> Iterator[str]:
     with sqlite_file.told(path), sqlite_file.closing(sqlite_file.connect(path, reads_only=True)) as connection:
-        version, known = sqlite_file.version_of(connection, path), schema.latest("sqlite")
+        version, known = sqlite_file.version_of(connection, path), migration_list.latest("sqlite")
         if version != known:
             yield f"{path} has schema version {version}, and this program needs {known}; run: signoff db upgrade"
         for (problem,) in connection.execute("pragma integrity_check(20)"):
@@ -105,9 +105,9 @@ def _end_problems(connection: sqlite3.Connection, path: Path) -> Iterator[str]:
 
 def _server_problems(connection: PostgresConnection, address: Address) -> Iterator[str]:
     from signoff.store import postgres_schema
-    from signoff.store.postgres_line import query
+    from signoff.store.postgres_pipeline import query
 
-    version, known = postgres_schema.version_of(connection, address), schema.latest("postgres")
+    version, known = postgres_schema.version_of(connection, address), migration_list.latest("postgres")
     if version != known:
         yield f"{address} has schema version {version}, and this program needs {known}; run: signoff db upgrade"
     if version:
@@ -126,8 +126,8 @@ def _mismatch(last: tuple[int, str] | None, end: tuple[int, str], where: str) ->
 
 @contextmanager
 def _postgres(url: str) -> Generator[tuple[PostgresConnection, Address]]:
-    from signoff.store.postgres_line import psycopg
-    from signoff.store.postgres_link import Address, store_error
+    from signoff.store.postgres_connection import Address, store_error
+    from signoff.store.postgres_pipeline import psycopg
 
     address = Address(url)
     try:

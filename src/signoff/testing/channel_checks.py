@@ -10,8 +10,8 @@ from signoff.core.request import State
 from signoff.core.run import RunState
 from signoff.core.verdict import Requirement
 from signoff.errors import ChannelFailed, EditRefused
-from signoff.testing.bench import Bench, Check, hold
 from signoff.testing.case import Skill
+from signoff.testing.channel_bench import Bench, Check, hold
 from signoff.testing.office import ARGS, CHAIN, RULE, TOOL, WHY, soon
 
 LONG = "\n".join(f"row {number:03} of the letter." for number in range(300)) + "\nand the very last word"

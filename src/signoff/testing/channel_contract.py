@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import ClassVar
 
-from signoff.testing.bench import Bench, Check
 from signoff.testing.case import ChannelCase
+from signoff.testing.channel_bench import Bench, Check
 from signoff.testing.channel_checks import CHECKS
 from signoff.testing.office import Office
 

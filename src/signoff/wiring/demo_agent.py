@@ -23,7 +23,7 @@ async def run_demo(
 ) -> Finished:
     """Run the demo's agent on its files in `root`."""
     from signoff.gate.capability import Signoff
-    from signoff.store.grant_stores import ApprovalMemory
+    from signoff.store.approval_memory import ApprovalMemory
     from signoff.workers.demo.agent import POLICY, demo_agent, lay_out
     from signoff.workers.runtime import Runner
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from signoff.gate.handover import DeferredToolRequests, DeferredToolResults, Handover, ToolDefinition
     from signoff.ports import Begin, Heard, Inbox
     from signoff.wiring.channel_runs import Running
-    from signoff.wiring.resumption import Resume
+    from signoff.wiring.program_runs import Resume
 
 NAME = "discord"
 _log = logging.getLogger("signoff.discord")
@@ -119,7 +119,7 @@ class DiscordApprovals:
             raise WrongUse("these approvals were started already")
         from signoff.channels.discord.channel import DiscordChannel
         from signoff.delivery import Reconciler, Route
-        from signoff.wiring.resumption import Resumption
+        from signoff.wiring.program_runs import Resumption
 
         workers = self._startable()
         begins: list[Begin] = []

@@ -8,12 +8,11 @@ import signal
 import sys
 from contextlib import suppress
 
+from signoff.core.exit_codes import WAITING
 from signoff.core.redact import redact_text
 from signoff.core.visible_text import visible
 from signoff.store.chosen_store import VARIABLE
 
-WAITING = 3
-"""The exit code of a command whose run waits for people."""
 COMMAND = (sys.executable, "-c", "from signoff.cli.main import main; main()")
 """The command that starts this program again."""
 GRACE = 5.0

@@ -42,7 +42,7 @@ from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
 from signoff.toolsets.builtin.sql.sql_toolset import SqlToolset
 from signoff.toolsets.distinct_toolsets import name_of
 from signoff.toolsets.own_policy import AttachedToolset
-from signoff.workers.delegate import CALL, CREATE, TOOLSET, DelegationToolset
+from signoff.workers.delegation_toolset import CALL, CREATE, TOOLSET, DelegationToolset
 from signoff.workers.listing import is_server, listing_of
 
 Kind: TypeAlias = Literal["function", "mcp", "native", "external"]

@@ -33,7 +33,7 @@ from signoff.workers.approvals import ToolsetApprovals
 from signoff.workers.attachments import RunAttachments
 from signoff.workers.bounds import bounds_of
 from signoff.workers.build import build_agent, check_tool_names, plan_of
-from signoff.workers.delegate import DelegationToolset
+from signoff.workers.delegation_toolset import DelegationToolset
 from signoff.workers.limits import Meter, check_price
 from signoff.workers.models import NO_MODEL, model_named
 from signoff.workers.origin import creator_of

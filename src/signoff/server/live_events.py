@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from signoff.core.event_text import title_of
+from signoff.core.audit_text import title_of
 from signoff.core.record import Entry
 from signoff.core.safe_text import kept_text
 from signoff.core.visible_text import visible

@@ -13,7 +13,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
 from signoff.errors import SchemaError, StoreError, StoreUnavailable, WrongUse
-from signoff.store.postgres_line import PostgresConnection, Query, query
+from signoff.store.postgres_pipeline import PostgresConnection, Query, query
 from signoff.store.rows import Row
 from signoff.store.store_urls import masked
 
