@@ -82,7 +82,7 @@ async def test_what_was_heard_begins_nothing_again(broker: Broker) -> None:
     with pytest.raises(AlreadyHeard):
         await broker.runs.begin(turn("run2"), conversation=THREAD, heard="999")
     await broker.runs.begin(turn("run2"), conversation=THREAD, heard="1000")  # a number, not a text
-    with pytest.raises(WrongUse, match="'x' is none"):
+    with pytest.raises(WrongUse, match="must be a number, not 'x'"):
         await broker.runs.begin(turn("run3"), conversation=THREAD, heard="x")
     log = await broker.store.read(lambda tx: tx.conversations.get(THREAD))
     assert log is not None and log.heard == "1000"

@@ -8,7 +8,6 @@ import json
 import os
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 from signoff.store.memory_store import MemoryStore
 from signoff.testing import FakeClock
+from signoff.testing.office import soon
 from signoff.wiring.hook_answer import HookDesk, HookOptions, answer_hook
 
 SECRET = "soi_not-to-be-told"
@@ -377,10 +377,13 @@ class Timed:
     async def decided(self) -> CallPermission:
         """What is decided. An exchange takes no time; between exchanges it flies."""
         task = asyncio.ensure_future(self.server.decide(call()))
-        while not task.done():
-            await asyncio.sleep(0.005)
+
+        def is_done() -> bool:
             if not self.client.exchanges:
                 self.clock.advance(0.5)
+            return task.done()
+
+        await soon(is_done, "nothing was decided")
         return task.result()
 
 
@@ -407,20 +410,21 @@ async def test_nobody_answers_in_time_and_the_request_is_withdrawn(timed: Timed)
 async def test_an_approval_that_comes_too_late_is_not_consumed(timed: Timed) -> None:
     timed.provider.looks = 1
     timed.server.patience = timedelta(seconds=0.1)
-    late = threading.Event()
+    late, consumed = threading.Event(), threading.Event()
 
     def twist(step: str, answer: Answer) -> Answer:
         if step == "look":
             late.wait(30)
+        if step == "consume":
+            consumed.set()
         if step == "cancel":
             late.set()
-            time.sleep(0.3)  # as long as an approval would take to be found and consumed
+            consumed.wait(0.3)  # as long as an approval would take to be found and consumed
         return answer
 
     timed.provider.twist = twist
     task = asyncio.ensure_future(timed.server.decide(call()))
-    while "look" not in timed.provider.steps:
-        await asyncio.sleep(0.005)
+    await soon(lambda: "look" in timed.provider.steps, "nobody looked")
     timed.clock.advance(1)
     assert (await task).by == "timeout" and "consume" not in timed.provider.steps
 
@@ -518,11 +522,7 @@ async def test_however_many_calls_wait_the_next_one_is_asked_about_at_once(timed
     timed.provider.decides = "pending"
     timed.provider.twist = lambda step, answer: Answer(raw=silent) if step == "look" else answer
     tasks = [asyncio.ensure_future(timed.server.decide(call(str(number)))) for number in range(40)]
-    for _ in range(2_000):
-        if timed.provider.steps.count("submit") == len(tasks):
-            break
-        await asyncio.sleep(0.005)
-    assert timed.provider.steps.count("submit") == len(tasks)
+    await soon(lambda: timed.provider.steps.count("submit") == len(tasks), lambda: str(timed.provider.steps))
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -531,8 +531,7 @@ async def test_however_many_calls_wait_the_next_one_is_asked_about_at_once(timed
 async def test_a_halt_while_people_think(timed: Timed) -> None:
     timed.provider.looks = 5
     task = asyncio.ensure_future(timed.decided())
-    while "look" not in timed.provider.steps:
-        await asyncio.sleep(0.005)
+    await soon(lambda: "look" in timed.provider.steps, "nobody looked")
     await timed.gate.broker.switch.halt(by="ana")
     with pytest.raises(Halted):
         await task

@@ -20,6 +20,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import Halted, ServerFailed
+from signoff.testing.office import soon
 from signoff.wiring.hook_answer import HookDesk, HookOptions
 
 THERE = "policy: [{deny: Fetch, reason: not from here}, {allow: Look}]\n"
@@ -77,9 +78,11 @@ class Pair:
         return " ".join(str(value) for name, value in told.items() if name != "hookEventName")
 
     async def asked(self) -> ApprovalRequest:
-        while not (found := await self.desk.broker.pending()):
-            await asyncio.sleep(0.01)
-        [request] = found
+        async def is_open() -> bool:
+            return bool(await self.desk.broker.pending())
+
+        await soon(is_open, "the hook asked nothing")
+        [request] = await self.desk.broker.pending()
         return request
 
     async def answered(self, asking: Awaitable[str], then: Callable[[ApprovalRequest], Awaitable[Any]]) -> str:

@@ -65,7 +65,7 @@ async def test_tokens_over_the_limit_end_the_run(tmp_path: Path) -> None:
 async def test_cost_over_the_limit_ends_the_run(tmp_path: Path) -> None:
     settings = project(tmp_path, {"reader": "toolsets: [reading]\nlimits: {cost: 0.01}"}, file=OPEN)
     dear = saying(READS, "Done.", tokens=500, priced=True)  # $15 for a million tokens: $0.0075 each
-    with pytest.raises(LimitReached, match=r"limits\.cost: reader has cost \$0\.0150 of the \$0\.01"):
+    with pytest.raises(LimitReached, match=r"limits\.cost: reader has cost \$0\.0150, and its limit is \$0\.01"):
         await run(Workers(settings, model=dear), "reader")
     cheap = saying(READS, "Done.", tokens=300, priced=True)
     assert (await run(Workers(settings, model=cheap), "reader")).output == "Done."

@@ -8,12 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import psycopg
-from psycopg import errors
-from psycopg.conninfo import conninfo_to_dict
-
 from signoff.errors import SchemaError, StoreError, StoreUnavailable, WrongUse
-from signoff.store.postgres_pipeline import PostgresConnection, Query, query
+from signoff.store.postgres_pipeline import PostgresConnection, Query, psycopg, query  # psycopg: or names the extra
 from signoff.store.rows import Row
 from signoff.store.store_urls import masked
 
@@ -42,7 +38,7 @@ class Address:
     def parameters(self) -> dict[str, Any]:
         """The connection parameters of the URL, with defaults for those it leaves out."""
         try:
-            given = conninfo_to_dict(self.url)
+            given = psycopg.conninfo.conninfo_to_dict(self.url)
         except psycopg.Error as error:
             raise WrongUse(f"{self} is not a PostgreSQL URL; write it as postgresql://user@host/database") from error
         return _DEFAULTS | given
@@ -149,7 +145,12 @@ def is_lost(error: psycopg.Error, connection: PostgresConnection | None, *, is_f
     if connection is None:  # connecting failed
         refused = "FATAL" in str(error)  # so a server is there; before login only the text of the error says so
         return bool(_SOON.search(str(error))) or not (refused or is_first)
-    gone = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.IdleInTransactionSessionTimeout)
+    gone = (
+        psycopg.errors.AdminShutdown,
+        psycopg.errors.CrashShutdown,
+        psycopg.errors.CannotConnectNow,
+        psycopg.errors.IdleInTransactionSessionTimeout,
+    )
     return connection.closed or connection.broken or isinstance(error, gone)
 
 
@@ -160,25 +161,25 @@ def store_error(error: psycopg.Error, address: Address) -> StoreError:
     """Convert a PostgreSQL error into a `StoreError` that says what went wrong, where, and what to do."""
     said = _first_line(error)
     match error:
-        case errors.IntegrityError():
+        case psycopg.errors.IntegrityError():
             return StoreError(f"{address} refused a change that contradicts what is in it: {said}")
-        case errors.DiskFull() | errors.OutOfMemory() | errors.TooManyConnections():
+        case psycopg.errors.DiskFull() | psycopg.errors.OutOfMemory() | psycopg.errors.TooManyConnections():
             return StoreUnavailable(
                 f"the server of {address} has run out of a resource ({said}); nothing was partially written"
             )
-        case errors.LockNotAvailable() | errors.QueryCanceled():
+        case psycopg.errors.LockNotAvailable() | psycopg.errors.QueryCanceled():
             return StoreUnavailable(
                 f"another process has kept {address} locked for too long; look for one that hangs "
                 "(select * from pg_stat_activity where application_name = 'signoff'), and try again"
             )
-        case errors.ReadOnlySqlTransaction():
+        case psycopg.errors.ReadOnlySqlTransaction():
             return StoreUnavailable(f"{address} is a read-only replica; name the primary server")
-        case errors.InsufficientPrivilege():
+        case psycopg.errors.InsufficientPrivilege():
             return StoreUnavailable(
                 f"{address}: {said}; the schema {address.schema} has to belong to the user: "
                 f"create schema {address.schema} authorization …"
             )
-        case errors.UndefinedTable() | errors.UndefinedColumn():
+        case psycopg.errors.UndefinedTable() | psycopg.errors.UndefinedColumn():
             return SchemaError(
                 f"{address} lacks a part of its schema ({said}); run: signoff db upgrade, with the newest signoff "
                 "that uses it"
