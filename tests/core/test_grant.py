@@ -172,8 +172,8 @@ def test_the_text_says_all_there_is_in_words() -> None:
     )
     assert grant_text(whole) == (
         'allow pay, with to "bob", amount from 0 to 5, any note; for worker "triage > payer"; '
-        "until 2026-05-24 18:00 UTC; at most 3 times; amount at most 200 each day (UTC); as the toolset bank has it; "
-        "while the tool is as it is (0123456789ab)"
+        "until 2026-05-24 18:00 UTC; at most 3 times; amount at most 200 each day (UTC); in the toolset bank; "
+        "until the tool's definition changes (0123456789ab)"
     )
     key = call().memory_key
     assert grant_text(grant(max_uses=1, approved=False)) == (

@@ -222,9 +222,9 @@ def grant_text(grant: Grant, zone: Zone = in_utc) -> str:
         when = " each day (UTC)" if grant.budget.daily else " in all"
         parts.append(f"{named(grant.budget.arg)} at most {grant.budget.limit}{when}")
     if grant.toolset is not None:
-        parts.append(f"as the toolset {named(grant.toolset)} has it")
+        parts.append(f"in the toolset {named(grant.toolset)}")
     if grant.agent:
-        parts.append(f"as the agent {named(grant.agent)} has it")
+        parts.append(f"for the agent {named(grant.agent)}")
     if grant.directory:
         start = "the project's directory" if grant.directory == "." else canonical(grant.directory)
         parts.append(f"paths starting from {start}")
@@ -235,7 +235,7 @@ def grant_text(grant: Grant, zone: Zone = in_utc) -> str:
     if grant.loosened:
         parts.append("given in a run that was loosened")
     if grant.schema_hash:
-        parts.append(f"while the tool is as it is ({grant.schema_hash[:_SHORT]})")
+        parts.append(f"until the tool's definition changes ({grant.schema_hash[:_SHORT]})")
     return "; ".join(parts)
 
 
