@@ -37,8 +37,10 @@ class Address:
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """The connection parameters of the URL, with defaults for those it leaves out."""
+        from psycopg.conninfo import conninfo_to_dict
+
         try:
-            given = psycopg.conninfo.conninfo_to_dict(self.url)
+            given = conninfo_to_dict(self.url)
         except psycopg.Error as error:
             raise WrongUse(f"{self} is not a PostgreSQL URL; write it as postgresql://user@host/database") from error
         return _DEFAULTS | given
