@@ -161,6 +161,9 @@ def test_what_a_rule_allows_after_cd_runs_below_the_root(shell: Shell, pieces: l
 
 
 @given(pieces=LINES)
+@example(pieces=[("cd b/back/../a", "&&")])  # b/a is not there, and bash goes where the disk leads: to a
+@example(pieces=[("cd nothing/../a", "&&")])
+@example(pieces=[("cd b/back/../a/leak/..", "&&"), ("cd -", "&&"), ("cd ..", "&&")])
 @examples(nightly=3_000, daily=15)
 async def test_what_is_run_without_a_shell_goes_where_bash_goes(shell: Shell, pieces: list[tuple[str, str]]) -> None:
     text = numbered(pieces, shell.root)

@@ -85,10 +85,12 @@ def _cd(words: Sequence[str], directories: Directories) -> BuiltinResult:
     if not target:
         return BuiltinResult()
     written = os.path.join(directories.now, target)
-    led = os.path.realpath(written) if letters.endswith("P") else "/" + os.path.normpath(written).lstrip("/")
-    before = written if letters.endswith("P") else _first_closed(written)
-    if why := _closed(before) or _closed(led):
-        return BuiltinResult(1, err=f"signoff: cd: {target}: {why}\n")
+    led = "/" + os.path.normpath(written).lstrip("/")
+    # Like bash: if the path as written, with `..` taken as text, cannot be entered, the one on the disk is tried.
+    if letters.endswith("P") or _closed(_first_closed(written)) or _closed(led):
+        if why := _closed(written):
+            return BuiltinResult(1, err=f"signoff: cd: {target}: {why}\n")
+        led = os.path.realpath(written)
     directories.before, directories.now = directories.now, led
     return BuiltinResult(out=out)
 
