@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from signoff.config import load_settings
-from signoff.config.import_path import importable
+from signoff.config.import_path import importable, keep_importable
 from signoff.errors import WrongUse
 from signoff.toolsets.catalog import Catalog
 from signoff.workers.load import load_agent
@@ -100,3 +100,26 @@ def test_a_module_that_an_installed_one_hides_is_named(here: Path) -> None:
     (here / "wave.py").write_text(AGENT)
     with pytest.raises(WrongUse, match=r"Python finds that name in .*wave.py, which is installed"):
         load_agent("wave:agent", str(here))
+
+
+def test_threads_do_not_take_the_directory_from_each_other(here: Path) -> None:
+    (here / "slow_part.py").write_text("")
+    first, second, before = importable(str(here)), importable(str(here)), list(sys.path)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    importlib.import_module("slow_part")
+    keep_importable(str(here))
+    second.__exit__(None, None, None)
+    assert sys.path == before
+    (here / "corner_shop.py").write_text("")
+    importlib.reload(importlib.import_module("slow_part"))
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("corner_shop")
+
+
+def test_a_directory_that_is_not_there_is_no_error_of_its_own(here: Path) -> None:
+    (here / "corner_shop.py").write_text(AGENT)
+    with importable(str(here)):
+        importlib.import_module("corner_shop")
+    assert load_agent("corner_shop:agent", str(here / "nowhere")).name == "shop"

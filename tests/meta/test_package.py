@@ -99,7 +99,6 @@ def used(python: Path | str, command: list[str], directory: Path, **environment:
     """The program as somebody starts it who has just installed it."""
     told = run(*command, "--version", cwd=directory, **environment)
     assert told.stdout == f"signoff, version {VERSION}\n", told.stderr
-    assert run(python, "-m", "signoff", "--version", cwd=directory, **environment).stdout == told.stdout
     done = run(*command, "demo", "--answers", ANSWERS, cwd=directory, HOME=str(directory), **environment)
     assert done.returncode == 0, done.stderr
     assert "signoff doctor" in done.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import subprocess
 import sys
 import time
 import tracemalloc
@@ -429,3 +430,13 @@ async def test_a_look_that_is_overtaken_changes_nothing() -> None:
         later.set()
         await first
         assert broker.watch.halted == "by ana"
+
+
+def test_a_resumed_run_imports_nothing_from_its_directory_by_itself(tmp_path: Path) -> None:
+    """An agent may have written there."""
+    for name in ("click", "json", "signoff"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('an agent wrote this')\n")
+    done = subprocess.run(
+        [*run_process.COMMAND, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout[:8]) == (0, "signoff,"), done.stderr

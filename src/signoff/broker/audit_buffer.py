@@ -57,8 +57,8 @@ class AuditBuffer:
         `grant` is the remembered answer that lets the call run.
         """
         now, args = self._ledger.now(), json.dumps(call.args)
-        name, by = (grant.id, by or grant.by) if grant is not None else ("", by)
-        self._steps.append(_Step(str(kind), now, run, call, args, verdict, by, text, name, secrets))
+        grant_id, by = (grant.id, by or grant.by) if grant is not None else ("", by)
+        self._steps.append(_Step(str(kind), now, run, call, args, verdict, by, text, grant_id, secrets))
 
     def flush(self) -> None:
         """Write the buffered events, ahead of the next write."""

@@ -99,7 +99,7 @@ def _run_lines(run: RunSheet, width: int) -> Iterator[str]:
         yield click.style(_INDENT + clip(text, width - len(_INDENT)), fg="yellow")
         if request["state"] == "unknown":
             yield click.style(f"{_INDENT}{outcome_step(request['id'])}", dim=True)
-    if word in ("ready", "died") or told["died"]:
+    if word in ("ready", "died") or told.get("died"):
         step = f"signoff resume {safe(run['id'])}" if run["agent"] else by_program(run["id"])
         yield click.style(f"{_INDENT}{_why_it_can_go_on(run)}: {step}", dim=True)
     if run["detail"]:
@@ -107,7 +107,7 @@ def _run_lines(run: RunSheet, width: int) -> Iterator[str]:
 
 
 def _why_it_can_go_on(run: RunSheet) -> str:
-    if run["told"]["died"]:
+    if run["told"].get("died"):
         died = "its process died or stopped responding"
         if run["state"] == "waiting":
             return f"{died}; when it is answered"

@@ -60,7 +60,7 @@ WantedBy=default.target
 def unit_text(directories: Sequence[str], options: Sequence[str], drain: timedelta) -> str:
     """The unit for these projects and options."""
     program = shutil.which("signoff")
-    words = [program] if program else [sys.executable, "-c", "from signoff.cli.main import main; main()"]
+    words = [program] if program else [sys.executable, "-P", "-c", "from signoff.cli.main import main; main()"]
     words += ["serve", *(word for one in directories for word in ("--project", one)), *options]
     return _UNIT.format(
         directory=directories[0].replace("%", "%%"),

@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, all_suffixes
+from itertools import islice
 from types import ModuleType
+
+_SUFFIXES = tuple(all_suffixes())
+_MOST_ENTRIES = 10_000
+_lock = threading.RLock()
+_users: Counter[str] = Counter()
+"""How many imports in progress need a directory. Several threads may import at the same time."""
 
 
 @contextmanager
@@ -21,24 +30,32 @@ def importable(directory: str) -> Generator[None]:
 
     Leave it as soon as the project's own code is imported.
     """
-    if directory in sys.path:  # whoever started Python wants it there
-        yield
-        return
-    sys.path.append(directory)
+    with _lock:
+        if ours := not _is_given(directory):
+            _users[directory] += 1
+            if _users[directory] == 1:
+                sys.path.append(directory)
     try:
         yield
     finally:
-        if directory in sys.path:
-            sys.path.remove(directory)
+        with _lock:
+            if ours:
+                _users[directory] -= 1
+                if not _users[directory] and directory in sys.path:
+                    sys.path.remove(directory)
 
 
 def keep_importable(directory: str) -> None:
     """Let functions of a project import its other modules later: those that are in its directory now, and no others."""
-    if directory in sys.path or any(
-        isinstance(finder, _ModulesOfProject) and finder.directory == directory for finder in sys.meta_path
-    ):
-        return
-    sys.meta_path.append(_ModulesOfProject(directory))
+    with _lock:
+        known = (finder.directory for finder in sys.meta_path if isinstance(finder, _ModulesOfProject))
+        if not _is_given(directory) and directory not in known:
+            sys.meta_path.append(_ModulesOfProject(directory))
+
+
+def _is_given(directory: str) -> bool:
+    """Whether whoever started Python wants the directory on the path."""
+    return directory in sys.path and not _users[directory]
 
 
 class _ModulesOfProject(MetaPathFinder):
@@ -55,18 +72,17 @@ class _ModulesOfProject(MetaPathFinder):
 
 
 def _modules_in(directory: str) -> Generator[str]:
-    suffixes = tuple(all_suffixes())
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.name.endswith(suffixes):
-                yield entry.name.partition(".")[0]
-            elif entry.name.isidentifier() and entry.is_dir() and any(_has_module(entry.path, suffixes)):
-                yield entry.name
+    for name, path in _entries(directory):
+        if name.endswith(_SUFFIXES):
+            yield name.partition(".")[0]
+        elif name.isidentifier() and any(inside.endswith(_SUFFIXES) for inside, _ in _entries(path)):
+            yield name
 
 
-def _has_module(directory: str, suffixes: tuple[str, ...]) -> Generator[bool]:
+def _entries(directory: str) -> list[tuple[str, str]]:
+    """Names and paths in a directory; none if it cannot be read, or is a file."""
     try:
         with os.scandir(directory) as entries:
-            yield from (entry.name.endswith(suffixes) for entry in entries)
+            return [(entry.name, entry.path) for entry in islice(entries, _MOST_ENTRIES)]
     except OSError:
-        return
+        return []

@@ -9,4 +9,4 @@ WRONG_USE = 2
 WAITING = 3
 """A run waits for people."""
 DENIED = 4
-"""Every call of the run was denied."""
+"""Every call of the run was denied, or a denial was raised."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass
+from uuid import UUID
 
 from signoff.core.canonical import digest
 from signoff.outside.outside_call import OutsideCall
@@ -28,7 +29,8 @@ class ConsumedCalls:
                 os.makedirs(self.directory, 0o700, exist_ok=True)
                 os.close(os.open(os.path.join(self.directory, self._name(outside, request)), os.O_CREAT, 0o600))
                 for name in self._newest_first()[MOST:]:
-                    os.unlink(os.path.join(self.directory, name))
+                    with suppress(OSError):
+                        os.unlink(os.path.join(self.directory, name))
 
     def find(self, outside: OutsideCall) -> str:
         """Return the file name of a call; empty if there is none. A call without an id is found by its content."""
@@ -38,11 +40,13 @@ class ConsumedCalls:
     def take(self, outside: OutsideCall) -> str:
         """Return the request id of a call and forget the call; empty if there is none."""
         name = self.find(outside)
+        if not name:
+            return ""
         try:
             os.unlink(os.path.join(self.directory, name))
-        except OSError:
+            return str(UUID(name.rpartition(".")[2]))
+        except (OSError, ValueError):  # another hook took it, or it is not one of our files
             return ""
-        return name.rpartition(".")[2]
 
     def _name(self, outside: OutsideCall, request: str) -> str:
         return f"{self._alike(outside)}{digest(outside.call_id)[:16]}.{request}"

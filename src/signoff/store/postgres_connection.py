@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from signoff.errors import SchemaError, StoreError, StoreUnavailable, WrongUse
-from signoff.store.postgres_pipeline import PostgresConnection, Query, psycopg, query  # psycopg: or names the extra
+from signoff.store.postgres_pipeline import PostgresConnection, Query, psycopg, query
 from signoff.store.rows import Row
 from signoff.store.store_urls import masked
 

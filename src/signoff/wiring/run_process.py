@@ -13,8 +13,8 @@ from signoff.core.redact import redact_text
 from signoff.core.visible_text import visible
 from signoff.store.chosen_store import VARIABLE
 
-COMMAND = (sys.executable, "-c", "from signoff.cli.main import main; main()")
-"""The command that starts this program again."""
+COMMAND = (sys.executable, "-P", "-c", "from signoff.cli.main import main; main()")
+"""The command that starts this program again. `-P`: nothing is imported from the working directory by itself."""
 GRACE = 5.0
 """Timeout in seconds for the process to suspend its run before it is killed."""
 LONGEST = 300

@@ -24,7 +24,7 @@ def load_agent(path: str, directory: str = "") -> Agent[Any, Any]:
     module_name, _, attribute = path.partition(":")
     if not module_name or not attribute:
         raise WrongUse(f"{path!r} is not the location of an agent: write package.module:agent")
-    here = directory or os.getcwd()
+    here = os.path.abspath(directory)
     with importable(here):
         module = _module(module_name, path)
     keep_importable(here)
@@ -65,7 +65,11 @@ def _hidden_by_package(module: ModuleType, here: str) -> str:
     """What to say if an installed module has the name of one in this directory."""
     name, at = module.__name__.partition(".")[0], os.path.realpath(module.__file__ or "")
     own = os.path.join(os.path.realpath(here), name)
-    if not (os.path.exists(f"{own}.py") or os.path.isdir(own)) or at.startswith((f"{own}.", own + os.sep)):
+    if (
+        not module.__file__
+        or not (os.path.exists(f"{own}.py") or os.path.isdir(own))
+        or at.startswith((f"{own}.", own + os.sep))
+    ):
         return ""
     return f" Python finds that name in {at}, which is installed. Give your own {name!r} another name."
 
