@@ -14,6 +14,10 @@ ID = "0b0f3c52-6f5e-4c0e-9d26-2f9d0a1b2c3d"
 STEPS = {"POST ": "submit", "GET ": "look", "DELETE ": "cancel", "POST consume": "consume", "POST outcome": "report"}
 
 
+class _Listener(ThreadingHTTPServer):
+    request_queue_size = 128  # with 5, some of forty connections at once are reset
+
+
 @dataclass
 class Sent:
     """What a client sent."""
@@ -106,7 +110,7 @@ class Provider:
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server = _Listener(("127.0.0.1", 0), Handler)
         server.daemon_threads, server.block_on_close = True, False
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tests.outside.aap_provider import ID, Answer, Provider
 from signoff.broker import Broker
 from signoff.broker.wall_clock import SystemClock
 from signoff.errors import Halted, ServerFailed, SignoffError, WrongUse
-from signoff.outside import consumed_calls
+from signoff.outside import aap_client, consumed_calls
 from signoff.outside.aap_client import AapClient, read_token
 from signoff.outside.consumed_calls import ConsumedCalls
 from signoff.outside.hook_check import check_hooks
@@ -504,6 +505,7 @@ def dripping(beginning: bytes, drop: bytes) -> Callable[[socket.socket], None]:
 SLOW = {
     "silence": silent,
     "a body that drips": dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 4000000\r\n\r\n{", b" "),
+    "a body that drips before the connection closes": dripping(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{", b" "),
     "a body in endless chunks": dripping(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
     "a header without an end": dripping(b"HTTP/1.1 200 OK\r\nX: ", b"x"),
     "an answer that never begins": dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
@@ -516,13 +518,37 @@ async def test_a_server_that_never_ends_its_answer_is_given_up(timed: Timed, nam
     timed.server.client = AapClient(timed.provider.url, SECRET, patience=0.3)
     with pytest.raises(ServerFailed, match=r"no whole answer within 0\.3 seconds"):
         await asyncio.wait_for(timed.server.decide(call()), 60)
+    await soon(lambda: not exchanges(), "a thread still listens to the server")
+
+
+def exchanges() -> list[threading.Thread]:
+    return [one for one in threading.enumerate() if one.name == aap_client.EXCHANGE]
+
+
+async def test_what_was_given_up_while_it_connects_is_not_sent(timed: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A late consume would use up an approval for a call that was refused."""
+    given_up, connect = threading.Event(), HTTPConnection.connect
+
+    def slowly(connection: HTTPConnection) -> None:
+        given_up.wait(30)
+        connect(connection)
+
+    monkeypatch.setattr(HTTPConnection, "connect", slowly)
+    timed.server.client = AapClient(timed.provider.url, SECRET, patience=0.1)
+    with pytest.raises(ServerFailed, match="no whole answer"):
+        await timed.server.decide(call())
+    given_up.set()
+    await soon(lambda: not exchanges(), "a thread still talks to the server")
+    assert timed.provider.steps == []
 
 
 async def test_however_many_calls_wait_the_next_one_is_asked_about_at_once(timed: Timed) -> None:
     timed.provider.decides = "pending"
     timed.provider.twist = lambda step, answer: Answer(raw=silent) if step == "look" else answer
     tasks = [asyncio.ensure_future(timed.server.decide(call(str(number)))) for number in range(40)]
-    await soon(lambda: timed.provider.steps.count("submit") == len(tasks), lambda: str(timed.provider.steps))
+    await soon(
+        lambda: timed.provider.steps.count("submit") == len(tasks), lambda: str(timed.provider.steps), patience=30
+    )
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -14,6 +14,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
+from socket import SHUT_RDWR, socket
 from threading import Thread
 from typing import Any, TypeVar, cast
 from urllib.parse import SplitResult, urlsplit
@@ -33,12 +34,14 @@ PATIENCE = 10.0
 """Timeout in seconds for a complete answer, in addition to the long-poll wait."""
 LONGEST_POLL = 25
 """Long-poll wait in seconds that is requested from the server."""
+EXCHANGE = "signoff-aap"
+"""Name of the threads that talk to a server."""
 _LARGEST = 4 * 1024 * 1024
 _LONGEST_NOTE = 4_000
 _LONGEST_PAUSE = 30
 _MARK = "soi_"
 _PORTS = {"http": 80, "https": 443}
-_HELD = "signoff aap instance create NAME"
+_CREATE = "signoff aap instance create NAME"
 
 
 class ServerAway(ServerFailed):
@@ -68,7 +71,7 @@ class AapClient:
     def __init__(self, url: str, token: str, *, patience: float = PATIENCE) -> None:
         self._parts = _address(url)
         if not token.startswith(_MARK):
-            raise WrongUse(f"a hook needs the credential of an instance: {_HELD}")
+            raise WrongUse(f"a hook needs the credential of an instance: {_CREATE}")
         self._token = token
         self._patience = patience
         # Other clients of the protocol use the address with /aap at its end.
@@ -93,7 +96,7 @@ class AapClient:
         """Consume an approval. Any key but the first one is refused."""
         found = self._read(await self._answer("POST", f"/{request.id}/consume", key=key), request.id, call=request.call)
         if found.status is not AapStatus.APPROVED or not found.is_consumed:
-            raise self._strange("it does not say that the approval was used")
+            raise self._failure("it does not say that the approval was used")
 
     async def report(self, request: str, *, failed: bool) -> None:
         """Report the outcome of a call."""
@@ -111,9 +114,9 @@ class AapClient:
                 is_consumed="consumption" in answer,
             )
         except (CannotCanonicalise, KeyError, ValueError, TypeError, AttributeError) as error:
-            raise self._strange("it answers what no server of signoff does: is this the right address?") from error
+            raise self._failure("it answers what no server of signoff does: is this the right address?") from error
         if found.call != call or (request and found.id != request):
-            raise self._strange("it answered about another call")
+            raise self._failure("it answered about another call")
         return found
 
     # --- one exchange ---
@@ -129,9 +132,16 @@ class AapClient:
             content = json.dumps(body).encode()
             headers["Content-Type"] = "application/json"
         connection, seconds = self._connection(self._patience + wait), self._patience + wait
+        link: socket | None = None
+        is_over = False
 
         def exchanged() -> tuple[int, str, bytes]:
+            nonlocal link
             try:
+                connection.connect()
+                link = connection.sock
+                if is_over:  # given up meanwhile: nothing is sent any more
+                    raise ConnectionAbortedError
                 connection.request(method, f"{self._path}/aap/v1/requests{path}", content, headers)
                 response = connection.getresponse()
                 said = response.read(_LARGEST + 1)
@@ -150,15 +160,16 @@ class AapClient:
             what = visible(told or str(error) or type(error).__name__)
             raise ServerAway(self._about(f"it cannot be reached: {what}")) from error
         finally:
-            if (link := connection.sock) is not None:  # a thread still reads from it
+            is_over = True
+            if link is not None:  # a thread may still read from it
                 with suppress(OSError):
-                    link.shutdown(2)
+                    link.shutdown(SHUT_RDWR)
         return self._checked(status, pause, said.replace(self._token.encode(), b"[credential]"))
 
     def _checked(self, status: int, pause: str, said: bytes) -> dict[str, Any]:
         """Return the answer as an object. Raises for a redirect, anything but JSON, or an error status."""
         if 300 <= status < 400:
-            raise self._strange("it redirects elsewhere, where the credential is not sent: install the final address")
+            raise self._failure("it redirects elsewhere, where the credential is not sent: install the final address")
         try:
             answer = read_object(said, what="its answer", most=_LARGEST)
         except ValueError as error:
@@ -172,7 +183,7 @@ class AapClient:
             raise ServerAway(self._about(told), pause=min(max(1, seconds), _LONGEST_PAUSE))
         if status >= 500 and code != "halted":
             raise ServerAway(self._about(told))
-        raise self._strange(f"{told}; {_HELD} makes a new one there" if status == 401 else told)
+        raise self._failure(f"{told}; {_CREATE} makes a new one there" if status == 401 else told)
 
     def _connection(self, patience: float) -> HTTPConnection:
         host = self._parts.hostname or ""
@@ -184,7 +195,7 @@ class AapClient:
 
         return HTTPSConnection(host, port, timeout=patience, context=ssl.create_default_context())
 
-    def _strange(self, what: str) -> ServerFailed:
+    def _failure(self, what: str) -> ServerFailed:
         return ServerFailed(self._about(what))
 
     def _about(self, what: str) -> str:
@@ -201,11 +212,11 @@ def read_token(file: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not text"
         told = f"the credential cannot be read from {visible(file)}: {why}"
-        raise WrongUse(f"{told}\n  put what `{_HELD}` prints into that file") from error
+        raise WrongUse(f"{told}\n  put what `{_CREATE}` prints into that file") from error
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise WrongUse(f"others can read {visible(file)}: chmod 600 {visible(file)}")
     if not token or not (token.isascii() and token.isprintable()) or " " in token:
-        raise WrongUse(f"{visible(file)} holds no credential\n  put what `{_HELD}` prints into that file")
+        raise WrongUse(f"{visible(file)} holds no credential\n  put what `{_CREATE}` prints into that file")
     return token
 
 
@@ -248,6 +259,6 @@ async def _in_thread(work: Callable[[], T], seconds: float) -> T:
             except BaseException as error:
                 future.set_exception(error)
 
-    Thread(target=run, daemon=True).start()
+    Thread(target=run, name=EXCHANGE, daemon=True).start()
     async with asyncio.timeout(seconds):  # `wait_for` may swallow a cancellation
         return await asyncio.wrap_future(future)

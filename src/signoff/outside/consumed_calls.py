@@ -56,7 +56,9 @@ class ConsumedCalls:
 
     def _newest_first(self) -> list[str]:
         found: list[tuple[int, str]] = []
-        with suppress(OSError), os.scandir(self.directory or os.devnull) as entries:
+        if not self.directory:
+            return []
+        with suppress(OSError), os.scandir(self.directory) as entries:
             for one in entries:
                 with suppress(OSError):  # another hook has removed it meanwhile
                     found.append((one.stat().st_mtime_ns, one.name))
