@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from signoff.store import durable_store
 from tests import postgres, profiles
 
 profiles.load()
@@ -32,6 +33,16 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
         if not profiles.NIGHTLY:  # whose tests run for so long that what they leave behind would fill the memory
             gc.set_threshold(100_000, 50, 50)  # a twelfth less CPU time than with Python's own 700
+
+
+@pytest.fixture(autouse=True)
+def stores_are_closed() -> Iterator[None]:
+    """No test leaves a store open: its thread would look for changes forty times a second until all tests are over."""
+    before = set(durable_store._stores)
+    yield
+    for store in set(durable_store._stores) - before:
+        if store.is_of_this_process:
+            store.close()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from execnet import gateway_io
+from hypothesis import strategies
 
 from tests import start
 
@@ -26,6 +27,7 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     server.start()  # it imports for seconds
     if not sys.dont_write_bytecode:
         _rewrite_assertions(config)
+    strategies.text().validate()  # writes the table of characters, which every worker would make in a fresh clone
     server.join()
 
     def forked(made: Any, command: Sequence[str], execmodel: Any) -> None:

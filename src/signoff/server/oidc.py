@@ -10,7 +10,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cache
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -164,15 +164,8 @@ class OidcProvider:
             redirect_uri=self._redirect,
             code_challenge_method="S256",
             timeout=TIMEOUT,
-            verify=self._trusted,
+            verify=_trusted(),
         )
-
-    @cached_property
-    def _trusted(self) -> ssl.SSLContext:
-        """The trusted certificate authorities. Cached, because loading them is noticeably slow."""
-        import httpx
-
-        return httpx.create_ssl_context()
 
     async def _known(self, now: datetime) -> Mapping[str, Any]:
         """Return the provider's metadata (discovery), cached for `METADATA_LASTS`."""
@@ -181,7 +174,7 @@ class OidcProvider:
         import httpx
 
         try:
-            async with httpx.AsyncClient(timeout=TIMEOUT, verify=self._trusted) as client:
+            async with httpx.AsyncClient(timeout=TIMEOUT, verify=_trusted()) as client:
                 response = await client.get(f"{self._entry.issuer.rstrip('/')}/.well-known/openid-configuration")
                 response.raise_for_status()
                 metadata = cast("Mapping[str, Any]", response.json())
@@ -234,6 +227,14 @@ class OidcProvider:
         """Log the error and return a general refusal; the log line holds no secret."""
         _log.warning("sign-in at %s failed: %s: %s", self.name, type(error).__name__, visible(str(error))[:300])
         return SignInRefused("sign_in.failed", 502, provider=self.name)
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The trusted certificate authorities. Loaded once for the process, because that is slow."""
+    import httpx
+
+    return httpx.create_ssl_context()
 
 
 async def _more(client: Any, metadata: Mapping[str, Any], claims: Mapping[str, Any]) -> Mapping[str, Any]:
