@@ -116,6 +116,8 @@ class _Judge:
         self.where = where
         self.paths: list[str] = []
         self.given: set[str] = set()
+        self.first: set[str] = set()
+        """Those before the first operand. To some programs, as to unzip, nothing behind it is an option."""
         self.deep: list[Word] = []
         self.filters: list[Filter] = []
 
@@ -152,7 +154,7 @@ class _Judge:
         if below is None:
             return self._unknown(word.text)
         self.program = below
-        self.given = set()
+        self.given, self.first = set(), set()
         return self.judge(at + stop + 1)
 
     def _unknown(self, word: str) -> Concern:
@@ -186,6 +188,8 @@ class _Judge:
             used = self._option(word, rest[at + 1] if at + 1 < len(rest) else None)
             if isinstance(used, Concern):
                 return used
+            if not operands:
+                self.first = set(self.given)
             at += used
         return at
 
@@ -254,9 +258,9 @@ class _Judge:
 
     def _operands(self, operands: list[tuple[Word, bool]]) -> Concern | None:
         known = self.program
-        if known.needs and known.needs.isdisjoint(self.given):
+        if known.needs and known.needs.isdisjoint(self.first):
             return self.concern("", known.needs_trouble)
-        if operands and known.operands_need and known.operands_need.isdisjoint(self.given):
+        if operands and known.operands_need and known.operands_need.isdisjoint(self.first):
             return self.concern(operands[0][0].text, known.operands_trouble)
         kinds = known.operands[1:] if known.no_first & self.given else known.operands
         deep = bool(known.recursive) and not known.recursive.isdisjoint({ALWAYS, PAIR, *self.given})

@@ -138,6 +138,7 @@ addr2line -b x 1 ;; c++filt @a ;; tar xf a.tar ;; tar -xf a.tar ;; tar cf b a ;;
 tar tf a -I ./x ;; tar tf a --use-compress-program=./x ;; tar tf a --checkpoint=1 --checkpoint-action=exec=x ;;
 tar tf a --to-command=x ;; tar tf a -T b ;; tar tf a --index-file=b ;; tar f a ;; tar tFf x a ;; gtar xf a.tar ;;
 bsdtar xf a.tar ;; unzip a.zip ;; unzip -o a.zip ;; unzip -l --l a.zip ;; unzip -l- a.zip ;; unzip -p a.zip -d b ;;
+unzip a.zip b -l ;; unzip a.zip b -Z ;; unzip a.zip -p b ;; gzip a -c ;; xz a -dc ;; zstd a -c ;; bzip2 a -dc ;;
 unzip -lT a.zip ;; zipinfo -M a.zip ;; gzip a ;; gzip -k a ;; gzip -d a.gz ;; gzip -r a ;; gzip -c .env ;;
 gunzip a.gz ;; gunzip -k a.gz ;; zcat --x a.gz ;; zcat .env ;; gzcat --x a.gz ;; bzip2 a ;; bzip2 -t -d a.bz2 ;;
 bzip2 -dk a.bz2 ;; bunzip2 a.bz2 ;; bzcat --x a.bz2 ;; xz a ;; xz -l -d a.xz ;; xz -dk a.xz ;; xz -c --files=a ;;
