@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from signoff.store import durable_store
 from tests import postgres, profiles
+from tests.stores import closed_in_the_end
 
 profiles.load()
 
@@ -38,11 +38,8 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.fixture(autouse=True)
 def stores_are_closed() -> Iterator[None]:
     """No test leaves a store open: its thread would look for changes forty times a second until all tests are over."""
-    before = set(durable_store._stores)
-    yield
-    for store in set(durable_store._stores) - before:
-        if store.is_of_this_process:
-            store.close()
+    with closed_in_the_end():
+        yield
 
 
 @pytest.fixture

@@ -508,8 +508,11 @@ class Store(Protocol):
         """How far the store's clock is ahead of this machine's clock; zero if they agree, None if it has no clock."""
         ...
 
-    def remind(self, every: float, hook: Callable[[], None]) -> None:
-        """Call `hook` about every `every` seconds, from any thread, once something has been written."""
+    def remind(self, every: float, hook: Callable[[], None]) -> Callable[[], None]:
+        """Call `hook` about every `every` seconds, from any thread, once something has been written.
+
+        Returns a function that stops it.
+        """
         ...
 
     async def write(self, name: str, work: Callable[[Transaction], T], *, synced: bool = True) -> T:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
 from signoff.broker.ids import new_id
 from signoff.broker.journal import Journal
 from signoff.broker.wall_clock import AgreedClock, SystemClock
+from signoff.broker.weak_callback import register_weakly
 from signoff.core.run import Process
 from signoff.ports import Clock, Store, Transaction
 from signoff.processes import BEAT, seen, this_process
@@ -38,7 +40,7 @@ class Ledger:
         if self._owner is not None:
             self.channels, self.in_hand = self._owner.channels, self._owner.in_hand
         elif store.is_durable:
-            store.remind(BEAT.total_seconds(), self.beat)
+            register_weakly(partial(store.remind, BEAT.total_seconds()), self.beat)
 
     def now(self) -> datetime:
         return self.clock.now()
@@ -113,8 +115,8 @@ class SharedStore:
     def clock_lead(self) -> timedelta | None:
         return self._store.clock_lead
 
-    def remind(self, every: float, hook: Callable[[], None]) -> None:
-        self._store.remind(every, hook)
+    def remind(self, every: float, hook: Callable[[], None]) -> Callable[[], None]:
+        return self._store.remind(every, hook)
 
     async def write(self, name: str, work: Callable[[Transaction], T], *, synced: bool = True) -> T:
         return await self._store.write(name, work, synced=synced)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from signoff.broker.weak_callback import register_weakly
 from signoff.ports import Store, Transaction
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Watch:
             ear = self._ears.setdefault(loop, _Ear(loop))
             ear.users += 1
             if self._stop is None:
-                self._stop = self._store.watch(self._tick)
+                self._stop = register_weakly(self._store.watch, self._tick)
         try:
             yield ear
         finally:

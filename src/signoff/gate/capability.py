@@ -51,6 +51,7 @@ from signoff.policy.engine import Policy
 from signoff.policy.phrases import nearest
 from signoff.ports import ApproverLike, Clock, GrantStore, Store
 from signoff.store.approval_memory import ApprovalMemory
+from signoff.store.dropped_stores import close_with
 
 
 @dataclass
@@ -139,6 +140,8 @@ class Signoff(AbstractCapability[Any]):
         broker = Broker(
             store, self.clock, people=people, masked=tuple(self.secrets), remembers=remembers, signer=signer(store)
         )
+        if isinstance(self.store, str):
+            close_with(broker.ledger, store)
         self._gate = Gate(
             policy=policy,
             answers=GateAnswers(broker, self._memory(broker), policy),

@@ -33,7 +33,7 @@ class DurableStore(ABC):
     clock_lead: timedelta | None = None
 
     def __init__(self) -> None:
-        self._hooks: list[Callable[[], None]] = []
+        self._hooks: dict[object, Callable[[], None]] = {}
         self._begin()
         _stores.add(self)
 
@@ -102,12 +102,18 @@ class DurableStore(ABC):
         self._watchers.close()
         writer.close()
 
-    def remind(self, every: float, hook: Callable[[], None]) -> None:
-        self._hooks.append(hook)
+    def remind(self, every: float, hook: Callable[[], None]) -> Callable[[], None]:
+        key = object()
+        self._hooks[key] = hook
         self.every, self.idle = every, self._remind
 
+        def stop() -> None:
+            self._hooks.pop(key, None)
+
+        return stop
+
     def _remind(self) -> None:
-        for hook in self._hooks:
+        for hook in list(self._hooks.values()):
             hook()
 
     @property

@@ -71,8 +71,9 @@ class MemoryStore:
 
         return stop
 
-    def remind(self, every: float, hook: Callable[[], None]) -> None:
-        """Do nothing: no other process could use the reminder."""
+    def remind(self, every: float, hook: Callable[[], None]) -> Callable[[], None]:
+        """Never call it: no other process could use the reminder."""
+        return lambda: None
 
     async def flush(self) -> None: ...
 

@@ -13,6 +13,7 @@ from signoff.core.redact import redact, restore
 from signoff.core.request import ApprovalRequest, State
 from signoff.delivery.channel_inbox import StoreInbox
 from signoff.errors import WrongUse
+from signoff.store.dropped_stores import close_with
 from signoff.store.signing_key import Keys
 from signoff.store.store_factory import open_store
 from signoff.wiring.answer_checks import checked_answer, refuse_unseen
@@ -46,6 +47,8 @@ def open_inbox(
         roles[name] = roles.get(name, frozenset()) | frozenset([given] if isinstance(given, str) else given)
     opened = open_store(store) if isinstance(store, str) else store
     broker = Broker(opened, people=roles, signer=Keys() if opened.is_durable else None)
+    if isinstance(store, str):
+        close_with(broker.ledger, opened)
     return project_inbox(broker, settings, channel)
 
 

@@ -1,0 +1,135 @@
+"""Gates and inboxes that a program makes for a request and drops: nothing of them stays behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+
+from signoff import Signoff
+from signoff.channels import open_inbox
+from signoff.store.sqlite import SqliteStore
+from signoff.store.store_factory import open_store
+from signoff.testing import ScriptedModel
+from signoff.testing.office import soon
+
+RULES: list[dict[str, Any]] = [{"allow": "*"}]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return f"sqlite:{tmp_path / 'a.db'}" if request.param == "sqlite" else request.getfixturevalue("postgres_store")
+
+
+def threads() -> int:
+    return sum(thread.name in ("signoff store", "signoff store watch") for thread in threading.enumerate())
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
+
+
+def look() -> str:
+    return "nothing"
+
+
+async def run(gate: Signoff) -> None:
+    agent = Agent(ScriptedModel([{"calls": [{"tool": "look"}]}, {"say": "done"}]), capabilities=[gate])
+    agent.tool_plain(look)
+    await agent.run("hello")
+
+
+async def gone(what: str, is_so: Callable[[], bool]) -> None:
+    def collected() -> bool:
+        gc.collect()
+        return is_so()
+
+    await soon(collected, what)
+
+
+async def test_a_gate_for_each_request_leaves_no_thread_and_no_file_open(url: str) -> None:
+    before = threads()
+    await run(Signoff(RULES, store=url))
+    await gone("the first gate's threads are still there", lambda: threads() == before)
+    files = open_files()
+    for _ in range(5):
+        await run(Signoff(RULES, store=url))
+    await gone("threads of dropped gates are still there", lambda: threads() == before)
+    await gone("files of dropped gates are still open", lambda: open_files() <= files)
+
+
+async def test_what_a_dropped_gate_has_still_to_write_is_written(url: str) -> None:
+    await run(Signoff(RULES, store=url))
+    gc.collect()
+    store = open_store(url)
+    try:
+
+        async def is_recorded() -> bool:
+            return await store.read(lambda tx: tx.record.head()[0]) > 0
+
+        await soon(is_recorded, "the audit log of the run was lost")
+    finally:
+        store.close()
+
+
+async def test_a_store_stays_open_for_whoever_holds_a_part_of_the_gate(url: str) -> None:
+    gate = Signoff(RULES, store=url)
+    await run(gate)
+    broker, alive = gate.broker, weakref.ref(gate)
+    runs = broker.runs
+    del gate, broker
+    await gone("the gate is still held", lambda: alive() is None)
+    assert await runs.list() == []
+
+
+async def test_an_inbox_for_each_request_leaves_no_thread(url: str) -> None:
+    before = threads()
+    inbox = open_inbox(url)
+    assert await inbox.pending() == []
+    del inbox
+    await gone("threads of a dropped inbox are still there", lambda: threads() == before)
+
+
+async def test_a_store_that_is_handed_in_is_not_closed_and_forgets_who_is_gone(tmp_path: Path) -> None:
+    class Counting(SqliteStore):
+        registered = 0
+
+        def watch(self, tick: Callable[[], None]) -> Callable[[], None]:
+            return self._counted(super().watch(tick))
+
+        def remind(self, every: float, hook: Callable[[], None]) -> Callable[[], None]:
+            return self._counted(super().remind(0.001, hook))
+
+        def _counted(self, stop: Callable[[], None]) -> Callable[[], None]:
+            self.registered += 1
+
+            def stopped() -> None:
+                self.registered -= 1
+                stop()
+
+            return stopped
+
+    store = Counting(tmp_path / "a.db")
+    for _ in range(3):
+        await run(Signoff(RULES, store=store))
+    assert store.registered == 6, "a watch and a heartbeat for each gate"
+    ledgers = [
+        weakref.ref(each) for each in gc.get_objects() if type(each).__name__ == "Ledger" and each.store is store
+    ]
+    assert len(ledgers) == 3
+    await gone("a dropped gate is still held", lambda: not any(each() for each in ledgers))
+
+    async def is_forgotten() -> bool:
+        await store.write("a change", lambda tx: tx.settings.put("any", "thing"))
+        return store.registered == 0
+
+    await soon(is_forgotten, lambda: f"{store.registered} callbacks of dropped gates are still registered")
+    store.close()
