@@ -58,11 +58,11 @@ async def gone(what: str, is_so: Callable[[], bool]) -> None:
 async def test_a_gate_for_each_request_leaves_no_thread_and_no_file_open(url: str) -> None:
     before = threads()
     await run(Signoff(RULES, store=url))
-    await gone("the first gate's threads are still there", lambda: threads() == before)
+    await gone("the first gate's threads are still there", lambda: threads() <= before)
     files = open_files()
     for _ in range(5):
         await run(Signoff(RULES, store=url))
-    await gone("threads of dropped gates are still there", lambda: threads() == before)
+    await gone("threads of dropped gates are still there", lambda: threads() <= before)
     await gone("files of dropped gates are still open", lambda: open_files() <= files)
 
 
@@ -95,7 +95,7 @@ async def test_an_inbox_for_each_request_leaves_no_thread(url: str) -> None:
     inbox = open_inbox(url)
     assert await inbox.pending() == []
     del inbox
-    await gone("threads of a dropped inbox are still there", lambda: threads() == before)
+    await gone("threads of a dropped inbox are still there", lambda: threads() <= before)
 
 
 async def test_a_store_that_is_handed_in_is_not_closed_and_forgets_who_is_gone(tmp_path: Path) -> None:
