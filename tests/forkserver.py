@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import fcntl
 import gc
 import importlib
@@ -35,6 +36,8 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 MOST_DESCRIPTORS = 16
+HUGE_PAGE = 2 << 20
+MADV_COLLAPSE = 25
 NEEDED = (
     "mcp.server.mcpserver",
     "uvicorn",
@@ -69,6 +72,7 @@ def serve(connection: socket.socket) -> None:
     _warm_up()
     gc.collect()
     gc.freeze()  # so that no fork looks through all there is, and has to copy it for that
+    _use_huge_pages()
     connection.sendall(b"!")
     _take_orders(connection, inherited)
 
@@ -94,6 +98,22 @@ def _take_orders(connection: socket.socket, inherited: list[str]) -> None:
         connection.sendall(os.read(read, 4))
         os.close(read)
         os.close(write)
+
+
+def _use_huge_pages() -> None:
+    """Have the kernel put the heap into pages of 2 MB: a fork copies the table of pages, and its end frees it again.
+
+    Linux does so from 6.1 on. Where it does not, forks take longer.
+    """
+    advise = ctypes.CDLL(None).madvise
+    advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        span, access, _, _, _, *of = line.split(maxsplit=5)
+        if access == "rw-p" and of in ([], ["[heap]"]):
+            first, end = (int(address, 16) for address in span.split("-"))
+            first = -(-first // HUGE_PAGE) * HUGE_PAGE
+            if (size := end // HUGE_PAGE * HUGE_PAGE - first) > 0:
+                advise(first, size, MADV_COLLAPSE)
 
 
 def _warm_up() -> None:
