@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.browser.conftest import Window
 from tests.browser.shop import Shop
-from tests.browser.test_inbox import mail, settled
+from tests.browser.test_inbox import mail
 
 from signoff.core.request import State
 
@@ -92,20 +92,6 @@ def test_a_number_that_is_none_is_refused_and_nothing_edited_is_said_to_be_so(sh
     page.get_by_role("button", name=SEND).click()
     expect(page.locator("[data-problems]")).to_be_visible()
     assert shop.request(request_id).state is State.PENDING
-
-
-def test_while_the_form_is_open_no_key_decides(shop: Shop, window: Window) -> None:
-    [request_id] = shop.ask(mail())
-    page = window()
-    settled(page)
-    edit(page)
-    page.locator("#edit-title").evaluate("one => { one.tabIndex = -1; one.focus(); }")
-    for key in ("a", "d", "m"):
-        page.keyboard.press(key)
-        expect(page.locator("#said")).to_have_text("The form is open: send it or close it first.")
-        page.locator("#said").evaluate("one => { one.textContent = ''; }")
-    assert shop.request(request_id).state is State.PENDING
-    assert not shop.request(request_id).votes
 
 
 @pytest.mark.nightly

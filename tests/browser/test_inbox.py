@@ -55,6 +55,38 @@ def test_a_first_decision_and_what_came_of_it(shop: Shop, window: Window) -> Non
     assert shop.request(request_id).votes[0].by.name == "ana"
 
 
+def test_what_happens_before_the_page_listens_is_not_missed(shop: Shop, window: Window) -> None:
+    [first] = shop.ask(mail())
+    context: list[str] = []
+
+    def late(page: Page) -> None:
+        def held(route: object) -> None:
+            if not context:
+                context.extend(shop.ask(mail()))
+            route.continue_()  # type: ignore[attr-defined]
+
+        page.route("**/api/v1/events*", held)
+
+    page = window(before=late)
+    expect(page.locator('[data-do="new"]')).to_have_text("1 new")
+    assert context
+    assert first
+
+
+def test_while_the_form_is_open_no_key_decides(shop: Shop, window: Window) -> None:
+    [request_id] = shop.ask(mail())
+    page = window()
+    settled(page)
+    page.get_by_role("button", name=re.compile("^Edit")).click()
+    page.locator("#edit-title").evaluate("one => { one.tabIndex = -1; one.focus(); }")
+    for key in ("a", "d", "m"):
+        page.keyboard.press(key)
+        expect(page.locator("#said")).to_have_text("The form is open: send it or close it first.")
+        page.locator("#said").evaluate("one => { one.textContent = ''; }")
+    assert shop.request(request_id).state is State.PENDING
+    assert not shop.request(request_id).votes
+
+
 def test_editing_says_what_is_wrong_before_anything_is_sent(shop: Shop, window: Window) -> None:
     [request_id] = shop.ask(mail(copies=3))
     page = window()
