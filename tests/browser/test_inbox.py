@@ -55,24 +55,6 @@ def test_a_first_decision_and_what_came_of_it(shop: Shop, window: Window) -> Non
     assert shop.request(request_id).votes[0].by.name == "ana"
 
 
-def test_what_happens_before_the_page_listens_is_not_missed(shop: Shop, window: Window) -> None:
-    [first] = shop.ask(mail())
-    context: list[str] = []
-
-    def late(page: Page) -> None:
-        def held(route: object) -> None:
-            if not context:
-                context.extend(shop.ask(mail()))
-            route.continue_()  # type: ignore[attr-defined]
-
-        page.route("**/api/v1/events*", held)
-
-    page = window(before=late)
-    expect(page.locator('[data-do="new"]')).to_have_text("1 new")
-    assert context
-    assert first
-
-
 def test_while_the_form_is_open_no_key_decides(shop: Shop, window: Window) -> None:
     [request_id] = shop.ask(mail())
     page = window()
@@ -117,6 +99,7 @@ def test_a_no_with_its_note_reaches_the_model(shop: Shop, window: Window) -> Non
     assert shop.mails == []
 
 
+@pytest.mark.nightly
 def test_asking_back_leaves_the_card_open_for_both(shop: Shop, window: Window) -> None:
     [request_id] = shop.ask(mail())
     ana, ben = window("ana"), window("ben", f"/requests/{request_id}")
@@ -153,6 +136,7 @@ def test_two_people_on_one_card_and_four_eyes(shop: Shop, window: Window) -> Non
     assert "2.0 is out" in shop.resume(second)
 
 
+@pytest.mark.nightly
 def test_many_are_answered_without_a_mouse(shop: Shop, window: Window) -> None:
     ids = shop.ask(*(mail(f"person{number}@example.com") for number in range(6)))
     long_id = shop.ask(mail("long@example.com", text="word " * 400))[0]

@@ -113,6 +113,25 @@ def test_with_more_than_a_page_waiting_what_is_new_and_settled_is_known(shop: Sh
 
 
 @pytest.mark.nightly
+def test_what_happens_before_the_page_listens_is_not_missed(shop: Shop, window: Window) -> None:
+    [first] = shop.ask(mail())
+    context: list[str] = []
+
+    def late(page: Page) -> None:
+        def held(route: object) -> None:
+            if not context:
+                context.extend(many(shop, 1))
+            route.continue_()  # type: ignore[attr-defined]
+
+        page.route("**/api/v1/events*", held)
+
+    page = window(before=late)
+    expect(page.locator('[data-do="new"]')).to_have_text("1 new")
+    assert context
+    assert first
+
+
+@pytest.mark.nightly
 def test_the_end_of_a_session_is_said_and_drafts_stay(
     shop: Shop, window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from tests.crash.databases import on_both
 from tests.crash.table import OK, Place, hold_against, text_of, written_of
 from tests.crash.trips import DECISIVE, TRIPS
 
-DAILY = ("in place", "suspended", "batch", "grant")
+DAILY = ("in place", "suspended", "grant")
 """At night all of them are killed everywhere."""
 
 

@@ -48,11 +48,8 @@ async def run(gate: Signoff) -> None:
 
 
 async def gone(what: str, is_so: Callable[[], bool]) -> None:
-    def collected() -> bool:
-        gc.collect()
-        return is_so()
-
-    await soon(collected, what)
+    gc.collect()
+    await soon(is_so, what)
 
 
 async def test_a_gate_for_each_request_leaves_no_thread_and_no_file_open(url: str) -> None:

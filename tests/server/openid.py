@@ -60,16 +60,16 @@ class Provider:
 @contextmanager
 def _keys_are_read_once() -> Generator[None]:
     """The provider reads its own key for every token. Each time its primes are checked, which takes 0.2 s."""
-    from authlib.jose.rfc7518.rsa_key import RSAKey
+    from joserfc._rfc7518.rsa_key import RSABinding
 
-    read, known = RSAKey.load_private_key, dict[str, Any]()
+    read, known = RSABinding.import_private_key, dict[str, Any]()
 
-    def read_once(key: RSAKey) -> Any:
-        if (secret := key.tokens["d"]) not in known:
+    def read_once(key: Any) -> Any:
+        if (secret := key["d"]) not in known:
             known[secret] = read(key)
         return known[secret]
 
-    with patch.object(RSAKey, "load_private_key", read_once):
+    with patch.object(RSABinding, "import_private_key", read_once):
         yield
 
 
