@@ -38,6 +38,10 @@ class _Ear:
     tasks: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
 
 
+_listening: set[Watch] = set()
+"""Watches with a waiter. The store holds them weakly, so a waiter that nobody else holds would be collected."""
+
+
 class Watch:
     """One for each broker. Listens only while somebody in this process needs to know."""
 
@@ -68,6 +72,7 @@ class Watch:
         with self._lock:
             ear = self._ears.setdefault(loop, _Ear(loop))
             ear.users += 1
+            _listening.add(self)
             if self._stop is None:
                 self._stop = register_weakly(self._store.watch, self._tick)
         try:
@@ -77,6 +82,8 @@ class Watch:
                 ear.users -= 1
                 if not ear.users:
                     self._ears.pop(loop, None)
+                if not self._ears:
+                    _listening.discard(self)
 
     @contextmanager
     def waiting_for(self, request_id: str) -> Generator[asyncio.Event]:

@@ -24,10 +24,18 @@ def close_with(owner: object, store: Store) -> None:
     global _closer_of
     with _lock:
         if _closer_of != os.getpid():
-            _closer_of = os.getpid()
             threading.Thread(target=_close_dropped, name="signoff dropped stores", daemon=True).start()
+            _closer_of = os.getpid()
     # The garbage collector may call this while any lock is held. A simple queue is made for that; closing is not.
     weakref.finalize(owner, _dropped.put, store).atexit = False  # at exit all stores are closed anyway
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()  # the parent may have held it
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _close_dropped() -> None:

@@ -150,8 +150,8 @@ class SqliteStore(DurableStore):
     def _writing(self) -> sqlite3.Connection:
         self._check_place()
         if self._connection is None:
-            # No busy timeout: `begin` does the waiting.
-            self._connection = connect(self.path, patience=0)
+            self._connection = connect(self.path, patience=self._patience)
+            self._connection.execute("pragma busy_timeout = 0")  # from here on `begin` does the waiting
             self._connection.execute(f"pragma wal_autocheckpoint = {LOG}")
             self._synced = True
         return self._connection

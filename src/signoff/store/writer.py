@@ -92,7 +92,7 @@ class Writer:
         """How many transactions were made durable."""
         self.every = 0.0
         self._idle: Callable[[], None] | None = None
-        self._idle_at = 0.0
+        self._idle_at = self._idle_every = 0.0
         self._queue: SimpleQueue[_Piece | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -110,8 +110,9 @@ class Writer:
 
     @idle.setter
     def idle(self, hook: Callable[[], None] | None) -> None:
+        if self._idle is None or self.every != self._idle_every:  # else whoever comes often would put it off for ever
+            self._idle_at, self._idle_every = monotonic() + self.every, self.every
         self._idle = hook
-        self._idle_at = monotonic() + self.every
         if self._thread is not None and not self._closed:
             self._queue.put(_Piece("look at the hook", None))
 
@@ -173,6 +174,7 @@ class Writer:
             while (pieces := self._gathered()) is not None:
                 if pieces:
                     self._write(pieces)
+                del pieces  # while it waits for more, it must not hold what the work holds
                 self._rest()
             if self._kept:
                 self._write([])
