@@ -21,6 +21,7 @@ import pytest
 from tests.contracts import samples
 from tests.contracts.samples import draft, request
 from tests.contracts.test_store_contract import chained
+from tests.profiles import NIGHTLY
 from tests.store.children import ended, forked, started
 
 from signoff.errors import StoreError, WrongUse
@@ -594,3 +595,56 @@ def test_a_store_that_somebody_else_makes_meanwhile_is_ours(tmp_path: Path) -> N
     path.touch()
     with closing(sqlite3.connect(path, factory=Meanwhile)) as connection:
         assert sqlite_file.version_of(connection, path) in (0, migration_list.latest("sqlite"))
+
+
+async def test_what_a_forked_process_wrote_is_there_after_its_parent_closed_the_file(path: Path) -> None:
+    store = SqliteStore(path)
+    store.watch(lambda: None)
+    await store.write("note", note(1))
+    (written, tell_written), (closed, tell_closed) = os.pipe(), os.pipe()
+
+    def child() -> None:
+        asyncio.run(store.write("note", note(2)))
+        os.write(tell_written, b"x")
+        os.read(closed, 1)
+        asyncio.run(store.write("note", note(3)))
+
+    def close() -> None:
+        os.read(written, 1)
+        store.close()
+        os.write(tell_closed, b"x")
+
+    closing = asyncio.create_task(asyncio.to_thread(close))
+    await asyncio.to_thread(forked, child)
+    await closing
+    for one in (written, tell_written, closed, tell_closed):
+        os.close(one)
+    again = SqliteStore(path)
+    assert [entry.body for entry in await entries(again)] == [f'{{"n":{number}}}' for number in (1, 2, 3)]
+    again.close()
+
+
+async def test_a_process_forked_while_others_write_and_close_can_still_write(path: Path) -> None:
+    """What SQLite remembers of the parent's locks is copied, and nobody would ever release them."""
+    stop = threading.Event()
+
+    def busy() -> None:
+        async def write_and_close() -> None:
+            other = SqliteStore(path)
+            await other.write("note", note(1))
+            other.close()
+
+        while not stop.is_set():
+            asyncio.run(write_and_close())
+
+    def child() -> None:
+        asyncio.run(SqliteStore(path, patience=5).write("note", note(2)))
+
+    beside = threading.Thread(target=busy)
+    beside.start()
+    try:
+        for _ in range(200 if NIGHTLY else 10):
+            await asyncio.to_thread(forked, child)
+    finally:
+        stop.set()
+        beside.join()

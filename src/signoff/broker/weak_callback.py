@@ -7,8 +7,8 @@ from weakref import WeakMethod
 
 
 def register_weakly(
-    register: Callable[[Callable[[], None]], Callable[[], None]], method: Callable[[], None]
-) -> Callable[[], None]:
+    register: Callable[[Callable[[], None]], Callable[[], None] | None], method: Callable[[], None]
+) -> Callable[[], None] | None:
     """Register a bound method as a callback, until its object is gone. Returns what `register` returns: how to stop.
 
     It is not stopped by the garbage collector, which may run while the lock is held that stopping needs, but by the
@@ -19,7 +19,7 @@ def register_weakly(
     def call() -> None:
         if (alive := found()) is not None:
             alive()
-        else:
+        elif stop is not None:  # a store of others may not say how to stop
             stop()
 
     stop = register(call)

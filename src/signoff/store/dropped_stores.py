@@ -11,7 +11,6 @@ from signoff.ports import Store
 from signoff.store.writer import warn
 
 _dropped: SimpleQueue[Store] = SimpleQueue()
-_lock = threading.Lock()
 _closer_of = 0
 """The process whose thread closes dropped stores. A forked process does not have the thread of its parent."""
 
@@ -22,20 +21,11 @@ def close_with(owner: object, store: Store) -> None:
     The threads of a store keep it alive, so without this it would stay open until the process ends.
     """
     global _closer_of
-    with _lock:
-        if _closer_of != os.getpid():
-            threading.Thread(target=_close_dropped, name="signoff dropped stores", daemon=True).start()
-            _closer_of = os.getpid()
+    if _closer_of != os.getpid():  # no lock, which a fork might copy: two threads that do the same do no harm
+        threading.Thread(target=_close_dropped, name="signoff dropped stores", daemon=True).start()
+        _closer_of = os.getpid()
     # The garbage collector may call this while any lock is held. A simple queue is made for that; closing is not.
     weakref.finalize(owner, _dropped.put, store).atexit = False  # at exit all stores are closed anyway
-
-
-def _after_fork() -> None:
-    global _lock
-    _lock = threading.Lock()  # the parent may have held it
-
-
-os.register_at_fork(after_in_child=_after_fork)
 
 
 def _close_dropped() -> None:

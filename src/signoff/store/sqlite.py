@@ -25,6 +25,7 @@ from signoff.store.sqlite_file import (
     rollback,
     store_error,
 )
+from signoff.store.sqlite_fork import no_fork
 from signoff.store.writer import Batch, NeedsSavepoints, Work, WriteResult
 
 T = TypeVar("T")
@@ -50,7 +51,10 @@ class SqliteStore(DurableStore):
         self.path = Path(os.path.abspath(path))
         self._patience = patience
         self._connection: sqlite3.Connection | None = None
-        self._readers = [prepare(self.path, upgrade, patience)]
+        self._watching = set[sqlite3.Connection]()
+        with no_fork:
+            self._readers = [prepare(self.path, upgrade, patience)]
+            no_fork.register(self)
         status = self.path.stat()
         self._file = (status.st_dev, status.st_ino)
         self._synced = True
@@ -58,7 +62,8 @@ class SqliteStore(DurableStore):
 
     async def read(self, work: Callable[[Transaction], T], *, own: bool = True) -> T:
         await self._caught_up(own)
-        return self._read(work)
+        with no_fork:
+            return self._read(work)
 
     def _read(self, work: Callable[[Transaction], T]) -> T:
         connection: sqlite3.Connection | None = None
@@ -82,10 +87,11 @@ class SqliteStore(DurableStore):
             return connect(self.path, reads_only=True, patience=self._patience)
 
     def _transact(self, works: Sequence[Work], synced: bool) -> Batch:
-        try:
-            return self._attempt(works, careful=False, synced=synced)
-        except NeedsSavepoints:
-            return self._attempt(works, careful=True, synced=synced)
+        with no_fork:
+            try:
+                return self._attempt(works, careful=False, synced=synced)
+            except NeedsSavepoints:
+                return self._attempt(works, careful=True, synced=synced)
 
     def _attempt(self, works: Sequence[Work], *, careful: bool, synced: bool) -> Batch:
         """Do all work in one transaction.
@@ -179,37 +185,51 @@ class SqliteStore(DurableStore):
         connection: sqlite3.Connection | None = None
         seen: object = None
         while not stop.is_set():
-            try:
-                self._check_place()
-                if connection is None:
-                    connection = connect(self.path, reads_only=True)
-                version = connection.execute("pragma data_version").fetchone()
-            except StoreUnavailable:
-                version = None
-            except sqlite3.Error:
-                # Readers and writers get the error; a watcher can only retry.
-                if connection is not None:
-                    connection.close()
-                connection, version = None, None
+            with no_fork:
+                try:
+                    self._check_place()
+                    if connection not in self._watching:  # not opened yet, or closed before a fork
+                        connection = connect(self.path, reads_only=True)
+                        self._watching.add(connection)
+                    version = connection.execute("pragma data_version").fetchone()
+                except StoreUnavailable:
+                    version = None
+                except sqlite3.Error:  # readers and writers get the error; a watcher can only retry
+                    connection, version = self._unwatch(connection), None
             if version != seen:
                 seen = version
                 tick()
             stop.wait(LOOK)
-        if connection is not None:
+        with no_fork:
+            self._unwatch(connection)
+
+    def _unwatch(self, connection: sqlite3.Connection | None) -> None:
+        if connection in self._watching:
+            self._watching.remove(connection)
             connection.close()
 
     def _leave(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            rollback(connection)
-            connection.close()
+            with no_fork:
+                rollback(connection)
+                connection.close()
+
+    def drop_connections(self) -> None:
+        """Close all connections before a fork. Each is opened again when it is needed."""
+        self._leave()
+        for idle in (self._readers, self._watching):
+            while idle:
+                idle.pop().close()
 
     def _abandoned(self) -> object:
-        left = (self._connection, self._readers)
-        self._connection, self._readers = None, []
+        """Usually nothing is open: see `signoff.store.sqlite_fork`."""
+        left = (self._connection, self._readers, self._watching)
+        self._connection, self._readers, self._watching = None, [], set[sqlite3.Connection]()
         return left
 
     def close(self) -> None:
         super().close()
-        while self._readers:
-            self._readers.pop().close()
+        with no_fork:
+            while self._readers:
+                self._readers.pop().close()
