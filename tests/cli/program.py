@@ -56,6 +56,8 @@ def called(
 
 SCRATCH = f"{os.sep}pytest-of-"
 """In the path of every directory that pytest makes for a test."""
+_lasting: set[str] = set()
+"""Names of modules that are not of such a directory."""
 
 
 @contextmanager
@@ -73,9 +75,11 @@ def _standing_in(directory: Path) -> Generator[None]:
 
 def _forget_scratch_modules() -> None:
     """Two tests may each have a module of one name, here or in the directory of a run: a new process knows neither."""
-    for name, module in list(sys.modules.items()):
-        if SCRATCH in (getattr(module, "__file__", None) or ""):
+    for name in sys.modules.keys() - _lasting:  # there are thousands, and few are new
+        if SCRATCH in (getattr(sys.modules[name], "__file__", None) or ""):
             del sys.modules[name]
+        else:
+            _lasting.add(name)
 
 
 def _warns_as_a_program() -> None:

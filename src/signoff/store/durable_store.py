@@ -101,6 +101,7 @@ class DurableStore(ABC):
         writer = self._here()
         self._watchers.close()
         writer.close()
+        _stores.discard(self)
 
     def remind(self, every: float, hook: Callable[[], None]) -> Callable[[], None]:
         key = object()

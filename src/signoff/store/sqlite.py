@@ -209,9 +209,9 @@ class SqliteStore(DurableStore):
             connection.close()
 
     def _leave(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with no_fork:
+        with no_fork:
+            connection, self._connection = self._connection, None
+            if connection is not None:
                 rollback(connection)
                 connection.close()
 

@@ -14,11 +14,11 @@ from urllib.parse import quote
 
 from signoff.errors import SchemaError, StoreError, StoreUnavailable
 from signoff.store import migration_list
-from signoff.store.data_migration import carry, refuse_while_used
 from signoff.store.migration_list import Migration
 from signoff.store.queries import Queries
 from signoff.store.rows import Row
 from signoff.store.sql import Sql
+from signoff.store.sqlite_fork import no_fork
 
 Upgrade = Literal["auto", "refuse"]
 
@@ -94,7 +94,7 @@ def prepare(path: Path, upgrade: Upgrade, patience: float = PATIENCE) -> sqlite3
 
 def upgrade(path: Path) -> list[str]:
     """Migrate a file to the newest schema, or create it. Returns what was done."""
-    with told(path):
+    with no_fork, told(path):
         _create(path)
         with closing(connect(path)) as connection:
             version, known = version_of(connection, path), migration_list.latest("sqlite")
@@ -126,7 +126,10 @@ def bring_up_to_date(connection: sqlite3.Connection, path: Path) -> list[str]:
     begin(connection, PATIENCE)
     try:
         version = version_of(connection, path)  # read again under the lock: another process may have been faster
-        if 0 < version < migration_list.latest("sqlite"):
+        is_older = 0 < version < migration_list.latest("sqlite")
+        if is_older:
+            from signoff.store.data_migration import refuse_while_used
+
             refuse_while_used(Sql(WritingWire(connection), QUERIES), str(path), datetime.now(UTC))
             backup = beside(path, version)
             copy(path, backup)
@@ -137,7 +140,10 @@ def bring_up_to_date(connection: sqlite3.Connection, path: Path) -> list[str]:
         for step in migration_list.missing("sqlite", version):
             _apply(connection, step)
             done.append(step.name)
-        carry(version, WritingWire(connection), QUERIES)
+        if is_older:
+            from signoff.store.data_migration import carry
+
+            carry(version, WritingWire(connection), QUERIES)
         connection.execute("commit")
     except BaseException:
         rollback(connection)
@@ -214,7 +220,7 @@ def copy(path: Path, to: Path) -> None:
     except OSError as error:
         raise StoreError(f"{to} cannot be written ({error.strerror}); name a file in a directory of yours") from error
     try:
-        with closing(connect(path, reads_only=True)) as source, closing(sqlite3.connect(to)) as target:
+        with no_fork, closing(connect(path, reads_only=True)) as source, closing(sqlite3.connect(to)) as target:
             source.backup(target)
             target.execute("pragma journal_mode = delete")  # a single file, without `-wal` and `-shm`
     except BaseException:
