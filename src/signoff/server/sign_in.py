@@ -11,11 +11,12 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs, quote
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -77,10 +78,6 @@ class SignIn:
         self._starts, self._answers = RateLimit(), RateLimit()
         """Rate limits of sign-ins at the provider, started and returned. Links work independently of these."""
         self._provider = provider
-        self._page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(
-            _file("page.html")
-        )
-        self._style = _file("style.css")
 
     @property
     def routes(self) -> list[BaseRoute]:
@@ -252,7 +249,7 @@ class SignIn:
     # --- shared ---
 
     async def style(self, request: Request) -> Response:
-        return Response(self._style, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
+        return Response(_file("style.css"), media_type="text/css", headers={"Cache-Control": "max-age=3600"})
 
     async def _session(self, request: Request) -> AccessKey | None:
         identity = await self._keys(request)
@@ -295,7 +292,7 @@ class SignIn:
         if self._provider is not None and (form is None or form.action == "/sign-in"):
             href = "/sign-in/oidc" + (f"?next={quote(goal)}" if goal else "")
             provider = {"href": href, "text": words("sign_in.at", provider=visible(self._provider.name))}
-        text = self._page.render(
+        text = _page().render(
             language=words.code,
             base=_base(request),
             title=visible(self._title),
@@ -340,6 +337,12 @@ def _browser(request: Request) -> str:
     return visible(request.headers.get("user-agent", ""))[:LONGEST_BROWSER]
 
 
+@lru_cache(maxsize=1)
+def _page() -> Template:
+    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(_file("page.html"))
+
+
+@lru_cache
 def _file(name: str) -> str:
     return files("signoff.server").joinpath("sign_in_page", name).read_text("utf-8")
 
