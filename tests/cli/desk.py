@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import pexpect
 import pytest
 from tests import start
+from tests.ready import ready
 
 from signoff.broker import Broker
 from signoff.cli.main import main
@@ -121,7 +122,7 @@ class Desk:
         """Something that another process did before."""
 
         async def done() -> T:
-            store = SqliteStore(self.file)
+            store = SqliteStore(ready(self.file))
             try:
                 return await work(
                     Broker(store, self.clock, people={"ana": frozenset({"ops", "dev"}), "ben": frozenset({"ops"})})

@@ -65,6 +65,7 @@ async def _runs_ended(shop: Shop, begun: list[tuple[str, str]]) -> None:
         def settled() -> bool:
             return all(one["state"] in ("done", "waiting") for one in shop.runs())
 
+        served.event("listening")  # before that, a signal ends it as it ends any program
         until(settled, "every run is over, or waits for a word about its call")
         assert served.stop() == 0
     done = [one for one in shop.runs() if one["state"] == "done"]
