@@ -30,6 +30,8 @@ from signoff.store import migration_list, sqlite_file
 from signoff.store.queries import Queries
 from signoff.store.sqlite import SqliteStore
 from signoff.store.sqlite_file import APPLICATION, connect
+from signoff.store.sqlite_fork import no_fork
+from signoff.testing.office import soon
 
 
 @pytest.fixture
@@ -622,6 +624,18 @@ async def test_what_a_forked_process_wrote_is_there_after_its_parent_closed_the_
     again = SqliteStore(path)
     assert [entry.body for entry in await entries(again)] == [f'{{"n":{number}}}' for number in (1, 2, 3)]
     again.close()
+
+
+async def test_what_others_write_while_a_process_forks_is_noticed(path: Path, store: SqliteStore) -> None:
+    await store.write("note", note(1))
+    ticks: list[int] = []
+    store.watch(lambda: ticks.append(1))
+    await soon(lambda: bool(ticks), "the watcher does not look")
+    no_fork.before()
+    ended(started(LEAVER, path))
+    ticks.clear()
+    no_fork.after_in_parent()
+    await soon(lambda: bool(ticks), "a change between two connections was missed")
 
 
 async def test_a_process_forked_while_others_write_and_close_can_still_write(path: Path) -> None:

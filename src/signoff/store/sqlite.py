@@ -191,6 +191,7 @@ class SqliteStore(DurableStore):
                     if connection not in self._watching:  # not opened yet, or closed before a fork
                         connection = connect(self.path, reads_only=True)
                         self._watching.add(connection)
+                        seen = None  # versions of two connections cannot be compared
                     version = connection.execute("pragma data_version").fetchone()
                 except StoreUnavailable:
                     version = None
