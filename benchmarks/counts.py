@@ -49,7 +49,7 @@ COUNTED = (
 
 
 def _codes(*functions: Callable[..., Any]) -> tuple[CodeType, ...]:
-    return tuple(function.__code__ for function in functions)
+    return tuple(inspect.unwrap(function).__code__ for function in functions)
 
 
 WATCHED: dict[str, tuple[CodeType, ...]] = {

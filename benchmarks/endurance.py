@@ -14,12 +14,14 @@ import gc
 import os
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import durable_trips
 from benchmarks.script import Tally
+from signoff.store.dropped_stores import _dropped
 from signoff.store.durable_store import _close_all
 
 BLOCKS = 10
@@ -55,8 +57,20 @@ async def endured(way: str, trips: int, directory: Path) -> list[Block]:
     return blocks
 
 
+class _Marker:
+    """The last in the queue of what is to be closed."""
+
+    def __init__(self) -> None:
+        self.is_reached = threading.Event()
+
+    def close(self) -> None:
+        self.is_reached.set()
+
+
 def _block(trips: int, milliseconds: float, commits: float) -> Block:
     gc.collect()
+    _dropped.put(marker := _Marker())
+    marker.is_reached.wait(60)  # the stores of gates that were dropped are closed by another thread
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     tasks, handles = len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
     megabytes = pages * os.sysconf("SC_PAGE_SIZE") / 2**20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,13 +26,12 @@ from tests.contracts.test_store_contract import chained
 from tests.profiles import NIGHTLY
 from tests.store.children import ended, forked, started
 
-from signoff.errors import StoreError, WrongUse
+from signoff.errors import StoreError, StoreUnavailable, WrongUse
 from signoff.ports import Transaction
-from signoff.store import migration_list, sqlite_file
+from signoff.store import migration_list, sqlite_file, sqlite_fork
 from signoff.store.queries import Queries
 from signoff.store.sqlite import SqliteStore
 from signoff.store.sqlite_file import APPLICATION, connect
-from signoff.store.sqlite_fork import no_fork
 from signoff.testing.office import soon
 
 
@@ -513,7 +514,7 @@ def plan(store: SqliteStore, name: str) -> str:
     sql = Queries("sqlite")[name]
     connection = store._reader()
     rows = connection.execute(f"explain query plan {sql}", ("",) * sql.count("?")).fetchall()
-    store._readers.append(connection)
+    store._open.readers.append(connection)
     return "; ".join(row[3] for row in rows)
 
 
@@ -631,11 +632,54 @@ async def test_what_others_write_while_a_process_forks_is_noticed(path: Path, st
     ticks: list[int] = []
     store.watch(lambda: ticks.append(1))
     await soon(lambda: bool(ticks), "the watcher does not look")
-    no_fork.before()
+    sqlite_fork._before()
     ended(started(LEAVER, path))
     ticks.clear()
-    no_fork.after_in_parent()
+    sqlite_fork._after_in_parent()
     await soon(lambda: bool(ticks), "a change between two connections was missed")
+
+
+async def test_somebody_who_reads_without_a_pause_does_not_keep_a_process_from_forking(store: SqliteStore) -> None:
+    await store.write("note", note(1))
+    stop, reads = threading.Event(), list[int]()
+
+    async def read() -> None:
+        while not stop.is_set():
+            reads.append(len(await entries(store)))
+
+    beside = threading.Thread(target=lambda: asyncio.run(read()))
+    beside.start()
+    try:
+        await soon(lambda: bool(reads), "nobody reads")
+        for _ in range(5):
+            await asyncio.to_thread(forked, lambda: asyncio.run(store.write("note", note(2))))
+    finally:
+        stop.set()
+        beside.join()
+    assert len(await entries(store)) == 6
+
+
+async def test_a_process_forked_in_the_middle_of_a_use_is_told_that_it_must_not_use_it(store: SqliteStore) -> None:
+    await store.write("note", note(1))
+
+    def child() -> str:
+        with ThreadPoolExecutor(1) as threads, pytest.raises(StoreUnavailable) as refused:
+            threads.submit(asyncio.run, store.write("note", note(2))).result()
+        return str(refused.value)
+
+    said = await store.read(lambda tx: forked(child))
+    assert "forked while its parent used SQLite" in said
+    await store.write("note", note(3))
+    assert len(await entries(store)) == 2
+
+
+async def test_a_store_that_is_dropped_is_not_open_when_the_process_forks(path: Path) -> None:
+    await SqliteStore(path).read(lambda tx: None)
+    gc.collect()
+    await asyncio.to_thread(forked, lambda: asyncio.run(SqliteStore(path, patience=5).write("note", note(1))))
+    again = SqliteStore(path)
+    assert len(await entries(again)) == 1
+    again.close()
 
 
 async def test_a_process_forked_while_others_write_and_close_can_still_write(path: Path) -> None:

@@ -67,8 +67,10 @@ class Ledger:
         if self._owner is not None:
             return self._owner.process
         if self._process.pid != os.getpid():
-            self._process, self._beaten = this_process(new_id(), self.clock.now()), None
-            self._is_enlisted = False
+            self._beaten, self._is_enlisted = None, False
+            self.channels.clear()  # in place: brokers that share the store have the same
+            self.in_hand.clear()
+            self._process = this_process(new_id(), self.clock.now())
         return self._process
 
     def enlist(self, tx: Transaction, now: datetime) -> None:
@@ -86,8 +88,9 @@ class Ledger:
 
     def beat(self) -> None:
         """Renew the heartbeat of this process, if it ever had one."""
+        process = self.process
         if self._beaten is not None:
-            self.later("beat", lambda tx, now: tx.processes.put(seen(self.process, now)))
+            self.later("beat", lambda tx, now: tx.processes.put(seen(process, now)))
 
 
 class SharedStore:

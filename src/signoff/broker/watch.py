@@ -50,7 +50,6 @@ class Watch:
         self._begin()
 
     def _begin(self) -> None:
-        self._pid = os.getpid()
         self._lock = threading.Lock()
         self._ears: dict[asyncio.AbstractEventLoop, _Ear] = {}
         self._stop: Callable[[], None] | None = None
@@ -60,6 +59,7 @@ class Watch:
         """The number of reads started, and the latest of those that finished."""
         self.halted = ""
         """The state of the switch as of the last read; empty if not halted."""
+        self._pid = os.getpid()  # last: another thread of a forked process must not find what its parent had
 
     @contextmanager
     def listening(self) -> Generator[_Ear]:

@@ -38,9 +38,9 @@ class DurableStore(ABC):
         _stores.add(self)
 
     def _begin(self) -> None:
-        self._pid = os.getpid()
         self._watchers = Watchers(self._look)
         self._writer = Writer(self._transact, committed=self._watchers.tick, leave=self._leave)
+        self._pid = os.getpid()  # last: another thread of a forked process must not find the writer of the parent
 
     def _here(self) -> Writer:
         """Return the writer of this process.
@@ -50,9 +50,11 @@ class DurableStore(ABC):
         """
         if not self.is_of_this_process:
             _left_behind.extend((self._writer, self._watchers, self._abandoned()))
-            idle, every = self._writer.idle, self._writer.every
+            before = self._writer
             self._begin()
-            self._writer.every, self._writer.idle = every, idle
+            self._writer.every, self._writer.idle = before.every, before.idle
+            if before.is_closed:
+                self._writer.close()
         return self._writer
 
     @property

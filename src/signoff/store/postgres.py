@@ -380,6 +380,7 @@ class PostgresStore(DurableStore):
         left = (self._connection, self._pool)
         self._connection = self._pool = None
         self._opening = threading.Lock()
+        self._me = secrets.token_hex(8)  # else it would take what its parent tells for its own
         return left
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import TypeVar
@@ -25,7 +26,7 @@ from signoff.store.sqlite_file import (
     rollback,
     store_error,
 )
-from signoff.store.sqlite_fork import no_fork
+from signoff.store.sqlite_fork import OpenConnections, uses_sqlite
 from signoff.store.writer import Batch, NeedsSavepoints, Work, WriteResult
 
 T = TypeVar("T")
@@ -50,21 +51,22 @@ class SqliteStore(DurableStore):
     def __init__(self, path: str | os.PathLike[str], *, upgrade: Upgrade = "auto", patience: float = PATIENCE) -> None:
         self.path = Path(os.path.abspath(path))
         self._patience = patience
-        self._connection: sqlite3.Connection | None = None
-        self._watching = set[sqlite3.Connection]()
-        with no_fork:
-            self._readers = [prepare(self.path, upgrade, patience)]
-            no_fork.register(self)
+        self._open = OpenConnections(self)
+        self._prepare(upgrade)
         status = self.path.stat()
         self._file = (status.st_dev, status.st_ino)
         self._synced = True
         super().__init__()
 
+    @uses_sqlite
+    def _prepare(self, upgrade: Upgrade) -> None:
+        self._open.readers.append(prepare(self.path, upgrade, self._patience))
+
     async def read(self, work: Callable[[Transaction], T], *, own: bool = True) -> T:
         await self._caught_up(own)
-        with no_fork:
-            return self._read(work)
+        return self._read(work)
 
+    @uses_sqlite
     def _read(self, work: Callable[[Transaction], T]) -> T:
         connection: sqlite3.Connection | None = None
         try:
@@ -78,20 +80,20 @@ class SqliteStore(DurableStore):
         finally:
             if connection is not None:
                 rollback(connection)
-                self._readers.append(connection)
+                self._open.readers.append(connection)
 
     def _reader(self) -> sqlite3.Connection:
         try:
-            return self._readers.pop()
+            return self._open.readers.pop()
         except IndexError:
             return connect(self.path, reads_only=True, patience=self._patience)
 
+    @uses_sqlite
     def _transact(self, works: Sequence[Work], synced: bool) -> Batch:
-        with no_fork:
-            try:
-                return self._attempt(works, careful=False, synced=synced)
-            except NeedsSavepoints:
-                return self._attempt(works, careful=True, synced=synced)
+        try:
+            return self._attempt(works, careful=False, synced=synced)
+        except NeedsSavepoints:
+            return self._attempt(works, careful=True, synced=synced)
 
     def _attempt(self, works: Sequence[Work], *, careful: bool, synced: bool) -> Batch:
         """Do all work in one transaction.
@@ -155,12 +157,12 @@ class SqliteStore(DurableStore):
 
     def _writing(self) -> sqlite3.Connection:
         self._check_place()
-        if self._connection is None:
-            self._connection = connect(self.path, patience=self._patience)
-            self._connection.execute("pragma busy_timeout = 0")  # from here on `begin` does the waiting
-            self._connection.execute(f"pragma wal_autocheckpoint = {LOG}")
+        if self._open.writing is None:
+            connection = self._open.writing = connect(self.path, patience=self._patience)
+            connection.execute("pragma busy_timeout = 0")  # from here on `begin` does the waiting
+            connection.execute(f"pragma wal_autocheckpoint = {LOG}")
             self._synced = True
-        return self._connection
+        return self._open.writing
 
     def _check_place(self) -> None:
         """Raise `StoreUnavailable` if the file was moved, removed or replaced.
@@ -182,55 +184,55 @@ class SqliteStore(DurableStore):
         return store_error(error, self.path, self._patience)
 
     def _look(self, stop: Event, tick: Callable[[], None]) -> None:
-        connection: sqlite3.Connection | None = None
-        seen: object = None
+        looked = _Looked()
         while not stop.is_set():
-            with no_fork:
-                try:
-                    self._check_place()
-                    if connection not in self._watching:  # not opened yet, or closed before a fork
-                        connection = connect(self.path, reads_only=True)
-                        self._watching.add(connection)
-                        seen = None  # versions of two connections cannot be compared
-                    version = connection.execute("pragma data_version").fetchone()
-                except StoreUnavailable:
-                    version = None
-                except sqlite3.Error:  # readers and writers get the error; a watcher can only retry
-                    connection, version = self._unwatch(connection), None
-            if version != seen:
-                seen = version
+            if self._has_changed(looked):
                 tick()
             stop.wait(LOOK)
-        with no_fork:
-            self._unwatch(connection)
+        self._stop_looking(looked)
 
-    def _unwatch(self, connection: sqlite3.Connection | None) -> None:
-        if connection in self._watching:
-            self._watching.remove(connection)
+    @uses_sqlite
+    def _has_changed(self, looked: _Looked) -> bool:
+        before = looked.version
+        try:
+            self._check_place()
+            if looked.connection not in self._open.watching:  # not opened yet, or closed before a fork
+                looked.connection = connect(self.path, reads_only=True)
+                self._open.watching.add(looked.connection)
+                before = None  # versions of two connections cannot be compared
+            looked.version = looked.connection.execute("pragma data_version").fetchone()
+        except StoreUnavailable:
+            looked.version = None
+        except sqlite3.Error:  # readers and writers get the error; a watcher can only retry
+            self._stop_looking(looked)
+        return looked.version != before
+
+    @uses_sqlite
+    def _stop_looking(self, looked: _Looked) -> None:
+        if looked.connection in self._open.watching:
+            self._open.watching.remove(looked.connection)
+            looked.connection.close()
+        looked.connection = looked.version = None
+
+    @uses_sqlite
+    def _leave(self) -> None:
+        connection, self._open.writing = self._open.writing, None
+        if connection is not None:
+            rollback(connection)
             connection.close()
 
-    def _leave(self) -> None:
-        with no_fork:
-            connection, self._connection = self._connection, None
-            if connection is not None:
-                rollback(connection)
-                connection.close()
-
-    def drop_connections(self) -> None:
-        """Close all connections before a fork. Each is opened again when it is needed."""
-        self._leave()
-        for idle in (self._readers, self._watching):
-            while idle:
-                idle.pop().close()
-
     def _abandoned(self) -> object:
-        """Usually nothing is open: see `signoff.store.sqlite_fork`."""
-        left = (self._connection, self._readers, self._watching)
-        self._connection, self._readers, self._watching = None, [], set[sqlite3.Connection]()
+        left, self._open = self._open, OpenConnections(self)
         return left
 
     def close(self) -> None:
         super().close()
-        with no_fork:
-            while self._readers:
-                self._readers.pop().close()
+        self._open.close()
+
+
+@dataclass(slots=True)
+class _Looked:
+    """What a watcher saw last."""
+
+    connection: sqlite3.Connection | None = None
+    version: object = None

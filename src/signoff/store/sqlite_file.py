@@ -18,7 +18,7 @@ from signoff.store.migration_list import Migration
 from signoff.store.queries import Queries
 from signoff.store.rows import Row
 from signoff.store.sql import Sql
-from signoff.store.sqlite_fork import no_fork
+from signoff.store.sqlite_fork import uses_sqlite
 
 Upgrade = Literal["auto", "refuse"]
 
@@ -92,9 +92,10 @@ def prepare(path: Path, upgrade: Upgrade, patience: float = PATIENCE) -> sqlite3
         return connection
 
 
+@uses_sqlite
 def upgrade(path: Path) -> list[str]:
     """Migrate a file to the newest schema, or create it. Returns what was done."""
-    with no_fork, told(path):
+    with told(path):
         _create(path)
         with closing(connect(path)) as connection:
             version, known = version_of(connection, path), migration_list.latest("sqlite")
@@ -211,6 +212,7 @@ def beside(path: Path, version: int) -> Path:
     return path.with_name(f"{path.name}.bak-{version:04}-{now}")
 
 
+@uses_sqlite
 def copy(path: Path, to: Path) -> None:
     """Make a complete and consistent copy, also while others write. Never overwrites a file."""
     try:
@@ -220,7 +222,7 @@ def copy(path: Path, to: Path) -> None:
     except OSError as error:
         raise StoreError(f"{to} cannot be written ({error.strerror}); name a file in a directory of yours") from error
     try:
-        with no_fork, closing(connect(path, reads_only=True)) as source, closing(sqlite3.connect(to)) as target:
+        with closing(connect(path, reads_only=True)) as source, closing(sqlite3.connect(to)) as target:
             source.backup(target)
             target.execute("pragma journal_mode = delete")  # a single file, without `-wal` and `-shm`
     except BaseException:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from signoff.errors import StoreError, WrongUse
 from signoff.store import migration_list, sqlite_file
+from signoff.store.sqlite_fork import uses_sqlite
 from signoff.store.store_factory import EXAMPLES
 from signoff.store.store_urls import sqlite_path
 
@@ -83,18 +84,23 @@ def _file_problems(path: Path) -> Iterator[str]:
         yield f"{path.parent} can be written by others (mode {mode:04o}); run: chmod 700 {path.parent}"
 
 
-def _content_problems(path: Path) -> Iterator[str]:
+@uses_sqlite
+def _content_problems(path: Path) -> list[str]:
     with sqlite_file.told(path), sqlite_file.closing(sqlite_file.connect(path, reads_only=True)) as connection:
-        version, known = sqlite_file.version_of(connection, path), migration_list.latest("sqlite")
-        if version != known:
-            yield f"{path} has schema version {version}, and this program needs {known}; run: signoff db upgrade"
-        for (problem,) in connection.execute("pragma integrity_check(20)"):
-            if problem != "ok":
-                yield f"{path} is damaged: {problem}; restore a backup"
-        for table, row, parent, _ in connection.execute("pragma foreign_key_check").fetchmany(20):
-            yield f"{path}: row {row} of {table} belongs to a row of {parent} that is not there; restore a backup"
-        if version:
-            yield from _end_problems(connection, path)
+        return list(_problems_in(connection, path))
+
+
+def _problems_in(connection: sqlite3.Connection, path: Path) -> Iterator[str]:
+    version, known = sqlite_file.version_of(connection, path), migration_list.latest("sqlite")
+    if version != known:
+        yield f"{path} has schema version {version}, and this program needs {known}; run: signoff db upgrade"
+    for (problem,) in connection.execute("pragma integrity_check(20)"):
+        if problem != "ok":
+            yield f"{path} is damaged: {problem}; restore a backup"
+    for table, row, parent, _ in connection.execute("pragma foreign_key_check").fetchmany(20):
+        yield f"{path}: row {row} of {table} belongs to a row of {parent} that is not there; restore a backup"
+    if version:
+        yield from _end_problems(connection, path)
 
 
 def _end_problems(connection: sqlite3.Connection, path: Path) -> Iterator[str]:

@@ -117,6 +117,10 @@ class Writer:
             self._queue.put(_Piece("look at the hook", None))
 
     @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    @property
     def is_behind(self) -> bool:
         """Whether there is deferred work that was not tried yet."""
         return self._untried > 0
