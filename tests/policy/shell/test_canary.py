@@ -7,6 +7,8 @@ import shlex
 import shutil
 import subprocess
 import tarfile
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,8 @@ from signoff.policy.shell.table import TakesValue
 
 SECRET = "CaNaRy77"
 DIRECTORIES = "/usr/bin:/bin:/usr/sbin:/sbin"
+LIMITED = ("/bin/sh", "-c", 'ulimit -f 8192; exec "$@"', "sh")
+"""What comes behind prints 4 MB at most: what reads /dev/zero would print gigabytes until its time is over."""
 ONE_OF = {
     "sed": "p",
     "awk": "1",
@@ -151,19 +155,20 @@ class Canary:
             "GIT_OPTIONAL_LOCKS": "0",
             "PAGER": "cat",
         }
-        try:
-            ended = subprocess.run(
-                argv,
-                cwd=cwd or self.work,
-                env=where,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=5,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return False
-        said = ended.stdout + ended.stderr
+        with tempfile.TemporaryFile() as output:
+            with suppress(OSError, subprocess.TimeoutExpired):  # what it printed until then counts
+                subprocess.run(
+                    [*LIMITED, *argv],
+                    cwd=cwd or self.work,
+                    env=where,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    timeout=5,
+                    check=False,
+                )
+            output.seek(0)
+            said = output.read()
         return SECRET.encode() in said or SECRET[::-1].encode() in said
 
 
