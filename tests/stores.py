@@ -14,5 +14,4 @@ def closed_in_the_end() -> Generator[None]:
     before = set(durable_store._stores)
     yield
     for store in set(durable_store._stores) - before:
-        if store.is_of_this_process:
-            store.close()
+        store.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import re
 import shutil
@@ -13,7 +12,6 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,16 +21,14 @@ import pytest
 from tests.contracts import samples
 from tests.contracts.samples import draft, request
 from tests.contracts.test_store_contract import chained
-from tests.profiles import NIGHTLY
 from tests.store.children import ended, forked, started
 
-from signoff.errors import StoreError, StoreUnavailable, WrongUse
+from signoff.errors import StoreError, WrongUse
 from signoff.ports import Transaction
-from signoff.store import migration_list, sqlite_file, sqlite_fork
+from signoff.store import migration_list, sqlite_file
 from signoff.store.queries import Queries
 from signoff.store.sqlite import SqliteStore
 from signoff.store.sqlite_file import APPLICATION, connect
-from signoff.testing.office import soon
 
 
 @pytest.fixture
@@ -598,111 +594,3 @@ def test_a_store_that_somebody_else_makes_meanwhile_is_ours(tmp_path: Path) -> N
     path.touch()
     with closing(sqlite3.connect(path, factory=Meanwhile)) as connection:
         assert sqlite_file.version_of(connection, path) in (0, migration_list.latest("sqlite"))
-
-
-async def test_what_a_forked_process_wrote_is_there_after_its_parent_closed_the_file(path: Path) -> None:
-    store = SqliteStore(path)
-    store.watch(lambda: None)
-    await store.write("note", note(1))
-    (written, tell_written), (closed, tell_closed) = os.pipe(), os.pipe()
-
-    def child() -> None:
-        asyncio.run(store.write("note", note(2)))
-        os.write(tell_written, b"x")
-        os.read(closed, 1)
-        asyncio.run(store.write("note", note(3)))
-
-    def close() -> None:
-        os.read(written, 1)
-        store.close()
-        os.write(tell_closed, b"x")
-
-    closing = asyncio.create_task(asyncio.to_thread(close))
-    await asyncio.to_thread(forked, child)
-    await closing
-    for one in (written, tell_written, closed, tell_closed):
-        os.close(one)
-    again = SqliteStore(path)
-    assert [entry.body for entry in await entries(again)] == [f'{{"n":{number}}}' for number in (1, 2, 3)]
-    again.close()
-
-
-async def test_what_others_write_while_a_process_forks_is_noticed(path: Path, store: SqliteStore) -> None:
-    await store.write("note", note(1))
-    ticks: list[int] = []
-    store.watch(lambda: ticks.append(1))
-    await soon(lambda: bool(ticks), "the watcher does not look")
-    sqlite_fork._before()
-    ended(started(LEAVER, path))
-    ticks.clear()
-    sqlite_fork._after_in_parent()
-    await soon(lambda: bool(ticks), "a change between two connections was missed")
-
-
-async def test_somebody_who_reads_without_a_pause_does_not_keep_a_process_from_forking(store: SqliteStore) -> None:
-    await store.write("note", note(1))
-    stop, reads = threading.Event(), list[int]()
-
-    async def read() -> None:
-        while not stop.is_set():
-            reads.append(len(await entries(store)))
-
-    beside = threading.Thread(target=lambda: asyncio.run(read()))
-    beside.start()
-    try:
-        await soon(lambda: bool(reads), "nobody reads")
-        for _ in range(5):
-            await asyncio.to_thread(forked, lambda: asyncio.run(store.write("note", note(2))))
-    finally:
-        stop.set()
-        beside.join()
-    assert len(await entries(store)) == 6
-
-
-async def test_a_process_forked_in_the_middle_of_a_use_is_told_that_it_must_not_use_it(store: SqliteStore) -> None:
-    await store.write("note", note(1))
-
-    def child() -> str:
-        with ThreadPoolExecutor(1) as threads, pytest.raises(StoreUnavailable) as refused:
-            threads.submit(asyncio.run, store.write("note", note(2))).result()
-        return str(refused.value)
-
-    said = await store.read(lambda tx: forked(child))
-    assert "forked while its parent used SQLite" in said
-    await store.write("note", note(3))
-    assert len(await entries(store)) == 2
-
-
-async def test_a_store_that_is_dropped_is_not_open_when_the_process_forks(path: Path) -> None:
-    await SqliteStore(path).read(lambda tx: None)
-    gc.collect()
-    await asyncio.to_thread(forked, lambda: asyncio.run(SqliteStore(path, patience=5).write("note", note(1))))
-    again = SqliteStore(path)
-    assert len(await entries(again)) == 1
-    again.close()
-
-
-async def test_a_process_forked_while_others_write_and_close_can_still_write(path: Path) -> None:
-    """What SQLite remembers of the parent's locks is copied, and nobody would ever release them."""
-    stop = threading.Event()
-
-    def busy() -> None:
-        async def write_and_close() -> None:
-            other = SqliteStore(path)
-            await other.write("note", note(1))
-            other.close()
-
-        while not stop.is_set():
-            asyncio.run(write_and_close())
-
-    def child() -> None:
-        asyncio.run(SqliteStore(path, patience=5).write("note", note(2)))
-
-    beside = threading.Thread(target=busy)
-    beside.start()
-    try:
-        for _ in range(200 if NIGHTLY else 10):
-            await asyncio.to_thread(forked, child)
-    finally:
-        stop.set()
-        beside.join()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,6 +12,7 @@ from signoff.broker.journal import Journal
 from signoff.broker.wall_clock import AgreedClock, SystemClock
 from signoff.broker.weak_callback import register_weakly
 from signoff.core.run import Process
+from signoff.forks import renew_after_fork
 from signoff.ports import Clock, Store, Transaction
 from signoff.processes import BEAT, seen, this_process
 
@@ -41,6 +41,7 @@ class Ledger:
             self.channels, self.in_hand = self._owner.channels, self._owner.in_hand
         elif store.is_durable:
             register_weakly(partial(store.remind, BEAT.total_seconds()), self.beat)
+        renew_after_fork(self)
 
     def now(self) -> datetime:
         return self.clock.now()
@@ -63,15 +64,14 @@ class Ledger:
 
     @property
     def process(self) -> Process:
-        """This process. After a fork, the child is another process, which holds nothing yet."""
-        if self._owner is not None:
-            return self._owner.process
-        if self._process.pid != os.getpid():
-            self._beaten, self._is_enlisted = None, False
-            self.channels.clear()  # in place: brokers that share the store have the same
-            self.in_hand.clear()
-            self._process = this_process(new_id(), self.clock.now())
-        return self._process
+        return self._process if self._owner is None else self._owner.process
+
+    def renew(self) -> None:
+        """In a forked process, which is another one and holds nothing yet."""
+        self._process = this_process(new_id(), self.clock.now())
+        self._beaten, self._is_enlisted = None, False
+        self.channels.clear()  # in place: brokers that share the store have the same
+        self.in_hand.clear()
 
     def enlist(self, tx: Transaction, now: datetime) -> None:
         """Store a heartbeat of this process, so that others can tell whether its claims and runs are alive."""
@@ -88,9 +88,8 @@ class Ledger:
 
     def beat(self) -> None:
         """Renew the heartbeat of this process, if it ever had one."""
-        process = self.process
         if self._beaten is not None:
-            self.later("beat", lambda tx, now: tx.processes.put(seen(process, now)))
+            self.later("beat", lambda tx, now: tx.processes.put(seen(self.process, now)))
 
 
 class SharedStore:

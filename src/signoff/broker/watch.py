@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from signoff.broker.weak_callback import register_weakly
+from signoff.forks import renew_after_fork
 from signoff.ports import Store, Transaction
 
 if TYPE_CHECKING:
@@ -47,9 +47,12 @@ class Watch:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._begin()
+        self.renew()
+        renew_after_fork(self)
 
-    def _begin(self) -> None:
+    def renew(self) -> None:
+        """Begin with nobody who listens. A forked process does not hear what its parent listens to."""
+        _listening.discard(self)
         self._lock = threading.Lock()
         self._ears: dict[asyncio.AbstractEventLoop, _Ear] = {}
         self._stop: Callable[[], None] | None = None
@@ -59,13 +62,10 @@ class Watch:
         """The number of reads started, and the latest of those that finished."""
         self.halted = ""
         """The state of the switch as of the last read; empty if not halted."""
-        self._pid = os.getpid()  # last: another thread of a forked process must not find what its parent had
 
     @contextmanager
     def listening(self) -> Generator[_Ear]:
         """Within the block, changes made elsewhere reach this event loop."""
-        if self._pid != os.getpid():  # a forked process does not hear what its parent listens to
-            self._begin()
         import asyncio
 
         loop = asyncio.get_running_loop()

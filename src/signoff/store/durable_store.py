@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -13,14 +12,15 @@ from threading import Event
 from typing import TypeVar
 
 from signoff.errors import StoreError
+from signoff.forks import renew_after_fork
 from signoff.ports import Transaction
 from signoff.store.change_watch import Watchers
-from signoff.store.writer import Batch, Work, Writer
+from signoff.store.writer import Batch, Work, Writer, warn
 
 T = TypeVar("T")
 
 _left_behind: list[object] = []
-"""References to the parent's objects in a forked process, which must neither use nor close them."""
+"""The parent's objects in a forked process, which must neither use nor close them."""
 
 
 class DurableStore(ABC):
@@ -34,33 +34,23 @@ class DurableStore(ABC):
 
     def __init__(self) -> None:
         self._hooks: dict[object, Callable[[], None]] = {}
+        self._watchers = Watchers(self._look)
         self._begin()
         _stores.add(self)
+        renew_after_fork(self)
 
     def _begin(self) -> None:
-        self._watchers = Watchers(self._look)
         self._writer = Writer(self._transact, committed=self._watchers.tick, leave=self._leave)
-        self._pid = os.getpid()  # last: another thread of a forked process must not find the writer of the parent
 
-    def _here(self) -> Writer:
-        """Return the writer of this process.
-
-        After a fork, a new one is made: a forked process has no writer thread and must not use its parent's
-        connections.
-        """
-        if not self.is_of_this_process:
-            _left_behind.extend((self._writer, self._watchers, self._abandoned()))
-            before = self._writer
-            self._begin()
-            self._writer.every, self._writer.idle = before.every, before.idle
-            if before.is_closed:
-                self._writer.close()
-        return self._writer
-
-    @property
-    def is_of_this_process(self) -> bool:
-        """False in a forked process that has not used the store yet."""
-        return self._pid == os.getpid()
+    def renew(self) -> None:
+        """In a forked process: begin with a writer of its own. It must not use its parent's connections."""
+        before = self._writer
+        _left_behind.extend((before, self._abandoned()))
+        self._watchers.renew()
+        self._begin()
+        self._writer.every, self._writer.idle = before.every, before.idle
+        if before.is_closed:
+            self._writer.close()
 
     @abstractmethod
     def _transact(self, works: Sequence[Work], synced: bool) -> Batch:
@@ -74,35 +64,32 @@ class DurableStore(ABC):
     def _leave(self) -> None:
         """Close what the writer thread opened."""
 
-    @abstractmethod
     def _abandoned(self) -> object:
-        """Return all open connections and forget them, after a fork."""
+        """After a fork: forget all open connections. Returns what must not be collected, which would close it."""
+        return None
 
     async def write(self, name: str, work: Callable[[Transaction], T], *, synced: bool = True) -> T:
-        return await self._here().write(name, work, synced=synced)
+        return await self._writer.write(name, work, synced=synced)
 
     def later(self, name: str, work: Callable[[Transaction], object]) -> None:
-        self._here().later(name, work)
+        self._writer.later(name, work)
 
     async def flush(self) -> None:
-        await self._here().flush()
+        await self._writer.flush()
 
     async def _caught_up(self, own: bool) -> None:
         """Before a read, wait until deferred work (`later`) is written, unless the reader does not need to see it."""
-        writer = self._here()
-        writer.refuse_if_closed()
-        if own and writer.is_behind:
+        self._writer.refuse_if_closed()
+        if own and self._writer.is_behind:
             with suppress(StoreError):  # a failed write must not prevent reading
-                await writer.flush()
+                await self._writer.flush()
 
     def watch(self, tick: Callable[[], None]) -> Callable[[], None]:
-        self._here()
         return self._watchers.add(tick)
 
     def close(self) -> None:
-        writer = self._here()
         self._watchers.close()
-        writer.close()
+        self._writer.close()
         _stores.discard(self)
 
     def remind(self, every: float, hook: Callable[[], None]) -> Callable[[], None]:
@@ -127,19 +114,19 @@ class DurableStore(ABC):
     @property
     def idle(self) -> Callable[[], None] | None:
         """A hook that the writer thread calls about every `every` seconds, once something has been written."""
-        return self._here().idle
+        return self._writer.idle
 
     @idle.setter
     def idle(self, hook: Callable[[], None] | None) -> None:
-        self._here().idle = hook
+        self._writer.idle = hook
 
     @property
     def every(self) -> float:
-        return self._here().every
+        return self._writer.every
 
     @every.setter
     def every(self, seconds: float) -> None:
-        self._here().every = seconds
+        self._writer.every = seconds
 
 
 _stores: weakref.WeakSet[DurableStore] = weakref.WeakSet()
@@ -148,8 +135,10 @@ _stores: weakref.WeakSet[DurableStore] = weakref.WeakSet()
 def _close_all() -> None:
     """Close all stores at exit, so that no deferred work is lost."""
     for store in list(_stores):
-        if store.is_of_this_process:
+        try:
             store.close()
+        except Exception as error:  # the others must still be closed
+            warn(f"a store was not closed: {error!r}")
 
 
 atexit.register(_close_all)

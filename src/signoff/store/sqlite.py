@@ -17,6 +17,7 @@ from signoff.store.sql import SqlChain, SqlTransaction
 from signoff.store.sqlite_file import (
     PATIENCE,
     QUERIES,
+    GaveWay,
     ReadingWire,
     Upgrade,
     WritingWire,
@@ -88,14 +89,18 @@ class SqliteStore(DurableStore):
         except IndexError:
             return connect(self.path, reads_only=True, patience=self._patience)
 
-    @uses_sqlite
     def _transact(self, works: Sequence[Work], synced: bool) -> Batch:
-        try:
-            return self._attempt(works, careful=False, synced=synced)
-        except NeedsSavepoints:
-            return self._attempt(works, careful=True, synced=synced)
+        careful, patience = False, self._patience
+        while True:
+            try:
+                return self._attempt(works, careful=careful, synced=synced, patience=patience)
+            except NeedsSavepoints:
+                careful = True
+            except GaveWay as while_waiting:
+                patience = while_waiting.patience
 
-    def _attempt(self, works: Sequence[Work], *, careful: bool, synced: bool) -> Batch:
+    @uses_sqlite
+    def _attempt(self, works: Sequence[Work], *, careful: bool, synced: bool, patience: float) -> Batch:
         """Do all work in one transaction.
 
         If one of several pieces fails after something was changed, the batch is done again with `careful`: each piece
@@ -106,7 +111,7 @@ class SqliteStore(DurableStore):
             if synced is not self._synced:
                 connection.execute(f"pragma synchronous = {'full' if synced else 'normal'}")
                 self._synced = synced
-            begin(connection, self._patience)
+            begin(connection, patience, gives_way=True)
         except sqlite3.Error as error:
             raise self._failed(error) from error
         before = connection.total_changes
@@ -221,13 +226,9 @@ class SqliteStore(DurableStore):
             rollback(connection)
             connection.close()
 
-    def _abandoned(self) -> object:
-        left, self._open = self._open, OpenConnections(self)
-        return left
-
     def close(self) -> None:
         super().close()
-        self._open.close()
+        self._open.drop()
 
 
 @dataclass(slots=True)

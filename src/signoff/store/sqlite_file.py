@@ -18,7 +18,7 @@ from signoff.store.migration_list import Migration
 from signoff.store.queries import Queries
 from signoff.store.rows import Row
 from signoff.store.sql import Sql
-from signoff.store.sqlite_fork import uses_sqlite
+from signoff.store.sqlite_fork import is_fork_waiting, refuse_after_unsafe_fork, uses_sqlite
 
 Upgrade = Literal["auto", "refuse"]
 
@@ -51,6 +51,7 @@ class WritingWire(ReadingWire):
 
 def connect(path: Path, *, reads_only: bool = False, patience: float = PATIENCE) -> sqlite3.Connection:
     """Connect to an existing file. No transaction begins by itself (`isolation_level=None`)."""
+    refuse_after_unsafe_fork()
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?mode=rw",
         uri=True,
@@ -169,12 +170,22 @@ def _to_wal(connection: sqlite3.Connection) -> None:
     _in_turn(connection, "pragma journal_mode = wal", PATIENCE)
 
 
-def begin(connection: sqlite3.Connection, patience: float) -> None:
-    """Begin a write transaction when the lock is free. SQLite's own busy handler favours newcomers; this does not."""
-    _in_turn(connection, "begin immediate", patience)
+def begin(connection: sqlite3.Connection, patience: float, *, gives_way: bool = False) -> None:
+    """Begin a write transaction when the lock is free. SQLite's own busy handler favours newcomers; this does not.
+
+    With `gives_way`, raises `GaveWay` if a fork waits for this thread, which waits for the lock.
+    """
+    _in_turn(connection, "begin immediate", patience, gives_way=gives_way)
 
 
-def _in_turn(connection: sqlite3.Connection, statement: str, patience: float) -> None:
+class GaveWay(Exception):
+    """This thread has to leave SQLite for a moment, and may then begin again, with this patience."""
+
+    def __init__(self, patience: float) -> None:
+        self.patience = patience
+
+
+def _in_turn(connection: sqlite3.Connection, statement: str, patience: float, *, gives_way: bool = False) -> None:
     """Execute a statement as soon as the lock is free. Raises the busy error after `patience` seconds.
 
     Only the time this process spent trying counts. A process that was stopped for minutes, alone or with its whole
@@ -192,6 +203,8 @@ def _in_turn(connection: sqlite3.Connection, statement: str, patience: float) ->
 
             pause = random.uniform(0.0005, 0.002)
             patience -= time.monotonic() - tried + pause
+        if gives_way and is_fork_waiting():
+            raise GaveWay(patience)
         time.sleep(pause)
 
 

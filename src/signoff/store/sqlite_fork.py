@@ -4,8 +4,9 @@ SQLite does not survive a fork with an open file. The forked process inherits wh
 locks, but not the locks. It then writes without a lock, and what it wrote is lost when the parent closes the file; or
 it waits for ever for a lock that nobody holds. Without an open file there is nothing to remember.
 
-A fork waits until no other thread uses a connection, and threads that begin to use one wait until it is over. If it
-cannot wait that long, the forked process may not use SQLite at all.
+A fork waits until no other thread uses a connection, and threads that begin to use one wait until it is over. Whoever
+waits for another process to release a lock lets the fork go first. Where the fork cannot wait, the forked process may
+not use SQLite at all.
 """
 
 from __future__ import annotations
@@ -27,9 +28,20 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LONGEST = 40.0
-"""Seconds a fork and a use of SQLite wait for each other: longer than a writer waits for another process."""
+"""Seconds a fork waits for others."""
 PAUSE = 0.001
 """Seconds between two looks."""
+
+
+class _Forks(threading.local):
+    """The forks that this thread is in the middle of: more than one, if a signal handler forks while its thread does.
+
+    Each says whether it holds the lock.
+    """
+
+    def __init__(self) -> None:
+        self.hold: list[bool] = []
+
 
 _open: set[OpenConnections] = set()
 _orphans: list[OpenConnections] = []
@@ -38,9 +50,12 @@ _left_behind: list[object] = []
 """The connections of the parent in a forked process, which must neither use nor close them."""
 _uses: dict[int, int] = {}
 """How many calls of each thread are inside SQLite. Only the thread itself changes its number."""
-_forking = threading.Lock()
+_forks = _Forks()
+_forking = threading.RLock()
 _forker: int | None = None
 """The thread that is about to fork."""
+_is_closed = False
+"""Whether a fork may happen now: nothing is open, and nobody opens anything."""
 _is_unusable = False
 """Whether this process was forked while SQLite was in use."""
 
@@ -56,11 +71,6 @@ def uses_sqlite(function: Callable[P, T]) -> Callable[P, T]:
             _uses[me] = calls + 1  # first this, then a look for a fork: it does the same the other way round
             if _forker is not None and not calls:
                 _let_it_fork(me)
-            if _is_unusable:
-                raise StoreUnavailable(
-                    "this process was forked while its parent used SQLite, and must not use it; start processes with "
-                    "`spawn`, or fork before the store is used"
-                )
             return function(*args, **kwargs)
         finally:
             _uses[me] = calls  # no call, so that no signal handler can come in between
@@ -68,9 +78,22 @@ def uses_sqlite(function: Callable[P, T]) -> Callable[P, T]:
     return guarded
 
 
+def is_fork_waiting() -> bool:
+    """Whether another thread wants to fork, and waits until this one does not use SQLite."""
+    return _forker not in (None, threading.get_ident())
+
+
+def refuse_after_unsafe_fork() -> None:
+    """Raise if this process was forked while its parent used SQLite."""
+    if _is_unusable:
+        raise StoreUnavailable(
+            "this process was forked while its parent used SQLite, and must not use it; start processes with "
+            "`spawn`, or fork before the store is used"
+        )
+
+
 def _let_it_fork(me: int) -> None:
-    until = time.monotonic() + LONGEST
-    while _forker not in (None, me) and time.monotonic() < until:
+    while is_fork_waiting():
         _uses[me] = 0
         time.sleep(PAUSE)
         _uses[me] = 1
@@ -109,47 +132,57 @@ class OpenConnections:
 
     @uses_sqlite
     def close(self) -> None:
-        """Close them for good."""
+        """Close them for good, once nobody can open others or give one back."""
         self.drop()
         _open.discard(self)
 
+    def forget(self) -> None:
+        """In a forked process: leave those of the parent alone."""
+        _left_behind.append((self.writing, self.readers, self.watching))
+        self.writing, self.readers, self.watching = None, [], set()
+
 
 def _before() -> None:
-    global _forker
-    _forking.acquire(timeout=LONGEST)
-    me = _forker = threading.get_ident()
-    until = time.monotonic() + LONGEST
-    while _others_use_it(me) and time.monotonic() < until:
-        time.sleep(PAUSE)
-    if _others_use_it(me) or _uses.get(me):
+    global _forker, _is_closed
+    me = threading.get_ident()
+    hold = _forks.hold
+    is_outer = not any(hold)
+    hold.append(False)
+    if _uses.get(me):  # in the middle of a use, which others may wait for
         return
+    hold[-1] = _forking.acquire(timeout=LONGEST)
+    if not hold[-1] or not is_outer:
+        return
+    _forker = me
+    until = time.monotonic() + LONGEST
+    while any(calls for thread, calls in list(_uses.items()) if thread != me):
+        if time.monotonic() > until:
+            return
+        time.sleep(PAUSE)
     for one in list(_open):
         try:
             one.drop()
         except Exception as error:  # the others must still be closed
             warn(f"a connection was not closed before a fork: {error!r}")
-
-
-def _others_use_it(me: int) -> bool:
-    return any(calls for thread, calls in list(_uses.items()) if thread != me)
+    _is_closed = True
 
 
 def _after_in_parent() -> None:
-    global _forker
-    _forker = None
-    if _forking.locked():
-        _forking.release()
+    global _forker, _is_closed
+    if not _forks.hold.pop():
+        return
+    if not any(_forks.hold):
+        _forker, _is_closed = None, False
+    _forking.release()
 
 
 def _after_in_child() -> None:
-    global _forking, _forker, _is_unusable
-    if any(_open) or any(_uses.values()):
-        _is_unusable = True
-    _left_behind.append(list(_open))
-    _open.clear()
-    _orphans.clear()
+    global _forking, _forks, _forker, _is_closed, _is_unusable
+    _is_unusable = _is_unusable or not _is_closed or any(_open)
+    for one in _open:
+        one.forget()
     _uses.clear()
-    _forking, _forker = threading.Lock(), None
+    _forking, _forks, _forker, _is_closed = threading.RLock(), _Forks(), None, False
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
