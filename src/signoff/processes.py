@@ -1,4 +1,8 @@
-"""Which process this is, and whether another one is still alive: the lease behind claims and runs."""
+"""Which process this is, and whether another one is still alive: the lease behind claims and runs.
+
+A fork copies all objects, but only the thread that forked. What an object says of its process, its threads and its
+connections is then wrong, and is renewed before anything else runs in the new process.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ import time
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Protocol
+from weakref import WeakSet
 
 from signoff.core.run import Process
 
@@ -93,3 +99,25 @@ def _is_zombie(pid: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] in ("Z", "X")
+
+
+class Renewable(Protocol):
+    def renew(self) -> None:
+        """Forget what only the parent has: its identity, threads, locks and connections. Nothing else runs yet."""
+
+
+_renewable: WeakSet[Renewable] = WeakSet()
+
+
+def renew_after_fork(one: Renewable) -> None:
+    """Have the object renewed in every process that is forked from this one. It is held weakly."""
+    _renewable.add(one)
+
+
+def _renew_all() -> None:
+    for one in list(_renewable):
+        one.renew()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=_renew_all)

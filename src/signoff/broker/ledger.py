@@ -12,9 +12,8 @@ from signoff.broker.journal import Journal
 from signoff.broker.wall_clock import AgreedClock, SystemClock
 from signoff.broker.weak_callback import register_weakly
 from signoff.core.run import Process
-from signoff.forks import renew_after_fork
 from signoff.ports import Clock, Store, Transaction
-from signoff.processes import BEAT, seen, this_process
+from signoff.processes import BEAT, renew_after_fork, seen, this_process
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from signoff.broker.weak_callback import register_weakly
-from signoff.forks import renew_after_fork
 from signoff.ports import Store, Transaction
+from signoff.processes import renew_after_fork
 
 if TYPE_CHECKING:
     import asyncio

@@ -12,8 +12,8 @@ from threading import Event
 from typing import TypeVar
 
 from signoff.errors import StoreError
-from signoff.forks import renew_after_fork
 from signoff.ports import Transaction
+from signoff.processes import renew_after_fork
 from signoff.store.change_watch import Watchers
 from signoff.store.writer import Batch, Work, Writer, warn
 
