@@ -107,6 +107,7 @@ class Renewable(Protocol):
 
 
 _renewable: WeakSet[Renewable] = WeakSet()
+_pid = os.getpid()
 
 
 def renew_after_fork(one: Renewable) -> None:
@@ -114,9 +115,23 @@ def renew_after_fork(one: Renewable) -> None:
     _renewable.add(one)
 
 
+def notice_fork() -> None:
+    """Renew all objects, if this process was forked by a program that does not tell Python of it, as uWSGI does."""
+    if _pid != os.getpid():
+        _renew_all()
+
+
 def _renew_all() -> None:
+    global _pid
+    _pid = os.getpid()
+    errors: list[Exception] = []
     for one in list(_renewable):
-        one.renew()
+        try:
+            one.renew()
+        except Exception as error:  # the others must still be renewed
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork

@@ -13,7 +13,7 @@ from signoff.broker.wall_clock import AgreedClock, SystemClock
 from signoff.broker.weak_callback import register_weakly
 from signoff.core.run import Process
 from signoff.ports import Clock, Store, Transaction
-from signoff.processes import BEAT, renew_after_fork, seen, this_process
+from signoff.processes import BEAT, notice_fork, renew_after_fork, seen, this_process
 
 T = TypeVar("T")
 
@@ -63,6 +63,7 @@ class Ledger:
 
     @property
     def process(self) -> Process:
+        notice_fork()
         return self._process if self._owner is None else self._owner.process
 
     def renew(self) -> None:

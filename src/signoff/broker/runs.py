@@ -27,7 +27,7 @@ from signoff.core.run import FORMAT, RunState, SavedRun, Segment
 from signoff.core.visible_text import quoted
 from signoff.errors import RunError, RunOver, RunTaken, SignoffError, Stale, StoreUnavailable, UnknownRun
 from signoff.ports import Transaction
-from signoff.processes import is_alive
+from signoff.processes import is_alive, notice_fork
 
 LONGEST_DETAIL = 200
 
@@ -65,6 +65,7 @@ class BrokerRuns:
             self.let_go(run_id)
 
     def _hold(self, run_id: str, attempt: object) -> None:
+        notice_fork()
         if self._ledger.in_hand.setdefault(run_id, attempt) is not attempt:
             raise RunTaken(f"run {run_id} is already being executed by this process")
 

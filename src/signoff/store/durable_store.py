@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from signoff.errors import StoreError
 from signoff.ports import Transaction
-from signoff.processes import renew_after_fork
+from signoff.processes import notice_fork, renew_after_fork
 from signoff.store.change_watch import Watchers
 from signoff.store.writer import Batch, Work, Writer, warn
 
@@ -69,9 +69,11 @@ class DurableStore(ABC):
         return None
 
     async def write(self, name: str, work: Callable[[Transaction], T], *, synced: bool = True) -> T:
+        notice_fork()
         return await self._writer.write(name, work, synced=synced)
 
     def later(self, name: str, work: Callable[[Transaction], object]) -> None:
+        notice_fork()
         self._writer.later(name, work)
 
     async def flush(self) -> None:
@@ -79,12 +81,14 @@ class DurableStore(ABC):
 
     async def _caught_up(self, own: bool) -> None:
         """Before a read, wait until deferred work (`later`) is written, unless the reader does not need to see it."""
+        notice_fork()
         self._writer.refuse_if_closed()
         if own and self._writer.is_behind:
             with suppress(StoreError):  # a failed write must not prevent reading
                 await self._writer.flush()
 
     def watch(self, tick: Callable[[], None]) -> Callable[[], None]:
+        notice_fork()
         return self._watchers.add(tick)
 
     def close(self) -> None:

@@ -27,7 +27,7 @@ from signoff.store.sqlite_file import (
     rollback,
     store_error,
 )
-from signoff.store.sqlite_fork import OpenConnections, uses_sqlite
+from signoff.store.sqlite_fork import OpenConnections, leave_behind, refuse_after_unsafe_fork, uses_sqlite
 from signoff.store.writer import Batch, NeedsSavepoints, Work, WriteResult
 
 T = TypeVar("T")
@@ -70,6 +70,7 @@ class SqliteStore(DurableStore):
     @uses_sqlite
     def _read(self, work: Callable[[Transaction], T]) -> T:
         connection: sqlite3.Connection | None = None
+        readers = self._open.readers
         try:
             self._check_place()
             connection = self._reader()
@@ -79,9 +80,11 @@ class SqliteStore(DurableStore):
         except sqlite3.Error as error:
             raise store_error(error, self.path, self._patience) from error
         finally:
-            if connection is not None:
+            if readers is not self._open.readers:  # the work forked, and this is the new process
+                leave_behind(connection)
+            elif connection is not None:
                 rollback(connection)
-                self._open.readers.append(connection)
+                readers.append(connection)
 
     def _reader(self) -> sqlite3.Connection:
         try:
@@ -125,6 +128,9 @@ class SqliteStore(DurableStore):
                 outcomes = [self._piece(tx, work) for work in works]
                 if len(works) > 1 and any(one.error for one in outcomes) and connection.total_changes != before:
                     raise NeedsSavepoints
+            if connection is not self._open.writing:  # the work forked, and this is the new process
+                leave_behind(connection)
+                refuse_after_unsafe_fork()
             if connection.total_changes == before or all(outcome.error for outcome in outcomes):
                 connection.execute("rollback")
                 return Batch(outcomes, changed=False)
@@ -134,7 +140,8 @@ class SqliteStore(DurableStore):
         except sqlite3.Error as error:
             raise self._failed(error) from error
         except BaseException:
-            rollback(connection)
+            if connection is self._open.writing:
+                rollback(connection)
             raise
 
     def _piece(self, tx: SqlTransaction, work: Work) -> WriteResult:

@@ -4,9 +4,9 @@ SQLite does not survive a fork with an open file. The forked process inherits wh
 locks, but not the locks. It then writes without a lock, and what it wrote is lost when the parent closes the file; or
 it waits for ever for a lock that nobody holds. Without an open file there is nothing to remember.
 
-A fork waits until no other thread uses a connection, and threads that begin to use one wait until it is over. Whoever
-waits for another process to release a lock lets the fork go first. Where the fork cannot wait, the forked process may
-not use SQLite at all.
+A fork waits until no other thread uses a connection, and threads that begin to use one wait until it is over. A writer
+that waits for another process lets the fork go first. Where nobody closed what was open (a fork in the middle of a
+transaction, or by a program that does not tell Python of it) the forked process may not use SQLite at all.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from signoff.errors import StoreUnavailable
+from signoff.processes import notice_fork, renew_after_fork
 from signoff.store.writer import warn
 
 P = ParamSpec("P")
@@ -32,17 +33,6 @@ LONGEST = 40.0
 PAUSE = 0.001
 """Seconds between two looks."""
 
-
-class _Forks(threading.local):
-    """The forks that this thread is in the middle of: more than one, if a signal handler forks while its thread does.
-
-    Each says whether it holds the lock.
-    """
-
-    def __init__(self) -> None:
-        self.hold: list[bool] = []
-
-
 _open: set[OpenConnections] = set()
 _orphans: list[OpenConnections] = []
 """The connections of stores that were dropped."""
@@ -50,12 +40,8 @@ _left_behind: list[object] = []
 """The connections of the parent in a forked process, which must neither use nor close them."""
 _uses: dict[int, int] = {}
 """How many calls of each thread are inside SQLite. Only the thread itself changes its number."""
-_forks = _Forks()
-_forking = threading.RLock()
-_forker: int | None = None
-"""The thread that is about to fork."""
-_is_closed = False
-"""Whether a fork may happen now: nothing is open, and nobody opens anything."""
+_forkers: dict[int, bool] = {}
+"""The threads that are about to fork, and whether each may: nothing is open, and nobody opens anything."""
 _is_unusable = False
 """Whether this process was forked while SQLite was in use."""
 
@@ -69,7 +55,7 @@ def uses_sqlite(function: Callable[P, T]) -> Callable[P, T]:
         calls = _uses.get(me, 0)
         try:
             _uses[me] = calls + 1  # first this, then a look for a fork: it does the same the other way round
-            if _forker is not None and not calls:
+            if _forkers and not calls:
                 _let_it_fork(me)
             return function(*args, **kwargs)
         finally:
@@ -80,7 +66,7 @@ def uses_sqlite(function: Callable[P, T]) -> Callable[P, T]:
 
 def is_fork_waiting() -> bool:
     """Whether another thread wants to fork, and waits until this one does not use SQLite."""
-    return _forker not in (None, threading.get_ident())
+    return bool(_forkers.keys() - {threading.get_ident()})
 
 
 def refuse_after_unsafe_fork() -> None:
@@ -88,15 +74,24 @@ def refuse_after_unsafe_fork() -> None:
     if _is_unusable:
         raise StoreUnavailable(
             "this process was forked while its parent used SQLite, and must not use it; start processes with "
-            "`spawn`, or fork before the store is used"
+            "`spawn`, or open the store in the forked process (uWSGI: `lazy-apps = true`)"
         )
 
 
 def _let_it_fork(me: int) -> None:
+    _forkers.pop(me, None)  # a fork that was interrupted, or a signal handler in the middle of one
+    until = time.monotonic() + 2 * LONGEST
     while is_fork_waiting():
+        if time.monotonic() > until:  # it was interrupted
+            _forkers.clear()
         _uses[me] = 0
         time.sleep(PAUSE)
         _uses[me] = 1
+
+
+def leave_behind(connection: object) -> None:
+    """In a forked process: neither use nor close a connection of the parent, which the child found in its hands."""
+    _left_behind.append(connection)
 
 
 class OpenConnections:
@@ -107,6 +102,7 @@ class OpenConnections:
     """
 
     def __init__(self, owner: object) -> None:
+        notice_fork()  # before anything is open here that it would take for its parent's
         with suppress(IndexError):  # another thread may do the same
             while True:
                 _orphans.pop().close()
@@ -123,6 +119,10 @@ class OpenConnections:
     @uses_sqlite
     def drop(self) -> None:
         """Close them. Others may be opened later."""
+        self.drop_before_fork()
+
+    def drop_before_fork(self) -> None:
+        """Close them, in a thread that is about to fork and has waited until nobody uses them."""
         connection, self.writing = self.writing, None
         if connection is not None:
             connection.close()
@@ -143,47 +143,47 @@ class OpenConnections:
 
 
 def _before() -> None:
-    global _forker, _is_closed
     me = threading.get_ident()
-    hold = _forks.hold
-    is_outer = not any(hold)
-    hold.append(False)
-    if _uses.get(me):  # in the middle of a use, which others may wait for
+    is_nested = me in _forkers  # in a signal handler, while its thread waits to fork
+    _forkers[me] = False
+    if is_nested or _uses.get(me):  # in the middle of a use, others may wait for this thread
         return
-    hold[-1] = _forking.acquire(timeout=LONGEST)
-    if not hold[-1] or not is_outer:
-        return
-    _forker = me
     until = time.monotonic() + LONGEST
     while any(calls for thread, calls in list(_uses.items()) if thread != me):
         if time.monotonic() > until:
             return
         time.sleep(PAUSE)
+        _forkers[me] = False  # again: a signal handler of this thread may have forked meanwhile
     for one in list(_open):
+        if me not in _forkers:
+            return
         try:
-            one.drop()
+            one.drop_before_fork()
         except Exception as error:  # the others must still be closed
             warn(f"a connection was not closed before a fork: {error!r}")
-    _is_closed = True
+    if me in _forkers:
+        _forkers[me] = True
 
 
 def _after_in_parent() -> None:
-    global _forker, _is_closed
-    if not _forks.hold.pop():
-        return
-    if not any(_forks.hold):
-        _forker, _is_closed = None, False
-    _forking.release()
+    _forkers.pop(threading.get_ident(), None)
 
 
-def _after_in_child() -> None:
-    global _forking, _forks, _forker, _is_closed, _is_unusable
-    _is_unusable = _is_unusable or not _is_closed or any(_open)
-    for one in _open:
-        one.forget()
-    _uses.clear()
-    _forking, _forks, _forker, _is_closed = threading.RLock(), _Forks(), None, False
+class _Child:
+    """What a forked process knows of SQLite."""
+
+    def renew(self) -> None:
+        global _is_unusable
+        may = _forkers.get(threading.get_ident(), False)
+        _is_unusable = _is_unusable or any(_open) or (not may and any(_uses.values()))
+        for one in _open:
+            one.forget()
+        _uses.clear()
+        _forkers.clear()
 
 
+_child = _Child()
+renew_after_fork(_child)
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
-    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
+    os.register_at_fork(before=_before, after_in_parent=_after_in_parent)
+    os.register_at_fork(after_in_parent=_after_in_parent)  # where Ctrl-C came at the beginning of the first
