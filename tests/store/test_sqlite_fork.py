@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import select
 import sqlite3
 import sys
 import threading
@@ -58,7 +59,7 @@ async def test_what_a_forked_process_wrote_is_there_after_its_parent_closed_the_
         asyncio.run(store.write("note", note(3)))
 
     def close() -> None:
-        os.read(written, 1)
+        assert select.select([written], [], [], PATIENCE)[0], "the child has not written"
         store.close()
         os.write(tell_closed, b"x")
 
