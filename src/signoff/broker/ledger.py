@@ -63,6 +63,7 @@ class Ledger:
 
     @property
     def process(self) -> Process:
+        """This process, also after a fork."""
         notice_fork()
         return self._process if self._owner is None else self._owner.process
 
