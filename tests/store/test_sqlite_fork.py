@@ -114,7 +114,7 @@ async def test_a_process_forked_in_the_middle_of_a_use_is_told_that_it_must_not_
         return str(refused.value)
 
     said = await store.read(lambda tx: forked(child))
-    assert "forked while its parent used SQLite" in said
+    assert "forked while SQLite was in use in its parent" in said
     await store.write("note", note(3))
     assert len(await entries(store)) == 2
 
@@ -275,7 +275,7 @@ async def test_the_child_of_a_fork_in_a_write_writes_nothing(store: SqliteStore)
 
     def ended_with() -> int:
         told.wait(PATIENCE)
-        return 0 if "forked while its parent used SQLite" in errors[0] else 1
+        return 0 if "forked while SQLite was in use in its parent" in errors[0] else 1
 
     told, errors = threading.Event(), list[str]()
     transact = store._writer._transact
@@ -322,7 +322,7 @@ os._exit(0)
 """
     where = f"sqlite:{path}" if is_open else "memory:"
     done = start.run([sys.executable, "-c", code, where], capture_output=True, text=True)
-    refused = "this process was forked while its parent used SQLite" if is_open else ""
+    refused = "this process was forked while SQLite was in use in its parent" if is_open else ""
     assert (done.stdout.startswith(refused), done.stdout.endswith("True\n"), done.stderr) == (True, True, "")
 
 
@@ -409,7 +409,6 @@ def test_a_process_that_was_forked_in_a_read_uses_no_connection_of_its_parent_an
 import asyncio, os, sys
 from signoff.errors import StoreUnavailable
 from signoff.store.sqlite import SqliteStore
-from signoff.store.writer import Batch, Work
 
 store = SqliteStore(sys.argv[1])
 store.watch(lambda: None)

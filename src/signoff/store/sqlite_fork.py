@@ -73,8 +73,8 @@ def refuse_after_unsafe_fork() -> None:
     """Raise if this process was forked while its parent used SQLite."""
     if _is_unusable:
         raise StoreUnavailable(
-            "this process was forked while its parent used SQLite, and must not use it; start processes with "
-            "`spawn`, or open the store in the forked process (uWSGI: `lazy-apps = true`)"
+            "this process was forked while SQLite was in use in its parent, so it would lose what it writes; start "
+            "processes with `spawn`, or open the store after the fork (uWSGI: `lazy-apps = true`)"
         )
 
 
@@ -149,7 +149,7 @@ def _before() -> None:
     if is_nested or _uses.get(me):  # in the middle of a use, others may wait for this thread
         return
     until = time.monotonic() + LONGEST
-    while any(calls for thread, calls in list(_uses.items()) if thread != me):
+    while any(calls for thread, calls in _uses.copy().items() if thread != me):
         if time.monotonic() > until:
             return
         time.sleep(PAUSE)
