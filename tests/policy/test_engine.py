@@ -15,6 +15,7 @@ from tests.policy.rules import ROOT, call, effect, policy
 from signoff.core.verdict import ANYONE, Effect, OnTimeout, Requirement
 from signoff.policy.engine import Policy
 from signoff.policy.index import MOST_SHELVES
+from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
 from signoff.policy.policy_source import parse_policy
 
 ALLOW = {"allow": "pay", "id": "allow"}
@@ -260,3 +261,11 @@ def test_a_call_is_held_only_against_rules_about_its_tool() -> None:
         "rule-1000",
     ]
     assert policy({"allow": "t"})._index.shelf("t").certain  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_result_that_was_pickled_still_holds() -> None:
+    copied = pickle.loads(pickle.dumps(YES))
+
+    assert copied == YES
+    assert any_holds([MatchResult.no("not this one"), copied]).truth is Truth.YES
+    assert any_holds([MatchResult.unknown("who knows"), copied]).truth is Truth.YES

@@ -112,7 +112,7 @@ class CommandCondition:
         doubt: MatchResult | None = None
         for argv in shell.commands:
             found = any_holds(pattern.finds(argv) for pattern in self.patterns)
-            if found is YES:
+            if found.truth is Truth.YES:
                 facts.note(f"it runs {shown(' '.join(word if word is not None else '…' for word in argv)[:200])}")
                 return YES
             if found.truth is Truth.UNKNOWN:
@@ -132,7 +132,7 @@ class CommandCondition:
     def _may_start(self, argv: Sequence[str | None]) -> str:
         """Return why an unknown program may run a command that a pattern names: its words contain one. Or ""."""
         for inner in may_start(argv):
-            if any(pattern.finds(inner) is YES for pattern in self.patterns):
+            if any(pattern.finds(inner).truth is Truth.YES for pattern in self.patterns):
                 return f"{shown(str(argv[0]))} may run {shown(str(inner[0]))}: signoff does not know it well enough"
         return ""
 

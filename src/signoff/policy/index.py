@@ -9,7 +9,7 @@ from signoff.core.verdict import Effect, Verdict
 from signoff.policy.call_paths import Facts
 from signoff.policy.glob import any_glob
 from signoff.policy.match import Condition, Links, Match, all_hold, links_of
-from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
+from signoff.policy.match_result import MatchResult, Truth, any_holds
 from signoff.policy.rule import Rule
 
 MOST_SHELVES = 1024
@@ -56,7 +56,7 @@ class Candidate:
         doubts: list[MatchResult] = []
         for alternative in self.alternatives:
             finding = all_hold(alternative.conditions, facts)
-            if finding is YES:
+            if finding.truth is Truth.YES:
                 return alternative.verdict
             doubts.append(finding)
         return any_holds(doubts)
@@ -177,7 +177,7 @@ def _listed(found: dict[int, Candidate], meant: dict[int, Candidate]) -> list[Ca
 
 def _alternative(rule: Rule, match: Match, tool: str) -> Alternative:
     finding = match.find_tool(tool)
-    conditions = match.conditions if finding is YES else (Known(finding), *match.conditions)
+    conditions = match.conditions if finding.truth is Truth.YES else (Known(finding), *match.conditions)
     return Alternative(conditions, rule.verdict(match))
 
 

@@ -96,8 +96,8 @@ class WorkerCondition:
         if not chains and all(any_glob(single, name) is Truth.NO for name in meant):
             return self.no
         finding = any_holds([name_finding(single, name, "worker") for name in meant]) if single else None
-        if not chains or finding is YES:
-            return finding or YES
+        if finding is not None and (not chains or finding.truth is Truth.YES):
+            return finding
         if any(CHAIN in name for name in workers):
             return MatchResult.unknown("a worker has a name that looks like a chain")
         chained = name_finding(chains, CHAIN.join(workers), "chain of workers")
@@ -203,7 +203,7 @@ class Match:
         if tool.truth is Truth.NO:
             return tool
         conditions = all_hold(self.conditions, facts)
-        return tool if conditions is YES else conditions
+        return tool if conditions.truth is Truth.YES else conditions
 
 
 def text_argument(facts: Facts, name: str, what: str) -> str | MatchResult:
@@ -241,7 +241,7 @@ def all_hold(conditions: Iterable[Condition], facts: Facts) -> MatchResult:
             finding = condition.find(facts)
         except Exception as error:  # a condition that breaks must never let a call through
             finding = MatchResult.of_error(f"checking {condition.text.removeprefix('where ')}", error)
-        if finding is YES:
+        if finding.truth is Truth.YES:
             continue
         if finding.truth is Truth.NO:
             return finding

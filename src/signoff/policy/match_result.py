@@ -39,14 +39,14 @@ class MatchResult:
 
 
 YES = MatchResult(Truth.YES)
-"""The only result that says yes. Conditions return this object, so it can be compared with `is`."""
+"""The result that says yes. A result that was pickled is another object, so it is compared by its `truth`."""
 
 
 def any_holds(findings: Iterable[MatchResult]) -> MatchResult:
     """Return yes if one is yes; otherwise the doubt; otherwise the first no."""
     answer: MatchResult | None = None
     for finding in findings:
-        if finding is YES:
+        if finding.truth is Truth.YES:
             return finding
         if answer is None or (finding.truth is Truth.UNKNOWN and (answer.truth is Truth.NO or finding.raised)):
             answer = finding

@@ -23,7 +23,7 @@ from signoff.errors import CannotCanonicalise, PolicyError
 from signoff.policy.call_paths import Facts
 from signoff.policy.composer import read_document
 from signoff.policy.glob import BadGlob, Glob
-from signoff.policy.match_result import YES
+from signoff.policy.match_result import Truth
 from signoff.policy.parse import parse_rules
 from signoff.policy.parse_value import OTHERS
 from signoff.policy.places import normal
@@ -342,7 +342,7 @@ def _proposal(
     if redact_text("\n".join(lines), secrets=secrets) != "\n".join(lines):
         raise _Refused(f"{_called(wish)}: it would hold something that looks like a secret, which is never written")
     found = rule.find(Facts(call, root))
-    if found is not YES:
+    if found.truth is not Truth.YES:
         raise _Refused(f"{_called(wish)}: the rule would not match this call: {found.why}")
     of = f" of toolset `{call.toolset}`" if call.toolset is not None else " of any toolset"
     text = f"`{call.tool}`{of} {_VERB[effect]}, whoever calls it, {wish.text}"

@@ -10,7 +10,7 @@ from signoff.core.verdict import ANYONE, Effect, Requirement, Verdict
 from signoff.errors import Place
 from signoff.policy.call_paths import Facts
 from signoff.policy.match import Match, links_of
-from signoff.policy.match_result import YES, MatchResult, any_holds
+from signoff.policy.match_result import MatchResult, Truth, any_holds
 
 _DIGITS = 12
 """How many digits of the digest tell the rules of a file apart."""
@@ -55,9 +55,9 @@ class Rule:
     def find_after(self, above: Iterable[Rule], facts: Facts) -> MatchResult:
         """Like `find`, but an `otherwise` matches only a call that none of the rules `above` names."""
         finding = self.find(facts)
-        if not self.otherwise or finding is not YES:
+        if not self.otherwise or finding.truth is not Truth.YES:
             return finding
-        naming = next((one for one in above if not one.otherwise and one.find_name(facts) is YES), None)
+        naming = next((one for one in above if not one.otherwise and one.find_name(facts).truth is Truth.YES), None)
         return finding if naming is None else MatchResult.no(f"{naming.id} names the call")
 
     def verdict(self, match: Match) -> Verdict:

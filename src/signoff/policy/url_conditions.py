@@ -97,7 +97,7 @@ class UrlCondition:
         if method.truth is Truth.NO:
             return method
         found = self._every(facts) if self.every else self._some(facts)
-        return method if found is YES else found
+        return method if found.truth is Truth.YES else found
 
     def _every(self, facts: Facts) -> MatchResult:
         if not any(True for _ in self._named(facts.call.args)):

@@ -39,7 +39,7 @@ _SCRIPTS = {"awk": check_awk, "sed": partial(check_sed, separate=True), "jq": ch
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,8})", re.ASCII)
 """What every program reads as the same integer. Some programs take anything else for the next operand: ag, for one,
 takes `-A 08` for the pattern, and then what follows for a file."""
-_MAGIC = re.compile(r":(?:\([^)]*\)|[!^/]*):?")
+_MAGIC = re.compile(r"\A:(?:\([^)]*\)|[!^/]*):?")
 """Pathspec magic of git before a path: `:(icase)`, `:!`, `:/`."""
 
 
@@ -352,7 +352,7 @@ class _Judge:
 
     def _ref(self, word: Word, deep: bool) -> Concern | None:
         """Check a revision, a path, a pathspec, or `revision:path`."""
-        for path in {_MAGIC.sub("", word.text, count=1), word.text.rpartition(":")[2]}:
+        for path in (word.text.rpartition(":")[2], _MAGIC.sub("", word.text)):
             if path and (why := names_secret(path)):
                 return self.concern(word.text, f"discloses: reads {path}, which {why}")
         return self._path(word, deep=True, walks=deep)
