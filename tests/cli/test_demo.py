@@ -71,8 +71,16 @@ def test_an_edit_that_reaches_for_secrets_is_refused(tmp_path: Path) -> None:
     assert "policy denies the edited call: secrets stay where they are" in done.stderr
 
 
-def test_nobody_can_be_asked_without_a_terminal(wording: Wording) -> None:
-    assert refused(signoff("demo")) == wording()
+def test_without_a_terminal_it_answers_by_itself_and_says_how(tmp_path: Path) -> None:
+    by_itself = signoff("demo", "--dir", str(tmp_path / "one"))
+    told = signoff("demo", "--answers", "approve,deny,edit,always", "--dir", str(tmp_path / "two"))
+
+    assert by_itself.returncode == 0, by_itself.stderr
+    assert by_itself.stderr.startswith(
+        "There is no terminal to ask at, so the demo answers by itself: --answers approve,deny,edit,always\n"
+    )
+    assert files(tmp_path / "one") == files(tmp_path / "two")
+    assert told.returncode == 0
 
 
 def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path, wording: Wording) -> None:

@@ -24,7 +24,8 @@ def example(request: pytest.FixtureRequest, tmp_path: Path) -> pexpect.spawn[str
     for one in blocks(README):
         if title := one.attributes.get("title"):
             (tmp_path / title).write_text(one.body, "utf-8")
-    (tmp_path / "old.txt").write_text("old")
+    assert "Run it: `touch old.txt`, then `python example.py`." in README.read_text("utf-8")
+    (tmp_path / "old.txt").touch()
     return start.terminal(
         [sys.executable, "example.py"],
         fresh=request.getfixturevalue("fresh"),

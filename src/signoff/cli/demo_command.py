@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from signoff.core.request import ApprovalRequest
     from signoff.ports import ApproverLike
 
+OWN_ANSWERS = "approve,deny,edit,always"
+"""What the demo answers without a terminal: in CI, in a container, in a pipe."""
 ANSWERS_HELP = "Answer in advance, in order: approve, deny, deny:NOTE, edit, edit:{JSON}, session, always."
 
 
@@ -39,8 +41,9 @@ ANSWERS_HELP = "Answer in advance, in order: approve, deny, deny:NOTE, edit, edi
 def demo(answers: str | None, directory: Path | None, web: bool) -> None:
     """Watch calls of an agent being allowed, asked about and denied.
 
-    A scripted model works on real files in a scratch directory. You need no key and no network. You are asked five
-    times. Answer as you like; the summary at the end shows what ran, what did not, and why.
+    A scripted model works on real files in a scratch directory. You need no key and no network. You are asked before
+    anything changes. Answer as you like; the summary at the end shows what ran, what did not, and why. Without a
+    terminal the demo answers by itself, and says how.
 
     \b
     Examples:
@@ -82,10 +85,11 @@ def demo(answers: str | None, directory: Path | None, web: bool) -> None:
 
 
 def _approver(answers: str | None, console: Console) -> ApproverLike:
+    if answers is None and not sys.stdin.isatty():
+        answers = OWN_ANSWERS
+        click.echo(f"There is no terminal to ask at, so the demo answers by itself: --answers {answers}\n", err=True)
     if answers is not None:
         return PreparedAnswers(split_answers(answers), console)
-    if not sys.stdin.isatty():
-        raise click.UsageError("There is no terminal to ask at: signoff demo --answers approve,deny,edit,always")
     from signoff.channels.terminal import TerminalApprover
 
     return TerminalApprover()
