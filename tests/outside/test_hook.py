@@ -199,6 +199,18 @@ def test_a_hook_for_everything_goes_by_no_file_that_its_user_has_not_trusted(age
     assert agent.decides("Bash", {"command": "ls"}, number="t6")["permissionDecision"] == "allow", "by one's own rules"
 
 
+def test_a_hook_for_a_project_goes_by_no_file_above_it(agent: Agent) -> None:
+    """The project's own file may be gone for a moment only: somebody writes it anew."""
+    (agent.directory.parent / "signoff.yaml").write_text('policy: [{allow: "*"}]\n')
+    own = agent.directory / "signoff.yaml"
+    assert agent.decides("Bash", {"command": "sudo ls"})["permissionDecision"] == "deny"
+    own.rename(own.with_suffix(".old"))
+    code, out, err = agent.hook(agent.event("Bash", {"command": "sudo ls"}, number="t2"))
+    assert (code, out) == (2, "") and f"there is no signoff.yaml in {agent.directory}" in err
+    own.with_suffix(".old").rename(own)
+    assert agent.decides("Bash", {"command": "ls"}, number="t3")["permissionDecision"] == "allow"
+
+
 def test_a_file_that_is_exchanged_between_trust_and_reading_does_not_count(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -448,6 +448,25 @@ async def test_a_broken_policy_refuses(desk: Desk) -> None:
     assert refused.is_error and "refused" in text_of(refused)
 
 
+async def test_a_policy_that_is_gone_is_not_replaced_by_the_file_above_it(desk: Desk) -> None:
+    """An editor or a deployment may remove a file before it writes it anew."""
+    own = desk.directory / "signoff.yaml"
+    (desk.directory / "sub").mkdir()
+    for above, inner in ((desk.directory, desk.directory / "sub"),):
+        (above / "signoff.yaml").write_text('policy: [{allow: "*"}]\n')
+        (inner / "signoff.yaml").write_text(POLICY)
+        inside = replace(desk, directory=inner)
+        async with inside.proxied() as client:
+            (inner / "signoff.yaml").unlink()
+            for tool, args in (("drop", {}), ("note", {"text": "a"}), ("read", {})):
+                refused = await client.call_tool(tool, args)
+                assert refused.is_error and "there is no file" in text_of(refused)
+            (inner / "signoff.yaml").write_text(POLICY)
+            assert "nothing is dropped here" in text_of(await client.call_tool("drop", {}))
+            assert not (await client.call_tool("read", {})).is_error
+    assert own.exists() and desk.notes == []
+
+
 # --- as programs ---
 
 SERVER = """

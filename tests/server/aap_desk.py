@@ -69,12 +69,13 @@ class AapDesk:
         self.projects = served_projects([str(directory)], store)
         self.broker = broker = Broker(self.projects.store.open(), clock, people=self.projects.roles())
         self.keys = KeyIdentity(broker, self.projects.people)
+        self.rules = TeamRules(broker, self.projects)
         self.state = ServerState(
             broker=broker,
             inbox=team_inbox(broker, self.projects, "web"),
             identify=self.keys,
             people=self.projects.people,
-            rules=TeamRules(broker, self.projects),
+            rules=self.rules,
             gates=ProjectGates(broker, self.projects),
         )
         self.log: list[AnsweredRequest] = []

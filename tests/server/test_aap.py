@@ -18,6 +18,8 @@ from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.people import Actor
 from signoff.core.request import State
+from signoff.core.verdict import Effect
+from signoff.errors import WrongFile
 from signoff.testing import FakeClock
 from signoff.testing.office import soon
 
@@ -300,6 +302,30 @@ async def test_nothing_is_judged_while_the_policy_cannot_be_read(desk: AapDesk, 
     desk.file.write_text(RULES)
     await agent.ask(LOOK, key="a")
     await agent.consume(looked)
+
+
+async def test_a_policy_that_is_gone_is_not_replaced_by_the_file_above_it(tmp_path: Path) -> None:
+    """An editor or a deployment may remove a file before it writes it anew."""
+    (tmp_path / "signoff.yaml").write_text('policy: [{allow: "*"}]\n')
+    (tmp_path / "project").mkdir()
+    desk = AapDesk(tmp_path / "project")
+    agent = await desk.instance()
+    looked, asked = await agent.ask(LOOK), await agent.ask()
+    question = await desk.only()
+    await desk.answer(question.id)
+    desk.file.unlink()
+    for key, tool in (("a", LOOK), ("b", {**REFUND, "arguments": {"order": "A1", "amount": 600}}), ("c", REFUND)):
+        await agent.refused(503, "policy_unavailable", "POST", "/requests", tool, key=key)
+    for one in (looked, asked):
+        await agent.refused(503, "policy_unavailable", "POST", f"/requests/{one['id']}/consume", key="x")
+    with pytest.raises(WrongFile, match="there is no file"):
+        await desk.rules.explain(question.call)
+    desk.file.write_text(RULES)
+    assert (await agent.ask({**REFUND, "arguments": {"order": "A1", "amount": 600}}, key="b"))["status"] == "denied"
+    for one in (looked, asked):
+        await agent.consume(one, "x")
+    assert (await desk.rules.explain(question.call)).verdict.effect is Effect.ASK
+    await desk.close()
 
 
 async def test_nothing_runs_while_everything_is_halted(desk: AapDesk, agent: Agent) -> None:

@@ -10,6 +10,7 @@ from signoff.errors import Place, WrongFile
 from signoff.policy.composer import LARGEST_TEXT
 
 PROJECT_FILE = "signoff.yaml"
+OWNER_FIX = "name a file of your own with --policy FILE, or make it yours with chown"
 
 
 def find_project(start: str | None = None) -> str | None:
@@ -63,9 +64,7 @@ def check_regular(file: str) -> None:
         raise WrongFile(f"this is {what}", place=Place(file), fix="remove it, or write a file in its place")
 
 
-def check_owner(
-    file: str, *, fix: str = "name a file of your own with --policy FILE, or make it yours with chown"
-) -> None:
+def check_owner(file: str, *, fix: str = OWNER_FIX) -> None:
     """Refuse a file, or a symlink to it, that belongs to a user other than this one or root."""
     if not hasattr(os, "getuid"):  # Windows has other permissions
         return
@@ -78,10 +77,15 @@ def check_owner(
 
 def own_text(file: str, *, missing: str = "") -> str:
     """Read a regular file of this user or root. `missing` says what to do if there is none."""
+    check_own(file, fix="make it yours with chown, or remove it")
+    return text_of(file, fix=missing)
+
+
+def check_own(file: str, *, fix: str = OWNER_FIX) -> None:
+    """Refuse anything but a regular file of this user or root. A missing file is left to the code that reads it."""
     if _is_there(file):
         check_regular(file)
-        check_owner(file, fix="make it yours with chown, or remove it")
-    return text_of(file, fix=missing)
+        check_owner(file, fix=fix)
 
 
 def from_here(path: str | os.PathLike[str]) -> str:

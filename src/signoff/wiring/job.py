@@ -19,7 +19,15 @@ from signoff.core.mode import ApprovalMode
 from signoff.errors import StoreError, WrongUse
 from signoff.policy.engine import Policy
 from signoff.wiring.caller import Caller
-from signoff.wiring.project import POLICY_FILE, lock_of, other_policy, requester_of, roles_of, settings_for
+from signoff.wiring.project import (
+    POLICY_FILE,
+    kept_settings,
+    lock_of,
+    other_policy,
+    requester_of,
+    roles_of,
+    settings_for,
+)
 from signoff.wiring.resumable_runs import SERVED
 from signoff.wiring.run_location import in_project, setup_now
 from signoff.wiring.stores import store_elsewhere, store_for
@@ -46,6 +54,8 @@ class RunOptions:
     directory: str = ""
     """Base directory for relative names; empty: the working directory."""
     policy: str | None = None
+    own: str | None = None
+    """The file of the project that a long-running process serves, empty if it has none. None: the nearest is looked up."""
     model: str | None = None
     mode: ApprovalMode = ApprovalMode.INTERACTIVE
     unattended: Literal["deny", "park"] = "deny"
@@ -245,12 +255,18 @@ def _job(what: str, options: RunOptions, run: SavedRun | None = None) -> Job:
     return _agent_job(what, options, run)
 
 
+def _found(options: RunOptions, worker: str | None = None) -> Settings:
+    if options.policy is None and options.own is not None and worker is None:
+        return kept_settings(options.own, options.directory or ".")
+    return settings_for(options.policy, worker=worker, directory=options.directory or None)
+
+
 def _settings(options: RunOptions, worker: str | None = None) -> Settings:
     """Return the project's settings, if the flags are compatible with them. `worker`: the path of its file, if any.
 
     Raises `WrongUse` for `auto_approve` if the project's policy is locked.
     """
-    settings = settings_for(options.policy, worker=worker, directory=options.directory or None)
+    settings = _found(options, worker)
     if options.mode is ApprovalMode.AUTO_APPROVE and settings.file and (place := lock_of(settings.file)) is not None:
         raise WrongUse(
             f"the policy of this project is locked ({place}), so its questions cannot be skipped: "
@@ -433,7 +449,7 @@ def _program_job(run: SavedRun, options: RunOptions) -> Job:
     from signoff.workers.library_agents import library_agent
     from signoff.workers.runtime import Runner
 
-    settings = settings_for(options.policy, directory=options.directory or None)
+    settings = _found(options)
     entry = settings.agents.get(run.name) if run.name else None
     if entry is None:
         where = f"{POLICY_FILE}, under agents: {{{run.name}: package.module:agent}}" if run.name else ""

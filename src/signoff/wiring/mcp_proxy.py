@@ -112,7 +112,7 @@ class McpProxy:
 
     upstreams: Sequence[McpUpstream]
     options: ProxyOptions
-    _desk: OutsideDesk = field(default_factory=OutsideDesk)
+    _desk: OutsideDesk = field(init=False)
     _calls: RepeatedCalls = field(default_factory=RepeatedCalls)
     _id: str = field(default_factory=new_id)
     _open: dict[str, Broker] = field(default_factory=dict[str, Broker])
@@ -123,6 +123,7 @@ class McpProxy:
     """Definitions that clients were told while none is accepted: by server and tool, by digest, latest last."""
 
     def __post_init__(self) -> None:
+        self._desk = OutsideDesk(self.options.project)
         seen: dict[str, str] = {}
         for upstream in self.upstreams:
             name, prefix = upstream.server.name, self._shown_name(upstream, "")

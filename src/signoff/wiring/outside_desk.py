@@ -12,6 +12,7 @@ from signoff.file_stamp import file_stamp
 from signoff.outside.agent_process import agent_process
 from signoff.outside.outside_gate import OutsideGate
 from signoff.policy.layers import Layers
+from signoff.wiring.followed_settings import FollowedSettings
 from signoff.wiring.project import requester_of, roles_of, settings_for
 from signoff.wiring.project_trust import is_trusted
 from signoff.wiring.stores import chosen_store
@@ -22,13 +23,22 @@ if TYPE_CHECKING:
     from signoff.config.entries import ToolsetEntry
     from signoff.policy.engine import Policy
 
+NOT_THERE = (
+    "there is no signoff.yaml in {directory}, and {file} was written for other projects: "
+    "put it back, or install the hook for the other project"
+)
 UNTRUSTED = "{file} is not trusted yet; the user has to review it and run: signoff hook trust {directory}"
 
 
 class OutsideDesk:
     """Makes gates, and caches settings and open stores. Files that changed are read again."""
 
-    def __init__(self) -> None:
+    def __init__(self, project: str = "") -> None:
+        """`project`: the directory of the only project that a long-running process serves, which keeps to its file.
+
+        Without it, each question looks for the file anew, as a process of its own would.
+        """
+        self._followed = FollowedSettings(settings_for(None, directory=project)) if project else None
         self._settings: dict[str, tuple[tuple[object, ...], Settings]] = {}
         """By directory: the stamps of the files, and the settings that were read from them."""
         self._brokers: dict[tuple[str, int], Broker] = {}
@@ -84,7 +94,12 @@ class OutsideDesk:
         from signoff.config.files import find_project, user_file
         from signoff.config.settings import no_settings
 
+        if self._followed is not None:
+            return self._followed.read(), ""
         file = find_project(directory)
+        if chosen and file is not None and os.path.dirname(os.path.abspath(file)) != os.path.abspath(directory):
+            # It was written for other projects; the own file may be missing because somebody is writing it anew.
+            raise WrongUse(NOT_THERE.format(directory=directory, file=file))
         stamps = (*map(file_stamp, (file, user_file())), chosen or file is None or is_trusted(file))
         known = self._settings.get(directory)
         if known is None or known[0] != stamps:

@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterator
 
 from signoff.config import Settings, find_project, load_settings, no_settings
-from signoff.config.files import check_owner, from_here, nearest_project, text_of
+from signoff.config.files import PROJECT_FILE, check_own, check_owner, from_here, nearest_project, text_of
 from signoff.core.people import Actor, person_key
 from signoff.errors import Place, WrongFile, WrongUse
 from signoff.policy.phrases import did_you_mean
 
-POLICY_FILE = "signoff.yaml"
+POLICY_FILE = PROJECT_FILE
 
 
 def settings_for(
@@ -34,6 +34,21 @@ def settings_for(
                 "  To be stricter, add to it: --ask TOOL, --deny TOOL, or SIGNOFF_POLICY=FILE"
             )
     return load_settings(file)
+
+
+def kept_settings(file: str, directory: str) -> Settings:
+    """Load the project file that a long-running process began with; empty: it began without one.
+
+    A file that is gone is an error, as a broken one is: somebody may be writing it anew, and the next file further up
+    was written for other projects. For the same reason, a process that began without a file takes up one in its
+    directory only.
+    """
+    if not file:
+        file = os.path.join(os.path.abspath(directory), PROJECT_FILE)
+        if not os.path.lexists(file):
+            return no_settings(directory)
+    check_own(file)
+    return load_settings(from_here(file))
 
 
 def other_policy(

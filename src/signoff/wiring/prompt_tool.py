@@ -34,7 +34,10 @@ class PromptTool:
     session: str = field(default_factory=new_id)
     directory: str = field(default_factory=lambda: os.path.realpath(os.curdir))
     """Where Claude Code started this process. Relative paths start from there."""
-    _desk: OutsideDesk = field(default_factory=OutsideDesk)
+    _desk: OutsideDesk = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._desk = OutsideDesk(self.project)
 
     async def approve(self, tool_name: str, input: dict[str, Any], tool_use_id: str = "") -> str:
         """Whether a tool may run, as JSON in Claude Code's words."""

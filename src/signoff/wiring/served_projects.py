@@ -28,6 +28,11 @@ class ServedProject:
     on_file: OnFile
 
     @property
+    def file(self) -> str:
+        """The absolute path of its file; empty if it has none."""
+        return os.path.abspath(self.settings.file) if self.settings.file else ""
+
+    @property
     def root(self) -> str:
         """The directory of its file; empty if it has none."""
         return os.path.dirname(os.path.realpath(self.settings.file)) if self.settings.file else ""

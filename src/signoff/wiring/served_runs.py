@@ -56,7 +56,9 @@ class ServedRuns:
         """`options` say how agents are run; `observe` gets a line for each start, end or failure."""
         self._broker = broker
         self._projects = projects
-        self._options = replace(options, unattended="park", wait=timedelta(0), lent=broker.ledger.lend)
+        self._options = replace(
+            options, own=projects.first.file, unattended="park", wait=timedelta(0), lent=broker.ledger.lend
+        )
         self._meters = meters or Meters()
         self._here = os.getcwd()
         self._projects_of: dict[str, str] = {}
@@ -104,7 +106,7 @@ class ServedRuns:
         project, name = self._named(worker)
         directory = project.directory
         check_name(project.settings, name, directory)
-        options = replace(self._options, directory=directory)
+        options = replace(self._options, directory=directory, own=project.file)
         await self._try_out(name, options, Task(text=prompt, input=input))
         setup = replace(setup_of(options, project.settings), input=input)
         run = await self._broker.runs.begin(
