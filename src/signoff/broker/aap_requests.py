@@ -126,13 +126,12 @@ class BrokerAap:
 
         Raises `UnknownRequest` if the instance has none of that id.
         """
-        now = self._ledger.now()
 
-        def read(tx: Transaction) -> tuple[AapRequest, bool]:
+        def read(tx: Transaction, now: datetime) -> tuple[AapRequest, bool]:
             row = _found(tx, request_id, instance)
             return row, row.decision is None and _is_settled(tx, row, now)
 
-        row, is_news = await self._ledger.store.read(read)
+        row, is_news = await self._ledger.read(read)
         if not is_news:
             return row
         return await self._ledger.write(
@@ -325,14 +324,14 @@ class BrokerAap:
         """End requests past their deadline, and revoke instances whose key is no longer valid; return how many."""
         ledger = self._ledger
 
-        def look(tx: Transaction) -> tuple[Sequence[str], list[str]]:
-            now, closed = ledger.now(), list[str]()
+        def look(tx: Transaction, now: datetime) -> tuple[Sequence[str], list[str]]:
+            closed = list[str]()
             if self._checked is None or now - self._checked >= CHECKED_EVERY:
                 self._checked = now
                 closed = [one.id for one in tx.aap_instances.all(revoked=False) if _is_closed(tx, one, now)]
             return tx.aap_requests.due(now), closed
 
-        due, closed = await ledger.store.read(look)
+        due, closed = await ledger.read(look)
         if not due and not closed:
             return 0
 

@@ -78,8 +78,8 @@ class BrokerAccess:
 
     async def find(self, kind: AccessKind, secret: str) -> AccessKey | None:
         """Return the valid key of this secret, or None. Records from time to time that the key was used."""
-        now = self._ledger.now()
-        key = await self._ledger.store.read(lambda tx: tx.access_keys.by_digest(digest_of(secret)))
+        digest = digest_of(secret)
+        key, now = await self._ledger.read(lambda tx, now: (tx.access_keys.by_digest(digest), now))
         if key is None or key.kind is not kind or key.refusal(now):
             return None
         if kind is not AccessKind.LINK and (key.used_at is None or now - key.used_at >= _USED):

@@ -106,23 +106,21 @@ class Broker:
         read it. A call is asked about once: if a request about the same call exists and was not withdrawn, that one is
         returned, in whatever state it is.
         """
-        ledger, now = self.ledger, self.ledger.now()
-        fresh = [stored.opened(ledger.journal, request, now) for request in requests]
+        ledger = self.ledger
 
-        def work(tx: Transaction) -> list[ApprovalRequest]:
+        def work(tx: Transaction, now: datetime) -> list[ApprovalRequest]:
             for one in progress:
                 save(tx, ledger, one, now)
-            if policy is not None and fresh:
+            if policy is not None and requests:
                 self.policies.keep(tx, policy)
             opened: list[ApprovalRequest] = []
-            for request in fresh:
+            for request in requests:
                 refuse_over(tx, request.run)
-                opened.append(stored.ask(tx, ledger.journal, request, now, places))
+                fresh = stored.opened(ledger.journal, request, now)
+                opened.append(stored.ask(tx, ledger.journal, fresh, now, places))
             return opened
 
-        if not fresh and not progress:
-            return []
-        return await ledger.store.write("ask", work)
+        return await ledger.write("ask", work) if requests or progress else []
 
     async def get(self, request_id: str) -> ApprovalRequest:
         """Return the request as it stands; raises `UnknownRequest`."""
@@ -421,6 +419,5 @@ class Broker:
         finally:
             for task in tasks:
                 task.cancel()
-        now = self.clock.now()
-        if moment <= now:
-            await self.store.write("expire", lambda tx: feed(tx, self.ledger, request.id, now))
+        if moment <= self.clock.now():
+            await self.ledger.write("expire", lambda tx, now: feed(tx, self.ledger, request.id, now))

@@ -32,12 +32,11 @@ class Deadlines:
         """Apply time to what is due; return what changed: expired, escalated, parked, reminded of, or unknown now."""
         ledger = self._ledger
 
-        def look(tx: Transaction) -> list[str]:
-            now = ledger.now()
+        def look(tx: Transaction, now: datetime) -> list[str]:
             lost = [one for one, holder in tx.queue.claimed() if _is_gone(tx, holder, ledger.process.id, now)]
             return [*tx.queue.due(now), *lost]
 
-        due = await ledger.store.read(look)
+        due = await ledger.read(look)
         if not due:
             return []
 

@@ -75,31 +75,30 @@ class People:
         if delegation.until - self._ledger.now() > LONGEST:
             raise WrongUse(f"a delegation lasts at most {LONGEST.days} days: renew it after that")
 
-        ledger, now = self._ledger, self._ledger.now()
+        ledger = self._ledger
 
-        def work(tx: Transaction) -> None:
+        def work(tx: Transaction, now: datetime) -> None:
             tx.delegations.add(delegation)
             tx.record.append([ledger.journal.delegated(delegation, now)])
 
-        await ledger.store.write("delegate", work)
+        await ledger.write("delegate", work)
 
     async def end_delegation(self, absent: str, deputy: str, *, by: str) -> Delegation:
         """End a delegation. Raises `WrongUse` if there is none."""
-        ledger, now = self._ledger, self._ledger.now()
+        ledger = self._ledger
 
-        def work(tx: Transaction) -> Sequence[Delegation]:
+        def work(tx: Transaction, now: datetime) -> Sequence[Delegation]:
             ended = tx.delegations.end(absent, deputy, now)
             tx.record.append([ledger.journal.delegated(one, now, ended_by=by) for one in ended])
             return ended
 
-        if not (ended := await ledger.store.write("end delegation", work)):
+        if not (ended := await ledger.write("end delegation", work)):
             raise WrongUse(f"{deputy} does not stand in for {absent}")
         return ended[-1]
 
     async def delegations(self) -> Sequence[Delegation]:
         """List the delegations that hold now."""
-        now = self._ledger.now()
-        return await self._ledger.store.read(lambda tx: tx.delegations.current(now))
+        return await self._ledger.read(lambda tx, now: tx.delegations.current(now))
 
     def known(self, by: Actor) -> Actor:
         """Return the actor with their listed roles. If people are listed, roles from elsewhere do not count."""
@@ -165,22 +164,20 @@ class People:
 
     async def entitled(self, request_id: str, people: Sequence[Actor]) -> Sequence[Actor]:
         """Return those of these people who may answer a request now, if only with a denial or as a deputy."""
-        ledger, now = self._ledger, self._ledger.now()
 
-        def work(tx: Transaction) -> list[Actor]:
+        def work(tx: Transaction, now: datetime) -> list[Actor]:
             request = tx.requests.get(request_id)
             if request is None:
                 return []
             denies = request.state is State.PENDING  # a right to veto is no right to report an outcome
             return [one for one in people if self.may_answer(tx, request, one, now, denies=denies)]
 
-        return await ledger.store.read(work)
+        return await self._ledger.read(work)
 
     async def standing(self, request_id: str, by: Actor) -> Standing:
         """Whether somebody's approval or denial of a request would count now, and why not."""
-        ledger, now = self._ledger, self._ledger.now()
 
-        def work(tx: Transaction) -> Standing:
+        def work(tx: Transaction, now: datetime) -> Standing:
             request = tx.requests.get(request_id)
             if request is None:
                 return Standing()
@@ -202,7 +199,7 @@ class People:
             (absent, approving), (_, denying) = found
             return Standing(approving, denying, absent.name if absent is not None else "")
 
-        return await ledger.store.read(work)
+        return await self._ledger.read(work)
 
     def may_answer(self, tx: Transaction, request: ApprovalRequest, by: Actor, now: datetime, *, denies: bool) -> bool:
         """Whether somebody may approve a request now, or with `denies` at least deny it."""

@@ -49,12 +49,12 @@ class BrokerGrants:
         A counted use is counted here. `asked` is the verdict of policy: if it requires a role, an approval counts only
         if its giver still has that role.
         """
-        ledger, now = self._ledger, self._ledger.now()
+        ledger = self._ledger
         found = await self.look(call, places, asked)
         if found is None or not found.is_counted:
             return found
 
-        def work(tx: Transaction) -> Grant | None:
+        def work(tx: Transaction, now: datetime) -> Grant | None:
             grant = self._speaking(tx, call, places, asked, now)
             if grant is None or not grant.is_counted:
                 return grant
@@ -63,16 +63,15 @@ class BrokerGrants:
             tx.record.append([ledger.journal.granted(used, "grant used", now, by=grant.by)])
             return used
 
-        return await ledger.store.write("use grant", work)
+        return await ledger.write("use grant", work)
 
     async def look(self, call: Call, places: Mapping[Scope, str], asked: Verdict = ANYBODY) -> Grant | None:
         """As `recall`, without counting a use."""
-        now = self._ledger.now()
         try:
             call.memory_key  # noqa: B018 - it is worked out once, and kept
         except CannotCanonicalise:
             return None
-        return await self._ledger.store.read(lambda tx: self._speaking(tx, call, places, asked, now))
+        return await self._ledger.read(lambda tx, now: self._speaking(tx, call, places, asked, now))
 
     async def forbids(self, call: Call, places: Mapping[Scope, str]) -> Grant | None:
         """Return the remembered denial for a call, or None. No use is counted."""
@@ -100,10 +99,10 @@ class BrokerGrants:
 
     async def nevers(self, call: Call) -> Sequence[Grant]:
         """List the remembered denials for the tool of a call that hold now."""
-        now = self._ledger.now()
+        found, now = await self._ledger.read(lambda tx, now: (tx.grants.all(revoked=False), now))
         return [
             one
-            for one in await self.list()
+            for one in found
             if not one.approved and (one.tool, one.toolset) == (call.tool, call.toolset)
             if not one.why_asleep(None, now)
         ]
@@ -123,9 +122,9 @@ class BrokerGrants:
 
     async def revoke(self, grant_id: str, *, by: str) -> Grant:
         """Revoke a grant."""
-        ledger, now = self._ledger, self._ledger.now()
+        ledger = self._ledger
 
-        def work(tx: Transaction) -> Grant:
+        def work(tx: Transaction, now: datetime) -> Grant:
             grant = tx.grants.get(grant_id)
             if grant is None:
                 raise UnknownRequest(f"no grant has the ID {grant_id!r}")
@@ -136,7 +135,7 @@ class BrokerGrants:
             tx.record.append([ledger.journal.granted(revoked, "revoked", now, by=by)])
             return revoked
 
-        return await ledger.store.write("revoke", work)
+        return await ledger.write("revoke", work)
 
 
 def use_grant(tx: Transaction, journal: Journal, wanted: GrantUse, now: datetime) -> str:

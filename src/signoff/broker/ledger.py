@@ -51,8 +51,12 @@ class Ledger:
 
     async def write(self, name: str, work: Callable[[Transaction, datetime], T], *, synced: bool = True) -> T:
         """Run `work` in a transaction, with the time at which it runs."""
-        # Read the clock inside: before its first connection, a store does not know how its clock differs from ours.
+        # Read the clock inside: the store compares its clock with ours when a transaction begins.
         return await self.store.write(name, lambda tx: work(tx, self.clock.now()), synced=synced)
+
+    async def read(self, work: Callable[[Transaction, datetime], T], *, own: bool = True) -> T:
+        """Run `work` on a snapshot, with the time at which it runs."""
+        return await self.store.read(lambda tx: work(tx, self.clock.now()), own=own)
 
     def later(self, name: str, work: Callable[[Transaction, datetime], object]) -> None:
         """As `write`, without waiting, with the current time."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from signoff.broker.ledger import Ledger
 from signoff.broker.requests import found
 from signoff.core.people import Actor
@@ -10,16 +12,15 @@ from signoff.ports import Transaction
 
 async def note_reader(ledger: Ledger, request_id: str, by: Actor) -> None:
     """Record that somebody was shown the full call, with its current arguments."""
-    now = ledger.now()
 
-    def work(tx: Transaction) -> None:
+    def work(tx: Transaction, now: datetime) -> None:
         request = found(tx, request_id)
         if not tx.readers.has(request_id, request.args_digest, by.key):
             tx.readers.add(request_id, request.args_digest, by.key)
             step = ledger.journal.step(request, "opened", now, by=by.name, args_digest=request.args_digest)
             tx.record.append([step])
 
-    await ledger.store.write("opened", work)
+    await ledger.write("opened", work)
 
 
 async def has_read(ledger: Ledger, request_id: str, by: Actor) -> bool:

@@ -84,10 +84,10 @@ class BrokerRuns:
         `RunTaken` is raised while any other run is going. `heard` is the number of the message that starts the run;
         raises `AlreadyHeard` for a duplicate, and `HeardTooLate` if a later message was handled before.
         """
-        ledger, now = self._ledger, self._ledger.now()
+        ledger = self._ledger
         holder = "" if put_down else ledger.process.id
 
-        def work(tx: Transaction) -> SavedRun | RunError:
+        def work(tx: Transaction, now: datetime) -> SavedRun | RunError:
             check_not_halted(tx)
             if not conversation:
                 return _begin(tx, ledger, run, now, holder)
@@ -104,7 +104,7 @@ class BrokerRuns:
             note_turn(tx, known, heard, begun)
             return begun
 
-        done = await ledger.store.write("begin", work)
+        done = await ledger.write("begin", work)
         if isinstance(done, RunError):
             raise done
         return done
@@ -172,22 +172,23 @@ class BrokerRuns:
         `loosened` is what the caller loosened; it is stored with the run. The run is locked within this process until
         `let_go`.
         """
-        ledger, now = self._ledger, self._ledger.now()
         import asyncio
+
+        ledger = self._ledger
 
         attempt: dict[str, int] = {}
 
-        def work(tx: Transaction) -> tuple[SavedRun, Sequence[ApprovalRequest]]:
+        def work(tx: Transaction, now: datetime) -> tuple[SavedRun, Sequence[ApprovalRequest]]:
             check_not_halted(tx)
             run = _still_going(_by_prefix(tx, prefix))
             self._hold(run.id, attempt)
             attempt[run.id] = run.epoch + 1
-            taken = _take(tx, ledger, run, ledger.now(), loosened)
+            taken = _take(tx, ledger, run, now, loosened)
             requests = tx.requests.of(run=taken.id)
             return taken, [feed(tx, ledger, one.id, now) or one for one in requests]
 
         try:
-            return await ledger.store.write("take", work, synced=False)
+            return await ledger.write("take", work, synced=False)
         except asyncio.CancelledError:  # nobody continues here, but the write may still happen
             self._give_up_later(attempt)
             raise
@@ -231,14 +232,14 @@ class BrokerRuns:
 
         Raises `Stale` if the messages that `last` builds upon are missing.
         """
-        text, now = self._detail(detail, secrets), self._ledger.now()
+        text = self._detail(detail, secrets)
 
-        def work(tx: Transaction) -> Signed | SignoffError | None:
+        def work(tx: Transaction, now: datetime) -> Signed | SignoffError | None:
             _end(tx, self._ledger, run_id, epoch, state, text, now, last)
             return self._signing.sign_in(tx, now)
 
         self._signing.get_ready()
-        self._signing.keep(await self._ledger.store.write("end", work))
+        self._signing.keep(await self._ledger.write("end", work))
 
     def end_later(
         self, run_id: str, epoch: int, state: RunState, detail: str = "", *, secrets: Sequence[str] = ()
@@ -260,13 +261,13 @@ class BrokerRuns:
 
     async def cancel(self, run_id: str, *, by: str, reason: str = "") -> SavedRun:
         """End a run from outside: its requests are withdrawn, its approvals are void, and it cannot be resumed."""
-        ledger, now = self._ledger, self._ledger.now()
+        ledger = self._ledger
         why = ledger.journal.text(f"{by} cancelled the run" + (f": {quoted(reason)}" if reason else ""))
 
-        def work(tx: Transaction) -> SavedRun:
+        def work(tx: Transaction, now: datetime) -> SavedRun:
             return _close(tx, ledger, _going(tx, run_id), RunState.CANCELLED, why, now, why=why)
 
-        return await ledger.store.write("cancel run", work)
+        return await ledger.write("cancel run", work)
 
     # --- looking ---
 

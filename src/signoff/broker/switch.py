@@ -22,31 +22,31 @@ class Switch:
 
     async def halt(self, *, by: str, why: str = "", zone: Zone = in_utc) -> str:
         """Halt everything; return the text for people. If it is halted already, that stays as it is."""
-        ledger, now = self._ledger, self._ledger.now()
+        ledger = self._ledger
 
-        def work(tx: Transaction) -> str:
+        def work(tx: Transaction, now: datetime) -> str:
             if (said := tx.settings.get(HALTED)) is None:
                 said = json.dumps({"by": by, "why": ledger.journal.text(why), "at": now.isoformat()})
                 tx.settings.put(HALTED, said)
                 tx.record.append([ledger.journal.switched("halted", now, by=by, why=why)])
             return said
 
-        said = await ledger.store.write("halt", work)
+        said = await ledger.write("halt", work)
         self._watch.halted = said
         return said_by(said, zone)
 
     async def unhalt(self, *, by: str, why: str = "") -> bool:
         """Lift the halt; return whether there was one."""
-        ledger, now = self._ledger, self._ledger.now()
+        ledger = self._ledger
 
-        def work(tx: Transaction) -> bool:
+        def work(tx: Transaction, now: datetime) -> bool:
             was = tx.settings.get(HALTED) is not None
             if was:
                 tx.settings.put(HALTED, None)
                 tx.record.append([ledger.journal.switched("unhalted", now, by=by, why=why)])
             return was
 
-        was = await ledger.store.write("unhalt", work)
+        was = await ledger.write("unhalt", work)
         self._watch.halted = ""
         return was
 

@@ -48,7 +48,8 @@ class AgreedClock:
         return self._clock.now() + self._lead
 
     async def sleep_until(self, moment: datetime) -> None:
-        await self._clock.sleep_until(moment - self._lead)
+        while (left := moment - self.now()) > timedelta(0):
+            await pause_for(self._clock, min(left, timedelta(seconds=LONGEST)))
 
     async def sleep(self, span: timedelta) -> None:
         """Sleep as the corrected clock does."""

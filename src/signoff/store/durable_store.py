@@ -30,7 +30,6 @@ class DurableStore(ABC):
     keeps_record = True
     reads_in_place = False
     """Whether a read blocks until it is done and never suspends to the event loop."""
-    clock_lead: timedelta | None = None
 
     def __init__(self) -> None:
         self._hooks: dict[object, Callable[[], None]] = {}
@@ -51,6 +50,10 @@ class DurableStore(ABC):
         self._writer.every, self._writer.idle = before.every, before.idle
         if before.is_closed:
             self._writer.close()
+
+    @property
+    def clock_lead(self) -> timedelta | None:
+        return None
 
     @abstractmethod
     def _transact(self, works: Sequence[Work], synced: bool) -> Batch:

@@ -9,12 +9,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from signoff.errors import MissingExtra, StoreError, StoreUnavailable
 from signoff.ports import Transaction
+from signoff.processes import steady_seconds
 from signoff.store import postgres_schema
 from signoff.store.durable_store import DurableStore
 from signoff.store.postgres_connection import (
@@ -44,6 +45,9 @@ PATIENCE = 30.0
 """Timeout in seconds, over all retries, for reaching a lost server or waiting for other writers."""
 CLOCKS_AGREE = timedelta(seconds=2)
 """A smaller clock skew between the server and this machine counts as none."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+CLOCK_HOLDS = 10.0
+"""Seconds after which a read asks for the server's clock again. Each write does."""
 PATIENCE_AT_THE_END = 3.0
 """The same timeout while the program exits."""
 LOOK = 0.05
@@ -53,6 +57,7 @@ LOOK_ANYWAY = 1.0
 MOST_READERS = 8
 
 _BEGIN = query("begin isolation level read committed")
+_CLOCK = query("select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
 _COMMIT = query("commit")
 _ROLLBACK = query("rollback")
 _UNSYNCED = query("set local synchronous_commit to off")
@@ -68,6 +73,24 @@ logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 def machine_time() -> datetime:
     """The time of this machine's own clock."""
     return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTime:
+    """What the server's clock said, and when, by a clock that does not jump."""
+
+    said: datetime
+    since: float = field(default_factory=steady_seconds)
+
+    @property
+    def age(self) -> float:
+        return steady_seconds() - self.since
+
+    @property
+    def lead(self) -> timedelta:
+        """How far the server's clock is ahead of this machine's, which may have been set since."""
+        lead = self.said + timedelta(seconds=self.age) - machine_time()
+        return lead if abs(lead) >= CLOCKS_AGREE else timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +121,14 @@ class PostgresStore(DurableStore):
         self._doubt: _UnknownCommit | None = None
         self._pool: ConnectionPool[PostgresConnection] | None = None
         self._opening = threading.Lock()
-        self.clock_lead = timedelta(0)
+        self._time: ServerTime | None = None
         self._is_checked = False
         """Whether the server was reached and its schema checked. Before that, an unreachable server is not retried."""
         super().__init__()
+
+    @property
+    def clock_lead(self) -> timedelta:
+        return self._time.lead if self._time is not None else timedelta(0)
 
     @property
     def place(self) -> str:
@@ -144,6 +171,9 @@ class PostgresStore(DurableStore):
 
     def _looked(self, connection: PostgresConnection, work: Callable[[Transaction], T]) -> T:
         self._check(connection)
+        if self._time is None or not 0 <= self._time.age < CLOCK_HOLDS:
+            [(said,)] = connection.line.ask(_CLOCK)
+            self._heard(said)
         wire = PostgresSnapshot(connection)
         try:
             return work(SqlTransaction(wire, self._queries, SqlChain(wire, self._queries)))
@@ -183,15 +213,11 @@ class PostgresStore(DurableStore):
         """Check the schema version once, and create the tables if the schema is empty."""
         if not self._is_checked:
             postgres_schema.ensure(connection, self._address)
-            self._compare_clocks(connection)
             self._is_checked = True
 
-    def _compare_clocks(self, connection: PostgresConnection) -> None:
-        """Measure the clock skew between the server and this machine. Fractions of a second are network latency."""
-        [theirs] = connection.execute("select clock_timestamp()").fetchone() or (None,)
-        if isinstance(theirs, datetime):
-            lead = theirs - machine_time()
-            self.clock_lead = lead if abs(lead) >= CLOCKS_AGREE else timedelta(0)
+    def _heard(self, microseconds: int) -> None:
+        """Remember what the server's clock said just now. Fractions of a second are network latency."""
+        self._time = ServerTime(EPOCH + timedelta(microseconds=microseconds))
 
     # writing
 
@@ -225,7 +251,8 @@ class PostgresStore(DurableStore):
         """
         wire = Writing(self._writing(), holds=not careful)
         rows = wire.send(_BEGIN, query(self._queries["lock_chain"]))
-        (seq, link), number = one_end(rows), rows[0][2]
+        (seq, link), (number, said) = one_end(rows), rows[0][2:]
+        self._heard(said)
         if (batch := self._in_doubt(wire)) is not None:
             return batch
         chain = SqlChain(wire, self._queries)
@@ -305,8 +332,6 @@ class PostgresStore(DurableStore):
             self._connection = self._address.connect()
             self._configure(self._connection)
             make_ready_to_write(self._connection, self._patience)
-            if self._is_checked:  # reconnected: the server, or its clock, may be another one
-                self._compare_clocks(self._connection)
         self._check(self._connection)
         return self._connection
 

@@ -11,7 +11,9 @@ left join {s}decisions d on d.request = r.id
 left join {s}claims c on c.request = r.id
 
 -- name: lock_chain
-select seq, hash, txid_current() from {s}chain for update
+-- The clock is read once the lock is held, which may have taken long.
+select seq, hash, number, (extract(epoch from clock_timestamp()) * 1000000)::bigint
+from (select seq, hash, txid_current() as number from {s}chain for update) locked
 
 -- name: has_event
 select 1 from {s}events where seq = ? and hash = ?
