@@ -188,6 +188,11 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     store.close()
 
 
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
 def text_of(result: mcp_types.CallToolResult) -> str:
     return "\n".join(one.text for one in result.content if isinstance(one, mcp_types.TextContent))
 
@@ -275,6 +280,47 @@ async def test_other_arguments_run_and_the_client_is_told(desk: Desk) -> None:
     assert desk.notes == ["better"]
     assert 'ana changed the arguments before the call ran. It ran with {"text": "better"}' in text_of(done)
     assert str((await desk.request(request.id)).state) == "succeeded"
+
+
+@pytest.mark.parametrize("client", ["", "desktop"])
+async def test_other_arguments_run_also_where_the_call_is_made_again_after_the_answer(desk: Desk, client: str) -> None:
+    better = ApprovalDecision(approved=True, by=ANA, edited_args={"text": "better"})
+    async with desk.proxied(client=client) as first:
+        assert "waits for a person" in text_of(await first.call_tool("note", {"text": "a"}))
+        request = await desk.answer(better)
+        async with desk.proxied(client=client) if client else nullcontext(first) as again:
+            done = await again.call_tool("note", {"text": "a"})
+            assert desk.notes == ["better"], text_of(done)
+            assert 'ana changed the arguments before the call ran. It ran with {"text": "better"}' in text_of(done)
+            assert str((await desk.request(request.id)).state) == "succeeded"
+            third = await again.call_tool("note", {"text": "a"})
+            assert "waits for a person" in text_of(third) and request.id not in text_of(third), "it ran once"
+    assert desk.notes == ["better"]
+
+
+async def test_edited_arguments_that_policy_denies_by_now_do_not_run(desk: Desk) -> None:
+    async with desk.proxied() as client:
+        await client.call_tool("note", {"text": "a"})
+        await desk.answer(ApprovalDecision(approved=True, by=ANA, edited_args={"text": "better"}))
+        denies = POLICY.replace("  - {ask:", "  - {deny: {tool: note, args: {text: better}}}\n  - {ask:")
+        (desk.directory / "signoff.yaml").write_text(denies)
+        refused = await client.call_tool("note", {"text": "a"})
+        assert refused.is_error and "refused by policy" in text_of(refused)
+    assert desk.notes == []
+
+
+async def test_edited_arguments_do_not_stand_for_another_call_with_the_same_id(clock: FakeClock) -> None:
+    """A hook knows a call by the id that its agent gives it."""
+    store = MemoryStore(record=True)
+    gate = OutsideGate(broker=Broker(store, clock), policy=Layers((Policy(rules=()),)))
+    asked = OutsideCall(agents=("cli",), session="s", call_id="t1", tool="note", args={"text": "a"}, directory="/")
+    over = clock.now()
+    waits = await gate.decide(asked, until=over, parks=True)
+    edited = ApprovalDecision(approved=True, edited_args={"text": "better"})
+    await gate.broker.answer(waits.request, edited, by=ANA)
+    other = await gate.decide(replace(asked, args={"text": "evil"}), until=over, parks=True)
+    assert not other.allowed and other.waits and other.request != waits.request
+    assert "the arguments changed" in (await gate.broker.get(other.request)).changed[0]
 
 
 async def test_equal_calls_at_the_same_time_need_an_answer_each(desk: Desk) -> None:

@@ -149,6 +149,8 @@ class OutsideGate:
                     return self._passed(outside, seen, why)
                 case Refuse(why):
                     return self._refused(outside, seen, why)
+                case Ask() if args is None and (edited := _edited_before(seen)) is not None:
+                    args = edited
                 case Ask(why):
                     [request] = await self.broker.open([await self._question(outside, seen, why)], policy=self.policy)
                     if (settled := await self._waited(request, until, asked)) is None:
@@ -421,3 +423,11 @@ def _decision(request: ApprovalRequest) -> ApprovalDecision:
 def _edited(request: ApprovalRequest) -> Mapping[str, Any] | None:
     """Return the arguments that a person edited, if anybody did."""
     return request.decision.edited_args if request.decision is not None and request.decision.approved else None
+
+
+def _edited_before(seen: _Pass) -> Mapping[str, Any] | None:
+    """Return the arguments that a person edited before the program made the very call that was asked about again."""
+    request = seen.on_record
+    if request is None or request.call is None or request.call.args_digest != seen.call.args_digest:
+        return None
+    return _edited(request)
