@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from pydantic_ai import Agent, DeferredToolRequests, RunContext
 from pydantic_ai.capabilities import AbstractCapability, HandleDeferredToolCalls
-from pydantic_ai.exceptions import ApprovalRequired, ModelHTTPError, ModelRetry
+from pydantic_ai.exceptions import ApprovalRequired, ModelRetry
 from pydantic_ai.messages import ToolReturn
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset, FunctionToolset, WrapperToolset
@@ -833,77 +833,7 @@ async def test_metadata_that_reaches_traces_holds_no_secrets_and_no_arguments() 
     assert "swordfish" not in str(metadata)
 
 
-# --- native tools, names ---
-
-
-async def test_native_tools_are_removed_unless_allowed() -> None:
-    from pydantic_ai.messages import ModelResponse, TextPart
-    from pydantic_ai.models.function import FunctionModel
-    from pydantic_ai.native_tools import CodeExecutionTool, WebSearchTool
-    from pydantic_ai.profiles import ModelProfile
-
-    offered: list[list[str]] = []
-
-    def answer(messages: Any, info: Any) -> ModelResponse:
-        offered.append(sorted(tool.kind for tool in info.model_request_parameters.native_tools))
-        return ModelResponse(parts=[TextPart("done")])
-
-    profile = ModelProfile(supported_native_tools=frozenset({WebSearchTool, CodeExecutionTool}))
-    for rules in (
-        [],
-        [{"allow": {"tool": "web_search", "toolset": "native"}}],
-        [{"ask": "web_search"}],
-        [{"allow": "*"}],
-    ):
-        agent = Agent(
-            FunctionModel(answer, profile=profile),
-            capabilities=[gate(rules), *_native(WebSearchTool(), CodeExecutionTool())],
-        )
-        await agent.run("go")
-    assert offered == [[], ["web_search"], [], ["code_execution", "web_search"]]
-
-
-async def test_native_tools_that_come_with_an_attempt_at_another_model_are_removed_too() -> None:
-    from pydantic_ai.capabilities import AbstractCapability, ModelFallback, NativeTool
-    from pydantic_ai.messages import ModelResponse, TextPart
-    from pydantic_ai.models.function import FunctionModel
-    from pydantic_ai.native_tools import CodeExecutionTool, WebSearchTool
-    from pydantic_ai.profiles import ModelProfile
-
-    offered: list[list[str]] = []
-
-    def fails(messages: Any, info: Any) -> ModelResponse:
-        offered.append(sorted(tool.kind for tool in info.model_request_parameters.native_tools))
-        raise ModelHTTPError(503, "first")
-
-    def answers(messages: Any, info: Any) -> ModelResponse:
-        offered.append(sorted(tool.kind for tool in info.model_request_parameters.native_tools))
-        return ModelResponse(parts=[TextPart("done")])
-
-    class Adds(AbstractCapability[Any]):
-        """Offers a tool at the last moment."""
-
-        async def prepare_model_request(self, ctx: Any, request_context: Any) -> Any:
-            parameters = request_context.model_request_parameters
-            tools = [*parameters.native_tools, CodeExecutionTool()]
-            request_context.model_request_parameters = replace(parameters, native_tools=tools)
-            return request_context
-
-    def search(ctx: Any) -> Any:
-        return WebSearchTool() if ctx.model is second else None
-
-    profile = ModelProfile(supported_native_tools=frozenset({WebSearchTool, CodeExecutionTool}))
-    first, second = FunctionModel(fails, profile=profile), FunctionModel(answers, profile=profile)
-    for rules in ([], [{"allow": "*"}]):
-        more = [ModelFallback(second), NativeTool(search), Adds()]
-        assert (await Agent(first, capabilities=[*more, gate(rules)]).run("go")).output == "done"
-    assert offered == [[], [], ["code_execution"], ["code_execution", "web_search"]]
-
-
-def _native(*tools: Any) -> list[Any]:
-    from pydantic_ai.capabilities import NativeTool
-
-    return [NativeTool(tool) for tool in tools]
+# --- names ---
 
 
 async def test_a_rule_that_names_a_tool_wrongly_is_refused_or_warned_about(till: Till) -> None:

@@ -39,8 +39,8 @@ from signoff.errors import AlreadySettled, PolicyError, WrongUse
 from signoff.gate.answers import GateAnswers
 from signoff.gate.execution import begin, execute, go_on, pause_of
 from signoff.gate.gate import Gate, Judge
-from signoff.gate.gated_calls import running_call
 from signoff.gate.gated_run import GatedRun
+from signoff.gate.native_tools import leave_allowed, refuse_session
 from signoff.gate.nesting import is_left_over
 from signoff.gate.options import Rules, Who, as_wait, check_names, check_options, open_given, read_rules, rooted, signer
 from signoff.gate.remembered_answers import Memory, OwnMemory, StoreMemory
@@ -290,6 +290,8 @@ class Signoff(AbstractCapability[Any]):
 
     async def prepare_tools(self, ctx: RunContext[Any], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
         """Turn tools of kind `unapproved` and `external` into plain functions, so that they are judged first."""
+        if ctx.realtime and not self._in_run().checked:
+            await refuse_session(self._in_run().gate, ctx)
         self._look_at_neighbours(ctx)
         self._warn_of_unknown_tools(tool_defs)
         return [
@@ -320,12 +322,7 @@ class Signoff(AbstractCapability[Any]):
 
         This hook runs for every attempt at a request: a fallback model may bring native tools of its own.
         """
-        parameters = request_context.model_request_parameters
-        if parameters.native_tools:
-            gate, workers = self._in_run().gate, running_call().workers
-            offered = [tool for tool in parameters.native_tools if await gate.allows_native(ctx, tool, workers)]
-            request_context.model_request_parameters = replace(parameters, native_tools=offered)
-        return request_context
+        return await leave_allowed(self._in_run().gate, ctx, request_context)
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, Literal
 
 from pydantic_ai import RunContext
-from pydantic_ai.native_tools import AbstractNativeTool
 from pydantic_ai.tools import ToolDefinition
 
 from signoff.attached.checks import said
@@ -40,19 +39,6 @@ Judge = Callable[[Call, RunContext[Any]], object]
 
 _STRICTEST = (ApprovalMode.AUTO_DENY, ApprovalMode.INTERACTIVE, ApprovalMode.AUTO_APPROVE)
 CHANGED = "its arguments changed while they were judged"
-
-
-class Unseen(Mapping[str, Any]):
-    """Arguments that nobody can see. Reading them raises `LookupError`, which puts a rule in doubt."""
-
-    def __getitem__(self, key: str) -> Any:
-        raise LookupError("the provider chooses the arguments, and nobody sees them")
-
-    def __iter__(self) -> Iterator[str]:
-        raise LookupError("the provider chooses the arguments, and nobody sees them")
-
-    def __len__(self) -> int:
-        return 1
 
 
 TOOL_ASKS = Verdict(effect=Effect.ASK, rules=("tool",), reason="the tool itself asks for approval")
@@ -195,7 +181,7 @@ class Gate:
         layers.extend(await said(origin.checks, partial(json.loads, before), ctx))
         judging.reset(token)
         for judge in self.judges:
-            layers.extend(await _judged(judge, call.changed(args=json.loads(before)), ctx))
+            layers.extend(await judged_by(judge, call.changed(args=json.loads(before)), ctx))
         if json.dumps(call.args) != before:
             layers.append(Verdict(effect=Effect.ASK, reason=CHANGED, errors=(CHANGED,)))
         return self._asked_of(self._reasoned(strictest(layers), call))
@@ -213,29 +199,13 @@ class Gate:
             return verdict
         return replace(verdict, requirement=together((verdict.requirement, self.actors)))
 
-    async def allows_native(self, ctx: RunContext[Any], tool: AbstractNativeTool, workers: tuple[str, ...]) -> bool:
-        """Return whether a provider-executed tool may be offered to the model, inside calls of these workers.
-
-        Nobody sees its arguments, so rules on them are in doubt.
-        """
-        worker = (ctx.agent.name,) if ctx.agent is not None and ctx.agent.name else ()
-        chain = (*workers, *worker)
-        call = Call(tool=tool.kind, toolset="native", worker=chain, deps=ctx.deps, args=Unseen())
-        layers = [found] if (found := self.policy.judge_layer(call)) is not None else []
-        for judge in self.judges:
-            layers.extend(await _judged(judge, call.changed(args={}), ctx))
-        own = [one for name in {tool.unique_id, tool.kind} for one in self.native.get(name, ())]
-        layers.extend(one.judge_layer(call) or one.silence(call) for one in own)
-        verdict = strictest(layers)
-        return verdict is not None and verdict.effect is Effect.ALLOW
-
 
 def _distinct(policies: Iterable[Policy]) -> tuple[Policy, ...]:
     """Return each layer once: agents of one project share most of them."""
     return tuple({(one.revision or id(one), one.root, one.name): one for one in policies}.values())
 
 
-async def _judged(judge: Judge, call: Call, ctx: RunContext[Any]) -> list[Verdict]:
+async def judged_by(judge: Judge, call: Call, ctx: RunContext[Any]) -> list[Verdict]:
     """Return the verdict of a caller's function about a call, if it has one. If it raises, the call is asked about."""
     try:
         answer = judge(call, ctx)
