@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from pydantic_ai import RunContext
 from pydantic_ai.agent import WrapperAgent
-from pydantic_ai.models import Model, ModelRequestContext
+from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.native_tools import AbstractNativeTool
 
 from signoff.core.call import Call
@@ -80,13 +80,12 @@ def _named_in_settings(request: ModelRequestContext) -> Iterator[object]:
         yield from cast("Sequence[object]", settings.get(SETTING) or ())
 
 
-def _settings_of(model: Model) -> Iterator[Mapping[str, Any]]:
+def _settings_of(model: Any) -> Iterator[Mapping[str, Any]]:
     """Yield the settings that a model was made with, and those of the models it wraps or falls back to."""
-    yield cast("Mapping[str, Any]", model.settings or {})
-    inner = cast("Sequence[object]", getattr(model, "models", ()))
-    for one in (getattr(model, "wrapped", None), *inner):
-        if isinstance(one, Model):
-            yield from _settings_of(one)
+    yield model.settings or {}
+    for inner in (getattr(model, "wrapped", None), *getattr(model, "models", ())):
+        if inner is not None:
+            yield from _settings_of(inner)
 
 
 def _kind_of(tool: object) -> str:
@@ -105,12 +104,12 @@ async def refuse_session(gate: Gate, ctx: RunContext[Any]) -> None:
         raise WrongUse(
             f"this realtime session would offer {listed(sorted(set(refused)))}, which the model's provider executes, "
             "and the policy does not allow it. In a realtime session it cannot be taken out.\n"
-            f"  Open the session on an agent without it, or allow it: {{allow: {{tool: {refused[0]}, toolset: native}}}}"
+            f"  Open it on an agent without that tool, or allow it: {{allow: {{tool: {refused[0]}, toolset: native}}}}"
         )
 
 
 async def _offered_in_session(ctx: RunContext[Any]) -> AsyncIterator[AbstractNativeTool]:
-    """Yield the provider-executed tools that the capabilities of a session or an override bring, if its model has them."""
+    """Yield the provider-executed tools that capabilities or an override bring, if the session's model has them."""
     agent: Any = ctx.agent
     while isinstance(agent, WrapperAgent):
         agent = cast("Any", agent).wrapped
