@@ -37,6 +37,7 @@ from signoff.core.safe_text import safe_text
 from signoff.core.verdict import Requirement
 from signoff.errors import AlreadySettled, PolicyError, WrongUse
 from signoff.gate.answers import GateAnswers
+from signoff.gate.early_tools import refuse_early
 from signoff.gate.execution import begin, execute, go_on, pause_of
 from signoff.gate.gate import Gate, Judge
 from signoff.gate.gated_run import GatedRun
@@ -365,12 +366,14 @@ class Signoff(AbstractCapability[Any]):
         return self._run
 
     def _look_at_neighbours(self, ctx: RunContext[Any]) -> None:
-        """Once per run, refuse capabilities that wrap tools below the gate, and note those that wrap tools above it."""
+        """Once per run, refuse capabilities that run tools before the gate or wrap them below it, and note others."""
         run = self._in_run()
         if run.checked:
             return
         run.checked = True
         root = ctx.root_capability
+        if root is not None:
+            refuse_early(root)
         chain = list(root.capabilities) if isinstance(root, CombinedCapability) else [root]
         place = next((index for index, one in enumerate(chain) if one is self), None)
         if place is None:

@@ -71,6 +71,10 @@ class Places:
                 return _place(message, run_id)
         return run_id
 
+    def made_by_model(self, messages: Sequence[ModelMessage], call_id: str) -> bool:
+        """Return whether a model's response makes the call, so that a run can end with it and be resumed."""
+        return any(isinstance(message, ModelResponse) and call_id in _call_ids(message) for message in messages[::-1])
+
 
 @dataclass(slots=True)
 class Seals:

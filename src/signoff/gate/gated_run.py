@@ -513,13 +513,24 @@ class GatedRun:
         known = {one.gated.call.call_id: one for one in self.questions.asked.values() if self._is_of_now(ctx, one)}
         paused, saver = self.level.paused, self.level.saver
         for part in requests.approvals:
-            if part.tool_call_id in paused:
-                continue  # no question of its own: it waits for those of a nested run
+            why_not = self._why_not_later(ctx, part.tool_call_id)
+            if part.tool_call_id in paused:  # no question of its own: it waits for those of a nested run
+                if why_not:
+                    self.level.withdraw_inside(part.tool_call_id, why_not)
+                    results.approvals[part.tool_call_id] = denial(part.tool_name, by=SIGNOFF, reason=why_not)
+                continue
             mine = known.get(part.tool_call_id) or await self._foreign(ctx, part, requests, results)
-            if mine is not None:
+            if mine is not None and why_not and self.gate.suspends:
+                results.approvals[part.tool_call_id] = _told(self._refused(mine.gated, SIGNOFF, why_not))
+            elif mine is not None:
                 questions.append(mine)
         on_record = await self.questions.open(ctx, questions, requests)
-        settled = await self.questions.answers(on_record)
+        settled = dict(await self.questions.answers(on_record))
+        for request in on_record:
+            if request.id not in settled and (why_not := self._why_not_later(ctx, request.tool_call_id)):
+                with suppress(AlreadySettled):
+                    await self.gate.broker.cancel(request.id, why_not)
+                settled[request.id] = await self.gate.broker.get(request.id)
         for one, request in zip(questions, on_record, strict=True):
             if (answer := settled.get(request.id)) is not None:
                 self.reporter.settled(answer)
@@ -535,15 +546,20 @@ class GatedRun:
         call = question.gated.call
         return call.run_id == self.reading.seals.places.of(ctx.messages, call.call_id, ctx.run_id or "")
 
+    def _why_not_later(self, ctx: RunContext[Any], call_id: str) -> str:
+        """Say in words why a call cannot be left for later; empty if the run can end with it and be resumed."""
+        if ctx.realtime:
+            return "a person has to approve it, and a realtime session cannot pause for the answer"
+        if not self.reading.seals.places.made_by_model(ctx.messages, call_id):
+            return "a person has to approve it, and no run can pause inside another tool's code for the answer"
+        return ""
+
     def _result(self, gated: GatedCall, settled: ApprovalRequest) -> ToolApproved | ToolDenied:
         decision = decision_of(settled)
         if settled.state is State.APPROVED or settled.claim is not None:  # if it already ran, the second pass says so
             edited = decision.edited_args
             return ToolApproved(override_args=dict(edited) if edited is not None else None)
-        refused = self.refusal_on_record(gated, settled)
-        if isinstance(refused, SkipToolExecution):
-            return refused.result
-        raise refused
+        return _told(self.refusal_on_record(gated, settled))
 
     async def _foreign(
         self, ctx: RunContext[Any], part: ToolCallPart, requests: DeferredToolRequests, results: DeferredToolResults
@@ -580,6 +596,13 @@ assert course(_ALLOWED) == Run(CallStep.ALLOWED), "what policy allows runs at on
 def _known(gated: GatedCall) -> ApprovalRequest:
     assert gated.on_record is not None, "this step is taken only where a request is on record"
     return gated.on_record
+
+
+def _told(refused: Exception) -> ToolDenied:
+    """Return a refusal as a result, or raise it where denials are raised."""
+    if isinstance(refused, SkipToolExecution):
+        return refused.result
+    raise refused
 
 
 def _ended(error: BaseException) -> Ended:

@@ -72,6 +72,12 @@ class Level:
         for one in self.inner:
             one.withdraw(reason)
 
+    def withdraw_inside(self, call_id: str, reason: str) -> None:
+        """Withdraw the open questions of the runs inside one of its calls."""
+        for one in self.inner:
+            if one.enclosing is not None and one.enclosing.call.call_id == call_id:
+                one.withdraw(reason)
+
     @property
     def fence(self) -> tuple[str, int]:
         """Run id and epoch, the fencing token for its writes: valid while this process executes the outermost run."""
