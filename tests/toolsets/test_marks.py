@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic_ai import Agent, RunContext
+from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.toolsets import AbstractToolset, DynamicToolset, FunctionToolset, WrapperToolset
 from tests.gate.agents import calls, returns
 from tests.pairwise import cases
@@ -393,7 +394,7 @@ async def test_w9_what_cannot_be_called_asks(takes: str) -> None:
 
 
 @pytest.mark.mission("W9")
-async def test_w9_it_is_given_the_configuration_of_its_entry_and_what_that_pre_approves_holds(project: Project) -> None:
+async def test_w9_it_is_given_the_configuration_of_its_entry_and_its_own_ask_stands(project: Project) -> None:
     project.write(
         "toolsets.py",
         """
@@ -429,12 +430,11 @@ async def test_w9_it_is_given_the_configuration_of_its_entry_and_what_that_pre_a
           asks: {use: tools, config: {limit: 3}}
           free: {use: tools, config: {limit: 3}, policy: [{allow: "*"}]}
     """)
-    for name, asked in {"asks": ["look"], "free": [], "mapped": []}.items():
-        ui, told = await run(catalog.build(name), MADE, *["deny"] * len(asked))
-        assert [one.tool_name for one in ui.asked] == asked, name
+    for name in ("asks", "free", "mapped"):
+        ui, told = await run(catalog.build(name), MADE, "deny")
+        assert [one.tool_name for one in ui.asked] == ["look"], name
         assert told[1][0] == "denied" and "wiping is off" in told[1][1]
-        if asked:
-            assert ui.asked[0].summary == "Execute: look"
+        assert ui.asked[0].summary == "Execute: look"
     import sys
 
     projects = (one for key, one in sys.modules.items() if key.startswith("signoff_project_toolsets_"))
@@ -445,6 +445,58 @@ async def test_w9_it_is_given_the_configuration_of_its_entry_and_what_that_pre_a
         {"limit": 3, "look": {"pre_approved": True}},
         {"look": {"pre_approved": True, "depth": 2}},
     ]
+
+
+def with_attribute(name: str, value: Any) -> Callable[[AbstractToolset[Any]], AbstractToolset[Any]]:
+    def attached(tools: AbstractToolset[Any]) -> AbstractToolset[Any]:
+        setattr(tools, name, value)
+        return tools
+
+    return attached
+
+
+APPROVED = {"look": {"pre_approved": True}, "wipe": {"pre_approved": True}}
+WAYS: dict[str, Callable[[AbstractToolset[Any]], AbstractToolset[Any]]] = {
+    "nothing": lambda tools: tools,
+    "mapping": lambda tools: with_approval(tools, APPROVED),
+    "rules": lambda tools: with_approval(tools, [{"allow": "*"}]),
+    "allow": lambda tools: with_approval(tools, "allow"),
+    "twice": lambda tools: with_approval(with_approval(tools, "allow"), APPROVED),
+    "attribute": with_attribute("approval_policy", "allow"),
+    "llm-do": with_attribute("__llm_do_approval_config__", APPROVED),
+    "behind a prefix": lambda tools: with_approval(tools.filtered(lambda ctx, tool: True), "allow"),
+}
+
+
+@pytest.mark.mission("W9")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("answer", [True, "ask", {"description": "Look"}, Result("needs_approval")])
+async def test_w9_nothing_attached_to_a_toolset_answers_for_its_own_ask(way: str, answer: Any) -> None:
+    for rules in ([], [{"allow": "*"}]):
+        tools = WAYS[way](answering(answer))
+        assert (await gated(tools, "deny", "deny", rules=rules))[0] == ["look", "wipe"]
+    alone = WAYS[way](answering(answer))
+    if way in ("nothing", "attribute", "llm-do"):  # without a gate, nothing reads them
+        return
+    agent = Agent(
+        ScriptedModel([calls(MADE[0]), {"say": "ran"}]), toolsets=[alone], output_type=[str, DeferredToolRequests]
+    )
+    assert isinstance((await agent.run("go")).output, DeferredToolRequests)
+
+
+@pytest.mark.mission("W9")
+async def test_w9_a_person_and_auto_approve_satisfy_a_toolsets_own_ask() -> None:
+    memory = ApprovalMemory(file=None)
+    for asked in (["look"], []):
+        ui = ScriptedApprover(["session"] * len(asked))
+        gate = Signoff([], approver=ui, memory=memory)
+        tools = with_approval(answering(True), "allow")
+        agent = Agent(ScriptedModel([calls(MADE[0]), {"say": "done"}]), toolsets=[tools], capabilities=[gate])
+        done = await agent.run("go")
+        assert ([one.tool_name for one in ui.asked], returns(done.all_messages())[0][0]) == (asked, "success")
+    gate = Signoff([], mode="auto_approve", memory=ApprovalMemory(file=None))
+    agent = Agent(ScriptedModel([calls(MADE[0]), {"say": "done"}]), toolsets=[answering(True)], capabilities=[gate])
+    assert returns((await agent.run("go")).all_messages())[0][0] == "success"
 
 
 @pytest.mark.mission("W8")

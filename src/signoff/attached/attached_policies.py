@@ -15,6 +15,7 @@ from signoff.core.verdict import Effect
 from signoff.errors import SignoffError, WrongUse
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import did_you_mean, shown
+from signoff.toolset_wrappers import parts_of
 
 Rules: TypeAlias = "Policy | str | Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]] | None"
 """A `Policy`, rules as in a file, one of `allow`, `ask` and `deny` for every call, or None: nothing attached.
@@ -49,6 +50,8 @@ class ToolsetLayer:
     """The only tool it is about; None for all."""
     by_catalog: bool = False
     """Whether a catalog entry attached it. Inside the toolset of another entry it can only make things stricter."""
+    apart: bool = False
+    """Whether it decides by itself: no other policy that is attached to the toolset answers where it is silent."""
 
     def labels_for(self, tool: str) -> frozenset[str]:
         """Return the labels that are attached to a tool."""
@@ -132,10 +135,11 @@ def layer_for(
     config: Mapping[str, Any] | None = None,
     tool: str | None = None,
     by_catalog: bool = False,
+    apart: bool = False,
 ) -> ToolsetLayer:
     """Make a layer for a toolset, whose name in its rules is `name`, or its own id."""
     known_as = name if name is not None else toolset.id
-    takes_more = callable(getattr(toolset, "needs_approval", None))
+    takes_more = any(callable(getattr(part, "needs_approval", None)) for part in parts_of(toolset))
     by_tool = dict(rules) if isinstance(rules, Mapping) else {}
     return ToolsetLayer(
         policy=policy_of(rules, known_as or "toolset", takes_more=takes_more),
@@ -144,6 +148,7 @@ def layer_for(
         config={**(config or {}), **by_tool},
         tool=tool,
         by_catalog=by_catalog,
+        apart=apart,
     )
 
 

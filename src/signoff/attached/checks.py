@@ -12,7 +12,6 @@ from signoff.attached.toolset_methods import (
     NEEDS,
     Hook,
     MethodArguments,
-    ToolsetAnswer,
     answer_of,
     describer,
     in_doubt,
@@ -48,10 +47,10 @@ class AttachedCheck:
     def verdict(self, args: Mapping[str, Any], ctx: Any) -> Verdict | None:
         """Return the verdict of the rules. If none matches, it asks, and yields to the project's own rules.
 
-        Without any rule it returns None. A call that nobody judges is asked about.
+        Without any rule it returns None, unless it stands apart. A call that nobody judges is asked about.
         """
         policy = self.layer.policy
-        if not policy.rules:
+        if not policy.rules and not self.layer.apart:
             return None
         call = self._call(args, ctx)
         found = policy.judge_layer(call) or replace(policy.judge(call), yields=True)
@@ -89,11 +88,15 @@ class OwnCheck(NamedTuple):
     """How to call it; None if it cannot be called."""
     problem: str = ""
     """Why it cannot be called."""
+    only_tightens: bool = False
+    """Whether an allow of this method does not count."""
 
-    async def answer(self, args: Mapping[str, Any], ctx: Any, config: Mapping[str, Any]) -> ToolsetAnswer | None:
+    async def verdict(self, args: Mapping[str, Any], ctx: Any, config: Mapping[str, Any]) -> Verdict | None:
+        """Return what the method says. Nothing attached to the toolset can make its ask milder."""
         if self.takes is None:
-            return ToolsetAnswer(in_doubt(f"the toolset's own check cannot be called: {self.problem}"))
-        return await answer_of(self.method, self.takes, self.tool, args, ctx, config)
+            return in_doubt(f"the toolset's own check cannot be called: {self.problem}")
+        found = await answer_of(self.method, self.takes, self.tool, args, ctx, config)
+        return None if self.only_tightens and found is not None and found.effect is Effect.ALLOW else found
 
 
 Check: TypeAlias = AttachedCheck | OwnCheck
@@ -154,42 +157,48 @@ def labels_by(hook: str, steps: Sequence[Step], args: Mapping[str, Any], ctx: An
 
 
 async def said(checks: Sequence[Check], args: Callable[[], dict[str, Any]], ctx: Any) -> list[Verdict]:
-    """Return the verdicts of all checks on a call, as layers. Each check gets `args()`, a copy of its own.
-
-    If an attached policy allows the call, toolsets inside it that would ask give way. Their denials and doubts stay.
-    """
-    attached: list[Verdict] = []
-    own: list[Verdict] = []
+    """Return the verdicts of all checks on a call, as layers. Each check gets `args()`, a copy of its own."""
+    attached: list[tuple[ToolsetLayer, Verdict | None]] = []
+    own: list[Verdict | None] = []
     for check in checks:
         if isinstance(check, AttachedCheck):
             try:
                 verdict = check.verdict(args(), ctx)
             except Exception as error:
                 verdict = in_doubt(f"the toolset's capability labels are unknown: {error!r}")
-            attached += [verdict] if verdict is not None else []
+            attached.append((check.layer, verdict))
             continue
-        ruled = strictest(attached)
-        is_approved = ruled is not None and ruled.effect is Effect.ALLOW
-        answer = await check.answer(args(), ctx, _config(checks, check, is_approved))
-        if answer is not None and not (is_approved and answer.gives_way):
-            own.append(answer.verdict)
-    return [*attached, *own]
+        for config in _configs(check, attached):
+            own.append(await check.verdict(args(), ctx, config))
+    # Where a layer that stands apart is silent, no other attached policy may allow the call.
+    unanswered = any(layer.apart and verdict is not None and verdict.yields for layer, verdict in attached)
+    ruled = [one for _, one in attached if one is not None and not (unanswered and one.effect is Effect.ALLOW)]
+    return [*ruled, *(one for one in own if one is not None)]
 
 
-def _config(checks: Sequence[Check], own: OwnCheck, is_approved: bool) -> Mapping[str, Any]:
-    """Return the `config` for `needs_approval`: what is attached, with what that means for the tool."""
+def _configs(own: OwnCheck, above: Sequence[tuple[ToolsetLayer, Verdict | None]]) -> Iterable[Mapping[str, Any]]:
+    """Yield the `config` for `needs_approval`: what is attached above, with what that means for the tool.
+
+    Each layer that stands apart asks the method by itself, with its own config.
+    """
     if own.takes is None or not own.takes.config:
-        return {}
-    config: dict[str, Any] = {}
-    for check in checks:
-        if check is own:
-            break
-        if isinstance(check, AttachedCheck):
-            config.update(check.layer.config)
-    options = config.get(own.tool, {})
-    if isinstance(options, Mapping):
-        config[own.tool] = {**options, "pre_approved": is_approved}
-    return config
+        yield {}
+        return
+    apart = [layer for layer, _ in above if layer.apart]
+    for asking in apart or [None]:
+        config: dict[str, Any] = {}
+        verdicts: list[Verdict] = []
+        for layer, verdict in above:
+            if layer.apart and layer is not asking:
+                continue
+            config.update(layer.config)
+            verdicts += [verdict] if verdict is not None else []
+        ruled = strictest(verdicts)
+        options = config.get(own.tool, {})
+        if isinstance(options, Mapping):
+            is_approved = ruled is not None and ruled.effect is Effect.ALLOW
+            config[own.tool] = {**options, "pre_approved": is_approved}
+        yield config
 
 
 async def described(steps: Sequence[Step], args: Callable[[], dict[str, Any]], ctx: Any) -> dict[str, Any]:

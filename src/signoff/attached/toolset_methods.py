@@ -89,17 +89,9 @@ def _takes(function: Hook, *, bound: bool) -> MethodArguments:
     return MethodArguments(tuple(positional), tuple(keyword))
 
 
-class ToolsetAnswer(NamedTuple):
-    """What a toolset's own method says about a call."""
-
-    verdict: Verdict
-    gives_way: bool = False
-    """Whether the answer is an ask that yields to a policy that approved the tool beforehand."""
-
-
 async def answer_of(
     method: Hook, how: MethodArguments, name: str, args: Mapping[str, Any], ctx: Any, config: Mapping[str, Any]
-) -> ToolsetAnswer | None:
+) -> Verdict | None:
     """Return the answer of `needs_approval`, or None if it has none. `PermissionError` denies; other failures ask."""
     try:
         said = how.call(method, name, args, ctx, config)
@@ -108,9 +100,9 @@ async def answer_of(
         return None if said is None else _understood(said)
     except PermissionError as error:
         reason = str(error) or "the toolset refuses this call"
-        return ToolsetAnswer(Verdict(effect=Effect.DENY, rules=(TOOLSET,), reason=reason))
+        return Verdict(effect=Effect.DENY, rules=(TOOLSET,), reason=reason)
     except Exception as error:
-        return ToolsetAnswer(in_doubt(f"the toolset's own check failed: {error!r}"))
+        return in_doubt(f"the toolset's own check failed: {error!r}")
 
 
 def in_doubt(problem: str) -> Verdict:
@@ -118,9 +110,9 @@ def in_doubt(problem: str) -> Verdict:
     return Verdict(effect=Effect.ASK, rules=(TOOLSET,), reason=problem, errors=(problem,))
 
 
-def _understood(said: object) -> ToolsetAnswer:
+def _understood(said: object) -> Verdict:
     if isinstance(said, Verdict):
-        return ToolsetAnswer(said)
+        return said
     if isinstance(said, bool):
         return _answer(Effect.ASK if said else Effect.ALLOW)
     if isinstance(said, str):
@@ -133,7 +125,7 @@ def _understood(said: object) -> ToolsetAnswer:
     return _by_status(said)
 
 
-def _by_status(said: object) -> ToolsetAnswer:
+def _by_status(said: object) -> Verdict:
     """Interpret an object that says blocked, pre-approved or needs approval, by flags or by its status."""
     found: set[Effect | None] = set()
     for name, effect in _FLAGS.items():
@@ -149,14 +141,14 @@ def _by_status(said: object) -> ToolsetAnswer:
     return _answer(effect, getattr(said, "description", None)) if effect is not None else _none_of_these(said)
 
 
-def _none_of_these(said: object) -> ToolsetAnswer:
+def _none_of_these(said: object) -> Verdict:
     what = shown(said) if isinstance(said, str) else f"a value of type {type(said).__name__}"
-    return ToolsetAnswer(in_doubt(f"the toolset's own check returned {what}, not one of these: {_ANSWERS}"))
+    return in_doubt(f"the toolset's own check returned {what}, not one of these: {_ANSWERS}")
 
 
-def _answer(effect: Effect, words: object = None) -> ToolsetAnswer:
+def _answer(effect: Effect, words: object = None) -> Verdict:
     reason = words if isinstance(words, str) and words else _WORDS[effect]
-    return ToolsetAnswer(Verdict(effect=effect, rules=(TOOLSET,), reason=reason), gives_way=effect is Effect.ASK)
+    return Verdict(effect=effect, rules=(TOOLSET,), reason=reason)
 
 
 async def words_of(method: Hook, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:

@@ -12,9 +12,9 @@ from pydantic import BaseModel
 from pydantic_ai import RunContext
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
-from signoff.attached.attached_policies import ATTRIBUTES, LAYERS, layer_for
-from signoff.attached.checks import Check, described, said
-from signoff.attached.marks import held, is_answered, kept_to
+from signoff.attached.attached_policies import ATTRIBUTES, LAYERS, layer_for, layers_of
+from signoff.attached.checks import Check, OwnCheck, described, said
+from signoff.attached.marks import is_answered, kept_to
 from signoff.attached.toolset_methods import ASKS, DESCRIBE, NEEDS, OLD_DESCRIBE, TOOLSET
 from signoff.core.canonical import digest
 from signoff.core.verdict import Effect
@@ -258,14 +258,17 @@ class ApprovalToolset(WrapperToolset[Any]):
         memory: ApprovalMemory | ApprovalConfig | None = None,
         config: ApprovalConfig | None = None,
     ) -> None:
-        """`memory` preceded `config` until version 0.8 of that library and was removed in 0.9: both forms work."""
+        """`memory` preceded `config` until version 0.8 of that library and was removed in 0.9: both forms work.
+
+        Without a memory no answer is remembered, whatever it says, as in 0.9.
+        """
         if isinstance(memory, Mapping):
             memory, config = None, memory
         super().__init__(inner)
         self.config: ApprovalConfig = config or {}
         self._callback = approval_callback
-        self._memory = memory if memory is not None else ApprovalMemory()
-        vars(self)[LAYERS] = (layer_for(inner, self.config),)
+        self._memory = memory
+        vars(self)[LAYERS] = (layer_for(inner, self.config, apart=True),)
 
     @property
     def id(self) -> str | None:
@@ -274,6 +277,14 @@ class ApprovalToolset(WrapperToolset[Any]):
     @property
     def _inner(self) -> AbstractToolset[Any]:
         return self.wrapped
+
+    @property
+    def _decides(self) -> Any:
+        """The `needs_approval` that this wrapper finds on what it wraps, through other wrappers of its kind only."""
+        inner = self.wrapped
+        while isinstance(inner, ApprovalToolset):
+            inner = inner.wrapped
+        return getattr(inner, NEEDS, None)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name in _NOT_FORWARDED or "wrapped" not in vars(self):
@@ -302,29 +313,47 @@ class ApprovalToolset(WrapperToolset[Any]):
         async def call() -> Any:
             return await self.wrapped.call_tool(name, tool_args, ctx, tool)
 
-        return await kept_to(self, call, name, tool_args, ctx, tool, self._settle)
+        async def settle(checks: Sequence[Check], steps: Sequence[Step], inside: str, *call: Any) -> bool:
+            return await self._settle(checks, steps, name, *call) or is_answered(ctx, inside, tool_args)
+
+        return await kept_to(self, call, name, tool_args, ctx, tool, settle)
 
     async def _settle(
         self, checks: Sequence[Check], steps: Sequence[Step], name: str, args: dict[str, Any], ctx: RunContext[Any]
     ) -> bool:
-        """Ask the callback, unless the call is approved in advance; raise if it must not run."""
-        verdict = strictest(await said(checks, lambda: dict(args), ctx))
-        match held(verdict, ctx, name, args):
-            case Effect.ALLOW:
-                return is_answered(ctx, name, args)
-            case Effect.DENY:
-                raise ApprovalBlocked(name, verdict.reason if verdict is not None else None)
-            case Effect.ASK:
-                known = self._memory.lookup(name, args)
-                if known is not None and known.approved:
-                    return True
+        """Ask the callback, unless the call is approved in advance; raise if it must not run.
+
+        What a wrapper around this one was told answers nothing here: its callback is another one. `name` is the tool's
+        name where this wrapper stands, outside the prefixes that it wraps. Returns whether the callback answered.
+        """
+        verdict = strictest(await said(self._own(checks), lambda: dict(args), ctx))
+        if verdict is not None and verdict.effect is Effect.DENY:
+            raise ApprovalBlocked(name, verdict.reason)
+        if verdict is not None and verdict.effect is Effect.ALLOW:
+            return False
+        known = self._memory.lookup(name, args) if self._memory is not None else None
+        if known is not None and known.approved:
+            return True
         words = await described(steps, lambda: dict(args), ctx)
         shown = ", ".join(f"{key}={value!r}" for key, value in args.items())
         told = verdict.reason if verdict is not None and verdict.rules == (TOOLSET,) and verdict.reason != ASKS else ""
         description = str(words.get("summary") or told or f"{name}({shown})")
         request = ApprovalRequest(tool_name=name, tool_args=args, description=description)
         decision = await _decision(self._callback, request)
-        self._memory.store(name, args, decision)
+        if self._memory is not None:
+            self._memory.store(name, args, decision)
         if not decision.approved:
             raise ApprovalDenied(name, decision)
         return True
+
+    def _own(self, checks: Sequence[Check]) -> list[Check]:
+        """Return the checks that are this wrapper's to make: those of wrappers inside it are theirs.
+
+        A toolset that it cannot see, behind a prefix or a filter, can only make things stricter.
+        """
+        mine, decides = layers_of(self), self._decides
+        return [
+            one._replace(only_tightens=one.method != decides) if isinstance(one, OwnCheck) else one
+            for one in checks
+            if isinstance(one, OwnCheck) or not one.layer.apart or one.layer in mine
+        ]
