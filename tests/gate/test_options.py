@@ -49,7 +49,7 @@ async def waits(ctx: RunContext[Any]) -> str:
         ("on_denied", None, "it must be one of 'tell', 'raise'"),
         ("judge", "strict", "it must be a function"),
         ("reviewers", "yes", "it must be True or False"),
-        ("labels", {"pay": "mony"}, "'pay': unknown label 'mony'; did you mean `money`?"),
+        ("labels", {"pay": "mony"}, "'pay': unknown label `mony`; did you mean `money`?"),
         ("labels", {"pay": None}, "it must be a label, or a list of labels"),
         ("labels", ["money"], "it must be a mapping of tool names to labels"),
         ("tools", "pay", "it must be a list of texts"),

@@ -6,7 +6,6 @@ import copy
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any, TypeAlias, cast
 
 from pydantic_ai.toolsets import AbstractToolset
@@ -15,6 +14,7 @@ from signoff.core.verdict import Effect
 from signoff.errors import SignoffError, WrongUse
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import did_you_mean, shown
+from signoff.policy.tool_labels import label_problem, pattern_problem
 from signoff.toolset_wrappers import parts_of
 
 Rules: TypeAlias = "Policy | str | Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]] | None"
@@ -50,13 +50,8 @@ class ToolsetLayer:
     """The only tool it is about; None for all."""
     by_catalog: bool = False
     """Whether a catalog entry attached it. Inside the toolset of another entry it can only make things stricter."""
-    apart: bool = False
-    """Whether it decides by itself: no other policy that is attached to the toolset answers where it is silent."""
-
-    def labels_for(self, tool: str) -> frozenset[str]:
-        """Return the labels that are attached to a tool."""
-        found = (given for tools, given in self.labels.items() if fnmatchcase(tool, tools))
-        return frozenset(label for given in found for label in given)
+    alone: bool = False
+    """Whether it decides alone: no other policy that is attached to the toolset answers where it is silent."""
 
 
 def layers_of(toolset: AbstractToolset[Any]) -> tuple[ToolsetLayer, ...]:
@@ -135,20 +130,25 @@ def layer_for(
     config: Mapping[str, Any] | None = None,
     tool: str | None = None,
     by_catalog: bool = False,
-    apart: bool = False,
+    alone: bool = False,
 ) -> ToolsetLayer:
     """Make a layer for a toolset, whose name in its rules is `name`, or its own id."""
     known_as = name if name is not None else toolset.id
+    by_pattern = {tools: (one,) if isinstance(one, str) else tuple(one) for tools, one in (labels or {}).items()}
+    for tools, given in by_pattern.items():
+        for problem in (pattern_problem(tools), *map(label_problem, given)):
+            if problem is not None:
+                raise WrongUse(f"labels of {toolset.label}: {problem}")
     takes_more = any(callable(getattr(part, "needs_approval", None)) for part in parts_of(toolset))
     by_tool = dict(rules) if isinstance(rules, Mapping) else {}
     return ToolsetLayer(
         policy=policy_of(rules, known_as or "toolset", takes_more=takes_more),
         name=known_as,
-        labels={tools: (one,) if isinstance(one, str) else tuple(one) for tools, one in (labels or {}).items()},
+        labels=by_pattern,
         config={**(config or {}), **by_tool},
         tool=tool,
         by_catalog=by_catalog,
-        apart=apart,
+        alone=alone,
     )
 
 

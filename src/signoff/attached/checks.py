@@ -22,6 +22,7 @@ from signoff.core.call import Call
 from signoff.core.verdict import Effect, Verdict
 from signoff.links import followed
 from signoff.policy.strictest_verdict import strictest
+from signoff.policy.tool_labels import labels_in_doubt, labels_of
 from signoff.ports import judging
 from signoff.toolset_wrappers import Step
 
@@ -47,10 +48,10 @@ class AttachedCheck:
     def verdict(self, args: Mapping[str, Any], ctx: Any) -> Verdict | None:
         """Return the verdict of the rules. If none matches, it asks, and yields to the project's own rules.
 
-        Without any rule it returns None, unless it stands apart. A call that nobody judges is asked about.
+        Without any rule it returns None, unless it decides alone. A call that nobody judges is asked about.
         """
         policy = self.layer.policy
-        if not policy.rules and not self.layer.apart:
+        if not policy.rules and not self.layer.alone:
             return None
         call = self._call(args, ctx)
         found = policy.judge_layer(call) or replace(policy.judge(call), yields=True)
@@ -135,13 +136,14 @@ def _own(method: Hook, tool: str) -> OwnCheck:
 def attached_labels(steps: Sequence[Step], is_inside: bool = False) -> tuple[frozenset[str], frozenset[str]]:
     """Return the labels attached to a tool on the way down to it, and those that are only claimed.
 
-    The claimed ones come from a catalog entry inside the toolset of another entry.
+    The claimed ones come from a catalog entry inside the toolset of another entry, or are in doubt.
     """
     own, claimed = set[str](), set[str]()
     for toolset, tool in steps:
         layers = [layer for layer in layers_of(toolset) if layer.tool in (None, tool)]
         for layer in layers:
-            (claimed if is_inside and layer.by_catalog else own).update(layer.labels_for(tool))
+            (claimed if is_inside and layer.by_catalog else own).update(labels_of(layer.labels, tool))
+            claimed.update(labels_in_doubt(layer.labels, tool))
         is_inside = is_inside or any(layer.by_catalog for layer in layers)
     return frozenset(own), frozenset(claimed)
 
@@ -170,8 +172,8 @@ async def said(checks: Sequence[Check], args: Callable[[], dict[str, Any]], ctx:
             continue
         for config in _configs(check, attached):
             own.append(await check.verdict(args(), ctx, config))
-    # Where a layer that stands apart is silent, no other attached policy may allow the call.
-    unanswered = any(layer.apart and verdict is not None and verdict.yields for layer, verdict in attached)
+    # Where a layer that decides alone is silent, no other attached policy may allow the call.
+    unanswered = any(layer.alone and verdict is not None and verdict.yields for layer, verdict in attached)
     ruled = [one for _, one in attached if one is not None and not (unanswered and one.effect is Effect.ALLOW)]
     return [*ruled, *(one for one in own if one is not None)]
 
@@ -179,17 +181,17 @@ async def said(checks: Sequence[Check], args: Callable[[], dict[str, Any]], ctx:
 def _configs(own: OwnCheck, above: Sequence[tuple[ToolsetLayer, Verdict | None]]) -> Iterable[Mapping[str, Any]]:
     """Yield the `config` for `needs_approval`: what is attached above, with what that means for the tool.
 
-    Each layer that stands apart asks the method by itself, with its own config.
+    Each layer that decides alone asks the method by itself, with its own config.
     """
     if own.takes is None or not own.takes.config:
         yield {}
         return
-    apart = [layer for layer, _ in above if layer.apart]
-    for asking in apart or [None]:
+    alone = [layer for layer, _ in above if layer.alone]
+    for asking in alone or [None]:
         config: dict[str, Any] = {}
         verdicts: list[Verdict] = []
         for layer, verdict in above:
-            if layer.apart and layer is not asking:
+            if layer.alone and layer is not asking:
                 continue
             config.update(layer.config)
             verdicts += [verdict] if verdict is not None else []

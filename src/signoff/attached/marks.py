@@ -163,8 +163,8 @@ def policies_on(toolset: AbstractToolset[Any]) -> tuple[object, ...]:
     return layers_of(toolset) if own is None else (*layers_of(toolset), own)
 
 
-def _apart(policy: object) -> bool:
-    return isinstance(policy, ToolsetLayer) and policy.apart
+def _alone(policy: object) -> bool:
+    return isinstance(policy, ToolsetLayer) and policy.alone
 
 
 Hold = Callable[[Sequence[Check], Sequence[Step], str, dict[str, Any], RunContext[Any]], Awaitable[bool]]
@@ -192,8 +192,8 @@ async def kept_to(
     checks = checks_of(steps, (declared,) if isinstance(declared, str) else declared)
     answered = await settle(checks, steps, known_as, args, ctx)
     before = let_through(ctx, known_as, args)
-    # A policy that stands apart, on a toolset inside this one, judges the call again by itself.
-    heard = frozenset(id(one) for step, _ in steps for one in policies_on(step) if not _apart(one)).union(
+    # A policy that decides alone, on a toolset inside this one, judges the call again by itself.
+    heard = frozenset(id(one) for step, _ in steps for one in policies_on(step) if not _alone(one)).union(
         map(id, layers)
     )
     heard |= before.heard if before is not None else frozenset[int]()

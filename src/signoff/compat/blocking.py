@@ -268,7 +268,7 @@ class ApprovalToolset(WrapperToolset[Any]):
         self.config: ApprovalConfig = config or {}
         self._callback = approval_callback
         self._memory = memory
-        vars(self)[LAYERS] = (layer_for(inner, self.config, apart=True),)
+        vars(self)[LAYERS] = (layer_for(inner, self.config, alone=True),)
 
     @property
     def id(self) -> str | None:
@@ -355,5 +355,5 @@ class ApprovalToolset(WrapperToolset[Any]):
         return [
             one._replace(only_tightens=one.method != decides) if isinstance(one, OwnCheck) else one
             for one in checks
-            if isinstance(one, OwnCheck) or not one.layer.apart or one.layer in mine
+            if isinstance(one, OwnCheck) or not one.layer.alone or one.layer in mine
         ]

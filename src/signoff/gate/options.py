@@ -12,12 +12,12 @@ from typing import Any, TypeAlias, cast
 from pydantic_ai import RunContext
 
 from signoff.config.settings import load_settings
-from signoff.core.call import LABELS
 from signoff.core.mode import ApprovalMode
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 from signoff.policy.phrases import did_you_mean
+from signoff.policy.tool_labels import label_problem, pattern_problem
 from signoff.ports import Store
 from signoff.store.memory_store import MemoryStore
 from signoff.store.signing_key import Keys
@@ -171,8 +171,12 @@ def _labels(value: object) -> str | None:
     labels = [value] if isinstance(value, str) else value
     if labels is None or _texts(labels):
         return "it must be a label, or a list of labels"
-    unknown = next((label for label in cast("Iterable[str]", labels) if label not in LABELS), None)
-    return f"unknown label {unknown!r}; {did_you_mean(unknown, LABELS)}" if unknown is not None else None
+    return next(filter(None, map(label_problem, cast("Iterable[str]", labels))), None)
+
+
+def _labels_by_tool(value: object) -> str | None:
+    wrong = _by_name(_labels, "tool names to labels")(value)
+    return wrong or next(filter(None, map(pattern_problem, cast("Mapping[str, object]", value))), None)
 
 
 def _role(value: object) -> str | None:
@@ -187,7 +191,7 @@ _CHECKS: Mapping[str, Callable[[Any], str | None]] = {
     "on_denied": _one_of("tell", "raise"),
     "judge": _function,
     "reviewers": _flag,
-    "labels": _by_name(_labels, "tool names to labels"),
+    "labels": _labels_by_tool,
     "tools": _texts,
     "secrets": _texts,
     "people": _by_name(_roles, "people's names to their roles, as in {'ana': ['ops']}"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import marshal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
@@ -24,6 +23,7 @@ from signoff.core.tool_definition import definition_digest
 from signoff.gate.arguments import PROCESS_KEY, as_json
 from signoff.gate.likeness import directory_name, read_for_memory, with_likeness
 from signoff.links import followed
+from signoff.policy.tool_labels import labels_in_doubt, labels_of
 from signoff.toolset_wrappers import Step, steps_of
 
 KIND = "signoff.kind"
@@ -170,8 +170,8 @@ class CallReader:
     def reread(self, call: Call) -> Call:
         """Read a call that no gate saw as policy sees it: with the labels of its tool, and where its paths lead."""
         call = call.changed(
-            labels=frozenset(_by_name(self.labels, call.tool)),
-            claimed=frozenset[str]().union(*(_by_name(given, call.tool) for given in self.claims)),
+            labels=labels_of(self.labels, call.tool),
+            claimed=self._claimed_by_name(call.tool),
             also=self.root if self.several_roots and self.paths_of is not None else "",
         )
         leads = followed(self.root, self.paths_of(call)) if self.paths_of is not None else {}
@@ -190,19 +190,19 @@ class CallReader:
     ) -> frozenset[str]:
         if not (self.labels or origin.labels or origin.capability_labels):
             return _NO_LABELS
-        return origin.labels | _by_name(self.labels, tool_def.name) | _declared(origin.capability_labels, args, ctx)
+        return origin.labels | labels_of(self.labels, tool_def.name) | _declared(origin.capability_labels, args, ctx)
 
     def _claimed(
         self, ctx: RunContext[Any], tool_def: ToolDefinition, args: Mapping[str, Any], origin: Origin
     ) -> frozenset[str]:
-        if not (self.claims or origin.claimed_labels):
+        if not (self.labels or self.claims or origin.claimed_labels):
             return _NO_LABELS
-        by_name = (_by_name(given, tool_def.name) for given in self.claims)
-        return _declared(origin.claimed_labels, args, ctx).union(*by_name)
+        return _declared(origin.claimed_labels, args, ctx) | self._claimed_by_name(tool_def.name)
 
-
-def _by_name(labels: Mapping[str, Iterable[str]], tool: str) -> set[str]:
-    return {label for pattern, given in labels.items() if fnmatchcase(tool, pattern) for label in given}
+    def _claimed_by_name(self, tool: str) -> frozenset[str]:
+        """Return the labels of callers for a tool, and those of this agent that are in doubt."""
+        doubtful = (labels_in_doubt(given, tool) for given in (self.labels, *self.claims))
+        return frozenset[str]().union(*doubtful, *(labels_of(given, tool) for given in self.claims))
 
 
 def _declared(hooks: Sequence[Hook], args: Mapping[str, Any], ctx: RunContext[Any]) -> frozenset[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
+
+from signoff.policy.tool_labels import is_labelled
 
 
 def labels_claimed(name: str, annotations: Mapping[str, Any] | None, labelled: Iterable[str]) -> frozenset[str]:
@@ -20,7 +21,7 @@ def _claimed(name: str, said: Mapping[str, Any], labelled: Iterable[str]) -> Ite
     if reads is True:
         yield "data.read"
     # By the protocol, a tool without annotations may write. A label of the project takes precedence over that default.
-    silent = reads is None and not any(fnmatchcase(name, one) for one in labelled)
+    silent = reads is None and not is_labelled(labelled, name)
     if reads is False or said.get("destructiveHint") is True or silent:
         yield "data.write"
     if said.get("openWorldHint") is True:

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from signoff.broker import Broker, new_id
@@ -31,6 +30,7 @@ from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import CallPermission, OutsideGate
 from signoff.outside.repeated_call import RepeatedCalls
 from signoff.policy.reach import reach
+from signoff.policy.tool_labels import labels_in_doubt, labels_of
 from signoff.processes import steady_seconds
 from signoff.toolsets.mcp_claims import labels_claimed
 from signoff.toolsets.variable_mask import hide
@@ -255,7 +255,6 @@ class McpProxy:
     def _call(self, tool: _Tool, args: Mapping[str, Any], caller: ProxyCaller) -> OutsideCall:
         definition, labels = tool.definition, self._desk.labels(self.options.project, tool.server)
         client = self.options.client
-        own = (one for names, found in labels.items() if fnmatchcase(definition.tool, names) for one in found)
         return OutsideCall(
             agents=(client or NAMELESS,),
             # A session id claimed by a client finds only answers of this very proxy.
@@ -266,8 +265,9 @@ class McpProxy:
             toolset=tool.server,
             args=args,
             directory=tool.upstream.directory,
-            labels=frozenset(own),
-            claimed=labels_claimed(definition.tool, definition.annotations, labels),
+            labels=labels_of(labels, definition.tool),
+            claimed=labels_claimed(definition.tool, definition.annotations, labels)
+            | labels_in_doubt(labels, definition.tool),
             definition=definition.digest,
             schema=definition.takes,
             said=_shown(tool, caller),
