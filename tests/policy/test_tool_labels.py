@@ -61,7 +61,10 @@ def test_a_bad_pattern_is_refused_when_it_is_given(pattern: str) -> None:
 
 
 def test_an_unknown_label_is_refused_when_it_is_given() -> None:
-    for give in (lambda labels: Signoff([], labels=labels), lambda labels: with_approval(FunctionToolset(), labels=labels)):
+    for give in (
+        lambda labels: Signoff([], labels=labels),
+        lambda labels: with_approval(FunctionToolset(), labels=labels),
+    ):
         with pytest.raises(WrongUse, match="unknown label `mony`; did you mean `money`"):
             give({"look": ["mony"]})
 

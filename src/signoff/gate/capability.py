@@ -253,8 +253,9 @@ class Signoff(AbstractCapability[Any]):
         return None
 
     def for_agent(self, agent: AbstractAgent[Any, Any]) -> Signoff:
-        own: list[AbstractCapability[Any]] = []
-        agent.root_capability.apply(own.append)
+        own = _gates_in(agent.root_capability)
+        if len(own) > 1 and any(one is self for one in own):
+            raise _second_gate([(one, _ON_AGENT) for one in own])
         # While an agent is constructed, the name that PydanticAI later guesses from a variable is not set yet. It may
         # be set where this capability is given to a single run, besides the agent's own capabilities.
         if agent.name and any(one is self for one in own):
@@ -366,12 +367,19 @@ class Signoff(AbstractCapability[Any]):
         return self._run
 
     def _look_at_neighbours(self, ctx: RunContext[Any]) -> None:
-        """Once per run, refuse capabilities that run tools before the gate or wrap them below it, and note others."""
+        """Once per run, look at the other capabilities.
+
+        Refuse another gate, those that run tools before this one, and those that wrap tools below it; note those that
+        wrap tools above it.
+        """
         run = self._in_run()
         if run.checked:
             return
         run.checked = True
         root = ctx.root_capability
+        if len(gates := _gates_in(root)) > 1:
+            agent = [one.gate for one in _gates_in(ctx.agent.root_capability)] if ctx.agent is not None else []
+            raise _second_gate([(one, _ON_AGENT if one.gate in agent else _FOR_RUN) for one in gates])
         if root is not None:
             refuse_early(root)
         chain = list(root.capabilities) if isinstance(root, CombinedCapability) else [root]
@@ -469,6 +477,27 @@ def _wraps_tools(capability: AbstractCapability[Any] | None) -> bool:
         return own or "get_wrapper_toolset" in vars(capability) or _wraps_tools(capability.wrapped)
     own = kind.get_wrapper_toolset is not AbstractCapability.get_wrapper_toolset
     return own or "get_wrapper_toolset" in vars(capability)
+
+
+_ON_AGENT, _FOR_RUN = "Agent(capabilities=[…])", "run(capabilities=[…])"
+
+
+def _gates_in(capability: AbstractCapability[Any] | None) -> list[Signoff]:
+    """Return every gate in a capability, also inside others."""
+    if isinstance(capability, Signoff):
+        return [capability]
+    if isinstance(capability, CombinedCapability):
+        return [gate for one in capability.capabilities for gate in _gates_in(one)]
+    return _gates_in(capability.wrapped) if isinstance(capability, WrapperCapability) else []
+
+
+def _second_gate(gates: Sequence[tuple[Signoff, str]]) -> WrongUse:
+    """Return the error for a run with two gates: the first would answer the questions of the others."""
+    places = " and ".join(f"{place} ({gate.gate.policy.file})" for gate, place in sorted(gates, key=lambda one: one[1]))
+    return WrongUse(
+        f"two Signoff on one run, in {places}: one would ask its approver what the other asks.\n"
+        "  Keep one. It can judge by both policies: Signoff(Layers((one, other)))"
+    )
 
 
 def _hooks_execution(capability: AbstractCapability[Any] | None) -> bool:
