@@ -117,6 +117,7 @@ async def test_p9_a_new_worker_is_shown_whole_then_written_exactly_so_and_usable
     shown = [line[1:] for line in card.preview.text.split("\n")[3:]]
     assert "\n".join(shown) + "\n" == file
     assert card.title == "write a new worker, fresh"
+    assert [one.name for one in card.details] == [], "our own bookkeeping is nothing that a person has to read"
     assert "instructions: |\n  Read the notes.\n  Say what is in them.\n" in file
     assert yaml.safe_load(file)["metadata"] == {"created_by": "maker"}
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -102,13 +104,24 @@ async def test_the_schema_names_the_workers_that_may_be_called(tmp_path: Path) -
     ],
 )
 @pytest.mark.mission("P9")
-async def test_p9_a_refusal_is_an_answer_to_the_model(tmp_path: Path, delegates: str, worker: str, why: str) -> None:
+async def test_p9_a_worker_that_may_not_be_called_is_denied(
+    tmp_path: Path, delegates: str, worker: str, why: str
+) -> None:
     workers = {"top": f"delegates: {delegates}", "leaf": "name: leaf", "other": "name: other"}
     turns = (calling("worker_call", worker=worker, prompt="Go."), "Done.")
-    result = await run(Workers(project(tmp_path, workers), model=saying(*turns)), "top")
+    seen: list[CallEvent] = []
+    store = f"sqlite:{tmp_path}/store.db"
+    shop = Workers(project(tmp_path, workers), model=saying(*turns), observe=seen.append, store=store)
+    result = await run(shop, "top")
     assert result.output == "Done."
-    [answer] = told(result)
-    assert answer.startswith(f"{worker} was not called: ") and why in answer
+    [answer] = map(json.loads, told(result))
+    assert (answer["error"], answer["by"]) == ("permission_denied", "policy")
+    assert answer["reason"].startswith(f"{worker} was not called: ") and why in answer["reason"]
+    assert [event.what for event in seen] == [CallStep.DENIED]
+    shop.shared_store.close()
+    with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
+        recorded = {kind for (kind,) in connection.execute("select kind from events")}
+    assert "denied" in recorded and not recorded & {"allowed", "ran"}
 
 
 @pytest.mark.mission("P9")
@@ -118,10 +131,9 @@ async def test_p9_a_worker_in_the_chain_is_not_entered_again(tmp_path: Path) -> 
         "top": "- calls: [{tool: worker_call, args: {worker: leaf, prompt: Go.}}]\n- say: '{{last}}'",
         "leaf": "- calls: [{tool: worker_call, args: {worker: top, prompt: Go.}}]\n- say: '{{last}}'",
     }
-    said = (await run(Workers(project(tmp_path, workers, scripts=scripts)), "top")).output
-    assert (
-        said == "top was not called: it is already running (top > leaf), and workers cannot call each other in a cycle"
-    )
+    said = json.loads((await run(Workers(project(tmp_path, workers, scripts=scripts)), "top")).output)
+    why = "top was not called: it is already running (top > leaf), and workers cannot call each other in a cycle"
+    assert (said["error"], said["reason"]) == ("permission_denied", why)
 
 
 async def test_under_every_worker_one_with_a_wrong_file_is_refused_and_the_run_goes_on(tmp_path: Path) -> None:

@@ -38,8 +38,10 @@ _DESCRIBE = frozenset("summary reason note path diff before after preview".split
 """Metadata keys with which a tool describes exactly the call that was asked about."""
 _LINES = ("summary", "reason", "path")
 """Metadata keys that the one-line summary of a call is made of."""
-_OURS = frozenset({"signoff", "leads_to"})
-"""Metadata keys that the gate sets, for programs."""
+DRAFTED = "drafted"
+"""Metadata key for the digests of a draft that a tool shows, so that it later writes only what was shown."""
+_OURS = frozenset({"signoff", "leads_to", DRAFTED})
+"""Metadata keys that are for programs."""
 _LONGEST_TASK = 200
 _LONGEST_CLAIM = 400
 _LONGEST_PAST = 50

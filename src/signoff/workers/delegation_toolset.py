@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired, ToolFailed, UnexpectedModelBehavior
@@ -18,6 +18,7 @@ from signoff.attached.marks import let_through
 from signoff.config import Settings
 from signoff.config.entries import WorkerFile
 from signoff.core.canonical import digest
+from signoff.core.card import DRAFTED
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import LimitReached, WrongFile, WrongUse
 from signoff.gate.gated_agents import call_agent
@@ -25,17 +26,16 @@ from signoff.gate.gated_calls import running_call
 from signoff.gate.single_call import call_tool
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.strictest_verdict import strictest
+from signoff.workers.account import Account
 from signoff.workers.bounds import Bounds, bounds_of, reading_verdict
 from signoff.workers.create import LONGEST_FILE, NAME, NewWorker, draft, powers, write
-from signoff.workers.limits import Delegating, WorkerDeps, account_of, check_price
+from signoff.workers.limits import Delegating, WorkerDeps, account_in, account_of, check_price
 from signoff.workers.worker import Worker
 from signoff.workers.worker_prompt import why_private_in
 
 CALL = "worker_call"
 CREATE = "worker_create"
 TOOLSET = "workers"
-_ASKED, _SHOWN = "asked_for", "file_digest"
-"""Keys of the card's metadata that tell which arguments, and which file, it is about."""
 _RETRIES = 3
 
 
@@ -122,9 +122,12 @@ class DelegationToolset(Delegating):
     def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:
         """Allow calling a worker, whose own calls are judged. Ask about creating one, or deny it if its file is wrong.
 
-        A file attached to a call is judged as if the caller read it.
+        A worker that may not be called is denied. A file attached to a call is judged as if the caller read it.
         """
         if name == CALL:
+            worker, caller = str(args["worker"]), account_in(ctx)
+            if caller is not None and (refused := self._refused(worker, caller)):
+                return Verdict(effect=Effect.DENY, rules=(TOOLSET,), reason=f"{worker} was not called: {refused}")
             return self._judged_attachments(args.get("attachments") or (), ctx)
         try:
             self._draft(args)
@@ -180,7 +183,7 @@ class DelegationToolset(Delegating):
         ends_call: bool,
     ) -> str:
         caller = account_of(ctx)
-        if refused := self._refused(worker, caller.chain) or caller.may_delegate():
+        if refused := self._refused(worker, caller):
             return f"{worker} was not called: {refused}"
         try:
             called = self.others.delegate(worker)
@@ -201,13 +204,14 @@ class DelegationToolset(Delegating):
             return f"{worker} gave no valid answer: {error}"
         return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
-    def _refused(self, worker: str, chain: tuple[str, ...]) -> str:
+    def _refused(self, worker: str, caller: Account) -> str:
+        """Return why a worker may not be called from here; empty if it may."""
         callable_ = self.others.callable_by(self.file)
-        if worker in chain:
-            return f"it is already running ({' > '.join(chain)}), and workers cannot call each other in a cycle"
+        if worker in caller.chain:
+            return f"it is already running ({' > '.join(caller.chain)}), and workers cannot call each other in a cycle"
         if worker not in callable_:
             return f"{self.file.name} may not call {shown(worker)}; {did_you_mean(worker, callable_)}"
-        return ""
+        return caller.may_delegate()
 
     # --- files attached to a call ---
 
@@ -276,7 +280,11 @@ def _given_files(ctx: RunContext[Any]) -> frozenset[str]:
 
 def _was_shown(card: Mapping[str, Any], made: NewWorker, args: Mapping[str, Any]) -> bool:
     """Return whether a person saw this file. No card has shown what they wrote themselves or had remembered."""
-    return card.get(_ASKED) != digest(dict(args)) or card.get(_SHOWN) == digest(made.text)
+    drafted = card.get(DRAFTED)
+    if not isinstance(drafted, Mapping):
+        return True
+    seen = cast("Mapping[str, Any]", drafted)
+    return seen.get("args") != digest(dict(args)) or seen.get("text") == digest(made.text)
 
 
 def _described(made: NewWorker, creator: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -287,8 +295,7 @@ def _described(made: NewWorker, creator: str, args: Mapping[str, Any]) -> Mappin
         "path": made.path,
         "before": "",
         "after": made.text,
-        _ASKED: digest(dict(args)),
-        _SHOWN: digest(made.text),
+        DRAFTED: {"args": digest(dict(args)), "text": digest(made.text)},
     }
 
 

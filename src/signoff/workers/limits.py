@@ -128,11 +128,16 @@ def _delegates(ctx: RunContext[Any], tool_def: ToolDefinition) -> bool:
 
 def account_of(ctx: RunContext[Any]) -> Account:
     """Return the account of the run that a tool was called in."""
+    if (account := account_in(ctx)) is None:
+        raise WrongUse("this tool works only in runs of a worker: build the agent with Workers(…).worker(NAME)")
+    return account
+
+
+def account_in(ctx: RunContext[Any]) -> Account | None:
+    """Return the account of a run, or None if it is not one of a worker."""
     root = ctx.root_capability
-    for one in root.capabilities if isinstance(root, CombinedCapability) else [root]:
-        if isinstance(one, Meter) and one.account is not None:
-            return one.account
-    raise WrongUse("this tool works only in runs of a worker: build the agent with Workers(…).worker(NAME)")
+    chain = root.capabilities if isinstance(root, CombinedCapability) else [root]
+    return next((one.account for one in chain if isinstance(one, Meter) and one.account is not None), None)
 
 
 def check_price(file: WorkerFile, model: AbstractModel | None, *, for_worker: str = "") -> None:
