@@ -22,6 +22,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ToolCallPart, UserContent
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDefinition, ToolDenied
+from pydantic_ai.toolsets import ToolsetTool
 
 from signoff.channels.approver import ApproverCalls
 from signoff.core.call import Call
@@ -39,7 +40,7 @@ from signoff.gate.gated_calls import Frame, asking, enclosing_call, enter, leave
 from signoff.gate.nesting import is_left_over, ungated
 from signoff.gate.options import check_approver, checked_mode
 from signoff.gate.refusal_words import decided_by, decided_why
-from signoff.gate.tools import schema_hash
+from signoff.gate.tools import is_foreign, schema_hash
 from signoff.ports import ApproverLike, GrantStore
 from signoff.store.approval_memory import ApprovalMemory
 
@@ -53,8 +54,16 @@ def build_approval_requests(
 ) -> list[ApprovalRequest]:
     """Return one request for every call that waits for approval, in order. It has no side effects.
 
-    With `tools`, remembered answers are bound to the current definition of the tool.
+    With `tools`, remembered answers are bound to the current definition of the tool: all of it, as nothing says who
+    wrote the description.
     """
+    return _requests(requests, worker, tools)
+
+
+_Tools = Mapping[str, ToolDefinition | ToolsetTool[Any]]
+
+
+def _requests(requests: DeferredToolRequests, worker: Sequence[str], tools: _Tools | None) -> list[ApprovalRequest]:
     return [
         _request(part, requests.metadata.get(part.tool_call_id, {}), tuple(worker), (tools or {}).get(part.tool_name))
         for part in requests.approvals
@@ -62,9 +71,14 @@ def build_approval_requests(
 
 
 def _request(
-    part: ToolCallPart, metadata: Mapping[str, Any], worker: tuple[str, ...], tool: ToolDefinition | None
+    part: ToolCallPart,
+    metadata: Mapping[str, Any],
+    worker: tuple[str, ...],
+    found: ToolDefinition | ToolsetTool[Any] | None,
 ) -> ApprovalRequest:
     args = _arguments(part)
+    tool = found.tool_def if isinstance(found, ToolsetTool) else found
+    foreign = is_foreign(found) if isinstance(found, ToolsetTool) else True
     call = Call(
         tool=part.tool_name,
         args=args,
@@ -72,7 +86,7 @@ def _request(
         worker=worker,
         path=part.tool_call_id,
         toolset=tool.toolset_id if tool is not None else None,
-        schema_hash=schema_hash(tool) if tool is not None else "",
+        schema_hash=schema_hash(tool, foreign=foreign) if tool is not None else "",
     )
     return ApprovalRequest(
         tool_call_id=part.tool_call_id,
@@ -206,11 +220,11 @@ class _Asking:
 
 
 async def _collected(
-    requests: DeferredToolRequests, how: _Asking, *, worker: Sequence[str], tools: Mapping[str, ToolDefinition] | None
+    requests: DeferredToolRequests, how: _Asking, *, worker: Sequence[str], tools: _Tools | None
 ) -> DeferredToolResults:
     results = DeferredToolResults()
     waiting: list[ApprovalRequest] = []
-    for request in build_approval_requests(requests, worker=worker, tools=tools):
+    for request in _requests(requests, worker, tools):
         decision = _without_person(request, how)
         if decision is None:
             waiting.append(request.changed_to(keeps=how.kept.keeps))
@@ -351,7 +365,8 @@ async def _until_done(
 
     async def answer(ctx: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults:
         workers = (*around.workers, agent.name) if agent.name else around.workers
-        results = await _collected(requests, how, worker=workers, tools=ctx.tools)
+        tools = ctx.tool_manager.tools if ctx.tool_manager is not None else None
+        results = await _collected(requests, how, worker=workers, tools=tools)
         for part in requests.calls if external is not None else ():
             made = external(part) if external is not None else None
             results.calls[part.tool_call_id] = await made if inspect.isawaitable(made) else made

@@ -83,13 +83,13 @@ class Seals:
     places: Places = field(default_factory=Places)
     _schemas: dict[str, tuple[object, str]] = field(default_factory=dict[str, "tuple[object, str]"])
 
-    def schema_of(self, tool_def: ToolDefinition, origin: Origin | None) -> str:
-        """Return the digest of what a tool takes, and of what is claimed about it."""
-        if origin is not None and origin.claimed_labels:
-            return schema_hash(tool_def, claims=True)
+    def schema_of(self, tool_def: ToolDefinition, origin: Origin) -> str:
+        """Return the digest of a tool's definition."""
+        if origin.is_foreign:
+            return schema_hash(tool_def, foreign=True)
         schema, known = self._schemas.get(tool_def.name, (None, ""))
         if schema is not tool_def.parameters_json_schema:
-            known = schema_hash(tool_def)
+            known = schema_hash(tool_def, foreign=False)
             self._schemas[tool_def.name] = (tool_def.parameters_json_schema, known)
         return known
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 from pydantic_ai import RunContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ToolsetTool
+from pydantic_ai.toolsets.function import FunctionToolsetTool
 from pydantic_core import to_jsonable_python
 
 from signoff.attached.attached_policies import name_on
@@ -41,13 +42,16 @@ Hook: TypeAlias = Callable[[Mapping[str, Any], RunContext[Any]], Any]
 class Origin:
     """The toolset a tool comes from, below all wrappers, and everything declared on the way down to it."""
 
-    def __init__(self, steps: Sequence[Step], toolset_id: str | None, own: ToolDefinition) -> None:
-        """`steps` are the toolsets from the outermost wrapper to the innermost, each with the tool's name there."""
+    def __init__(self, steps: Sequence[Step], toolset_id: str | None, own: ToolsetTool[Any]) -> None:
+        """`steps` are the toolsets from the outermost wrapper to the innermost, each with the tool's name there.
+
+        `own` is the tool as the innermost one lists it.
+        """
         toolset, self.name = steps[-1]
         self.steps = steps
         named = next((name for one, _ in steps if (name := name_on(one)) is not None), None)
         self.toolset_name = named or _shown(toolset_id or toolset.id)
-        declared = (own.metadata or {}).get("labels") or ()
+        declared = (own.tool_def.metadata or {}).get("labels") or ()
         made_with = frozenset([declared] if isinstance(declared, str) else declared)
         attached, claimed = attached_labels(steps)
         self.labels = made_with | attached
@@ -61,6 +65,8 @@ class Origin:
         self.capability_labels = _hooks(steps, "capability_labels")
         claims: tuple[Hook, ...] = (lambda args, ctx: claimed,) if claimed else ()
         self.claimed_labels = (*_hooks(steps, "claimed_labels"), *claims)
+        self.is_foreign = is_foreign(own) or bool(self.claimed_labels)
+        """Whether somebody else may define the tool."""
 
 
 def _hooks(steps: Sequence[Step], name: str) -> tuple[Hook, ...]:
@@ -71,10 +77,21 @@ def _hooks(steps: Sequence[Step], name: str) -> tuple[Hook, ...]:
 
 def origin_of(tool: ToolsetTool[Any]) -> Origin:
     """Find a tool's origin through all wrappers, so that a renamed or prefixed toolset keeps what it declares."""
-    own = tool
-    while isinstance(below := getattr(own, "source_tool", None), ToolsetTool):
-        own = cast("ToolsetTool[Any]", below)
-    return Origin(steps_of(tool), tool.tool_def.toolset_id, own.tool_def)
+    return Origin(steps_of(tool), tool.tool_def.toolset_id, _innermost(tool))
+
+
+def _innermost(tool: ToolsetTool[Any]) -> ToolsetTool[Any]:
+    while isinstance(below := getattr(tool, "source_tool", None), ToolsetTool):
+        tool = cast("ToolsetTool[Any]", below)
+    return tool
+
+
+def is_foreign(tool: ToolsetTool[Any]) -> bool:
+    """Return whether somebody else may define the tool, and change that at any time: an MCP server, a user interface.
+
+    Only of a function it is known that whoever writes its description writes its code, too.
+    """
+    return not isinstance(_innermost(tool), FunctionToolsetTool)
 
 
 def _shown(toolset_id: str | None) -> str | None:
@@ -82,14 +99,13 @@ def _shown(toolset_id: str | None) -> str | None:
     return None if toolset_id is None or toolset_id.startswith("<") else toolset_id
 
 
-def schema_hash(tool_def: ToolDefinition, *, claims: bool = False) -> str:
-    """Return the digest of a tool's parameter schema. If it changes, approvals and grants for the tool no longer hold.
+def schema_hash(tool_def: ToolDefinition, *, foreign: bool) -> str:
+    """Return the digest of a tool's definition. If it changes, approvals and grants for the tool no longer hold.
 
-    With `claims`, the description and annotations count too: somebody else makes them, such as a server that may change
-    them at any time.
+    It is a digest of what the tool takes; with `foreign`, also of its description and annotations.
     """
     takes = tool_def.parameters_json_schema
-    if not claims:
+    if not foreign:
         try:
             return _digest_of_written(marshal.dumps(takes, 2))
         except ValueError:  # it contains more than plain values

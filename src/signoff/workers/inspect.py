@@ -213,7 +213,7 @@ def _tool(tool: ToolsetTool[Any], ctx: RunContext[Any]) -> FoundTool:
         description=definition.description or "",
         arguments=tuple(schema.get("properties", ())),
         required=frozenset(schema.get("required", ())),
-        schema_hash=schema_hash(definition),
+        schema_hash=schema_hash(definition, foreign=owner.is_foreign),
         owner=owner,
     )
     own = [_own_layer(check, found, owner, (worker,) if worker else UNSURE) for check in owner.checks]
