@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from pydantic_ai import Agent
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from tests.gate.agents import Till, agent_with, pays, returns
+from tests.gate.agents import Till, agent_with, calls, pays, returns
 
 from signoff import Actor, ApprovalMemory, Signoff
-from signoff.testing import ScriptedApprover
+from signoff.errors import WrongUse
+from signoff.testing import ScriptedApprover, ScriptedModel
 
 reviewer_package = pytest.importorskip(
     "pydantic_ai_harness.approval_reviewer", reason="pydantic-ai-harness is not installed"
@@ -107,3 +112,55 @@ async def test_w7_judge_reviewer_and_person_in_one_chain() -> None:
     await agent_with(gate(ui, reviewers=True), pays(1, 2, 3), till, capabilities=chain).run("go")
     assert sorted(till.paid) == [(1, "shop"), (2, "shop")]
     assert [one.args["amount"] for one in ui.asked] == [2]
+
+
+async def test_a_users_model_selector_is_called_as_often_as_without_the_gate() -> None:
+    """PydanticAI chooses the model once more where a capability hands out another instance for a run."""
+
+    async def choices(*capabilities: AbstractCapability[Any]) -> list[str]:
+        chooses = ChoosesModel(ScriptedModel(pays(1)))
+        await Agent(None, tools=[Till().pay], capabilities=[chooses, *capabilities]).run("go")
+        return chooses.chosen
+
+    without = await choices()
+    assert without == ["selected", "resolved"] * 2, "once for each of two requests"
+    assert await choices(Signoff([{"allow": "pay"}])) == without
+
+
+@dataclass
+class ChoosesModel(AbstractCapability[Any]):
+    """Chooses the model by a name of its own, anew for each request."""
+
+    model: ScriptedModel
+    chosen: list[str] = field(default_factory=list[str])
+
+    def get_model(self) -> Any:
+        def select(ctx: Any) -> str:
+            self.chosen.append("selected")
+            return f"own:{len(self.chosen)}"
+
+        return select
+
+    async def resolve_model_id(self, ctx: Any, *, model_id: str) -> Any:
+        self.chosen.append("resolved")
+        return self.model
+
+
+async def test_two_runs_at_once_under_one_id_are_refused() -> None:
+    till, begun = Till(), asyncio.Event()
+
+    async def wait(seconds: int) -> str:
+        begun.set()
+        await asyncio.Event().wait()
+        return ""
+
+    signoff = Signoff([{"allow": ["pay", "wait"]}])
+    slow = Agent(ScriptedModel([calls(("wait", {"seconds": 1}))]), tools=[wait], capabilities=[signoff])
+    first = asyncio.create_task(slow.run("go", run_id="one"))
+    await begun.wait()
+    with pytest.raises(WrongUse, match="run_id='one' belongs to two runs"):
+        await agent_with(signoff, pays(1), till).run("go", run_id="one")
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    await agent_with(signoff, pays(1), till).run("go", run_id="one")
+    assert till.paid == [(1, "shop")], "an id is free again once its run is over"

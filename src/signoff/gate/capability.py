@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakValueDictionary
 
 from pydantic_ai import RunContext
 from pydantic_ai.agent import AbstractAgent, UserPromptNode
@@ -117,7 +117,10 @@ class Signoff(AbstractCapability[Any]):
     clock: Clock | None = None
 
     _gate: Gate = field(init=False, repr=False, compare=False)
-    _run: GatedRun | None = field(init=False, default=None, repr=False, compare=False)
+    _runs: WeakValueDictionary[str, GatedRun] = field(
+        init=False, default_factory=WeakValueDictionary[str, GatedRun], repr=False, compare=False
+    )
+    """The state of each run under way, by its id. The run's toolset keeps it."""
 
     if not TYPE_CHECKING:
 
@@ -241,7 +244,7 @@ class Signoff(AbstractCapability[Any]):
 
     async def remembered_for(self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any]) -> Grant | None:
         """Inside a run: return the grant that a person had remembered for such a call, if it would count now."""
-        return await self._in_run().remembered(ctx, tool, args)
+        return await self.run_of(ctx).remembered(ctx, tool, args)
 
     # --- hooks ---
 
@@ -262,38 +265,39 @@ class Signoff(AbstractCapability[Any]):
             self._gate.names.add(agent.name)
         return self
 
-    async def for_run(self, ctx: RunContext[Any]) -> Signoff:
-        await self._gate.prepare()
-        fresh = _copy(self)
-        fresh._run = await begin(self._gate, ctx)
-        return fresh
-
     async def wrap_run(
         self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
-        return await execute(self._in_run(), ctx, handler)
+        run = self.run_of(ctx)
+        if run.going:
+            raise WrongUse(_TWICE.format(run_id=ctx.run_id))
+        run.going = True
+        try:
+            return await execute(run, ctx, handler)
+        finally:
+            run.going = False
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: AgentNode[Any]) -> AgentNode[Any]:
         """Continue a nested run from where it was saved, whatever it is asked now."""
-        run = self._in_run()
+        run = self.run_of(ctx)
         if run.saved is not None and isinstance(node, UserPromptNode):
             return await go_on(run, ctx, node)
         return node
 
     async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> AgentRunResult[Any]:
-        run = self._in_run()
+        run = self.run_of(ctx)
         if run.questions.parked and is_left_over(error):
             raise pause_of(run) if run.level.pauses_with_call else WrongUse(_CANNOT_PAUSE) from error
         raise error
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any] | None:
         mark_attributes(toolset)
-        return GatedToolset(toolset, self._in_run())
+        return GatedToolset(toolset, self)
 
     async def prepare_tools(self, ctx: RunContext[Any], tool_defs: list[ToolDefinition]) -> list[ToolDefinition]:
         """Turn tools of kind `unapproved` and `external` into plain functions, so that they are judged first."""
-        if ctx.realtime and not self._in_run().checked:
-            await refuse_session(self._in_run().gate, ctx)
+        if ctx.realtime and not self.run_of(ctx).checked:
+            await refuse_session(self.run_of(ctx).gate, ctx)
         self._look_at_neighbours(ctx)
         self._warn_of_unknown_tools(tool_defs)
         return [
@@ -306,7 +310,7 @@ class Signoff(AbstractCapability[Any]):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        run = self._in_run()
+        run = self.run_of(ctx)
         run.gate.broker.switch.check_now()
         level = run.level
         level.paused.clear()
@@ -324,14 +328,14 @@ class Signoff(AbstractCapability[Any]):
 
         This hook runs for every attempt at a request: a fallback model may bring native tools of its own.
         """
-        return await leave_allowed(self._in_run().gate, ctx, request_context)
+        return await leave_allowed(self.run_of(ctx).gate, ctx, request_context)
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
         """Note that the calls of this response are new: nothing can be on record about them."""
         if response.run_id in (None, ctx.run_id):  # a model that answers from a cache returns an old response
-            self._in_run().questions.made_here[id(response)] = response
+            self.run_of(ctx).questions.made_here[id(response)] = response
         return response
 
     async def wrap_tool_execute(
@@ -344,7 +348,7 @@ class Signoff(AbstractCapability[Any]):
         handler: Callable[[dict[str, Any]], Awaitable[Any]],
     ) -> Any:
         """Gate the tools that other capabilities put on top of the gated toolset, one step earlier."""
-        run = self._in_run()
+        run = self.run_of(ctx)
         if run.trusts_names and tool_def.name in run.covered:
             return await handler(args)
         if run.hooks_below and tool_def.name not in run.covered:
@@ -357,14 +361,24 @@ class Signoff(AbstractCapability[Any]):
     async def handle_deferred_tool_calls(
         self, ctx: RunContext[Any], *, requests: DeferredToolRequests
     ) -> DeferredToolResults | None:
-        return await self._in_run().resolve(ctx, requests) if requests.approvals else None
+        return await self.run_of(ctx).resolve(ctx, requests) if requests.approvals else None
 
     # --- parts ---
 
-    def _in_run(self) -> GatedRun:
-        if self._run is None:
+    async def begin_run(self, ctx: RunContext[Any]) -> GatedRun:
+        """Begin the gate's part of a run. Raises `WrongUse` if a run with this id is under way here."""
+        key = ctx.run_id or ""
+        if (other := self._runs.get(key)) is not None and other.going:
+            raise WrongUse(_TWICE.format(run_id=key))
+        await self._gate.prepare()
+        self._runs[key] = run = await begin(self._gate, ctx)
+        return run
+
+    def run_of(self, ctx: RunContext[Any]) -> GatedRun:
+        """Return the gate's part of the run. Raises `WrongUse` outside one."""
+        if (run := self._runs.get(ctx.run_id or "")) is None:
             raise WrongUse("a Signoff capability works inside agent runs only: pass it to Agent(capabilities=[…])")
-        return self._run
+        return run
 
     def _look_at_neighbours(self, ctx: RunContext[Any]) -> None:
         """Once per run, look at the other capabilities.
@@ -372,7 +386,7 @@ class Signoff(AbstractCapability[Any]):
         Refuse another gate, those that run tools before this one, and those that wrap tools below it; note those that
         wrap tools above it.
         """
-        run = self._in_run()
+        run = self.run_of(ctx)
         if run.checked:
             return
         run.checked = True
@@ -416,6 +430,7 @@ class UnknownToolWarning(UserWarning):
     """A rule names a tool that the agent does not have, and the agent has one with a similar name."""
 
 
+_TWICE = "run_id={run_id!r} belongs to two runs that are under way at once: give each run an id of its own"
 _CANNOT_PAUSE = (
     "the policy asks about a call and the run has to pause for the answer, but the agent's output type does not "
     "allow it.\n  Add DeferredToolRequests to it: Agent(…, output_type=[str, DeferredToolRequests]), "
@@ -429,23 +444,26 @@ def _terminal(gate: Gate) -> ApproverLike:
     return TerminalApprover(secrets=gate.secrets)
 
 
-def _copy(capability: Signoff) -> Signoff:
-    """Return a copy that shares the gate. `dataclasses.replace` would build a second gate, with an empty broker."""
-    return copy.copy(capability)
-
-
 # --- the last step before a tool runs ---
 
 
 @dataclass
 class GatedToolset(WrapperToolset[Any]):
-    """All toolsets of an agent behind the gate. No other capability comes between this wrapper and the tool."""
+    """All toolsets of an agent behind the gate. No other capability comes between this wrapper and the tool.
 
-    run: GatedRun
+    A run begins here, not in `Signoff.for_run`: a capability that hands out another instance for a run makes PydanticAI
+    choose the run's model a second time, which calls a user's function twice.
+    """
+
+    signoff: Signoff
+    run: GatedRun | None = None
+
+    async def for_run(self, ctx: RunContext[Any]) -> GatedToolset:
+        return GatedToolset(await self.wrapped.for_run(ctx), self.signoff, await self.signoff.begin_run(ctx))
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         tools = await self.wrapped.get_tools(ctx)
-        self.run.covered = frozenset(tools)
+        self._of(ctx).covered = frozenset(tools)
         return tools
 
     async def call_tool(
@@ -454,7 +472,15 @@ class GatedToolset(WrapperToolset[Any]):
         async def execute(args: dict[str, Any]) -> Any:
             return await self.wrapped.call_tool(name, args, ctx, tool)
 
-        return await self.run.run_call(ctx, tool, tool_args, execute)
+        return await self._of(ctx).run_call(ctx, tool, tool_args, execute)
+
+    def _of(self, ctx: RunContext[Any]) -> GatedRun:
+        """Return the run that this toolset was made for. Raises `WrongUse` if the context is another run's."""
+        if self.run is None:
+            raise WrongUse("the gated toolset was not told that a run began: a toolset around it keeps `for_run` back")
+        if self.run is not self.signoff.run_of(ctx):
+            raise WrongUse(_TWICE.format(run_id=ctx.run_id))
+        return self.run
 
 
 # --- other capabilities of the agent, which could change a call after it was judged ---

@@ -105,11 +105,13 @@ def leads_to(call: Call) -> str:
     return f"{call.tool} {call.args_digest}"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class GatedRun:
     """The per-run state of the gate."""
 
     level: Level
+    going: bool = False
+    """Whether the agent is running now: not before its first step, and not after its last."""
     saved: Conversation | None = None
     """The conversation to continue from, where the run was saved in an earlier execution."""
     covered: frozenset[str] = frozenset()
