@@ -11,8 +11,12 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from pydantic_ai.capabilities import Instrumentation
+from pydantic_ai.models.instrumented import InstrumentationSettings
+from tests.gate.agents import Till, agent_with, calls, pays
 from tests.records import NOON
 
+from signoff import Signoff
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
@@ -20,6 +24,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.core.vote import Vote
 from signoff.gate.tracing import Traces
+from signoff.testing import ScriptedApprover
 
 SECRET = "hunter2-hunter2"
 CALL = Call(
@@ -75,7 +80,7 @@ def provider(heard: InMemorySpanExporter) -> Iterator[TracerProvider]:
 
 @pytest.fixture
 def traces(provider: TracerProvider) -> Traces:
-    made = Traces.of_run(provider)
+    made = Traces.of_run(provider.get_tracer("an agent's own"))
     assert made is not None
     return made
 
@@ -86,12 +91,53 @@ def said(span: ReadableSpan) -> dict[str, object]:
 
 def test_nothing_is_traced_where_nobody_listens() -> None:
     assert Traces.of_run() is None
-    assert Traces.of_run(trace.NoOpTracerProvider()) is None
+    assert Traces.of_run(trace.NoOpTracer()) is None
 
 
 def test_the_provider_that_was_set_up_is_found(provider: TracerProvider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
     assert Traces.of_run() is not None
+
+
+@pytest.mark.parametrize("answer", ["approve", "deny"])
+async def test_traces_go_to_the_provider_that_the_agent_was_given(
+    answer: str, provider: TracerProvider, heard: InMemorySpanExporter
+) -> None:
+    """The process has no provider: what the gate says is where PydanticAI's own spans of this agent are."""
+    assert Traces.of_run() is None
+    given = Instrumentation(settings=InstrumentationSettings(tracer_provider=provider))
+    gate = Signoff(
+        [{"allow": "look"}, {"deny": {"tool": "pay", "args": {"amount": 9}}}], approver=ScriptedApprover([answer])
+    )
+    turns = [calls(("look", {})), calls(("pay", {"amount": 9})), *pays(1)]
+    await agent_with(gate, turns, Till(), capabilities=[given]).run("go")
+    spans = heard.get_finished_spans()
+    [ask] = [span for span in spans if span.name == "signoff.ask"]
+    assert said(ask)["signoff.state"] == ("approved" if answer == "approve" else "denied")
+    events = [
+        (event.name, said(span)["gen_ai.tool.name"], (event.attributes or {}).get("signoff.outcome"))
+        for span in spans
+        if span.name.startswith("execute_tool")
+        for event in span.events
+    ]
+    denied = [("signoff.judged", "look", "allowed"), ("signoff.ran", "look", None), ("signoff.judged", "pay", "denied")]
+    ran = [("signoff.ran", "pay", None)] if answer == "approve" else []
+    assert events == denied + ran
+
+
+async def test_the_span_of_a_call_that_waits_for_an_answer_says_so(
+    provider: TracerProvider, heard: InMemorySpanExporter
+) -> None:
+    """It did not fail, so its status stays unset, as PydanticAI leaves that of every deferred or refused call."""
+    given = Instrumentation(settings=InstrumentationSettings(tracer_provider=provider))
+    gate = Signoff([], wait="suspend")
+    await agent_with(gate, pays(1), Till(), suspends=True, capabilities=[given]).run("go")
+    spans = heard.get_finished_spans()
+    [tool] = [span for span in spans if span.name.startswith("execute_tool")]
+    assert tool.status.status_code is trace.StatusCode.UNSET
+    assert said(tool)["pydantic_ai.tool.deferral.name"] == "ApprovalRequired"
+    [ask] = [span for span in spans if span.name == "signoff.ask"]
+    assert said(ask)["signoff.state"] == "pending"
 
 
 def test_an_ask_is_a_span_from_asked_to_settled(traces: Traces, heard: InMemorySpanExporter) -> None:

@@ -47,7 +47,7 @@ from signoff.gate.options import Rules, Who, as_wait, check_names, check_options
 from signoff.gate.remembered_answers import Memory, OwnMemory, StoreMemory
 from signoff.gate.run_saver import Histories
 from signoff.gate.tools import KIND, CallReader
-from signoff.gate.tracing import report_refused
+from signoff.gate.tracing import Traces, report_refused
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import nearest
 from signoff.ports import ApproverLike, Clock, GrantStore, Store
@@ -372,6 +372,7 @@ class Signoff(AbstractCapability[Any]):
             raise WrongUse(_TWICE.format(run_id=key))
         await self._gate.prepare()
         self._runs[key] = run = await begin(self._gate, ctx)
+        run.reporter.traces = Traces.of_run(ctx.tracer)
         return run
 
     def run_of(self, ctx: RunContext[Any]) -> GatedRun:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from opentelemetry import trace
-from opentelemetry.trace import Span, Tracer, TracerProvider
+from opentelemetry.trace import Span, Tracer
 
 from signoff.core.call import Call
 from signoff.core.event import CallEvent, CallStep
@@ -26,19 +26,23 @@ from signoff.gate.refusal_words import decided_by, decided_why
 Attributes = Mapping[str, Any]
 
 NAME = "signoff"
+_UNHEARD = (trace.NoOpTracer, trace.ProxyTracer)
+"""The tracers of an agent that is not instrumented, or only with whatever provider the process has."""
 
 
 class Traces:
-    """The OpenTelemetry traces of one run. Without a tracer provider there are none: a call pays for a None check."""
+    """The OpenTelemetry traces of one run. Where nobody listens there are none: a call pays for a None check."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
         self._asks: dict[str, Span] = {}
 
     @classmethod
-    def of_run(cls, provider: TracerProvider | None = None) -> Traces | None:
-        """Return traces if a tracer provider was set up or is given, else None."""
-        provider = provider or trace.get_tracer_provider()
+    def of_run(cls, tracer: Tracer | None = None) -> Traces | None:
+        """Return traces to the tracer that the agent was given, else to the process's provider; None without either."""
+        if tracer is not None and not isinstance(tracer, _UNHEARD):
+            return cls(tracer)
+        provider = trace.get_tracer_provider()
         if isinstance(provider, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)):
             return None
         return cls(provider.get_tracer(NAME))
@@ -139,7 +143,7 @@ class Reporter:
     run_id: str
     inside: set[str] = field(default_factory=set[str])
     """Secrets of nested runs, which their errors and results may quote."""
-    _traces: Traces | None = field(default_factory=Traces.of_run)
+    traces: Traces | None = None
     _settled: set[str] = field(default_factory=set[str])
 
     def report(
@@ -158,8 +162,8 @@ class Reporter:
                 grant=grant,
                 secrets=(*self.gate.secrets, *self.inside),
             )
-        if self._traces is not None:
-            self._trace(self._traces, what, gated, request, text)
+        if self.traces is not None:
+            self._trace(self.traces, what, gated, request, text)
         if self.gate.observe is not None:
             event = CallEvent(
                 what=what,
@@ -174,14 +178,14 @@ class Reporter:
 
     def settled(self, request: ApprovalRequest) -> None:
         """A question of this run has its answer."""
-        if self._traces is not None and request.id not in self._settled:
+        if self.traces is not None and request.id not in self._settled:
             self._settled.add(request.id)
-            self._traces.settled(request)
+            self.traces.settled(request)
 
     def close(self) -> None:
         """The run is over, or released."""
-        if self._traces is not None:
-            self._traces.close()
+        if self.traces is not None:
+            self.traces.close()
 
     def _trace(
         self, traces: Traces, what: CallStep, gated: GatedCall, request: ApprovalRequest | None, text: str
