@@ -121,7 +121,7 @@ async def test_traces_go_to_the_provider_that_the_agent_was_given(
         for event in span.events
     ]
     denied = [("signoff.judged", "look", "allowed"), ("signoff.ran", "look", None), ("signoff.judged", "pay", "denied")]
-    ran = [("signoff.ran", "pay", None)] if answer == "approve" else []
+    ran = [("signoff.judged", "pay", "approved"), ("signoff.ran", "pay", None)] if answer == "approve" else []
     assert events == denied + ran
 
 
