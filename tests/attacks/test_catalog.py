@@ -18,12 +18,12 @@ from tests.start import signoff
 from tests.toolsets.projects import Project, project
 
 from signoff import ApprovalMemory, Signoff
+from signoff.core.redact import redact_text
 from signoff.errors import SignoffError, WrongFile, WrongUse
 from signoff.policy.engine import Policy
 from signoff.store.store_factory import open_store
 from signoff.testing import ScriptedApprover, ScriptedModel
 from signoff.toolsets import Registration, approval_tool, filesystem_rw, shell_readonly, with_approval
-from signoff.toolsets.variable_mask import HIDDEN, hide
 
 __all__ = ["project"]
 
@@ -307,7 +307,7 @@ def test_an_error_about_config_never_tells_the_value_of_a_variable(
     with pytest.raises(SignoffError) as refused:
         catalog.build("mine")
     told = str(refused.value)
-    assert HIDDEN in told
+    assert "declared secret⟧" in told or "‹hidden›" in told
     assert "hunter2" not in told and "staple" not in told and "horse" not in told
 
 
@@ -337,7 +337,7 @@ def test_an_error_about_a_built_in_never_tells_the_value_of_a_variable(
 def test_the_kind_of_an_address_is_no_secret() -> None:
     secrets = ["postgresql://ana:hunter2@db.example/orders"]
     told = "write sqlite:FILE or postgresql://…, not postgresql://ana:hunt…"
-    assert hide(told, secrets) == f"write sqlite:FILE or postgresql://…, not {HIDDEN}…"
+    assert redact_text(told, secrets=secrets) == "write sqlite:FILE or postgresql://…, not ⟦masked 1: declared secret⟧…"
 
 
 @pytest.mark.parametrize("url", ["hunter2", "hunter2:x", "mysql://ana@hunter2/db", "sqlite:hunter2/", "memory:hunter2"])

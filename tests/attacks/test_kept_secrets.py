@@ -63,6 +63,29 @@ async def test_what_a_tool_raises_is_masked(place: Place, asks: bool) -> None:
     assert PIECE not in await place.record()
 
 
+@pytest.mark.parametrize("asks", [True, False])
+async def test_a_secret_that_an_error_quotes_in_another_spelling_is_masked(place: Place, asks: bool) -> None:
+    """The text of a `KeyError` is the `repr` of its key, which escapes one of both kinds of quotes."""
+    secret = "p4ss\"w\\'ord/with space é+x"
+
+    def login(word: str, to: str) -> str:
+        raise KeyError(word)
+
+    signoff = place.gate(ASK if asks else [{"allow": "login"}], secrets=[secret])
+    agent = gated(signoff, turns(("login", {"word": secret, "to": "shop"})), login)
+    if asks:
+        run = await paused(signoff, agent)
+        await place.answer()
+        with pytest.raises(KeyError):
+            await resume(agent, run)
+    else:
+        with pytest.raises(KeyError):
+            await agent.run("go")
+    record = await place.record()
+    assert "failed" in record and "KeyError" in record
+    assert "p4ss" not in record and "with space" not in record
+
+
 @pytest.mark.parametrize("args", [{"word": SECRET, "to": "shop"}, {"word": "another", "to": "shop"}])
 async def test_a_judge_that_fails_quotes_nothing(place: Place, args: dict[str, Any]) -> None:
     def judge(call: Any, ctx: Any) -> Any:

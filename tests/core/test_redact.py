@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from time import thread_time
 from typing import Any
@@ -13,10 +15,22 @@ from hypothesis import strategies as st
 from tests.profiles import NIGHTLY, examples
 from tests.tables import table
 
+from signoff.broker.journal import Journal
+from signoff.core.call import Call
+from signoff.core.card import card_for, safe_summary
 from signoff.core.credential import secret_name, target_name
+from signoff.core.decision import ApprovalDecision, Remember
+from signoff.core.grant import grant_for
+from signoff.core.people import Actor
 from signoff.core.redact import Redacted, redact, redact_text, restore
+from signoff.core.request import ApprovalRequest
+from signoff.core.request_context import RequestContext
+from signoff.core.safe_text import grant_line
+from signoff.core.terms import ArgCondition, Fits
 from signoff.errors import CannotCanonicalise, EditRefused
+from signoff.reports.request_sheet import request_data
 
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "approval_flow.jsonl"
 
 # Assembled, so that no scanner of repositories takes them for real.
@@ -142,6 +156,50 @@ def test_a_short_declared_secret_is_only_masked_alone() -> None:
 def test_overlapping_secrets_leave_nothing() -> None:
     assert "abcdef" not in redact_text("xabcdefx", secrets=["abcd", "cdef"])
     assert redact_text("xabcdefx", secrets=["abcd", "cdef"]).count("⟦") == 1
+
+
+# --- signoff's own ---
+
+OWN = [f"{mark}_{A}-{A}_xY9" for mark in ("sot", "soi", "sol", "sos")]
+
+
+@table("own", OWN)
+def test_a_credential_of_signoff_is_masked_everywhere(own: str) -> None:
+    args: dict[str, Any] = {
+        "note": f"use {own}",
+        "url": f"https://signoff.example/sign-in?link={own}",
+        "endpoint": f"https://x.example/?next=https%3A%2F%2Fs.example%2Fsign-in%3Flink%3D{own}",
+        "path": f"/tmp/{own}",
+        "to": own,
+        "command": f"curl -H 'Authorization: Bearer {own}' example.com",
+        own: 1,
+        f"x-{own}": {own: [own]},
+    }
+    redacted = redact(args)
+    assert own not in json.dumps(redacted.args) and own not in str(redacted.masked)
+    assert "https://signoff.example/sign-in?link=⟦" in redacted.args["url"]
+    assert restore(redacted.args, args, redacted) == args
+    request = ApprovalRequest(
+        id="1", tool_call_id="1", tool_name=f"run_{own}", args=args, metadata={"summary": f"run {own}"},
+        summary=f"run {own}", call=Call(tool=f"run_{own}", args=args), context=RequestContext(prompt=own, words=own),
+    )  # fmt: skip
+    assert own not in str(card_for(request)) and own not in safe_summary(request)
+    assert own not in str(card_for(request.changed_to(metadata={}, summary="")))
+    assert own not in str(request_data(request, card_for(request), "", ()) | {"schema": None})
+    for pattern in (None, (ArgCondition(arg="to", fits=Fits.IS, value=own),)):
+        decision = ApprovalDecision(approved=True, remember=Remember.ALWAYS, by=Actor(name="ana"))
+        grant = replace(grant_for(request, request.call or Call(tool=own), decision, "x"), pattern=pattern)
+        told = grant_line(grant)
+        assert own not in told and "⟦masked 1: signoff credential⟧" in told and "U+27" not in told
+    for event in (
+        Journal().passed("allowed", Call(tool=own, args=args), None, NOON, text=own),
+        Journal().asked(request.changed_to(title=safe_summary(request), deadline=NOON), NOON),
+    ):
+        assert own not in str(event.body)
+
+
+def test_a_name_with_a_credential_is_masked() -> None:
+    assert TOKENS["GitHub token"] not in shown({TOKENS["GitHub token"]: 1, "a": {TOKENS["AWS key"]: {}}})
 
 
 # --- by shape ---

@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 import mcp_types
 import pytest
+from mcp import MCPError
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.lowlevel import Server
@@ -21,6 +22,7 @@ from tests.outside.test_mcp_proxy import ANA, YES, Desk, desk, served, text_of
 from signoff.broker import Broker
 from signoff.core.call import Call
 from signoff.core.card import card_for
+from signoff.core.record import Entry
 from signoff.core.request import ApprovalRequest
 from signoff.core.tool_definition import ToolDefinition
 from signoff.errors import WrongUse
@@ -255,3 +257,64 @@ async def test_a_call_whose_proxy_was_killed_is_unknown_and_not_asked_anew() -> 
     await broker.claim(request.id, token="gone", holder=replace(broker.process, id="gone", pid=2**22))
     assert await RepeatedCalls().number(broker, key) == 0
     assert str((await broker.get(request.id)).state) == "unknown"
+
+
+SECRET = "p4ss\"w'ord-of-the-desk"
+ERRORS = {
+    "many pieces of a secret": f"{SECRET[:12]}… " * 1_500,
+    "many ellipses": "…" * 40_000,
+    "a megabyte": "a" * 1_000_000,
+    "many credentials": ("ghp_" + "a1B2" * 6 + " ") * 5_000,
+}
+
+
+async def entries(desk: Desk) -> list[Entry]:
+    return list(await desk.opened.read(lambda tx: tx.record.entries(limit=100)))
+
+
+@pytest.mark.parametrize("asks", [True, False])
+@pytest.mark.parametrize("kind", ERRORS)
+async def test_whatever_a_server_says_of_a_call_it_is_told_and_recorded_as_made(
+    desk: Desk, kind: str, asks: bool
+) -> None:
+    liar = Liar()
+
+    def fails() -> None:
+        raise MCPError(code=-32603, message=f"out of ink: {SECRET!r} {ERRORS[kind]}")
+
+    liar.on_call = fails
+    proxy = proxy_of(desk, ASKS if asks else ALLOWS, wait=60 if asks else 0, desk=liar)
+    [upstream] = proxy.upstreams
+    upstream.server = replace(upstream.server, env={"KEY": SECRET})
+
+    async def waits() -> bool:
+        return bool(await desk.waiting())
+
+    async with client_of(proxy) as client:
+        call = asyncio.create_task(client.call_tool("note", {"text": "a"}))
+        if asks:
+            await soon(waits, "nothing is asked about")
+            await desk.answer(YES)
+        told = text_of(await call)
+    assert liar.made == ["note"]
+    assert told.startswith("out of ink: ") and "refused" not in told and len(told) < 20_000
+    assert SECRET[:8] not in told and SECRET[5:] not in told
+    record = await entries(desk)
+    assert [str(one.kind) for one in record][-1] == "failed", record
+    assert SECRET[:8] not in str(record)
+
+
+async def test_an_answer_that_cannot_be_passed_on_is_an_answer(desk: Desk) -> None:
+    """The client is told that the call was made, and the record that it has ended."""
+    liar = Liar()
+    proxy = proxy_of(desk, ALLOWS, desk=liar)
+    [upstream] = proxy.upstreams
+
+    async def broken(*_: Any) -> Any:
+        raise RecursionError("too deep")
+
+    upstream.call = broken  # pyright: ignore[reportAttributeAccessIssue] - as a mistake of ours there would
+    async with client_of(proxy) as client:
+        told = text_of(await client.call_tool("note", {"text": "a"}))
+    assert "It is unknown whether the call happened" in told and "refused" not in told
+    assert [str(one.kind) for one in await entries(desk)][-1] == "failed"

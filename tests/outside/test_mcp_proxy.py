@@ -743,7 +743,8 @@ def test_what_a_program_writes_to_standard_error_is_passed_on_without_secrets(
 
     until(is_over, "it is passed on")
     log.close()
-    assert told.startswith("[desk] key=‹hidden› ⟦ESC⟧[2J\n") and "hush" not in told and told.count("\n") == 3
+    assert told.startswith("[desk] key=⟦masked 1: declared secret⟧ ⟦ESC⟧[2J\n")
+    assert "hush" not in told and told.count("\n") == 3
     assert log.told() == "; it said: end"
 
 
@@ -766,6 +767,12 @@ def test_configurations_commands_and_addresses(tmp_path: Path) -> None:
     assert "hush" not in repr([one, other])
     assert read_upstream(["https://b/"]) == [UpstreamServer(name="mcp", url="https://b/")]
     assert read_upstream(["python", "x.py"], "x")[0].command == (sys.executable, "x.py")
+    filled = {"command": "run", "args": ["--key", "${KEY}", "${HOME}"]}
+    [one] = read({"mcpServers": {"a": filled}}, KEY="hush-hush", HOME="/home/ana")
+    assert one.command == ("run", "--key", "hush-hush", "/home/ana") and one.secrets == ("hush-hush",)
+    assert "hush" not in repr(one)
+    [one] = read({"mcpServers": {"a": {"url": "https://b/?key=${KEY}", "headers": {"A": "Bearer ${KEY}"}}}}, KEY="hush")
+    assert one.secrets == ("Bearer hush", "hush")
     for told, problem in (
         ({"mcpServers": {"a": {"command": "x", "url": "https://b/"}}}, "either a `command` or a `url`"),
         ({"mcpServers": {"a": {"command": "x", "args": "-y"}}}, "a list of texts as its `args`"),

@@ -219,7 +219,8 @@ async def test_a_server_that_fails_says_so_in_a_line_of_ours(
     built = desk.catalog(
         'toolsets: {tickets: {use: mcp, config: {command: [python, broken.py], env: {TOKEN: "${DESK_TOKEN}"}}}}'
     ).build("tickets")
-    with pytest.raises(WrongUse, match="did not start: it said: RuntimeError: no desk for ‹hidden›\n  try its command"):
+    said = "RuntimeError: no desk for ⟦masked 1: declared secret⟧\n  try its command"
+    with pytest.raises(WrongUse, match=f"did not start: it said: {said}"):
         await run(built, [("list_tickets", {})])
     assert "Traceback" not in capfd.readouterr().err
 

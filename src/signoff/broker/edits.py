@@ -12,6 +12,7 @@ from signoff.core.call import Call, Veiled
 from signoff.core.canonical import canonical
 from signoff.core.quorum import who
 from signoff.core.request import ApprovalRequest
+from signoff.core.safe_text import safe_text
 from signoff.core.verdict import ANYONE, Effect
 from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise, EditRefused
@@ -41,7 +42,7 @@ def fitting(request: ApprovalRequest, args: Mapping[str, Any]) -> Mapping[str, A
     """Return the arguments with defaults filled in; raises `EditRefused` unless they fit the schema as of the call."""
     if request.schema is None:
         raise EditRefused(
-            (f"the parameters of {visible(request.tool_name)} are not stored, so other arguments cannot be checked",)
+            (f"the parameters of {safe_text(request.tool_name)} are not stored, so other arguments cannot be checked",)
         )
     args = {**args, **dict(_defaults(request, args))}
     problems = [*_misfits(request.tool_name, request.schema, args), *_invalid(request.schema, args)]

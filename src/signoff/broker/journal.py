@@ -14,15 +14,13 @@ from signoff.core.loosening import Loosened
 from signoff.core.people import Actor, Delegation
 from signoff.core.quorum import who
 from signoff.core.record import EventDraft
-from signoff.core.redact import redact
+from signoff.core.redact import redact, redact_text
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import SavedRun
-from signoff.core.safe_text import safe_grant_text, safe_text
+from signoff.core.safe_text import safe_beginning, safe_grant_text
 from signoff.core.verdict import Verdict
 from signoff.core.visible_text import CLOSE, OPEN, visible
 
-LONGEST_READ = 100_000
-"""Characters of a text that are searched for secrets; the rest is not kept."""
 LONGEST = 4_000
 """Characters of a text in an event. A longer text is cut and says so; digests are over the whole."""
 
@@ -148,8 +146,7 @@ class Journal:
 
     def text(self, text: str, *, longest: int = LONGEST, secrets: Sequence[str] = (), lines: bool = False) -> str:
         """Return a text as it may be kept: masked first, then cut, because half a secret would not be recognised."""
-        safe = safe_text(text[:LONGEST_READ], secrets=(*self.secrets, *secrets), lines=lines)
-        return safe if len(safe) <= longest else f"{safe[:longest]}… ({len(text):,} characters)"
+        return safe_beginning(text, longest=longest, secrets=(*self.secrets, *secrets), lines=lines)
 
     def args(self, args: Mapping[str, Any], *, secrets: Sequence[str] = ()) -> Mapping[str, Any]:
         """Return arguments as they may be kept.
@@ -165,7 +162,8 @@ class Journal:
         return {"verdict": str(verdict.effect), "rules": list(verdict.rules), "reason": reason}
 
     def _call(self, call: Call, secrets: Sequence[str] = ()) -> dict[str, Any]:
-        body: dict[str, Any] = {"tool": call.tool, "args": self.args(call.args, secrets=secrets)}
+        name = redact_text(call.tool, secrets=(*self.secrets, *secrets))
+        body: dict[str, Any] = {"tool": name, "args": self.args(call.args, secrets=secrets)}
         if call.worker:
             body["worker"] = list(call.worker)
         if call.toolset:

@@ -29,7 +29,7 @@ from signoff.core.decision import ApprovalDecision, Ending, Keeps, Remember
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
-from signoff.core.safe_text import redacted_text
+from signoff.core.safe_text import redacted_text, safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import NobodyHere, SignoffError
 
@@ -237,7 +237,7 @@ class TerminalApprover:
             viewer=self.actor.name,
         )
         if isinstance(card, ApprovalDecision):
-            screen.say(f"denied: {visible(request.tool_name)}: {visible(card.note)}", "red")
+            screen.say(f"denied: {safe_text(request.tool_name)}: {visible(card.note)}", "red")
             return card
         return Dialog(
             request,

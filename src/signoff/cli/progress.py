@@ -375,7 +375,7 @@ def event_json(event: CallEvent) -> str:
     """A step as JSON, secrets masked."""
     row: dict[str, Any] = {
         "event": str(event.what),
-        "tool": event.call.tool,
+        "tool": redact_text(event.call.tool, secrets=event.secrets),
         "call": event.call.path,
         "worker": list(event.call.worker),
         "args": redact(event.call.args, secrets=event.secrets).args,

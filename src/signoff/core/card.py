@@ -24,8 +24,9 @@ from signoff.core.redact import Redactor
 from signoff.core.request import CARD, LONG, ApprovalRequest
 from signoff.core.request_context import MOST_ANSWERS, NO_TALLY, PastCall, Tally, shortened
 from signoff.core.request_status import without_answer
+from signoff.core.safe_text import safe_text
 from signoff.core.summary import summary_of
-from signoff.core.visible_text import CLOSE, OPEN, quoted, suspicious, visible
+from signoff.core.visible_text import CLOSE, OPEN, quoted, suspicious
 
 LONG_TEXT = 600
 LONG_LINES = 12
@@ -280,7 +281,7 @@ def remember_text(request: ApprovalRequest, scope: Remember = Remember.SESSION) 
         ", in this session or any later one," if scope is Remember.ALWAYS else f" {within} {_LASTS[request.keeps]}"
     )
     return (
-        f"You will not be asked again{how_long} for {visible(request.tool_name)} with exactly these arguments. "
+        f"You will not be asked again{how_long} for {safe_text(request.tool_name)} with exactly these arguments. "
         "Other arguments or a changed tool still ask; a rule that denies still denies."
     )
 
@@ -335,13 +336,7 @@ class _Writer:
 
     def safe(self, text: str, *, lines: bool = False) -> str:
         """Make hidden characters of a redacted text visible, and keep its masks."""
-        shown = visible(text, lines=lines)
-        return self._spelled_mask.sub(rf"{OPEN}\1{CLOSE}", shown) if self.redactor.masked else shown
-
-    @property
-    def _spelled_mask(self) -> re.Pattern[str]:
-        start, end = re.escape(visible(OPEN)), re.escape(visible(CLOSE))
-        return re.compile(rf"{start}({self.redactor.stem} \d+: [^{OPEN}{CLOSE}]*){end}")
+        return self.redactor.visible(text, lines=lines)
 
     def args(self) -> Iterator[CardArg]:
         for name, value in self._shown.items():
@@ -371,8 +366,8 @@ class _Writer:
 
     def title(self) -> str:
         request = self.request
-        tool, metadata = request.tool_name, request.metadata
-        plain = summary_of(tool, request.args, metadata)
+        tool, metadata = self.redactor.text(request.tool_name, "the name of the tool"), request.metadata
+        plain = summary_of(request.tool_name, request.args, metadata)
         if request.summary and request.summary != plain:
             return self.line(request.summary, "the summary")
         # Redact before shortening: half a secret would not be recognised.

@@ -88,6 +88,12 @@ def _without_number(words: tuple[str, ...]) -> tuple[str, ...]:
 # --- shapes ---
 
 
+def own_credentials_in(text: str) -> Iterator[Credential]:
+    """Find the credentials that signoff itself issues: tokens, keys of agents, sign-in links, sessions."""
+    for match in _OWN.finditer(text):
+        yield Credential(*match.span(), "signoff credential")
+
+
 def credentials_in(text: str) -> Iterator[Credential]:
     """Find every credential of a well-known shape in `text`. Some may overlap."""
     for match in _TOKEN.finditer(text):
@@ -132,9 +138,15 @@ _TOKENS = (
     ("age key", r"AGE-SECRET-KEY-1[A-Z0-9]{30,}"),
     ("JWT", r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
 )
+# Its own are masked everywhere, also where other tokens are left visible because a person has to see a target.
+_OWN = re.compile(r"so(?:t|i|l|s)_[A-Za-z0-9_-]{20,}")
 # No token is shorter than this or has other characters: most words are skipped without trying each pattern.
 _LONG_ENOUGH = r"(?=[\w.:=-]{15})"
-_TOKEN = re.compile(rf"(?<![A-Za-z0-9_-]){_LONG_ENOUGH}(?:" + "|".join(f"({shape})" for _, shape in _TOKENS) + ")")
+_TOKEN = re.compile(
+    rf"(?:(?<![A-Za-z0-9_-])|(?<=%[0-9A-F]{{2}})){_LONG_ENOUGH}(?:"
+    + "|".join(f"({shape})" for _, shape in _TOKENS)
+    + ")"
+)
 
 _COOKIE = r"[\w.-]{1,64}=[^\s;\"'`|&<>()$]{1,4096}"
 _IS = r"[\"']?\s{0,4}[:=]\s{0,4}[\"']?"

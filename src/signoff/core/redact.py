@@ -7,20 +7,20 @@ amount) is never masked as a whole.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, cast
-from urllib.parse import quote
 
-from signoff.core.credential import Credential, credentials_in, secret_name, target_name
-from signoff.core.visible_text import CLOSE, OPEN
+from signoff.core.credential import Credential, credentials_in, own_credentials_in, secret_name, target_name
+from signoff.core.declared_secrets import DeclaredSecrets, declared
+from signoff.core.visible_text import CLOSE, OPEN, visible
 from signoff.errors import CannotCanonicalise, EditRefused
 
 _DEEPEST = 100
-_SHORTEST = 4
 _STEM = "masked"
+_STEMS = re.compile(f"{OPEN}{_STEM}('*) ")
 _DECLARED = "declared secret"
 
 
@@ -68,19 +68,18 @@ class Redactor:
     masked: list[Masked] = field(default_factory=list[Masked])
     avoid: object = None
     """All that will be masked, or shown beside a mask: no placeholder is used that already occurs in it."""
-    _declared: tuple[str, ...] = field(init=False)
+    _declared: DeclaredSecrets = field(init=False)
     _stem: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
-        self._declared = tuple(sorted({form for secret in self.secrets for form in _forms(secret)}))
+        self._declared = declared(tuple(dict.fromkeys(self.secrets)))
 
     @property
     def stem(self) -> str:
         """The start of every placeholder, after its bracket. Computed with the first mask: most values need none."""
         if not self._stem:
-            self._stem = _STEM
-            while any(f"{OPEN}{self._stem} " in text for text in _texts(self.avoid, 0)):
-                self._stem += "'"
+            taken = {len(found[1]) for text in _texts(self.avoid, 0) for found in _STEMS.finditer(text)}
+            self._stem = _STEM + "'" * next(size for size in count() if size not in taken)
         return self._stem
 
     def mapping(self, args: Mapping[str, Any], path: str = "") -> dict[str, Any]:
@@ -93,7 +92,12 @@ class Redactor:
 
     def found(self, text: str) -> list[Credential]:
         """The secrets that would be masked in a text, in order."""
-        return _merged([*self._declared_in(text), *credentials_in(text)])
+        return _merged([*self._known_in(text), *credentials_in(text)])
+
+    def visible(self, text: str, *, lines: bool = False) -> str:
+        """Make hidden characters of a masked text visible, and keep its masks."""
+        shown = visible(text, lines=lines)
+        return _spelled(self.stem).sub(rf"{OPEN}\1{CLOSE}", shown) if self.masked else shown
 
     def _value(self, value: object, name: str, path: str, kind: str, depth: int) -> Any:
         if depth > _DEEPEST:
@@ -112,7 +116,7 @@ class Redactor:
     def _mapping(self, args: Mapping[str, Any], path: str, kind: str, depth: int) -> dict[str, Any]:
         masked: dict[str, Any] = {}
         for name, item in args.items():
-            shown = self._masked_text(name, f"{path} (a name)".lstrip(), _merged(self._declared_in(name)))
+            shown = self.text(name, f"{path} (a name)".lstrip())
             where = f"{path}.{shown}" if path else shown
             inherited = "" if target_name(name) else secret_name(name) or kind
             masked[shown] = self._value(item, name, where, inherited, depth + 1)
@@ -125,7 +129,7 @@ class Redactor:
             return self.text(value, path)
         shaped = credentials_in(value) if "://" in value else ()
         partial = [found for found in shaped if found.end - found.start < len(value.strip())]
-        return self._masked_text(value, path, _merged([*self._declared_in(value), *partial]))
+        return self._masked_text(value, path, _merged([*self._known_in(value), *partial]))
 
     def _named(self, value: str, path: str, kind: str) -> str:
         why = f"named like a secret ({kind}), {len(value):,} characters"
@@ -134,21 +138,16 @@ class Redactor:
         if url := _ORIGIN.match(value):
             # The host is a target, so it stays visible.
             rest = [Credential(url.end(), len(value), kind)] if url.end() < len(value) else []
-            return self._masked_text(value, path, _merged([*rest, *self._declared_in(value), *credentials_in(value)]))
+            return self._masked_text(value, path, _merged([*rest, *self._known_in(value), *credentials_in(value)]))
         if kind != "cookie" and _SHELL.search(value):
             why += ", with shell syntax among them"
         return self._mask(path, kind, why)
 
-    def _declared_in(self, text: str) -> Iterator[Credential]:
-        for secret in self._declared:
-            if len(secret) < _SHORTEST:
-                if text == secret:
-                    yield Credential(0, len(text), _DECLARED)
-                continue
-            start = text.find(secret)
-            while start >= 0:
-                yield Credential(start, start + len(secret), _DECLARED)
-                start = text.find(secret, start + len(secret))
+    def _known_in(self, text: str) -> Iterator[Credential]:
+        """What is masked wherever it stands, in the name of a target too: declared secrets, and signoff's own."""
+        for start, end in self._declared.spans(text):
+            yield Credential(start, end, _DECLARED)
+        yield from own_credentials_in(text)
 
     def _masked_text(self, text: str, path: str, found: Sequence[Credential]) -> str:
         pieces: list[str] = []
@@ -172,14 +171,15 @@ _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://(?:[^\s/?#@]{0,256}@)?[^\s
 _SHELL = re.compile(r"[;|`\n]|&&|\$\(|[<>]\s")
 
 
-def _forms(secret: str) -> Iterator[str]:
-    """A declared secret as written, and as escaped in JSON and in a URL."""
-    if secret.strip():
-        yield secret
-        if len(secret) >= _SHORTEST:
-            yield json.dumps(secret)[1:-1]
-            yield json.dumps(secret, ensure_ascii=False)[1:-1]
-            yield quote(secret, safe="", errors="surrogatepass")
+def visible_around(masks: Iterable[str], text: str, *, lines: bool = False) -> str:
+    """Make hidden characters of a masked text visible, and keep these masks."""
+    shown, kept = visible(text, lines=lines), {visible(mask): mask for mask in masks}
+    return _spelled(rf"{_STEM}'*").sub(lambda found: kept.get(found[0], found[0]), shown) if kept else shown
+
+
+def _spelled(stem: str) -> re.Pattern[str]:
+    """Match a mask in a text that was made visible, which escapes its brackets, too."""
+    return re.compile(rf"{re.escape(visible(OPEN))}({stem} \d+: [^{OPEN}{CLOSE}]*){re.escape(visible(CLOSE))}")
 
 
 def _merged(found: Iterable[Credential]) -> list[Credential]:
@@ -211,6 +211,7 @@ def _texts(value: object, depth: int) -> Iterator[str]:
 # --- restoring secrets after an edit ---
 
 _KEY = object()
+_NUMBERED = re.compile(rf"{_STEM}'* (\d{{1,9}})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +233,12 @@ def restore(edited: Mapping[str, Any], original: Mapping[str, Any], redacted: Re
 class _Restorer:
     def __init__(self, original: Mapping[str, Any], redacted: Redacted) -> None:
         masked = {one.placeholder: one for one in redacted.masked}
-        self._mask = re.compile("|".join(map(re.escape, masked)) or r"(?!)")
         self._stem = redacted.masked[0].placeholder.partition(" ")[0] if redacted.masked else ""
+        self._mask = re.compile(rf"{self._stem} \d+: [^{OPEN}{CLOSE}]*{CLOSE}" if self._stem else r"(?!)")
         self._hidden = dict(self._find(original, redacted.args, masked, ()))
+        self._here: dict[tuple[object, ...], list[str]] = {}
+        for mask, hidden in self._hidden.items():
+            self._here.setdefault(hidden.where, []).append(mask)
         self._seen: set[str] = set()
         self._problems: list[str] = []
 
@@ -249,6 +253,8 @@ class _Restorer:
     ) -> Iterator[tuple[str, _Hidden]]:
         if isinstance(shown, str):
             for placeholder in self._mask.findall(shown):
+                if placeholder not in masked:
+                    continue
                 span = masked[placeholder].span
                 yield placeholder, _Hidden(where, original if span is None else original[slice(*span)], span is None)
         elif isinstance(shown, dict):
@@ -271,8 +277,8 @@ class _Restorer:
         return value
 
     def _text(self, text: str, where: tuple[object, ...]) -> Any:
-        masks: list[str] = self._mask.findall(text)
-        rest = self._mask.sub("", text)
+        masks = [mask for mask in self._mask.findall(text) if mask in self._hidden]
+        rest = self._replaced(text, lambda _: "")
         if self._is_broken(rest, where, masks):
             self._refuse(where, "a mask was changed; leave it as it is, or replace all of it")
         for mask in masks:
@@ -284,17 +290,23 @@ class _Restorer:
             self._seen.add(mask)
         if masks and self._hidden[masks[0]].whole:
             return self._hidden[masks[0]].value
-        return self._mask.sub(lambda mask: str(self._hidden[mask[0]].value), text)
+        return self._replaced(text, lambda hidden: str(hidden.value))
+
+    def _replaced(self, text: str, by: Callable[[_Hidden], str]) -> str:
+        """Replace every mask in a text that was made here."""
+        known = self._hidden
+        return self._mask.sub(lambda mask: by(known[mask[0]]) if mask[0] in known else mask[0], text)
 
     def _is_broken(self, rest: str, where: tuple[object, ...], masks: Sequence[str]) -> bool:
         if not self._stem:
             return False
         if self._stem in rest:
             return True
-        missing = [mask for mask, hidden in self._hidden.items() if hidden.where == where and mask not in masks]
-        return any(
-            part in rest for mask in missing for part in (OPEN, CLOSE, mask.strip(OPEN + CLOSE).partition(":")[0])
-        )
+        missing = set(self._here.get(where, ())).difference(masks)
+        if not missing:
+            return False
+        begun = {found[0][:end] for found in _NUMBERED.finditer(rest) for end in range(found.start(1), found.end() + 1)}
+        return OPEN in rest or CLOSE in rest or any(mask[1:].partition(":")[0] in begun for mask in missing)
 
     def _refuse(self, where: tuple[object, ...], problem: str) -> None:
         spot = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where if part is not _KEY)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from signoff.core.decision import ApprovalDecision
 from signoff.core.grant import Grant, grant_for, grant_text
 from signoff.core.moment import Zone, in_utc
-from signoff.core.redact import Redactor, redact
+from signoff.core.redact import Redactor, redact, visible_around
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import ArgCondition, Scope
 from signoff.core.visible_text import CLOSE, OPEN, visible
@@ -18,8 +18,26 @@ from signoff.core.visible_text import CLOSE, OPEN, visible
 def safe_text(text: str, *, secrets: Iterable[str] = (), lines: bool = False) -> str:
     """Mask secrets and make hidden characters visible; line breaks are kept with `lines`."""
     redactor = Redactor(secrets, avoid=text)
-    shown = redactor.text(text)
-    return visible_around([one.placeholder for one in redactor.masked], shown, lines=lines)
+    return redactor.visible(redactor.text(text), lines=lines)
+
+
+def safe_beginning(text: str, *, longest: int, secrets: Iterable[str] = (), lines: bool = False) -> str:
+    """Return the beginning of a text, safe to show. Masked first, then cut: half a secret would not be recognised.
+
+    A text that cannot be masked is not shown.
+    """
+    read = text[: longest + _AHEAD]
+    if len(read) < len(text):  # declared secrets are recognised before an ellipsis, others only as whole words
+        read = f"{read.rpartition(' ')[0] or read}…"
+    try:
+        safe = safe_text(read, secrets=secrets, lines=lines)
+    except Exception as error:  # whatever is wrong with a text, what it is about goes on, and is recorded
+        return f"(a text of {len(text):,} characters that could not be masked: {type(error).__name__})"
+    return safe if len(safe) <= longest and read is text else f"{safe[:longest]}… ({len(text):,} characters)"
+
+
+_AHEAD = 20_000
+"""Characters that are read beyond what is shown. No secret is longer, except those that are declared."""
 
 
 def kept_text(text: str, *, lines: bool = False) -> str:
@@ -45,10 +63,12 @@ _MASK = re.compile(rf"{re.escape(visible(OPEN))}(masked'* \d+: [^{OPEN}{CLOSE}]*
 
 def safe_grant_text(grant: Grant, *, secrets: Iterable[str] = (), zone: Zone = in_utc) -> str:
     """Describe a grant. Its summary was made safe when it was stored; the values in its pattern are made safe here."""
+    redactor = Redactor(secrets, avoid=grant.tool)
+    tool, masks = redactor.text(grant.tool), [one.placeholder for one in redactor.masked]
     if grant.pattern is None:
-        return grant_text(grant, zone)
-    pattern, masks = masked_pattern(grant.pattern, secrets=secrets)
-    return visible_around(masks, grant_text(replace(grant, pattern=pattern), zone))
+        return grant_text(replace(grant, tool=tool), zone)
+    pattern, more = masked_pattern(grant.pattern, secrets=secrets)
+    return visible_around((*masks, *more), grant_text(replace(grant, tool=tool, pattern=pattern), zone))
 
 
 def grant_line(grant: Grant, *, secrets: Iterable[str] = (), zone: Zone = in_utc) -> str:
@@ -78,11 +98,3 @@ def masked_pattern(
     conditions = zip(pattern, shown.args.items(), strict=True)
     masked = tuple(replace(one, arg=name, value=value) for one, (name, value) in conditions)
     return masked, [one.placeholder for one in shown.masked]
-
-
-def visible_around(masks: Iterable[str], text: str, *, lines: bool = False) -> str:
-    """Make hidden characters of a redacted text visible, and keep the masks."""
-    shown = visible(text, lines=lines)
-    for mask in masks:
-        shown = shown.replace(visible(mask), mask)
-    return shown

@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from signoff.core.declared_secrets import in_headers
 from signoff.core.visible_text import quoted, visible
 from signoff.errors import WrongUse
 from signoff.outside.strict_json import read_object
 
+_SAYS_WHERE = frozenset({"HOME", "PWD", "USER", "LOGNAME", "TMPDIR"})
+"""Variables that say where and for whom a program runs: as a part of paths, people have to see them."""
 SERVERS = ("mcpServers", "servers")
 """Keys under which clients list servers."""
 _VARIABLE = re.compile(
@@ -26,16 +29,20 @@ class UpstreamServer:
 
     name: str
     """Its name in rules, like the toolset of a worker."""
-    command: tuple[str, ...] = ()
+    command: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     cwd: str = ""
-    url: str = ""
+    url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+    filled: tuple[str, ...] = field(default=(), repr=False)
+    """The values that were filled in for `${NAME}`, wherever that was."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Values of environment variables and headers to mask everywhere."""
-        return tuple(dict.fromkeys(one for one in (*self.env.values(), *self.headers.values()) if len(one) > 3))
+        """Values to mask everywhere: of environment variables and headers, and what was filled in."""
+        values = (*self.env.values(), *in_headers(self.headers), *self.filled)
+        return tuple(dict.fromkeys(one for one in values if len(one) > 3))
 
 
 def read_upstream(words: Sequence[str], name: str = "") -> list[UpstreamServer]:
@@ -88,11 +95,12 @@ def _server(name: str, entry: _Entry) -> UpstreamServer:
     if url:
         if not url.startswith(("http://", "https://")):
             raise entry.wrong("has a `url` that does not begin with http:// or https://")
-        return UpstreamServer(name=name, url=url, headers=entry.texts("headers"))
+        return UpstreamServer(name=name, url=url, headers=entry.texts("headers"), filled=tuple(entry.filled))
     words = [program, *entry.words("args")]
     if words[1:3] == ["mcp", "proxy"] and os.path.basename(program) == "signoff":
         raise entry.wrong("is a proxy like this one: give it its own file with the servers behind it")
-    return UpstreamServer(name=name, command=_program(words), env=entry.texts("env"), cwd=entry.text("cwd"))
+    env, cwd = entry.texts("env"), entry.text("cwd")
+    return UpstreamServer(name=name, command=_program(words), env=env, cwd=cwd, filled=tuple(entry.filled))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +112,8 @@ class _Entry:
     told: Mapping[str, object] | None
     """None: it is not an object."""
     environment: Mapping[str, str]
+    filled: list[str] = field(default_factory=list[str])
+    """The values that variables were replaced by so far."""
 
     @property
     def is_off(self) -> bool:
@@ -148,4 +158,6 @@ class _Entry:
         value = self.environment.get(name)
         if not value and default is None:
             raise self.wrong(f"uses {found[0]}, and the environment has no {name}")
+        if value and name not in _SAYS_WHERE:
+            self.filled.append(value)
         return value or default or ""

@@ -17,10 +17,10 @@ from signoff.core.moment import iso
 from signoff.core.offer import offers
 from signoff.core.preview import Preview
 from signoff.core.quorum import who, why_not_entitled
-from signoff.core.redact import redact
+from signoff.core.redact import redact, visible_around
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import settled_at, settled_text, status_of
-from signoff.core.safe_text import masked_pattern, printable, safe_text, visible_around
+from signoff.core.safe_text import masked_pattern, printable, safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise
 from signoff.reports.inbox_report import OUTCOMES
@@ -99,7 +99,7 @@ def request_data(request: ApprovalRequest, card: Card | None, problem: str, hist
         "id": request.id,
         "state": str(request.state),
         "title": request.title,
-        "tool": request.tool_name,
+        "tool": safe_text(request.tool_name),
         "worker": list(request.worker),
         "args": redact(request.effective_args, secrets=request.secrets).args if card is not None else None,
         "args_digest": card.digest if card is not None else None,
@@ -160,10 +160,10 @@ def masked(text: str, secrets: Sequence[str] = ()) -> str:
 def offer_line(request: ApprovalRequest, offer: Offer) -> str:
     """Return the text of an offer, safe to show."""
     if offer.pattern is None:
-        return visible(offer.text)
+        return safe_text(offer.text, secrets=request.secrets)
     pattern, masks = masked_pattern(offer.pattern, secrets=request.secrets)
     told = ", ".join(one.text for one in pattern)
-    return visible_around(masks, f"{request.tool_name} with {told}")
+    return f"{safe_text(request.tool_name)} with {visible_around(masks, told)}"
 
 
 def comment_data(comment: Comment, secrets: Sequence[str]) -> dict[str, Any]:

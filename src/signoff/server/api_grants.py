@@ -106,7 +106,7 @@ def _view(broker: Broker, grant: Grant) -> GrantView:
     return GrantView(
         id=visible(grant.id),
         text=grant_line(grant),
-        tool=visible(grant.tool),
+        tool=safe_text(grant.tool),
         toolset=visible(grant.toolset) if grant.toolset is not None else None,
         approved=grant.approved,
         scope=grant.scope,

@@ -145,7 +145,7 @@ def _past_row(request: ApprovalRequest) -> PastRow:
     return PastRow(
         id=request.id,
         title=kept_text(request.title),
-        tool=visible(request.tool_name),
+        tool=safe_text(request.tool_name),
         worker=visible(" > ".join(request.worker)),
         run=visible(request.run),
         outcome=outcome_of(request),

@@ -218,7 +218,7 @@ async def insights_page(viewer: Viewer) -> Response:
         found.days, title=t("insights.over_time"), about=t("insights.chart", asked=found.asked, decided=found.decided)
     )
     fast = [
-        (one.id, visible(one.tool_name), seconds_of(one), reading_time(one).total_seconds(), visible(str(by)))
+        (one.id, safe_text(one.tool_name), seconds_of(one), reading_time(one).total_seconds(), visible(str(by)))
         for one in found.too_fast
         if one.decision is not None and (by := one.decision.by) is not None
     ]

@@ -134,7 +134,7 @@ def _row(tx: Transaction, item: Item) -> ListRow:
     return ListRow(
         id=item.id,
         title=kept_text(item.title),
-        tool=visible(item.tool),
+        tool=safe_text(item.tool),
         worker=visible(item.worker),
         role=visible(item.role),
         quorum=item.quorum,

@@ -13,12 +13,15 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_h
 from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
 from signoff.config.llm_do_words import foreign_hint
+from signoff.core.redact import redact_text
 from signoff.errors import Place, SignoffError, WrongFile, WrongUse
 from signoff.policy.document import KeyTrail, key_text
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.placed_value import ConfigValue
 from signoff.toolsets.context import Context, ToolsetContext
-from signoff.toolsets.variable_mask import HIDDEN, hide
+
+HIDDEN = "‹hidden›"
+"""Shown instead of a value that is a secret as a whole."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +62,11 @@ class ToolsetValues:
 
     def hidden(self, text: str) -> str:
         """The text with secrets masked."""
-        return hide(text, self.secrets)
+        return redact_text(text, secrets=self.secrets)
 
     def shown(self, value: str) -> str:
         """A value for messages, in backquotes. A value that contains a secret is hidden completely."""
-        return shown(value) if not any(one and one in value for one in self.secrets) else HIDDEN
+        return shown(value) if self.hidden(value) == value else HIDDEN
 
     def _place(self, at: KeyTrail, *, key: bool) -> Place:
         assert self.spot is not None

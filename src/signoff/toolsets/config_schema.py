@@ -11,9 +11,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchema
 from pydantic_ai.toolsets import AbstractToolset
 
 from signoff.core.credential import secret_name
-from signoff.toolsets.config_check import shape_of
+from signoff.toolsets.config_check import HIDDEN, shape_of
 from signoff.toolsets.factory import Registration
-from signoff.toolsets.variable_mask import HIDDEN
 
 
 def config_schema(target: object) -> dict[str, Any]:

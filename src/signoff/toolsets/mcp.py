@@ -18,11 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_ai import RunContext
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
+from signoff.core.declared_secrets import in_headers
+from signoff.core.redact import redact_text
 from signoff.errors import MissingExtra, WrongUse
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.toolsets.context import ToolsetContext
 from signoff.toolsets.mcp_claims import labels_claimed
-from signoff.toolsets.variable_mask import hide
 
 
 class McpConfig(BaseModel):
@@ -160,13 +161,15 @@ class McpServer(WrapperToolset[Any]):
         inner: BaseException = error
         while isinstance(inner, BaseExceptionGroup):
             inner = cast("BaseExceptionGroup[BaseException]", inner).exceptions[0]
-        hidden = (*self.secrets, *self.config.headers.values(), *self.config.env.values())
-        why = hide(f"{type(inner).__name__}: {inner}", hidden)
+        hidden = (*self.secrets, *in_headers(self.config.headers), *self.config.env.values())
+        why = redact_text(f"{type(inner).__name__}: {inner}", secrets=hidden)
         if self.config.url is not None:
             return f"cannot be reached: {why}"
-        if last := hide(self.said.last_line(), hidden):  # mask before cutting: half a secret is not recognised
+        if last := redact_text(
+            self.said.last_line(), secrets=hidden
+        ):  # mask before cutting: half a secret is not recognised
             why = f"it said: {last if len(last) <= 300 else f'{last[:300]}…'}"
-        command = hide(shlex.join(self.config.words), hidden)
+        command = redact_text(shlex.join(self.config.words), secrets=hidden)
         return f"did not start: {why}\n  try its command yourself, in its directory: {command}"
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:

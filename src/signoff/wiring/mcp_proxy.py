@@ -20,7 +20,7 @@ from signoff.broker import Broker, new_id
 from signoff.core.canonical import digest
 from signoff.core.event import CallStep
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.safe_text import safe_text
+from signoff.core.safe_text import safe_beginning
 from signoff.core.tool_definition import ToolDefinition, ToolPin
 from signoff.core.visible_text import quoted, visible
 from signoff.errors import CannotCanonicalise, SignoffError, WrongUse
@@ -33,8 +33,7 @@ from signoff.policy.reach import reach
 from signoff.policy.tool_labels import labels_in_doubt, labels_of
 from signoff.processes import steady_seconds
 from signoff.toolsets.mcp_claims import labels_claimed
-from signoff.toolsets.variable_mask import hide
-from signoff.wiring.mcp_upstream import McpUpstream, Reports, UpstreamGone, UpstreamRefusal
+from signoff.wiring.mcp_upstream import LONGEST_ERROR, McpUpstream, Reports, UpstreamGone, UpstreamRefusal
 from signoff.wiring.outside_desk import OutsideDesk
 
 if TYPE_CHECKING:
@@ -231,7 +230,8 @@ class McpProxy:
         except SignoffError as error:
             return _result(f"signoff: refused: {error}", is_error=True)
         except Exception as error:
-            why = f"{type(error).__name__}: {error}"
+            secrets = [secret for one in self.upstreams for secret in one.server.secrets]
+            why = safe_beginning(f"{type(error).__name__}: {error}", longest=LONGEST_ERROR, secrets=secrets)
             return _result(f"signoff: refused, because the call could not be checked: {why}", is_error=True)
 
     async def _answered(self, name: str, args: Mapping[str, Any], caller: ProxyCaller) -> mcp_types.CallToolResult:
@@ -352,18 +352,37 @@ class McpProxy:
             result = await tool.upstream.call(call.tool, dict(permission.args), caller.reports)
         except UpstreamRefusal as refusal:
             lost = await self._report(gate, call, permission, error=str(refusal))
-            return _result("\n".join(filter(None, (lost, str(refusal)))), is_error=True)
+            return _after(lost, _result(str(refusal), is_error=True))
         except UpstreamGone as gone:
             lost = await self._report(gate, call, permission, error=str(gone), is_known=False)
             told = f"signoff: {gone}. It is unknown whether the call happened."
-            return _result("\n".join(filter(None, (lost, told))), is_error=True)
+            return _after(lost, _result(told, is_error=True))
+        except Exception as error:
+            why = f"the answer of the MCP server {tool.server} could not be read ({type(error).__name__})"
+            lost = await self._report(gate, call, permission, error=why, is_known=False)
+            told = f"signoff: {why}. It is unknown whether the call happened."
+            return _after(lost, _result(told, is_error=True))
         except BaseException:  # the client gave up on it
             if permission.request:
                 gate.broker.cut_off(permission.request, call.attempt)
+            else:
+                self._end(gate, call, "the client gave up on it")
             raise
-        told, is_error = _texts(result), result.is_error
-        lost = await self._report(gate, call, permission, error=told or "it failed" if is_error else None, preview=told)
-        return _passed_on(result, permission, lost)
+        try:
+            told, passed = _texts(result), _passed_on(result, permission)
+        except Exception as error:
+            told = f"its answer cannot be passed on ({type(error).__name__})"
+            passed = _result(f"signoff: the call was made, but {told}.", is_error=True)
+        error = (told or "it failed") if passed.is_error else None
+        lost = await self._report(gate, call, permission, error=error, preview=told)
+        return _after(lost, passed)
+
+    def _end(self, gate: OutsideGate, call: OutsideCall, error: str | None) -> None:
+        """Record the outcome of a call that nobody was asked about."""
+        step = CallStep.RAN if error is None else CallStep.FAILED
+        buffer = gate.broker.audit_buffer
+        buffer.add(step, call.read(gate.policy), None, text=error or "", secrets=gate.secrets)
+        buffer.flush()
 
     async def _report(
         self,
@@ -382,9 +401,7 @@ class McpProxy:
         broker, secrets, request = gate.broker, gate.secrets, permission.request
         try:
             if not request:
-                step = CallStep.RAN if error is None else CallStep.FAILED
-                broker.audit_buffer.add(step, call.read(gate.policy), None, text=error or "", secrets=secrets)
-                broker.audit_buffer.flush()
+                self._end(gate, call, error)
                 return ""
             if is_known:
                 broker.finish(request, error=error, preview=preview, token=call.attempt, secrets=secrets)
@@ -395,7 +412,7 @@ class McpProxy:
             if not is_known:
                 with suppress(Exception):
                     broker.cut_off(request, call.attempt)
-            why = f"{type(failure).__name__}: {safe_text(hide(str(failure), secrets))}"
+            why = f"{type(failure).__name__}: {safe_beginning(str(failure), longest=LONGEST_ERROR, secrets=secrets)}"
             return f"signoff: the call was made, but its outcome could not be recorded: {why}"
         return ""
 
@@ -523,13 +540,20 @@ def _texts(result: mcp_types.CallToolResult) -> str:
     return "\n".join(texts) or (json.dumps(result.structured_content) if result.structured_content else "")
 
 
-def _passed_on(
-    result: mcp_types.CallToolResult, permission: CallPermission, lost: str = ""
-) -> mcp_types.CallToolResult:
+def _after(lost: str, result: mcp_types.CallToolResult) -> mcp_types.CallToolResult:
+    """Return a result with what has to be said first, if anything has to."""
+    from mcp_types import TextContent
+
+    if lost:
+        result.content = [TextContent(type="text", text=lost), *result.content]
+    return result
+
+
+def _passed_on(result: mcp_types.CallToolResult, permission: CallPermission) -> mcp_types.CallToolResult:
     """Return the server's result for the client. If a person edited the arguments, a note about that comes first."""
     from mcp_types import CallToolResult, TextContent
 
-    note: list[Any] = [TextContent(type="text", text=lost)] if lost else []
+    note: list[Any] = []
     if permission.edited:
         args = json.dumps(dict(permission.args), ensure_ascii=False)
         text = f"signoff: {permission.by} changed the arguments before the call ran. It ran with {args}"

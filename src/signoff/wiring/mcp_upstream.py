@@ -11,10 +11,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from signoff.core.safe_text import safe_text
+from signoff.core.safe_text import safe_beginning, safe_text
 from signoff.errors import MissingExtra
 from signoff.outside.mcp_servers import UpstreamServer
-from signoff.toolsets.variable_mask import hide
 
 if TYPE_CHECKING:
     import httpx2
@@ -33,6 +32,8 @@ CLOSING = 5.0
 """Timeout in seconds for a connection to close: once after asking it to, and once more after cancelling it."""
 MOST_PAGES = 200
 LONGEST_LINE = 65_536
+LONGEST_ERROR = 16_000
+"""Characters of a server's error that a client is told."""
 Reports = Callable[[float, float | None, str | None], Awaitable[None]]
 """Called with the progress of a call."""
 
@@ -196,7 +197,7 @@ class McpUpstream:
         return Client(source, mode="auto", cache=None)
 
     def _hidden(self, text: str) -> str:
-        return safe_text(hide(text, self.server.secrets))
+        return safe_beginning(text, longest=LONGEST_ERROR, secrets=self.server.secrets)
 
     def _broken(self, error: Exception) -> str:
         return (
@@ -327,7 +328,7 @@ class ServerLog:
     def _pass_on(self, reads: int) -> None:
         with os.fdopen(reads, "rb") as lines:
             while line := lines.readline(LONGEST_LINE):
-                text = safe_text(hide(line.decode(errors="replace").rstrip("\n"), self._server.secrets))
+                text = safe_text(line.decode(errors="replace").rstrip("\n"), secrets=self._server.secrets)
                 if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
                     text = f"{text[: LONGEST_LINE // 2]}…"  # a secret cut at the end would not be recognised and masked
                     while (rest := lines.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):

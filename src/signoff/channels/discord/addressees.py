@@ -16,8 +16,8 @@ from signoff.channels.discord.users import Users
 from signoff.core.card import without_answer
 from signoff.core.notice import Asked, Reminder
 from signoff.core.request import State
+from signoff.core.safe_text import safe_text
 from signoff.core.subject import Occasion
-from signoff.core.visible_text import visible
 from signoff.ports import Inbox
 
 MOST = 50
@@ -101,7 +101,7 @@ def _is_at_once(one: datetime | None, other: datetime | None) -> bool:
 
 def _words(reminder: Reminder) -> str:
     request = reminder.request
-    tool = short_span(visible(request.tool_name), _LONGEST_TOOL)
+    tool = short_span(safe_text(request.tool_name), _LONGEST_TOOL)
     if reminder.occasion is Occasion.UNKNOWN:
         return f"**It is unknown whether {tool} ran.** Check, then say what happened."
     until = ""

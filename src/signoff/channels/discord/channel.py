@@ -38,6 +38,7 @@ from signoff.core.lifecycle import OPEN
 from signoff.core.notice import Asked, Notice, Reminder, RunResult, Together
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
+from signoff.core.safe_text import safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import ChannelFailed, WrongUse
 from signoff.ports import Begin, Inbox
@@ -320,7 +321,7 @@ def _waits(notice: Notice) -> bool:
 
 def _named(request: ApprovalRequest) -> tuple[str, str]:
     """Return a request's id and tool for a log, with hidden characters visible."""
-    return visible(request.id), visible(request.tool_name)
+    return visible(request.id), safe_text(request.tool_name)
 
 
 def _worker(notice: Notice) -> str:

@@ -14,6 +14,7 @@ from signoff.channels.editor import BrokenArgs, read_args
 from signoff.core.call import Veiled
 from signoff.core.card import Choice, card_for
 from signoff.core.request import ApprovalRequest
+from signoff.core.safe_text import safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise, EditRefused
 
@@ -69,7 +70,7 @@ def read_edit(request: ApprovalRequest, fields: Mapping[str, str]) -> Mapping[st
 
 
 def _title(what: str, request: ApprovalRequest) -> str:
-    name = visible(request.tool_name)
+    name = safe_text(request.tool_name)
     title = f"{what} {name}"
     return title if size(title) <= FORM_TITLE else f"{first(title, FORM_TITLE - 1)}…"
 

@@ -22,7 +22,6 @@ from signoff.channels.discord.threads import OPEN_FOR, place
 from signoff.channels.discord.users import Users
 from signoff.core.address import addressed, spoken_name
 from signoff.core.redact import Redactor
-from signoff.core.safe_text import visible_around
 from signoff.core.visible_text import visible
 from signoff.errors import SignoffError
 from signoff.ports import Begin, Heard
@@ -144,5 +143,5 @@ def _name(text: str) -> str:
     """Return a thread name from a message. A message can be deleted, the name stays, so secrets are masked."""
     redactor = Redactor(avoid=text)
     shown = redactor.text(text).splitlines()[0]  # masked before truncating: half a secret would not be recognised
-    line = " ".join(visible_around([one.placeholder for one in redactor.masked], shown).split())
+    line = " ".join(redactor.visible(shown).split())
     return line if size(line) <= _NAME else f"{first(line, _NAME - 1).rstrip()}…"

@@ -22,6 +22,7 @@ from signoff.core.notice import Asked, Notice, Together
 from signoff.core.offer import may_be_remembered
 from signoff.core.preview import Preview
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.safe_text import safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise
 
@@ -130,7 +131,7 @@ def _text(request: ApprovalRequest, card: Card | None, hint: str) -> tuple[str, 
 def title_of(request: ApprovalRequest) -> str:
     """Return the title of a message about one call."""
     face = face_of(request)
-    return f"{face.before}{short_span(visible(request.tool_name), _LONGEST_TOOL)}{face.after}"
+    return f"{face.before}{short_span(safe_text(request.tool_name), _LONGEST_TOOL)}{face.after}"
 
 
 def footer_of(request: ApprovalRequest) -> str:
@@ -252,7 +253,7 @@ def summary_span(request: ApprovalRequest, room: int) -> str:
     try:
         title = safe_summary(request)
     except CannotCanonicalise:
-        title = visible(request.tool_name)
+        title = safe_text(request.tool_name)
     return short_span(title, room)
 
 

@@ -22,7 +22,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
 from signoff.core.quorum import approvals
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.visible_text import visible
+from signoff.core.safe_text import safe_text
 from signoff.errors import EditRefused, SignoffError
 from signoff.ports import Inbox
 
@@ -182,7 +182,7 @@ class PressActions:
     def _named(self, request: ApprovalRequest) -> str:
         """Return the call's number, as in the message about the batch, and its tool."""
         number = self._cards.number(request.id)
-        return f"{f'**{number}** ' if number else ''}{short_span(visible(request.tool_name), _NAME)}: "
+        return f"{f'**{number}** ' if number else ''}{short_span(safe_text(request.tool_name), _NAME)}: "
 
     async def _one_of_all(self, request: ApprovalRequest, by: Actor, approved: bool, seen: set[str] | None) -> str:
         if approved and seen is None:

@@ -19,8 +19,8 @@ from signoff.channels.discord.status_parts import AMBER
 from signoff.core.decision import ApprovalDecision
 from signoff.core.offer import Offer, offers
 from signoff.core.request import ApprovalRequest
+from signoff.core.safe_text import safe_text
 from signoff.core.terms import Fits, Scope, Terms
-from signoff.core.visible_text import visible
 
 _VALUE = re.compile(r"(?P<offer>[0-9]{1,3})-(?P<scope>[a-z]{3,8})(?:-(?P<until>[0-9]{9,11}))?")
 _WHERE = {
@@ -80,7 +80,7 @@ def remember_sheet(request: ApprovalRequest, texts: Sequence[tuple[str, str]]) -
 
 def confirm_sheet(request: ApprovalRequest, value: str, text: str) -> MessageSheet:
     """Return a private message with exactly what would be remembered, and the button to confirm it."""
-    tool = short_span(visible(request.tool_name), OPTION)
+    tool = short_span(safe_text(request.tool_name), OPTION)
     whole = MessagePart(label=f"Approve {tool}, and from then on:", text=text).whole
     after = "A rule that denies still denies. `signoff grants` lists it, `signoff grants revoke` revokes it."
     if len(whole) + len(after) + 1 > DESCRIPTION // 2:  # counted twice in the worst case

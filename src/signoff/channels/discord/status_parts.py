@@ -11,10 +11,10 @@ from signoff.channels.discord.parts import MessagePart
 from signoff.core.canonical import canonical
 from signoff.core.card import Card, without_answer
 from signoff.core.preview import Preview, unified_diff
-from signoff.core.redact import redact
+from signoff.core.redact import redact, visible_around
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import RequestStatus, status_of
-from signoff.core.safe_text import kept_text, safe_text, visible_around
+from signoff.core.safe_text import kept_text, safe_text
 from signoff.core.visible_text import visible
 from signoff.core.vote import Vote
 
