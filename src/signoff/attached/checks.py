@@ -170,8 +170,7 @@ async def said(checks: Sequence[Check], args: Callable[[], dict[str, Any]], ctx:
                 verdict = in_doubt(f"the toolset's capability labels are unknown: {error!r}")
             attached.append((check.layer, verdict))
             continue
-        for config in _configs(check, attached):
-            own.append(await check.verdict(args(), ctx, config))
+        own += [await check.verdict(args(), ctx, config) for config in _configs(check, attached)]
     # Where a layer that decides alone is silent, no other attached policy may allow the call.
     unanswered = any(layer.alone and verdict is not None and verdict.yields for layer, verdict in attached)
     ruled = [one for _, one in attached if one is not None and not (unanswered and one.effect is Effect.ALLOW)]

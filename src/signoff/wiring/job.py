@@ -55,7 +55,7 @@ class RunOptions:
     """Base directory for relative names; empty: the working directory."""
     policy: str | None = None
     own: str | None = None
-    """The file of the project that a long-running process serves, empty if it has none. None: the nearest is looked up."""
+    """The file of the project that a long-running process serves, empty if it has none. None: the nearest one."""
     model: str | None = None
     mode: ApprovalMode = ApprovalMode.INTERACTIVE
     unattended: Literal["deny", "park"] = "deny"
