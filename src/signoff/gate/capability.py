@@ -366,7 +366,13 @@ class Signoff(AbstractCapability[Any]):
     # --- parts ---
 
     async def begin_run(self, ctx: RunContext[Any]) -> GatedRun:
-        """Begin the gate's part of a run. Raises `WrongUse` if a run with this id is under way here."""
+        """Begin the gate's part of a run.
+
+        Raises `WrongUse` if the run has another gate, or if a run with this id is under way here.
+        """
+        if len(gates := _gates_in(ctx.root_capability)) > 1:
+            agent = [one.gate for one in _gates_in(ctx.agent.root_capability)] if ctx.agent is not None else []
+            raise _second_gate([(one, _ON_AGENT if one.gate in agent else _FOR_RUN) for one in gates])
         key = ctx.run_id or ""
         if (other := self._runs.get(key)) is not None and other.going:
             raise WrongUse(_TWICE.format(run_id=key))
@@ -384,17 +390,13 @@ class Signoff(AbstractCapability[Any]):
     def _look_at_neighbours(self, ctx: RunContext[Any]) -> None:
         """Once per run, look at the other capabilities.
 
-        Refuse another gate, those that run tools before this one, and those that wrap tools below it; note those that
-        wrap tools above it.
+        Refuse those that run tools before the gate or wrap them below it; note those that wrap tools above it.
         """
         run = self.run_of(ctx)
         if run.checked:
             return
         run.checked = True
         root = ctx.root_capability
-        if len(gates := _gates_in(root)) > 1:
-            agent = [one.gate for one in _gates_in(ctx.agent.root_capability)] if ctx.agent is not None else []
-            raise _second_gate([(one, _ON_AGENT if one.gate in agent else _FOR_RUN) for one in gates])
         if root is not None:
             refuse_early(root)
         chain = list(root.capabilities) if isinstance(root, CombinedCapability) else [root]
