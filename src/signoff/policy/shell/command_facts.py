@@ -226,11 +226,14 @@ def _redirects(stage: Simple, where: Where) -> Concern | None:
 
 
 def _after(pipeline: Pipeline, directories: tuple[str, ...]) -> Iterator[str]:
-    """Yield where the rest of the line may run after this pipeline; a `cd` may also have failed."""
-    first, *more = pipeline.stages
-    if more or first.words[0].text != "cd":
+    """Yield where the rest of the line may run after this pipeline; a `cd` may also have failed.
+
+    In a pipeline of several commands, the last one runs in the shell itself in zsh.
+    """
+    last = pipeline.stages[-1]
+    if last.words[0].text != "cd":
         return
-    operands = [word.text for word in first.words[1:] if not word.text.startswith("-")]
+    operands = [word.text for word in last.words[1:] if not word.text.startswith("-")]
     target = operands[0] if operands else "~"
     for directory in directories:
         yield target if target.startswith(("/", "~")) or not directory else f"{directory}/{target}"

@@ -1,7 +1,8 @@
 """The strict parser for command lines: literal words, or a refusal.
 
-It is the only way to *allow*. It returns exactly the words that bash would pass to each program. What bash would expand
-first (a variable, a substitution, braces) is refused, and so is what could be read in two ways.
+It is the only way to *allow*. It returns exactly the words that the shell would pass to each program. What it would
+expand first (a variable, a substitution, braces) is refused, and so is what could be read in two ways: bash and zsh are
+the shells of agents, and a hook is not told which one runs the line.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _WORD_ENDS = r"(?![^ \t\n;|&])"
 _PLAIN, _SINGLE, _DOUBLE, _STARRED, _OPERATOR, _NOTHING, _REDIRECT = range(1, 8)
 _TOKEN = re.compile(
     rf"""[ \t]*+(?:
-      ([\w./,:=@%+^-]++){_WORD_ENDS}
+      (?!=[^=])([\w./,:=@%+^-]++){_WORD_ENDS}
     | '([^']*+)'{_WORD_ENDS}
     | "([^"\\$`]*+)"{_WORD_ENDS}
-    | ([\w./,:=@%+^*?-]++){_WORD_ENDS}
+    | (?!=[^=])([\w./,:=@%+^*?-]++){_WORD_ENDS}
     | (&&|\|\||\|&?|;|\n)
     | (\#[^\n]*+|\Z)
     | ((?:(?:[12]?>>?|&>)/dev/null|[12]?>&[12]){_WORD_ENDS}|[0-9]*+[<>][<>&|(]*+|&>>?)
@@ -51,7 +52,7 @@ _PIECE = re.compile(
     rf"""
       ([\w./,:=@%+^\#!-]++)
     | '([^']*+)'
-    | "((?:[^"\\$`]|\\[^\n]|\$(?=[] \t\n"'\\/.,:;%^+=~|&<>)}}]))*)"
+    | "((?:[^"\\$`]|\\[^\n]|\$(?=[] \t\n"'\\/.,:;%|&<>)}}]))*)"
     | \\([\t\x20-\x7e])
     | ([]*?[])
     | (~)
@@ -61,7 +62,7 @@ _PIECE = re.compile(
     re.ASCII | re.VERBOSE,
 )
 _KEPT_BACKSLASH = re.compile(r'\\([$`"\\])')
-_SAFE_IN_DOUBLE = re.compile(r"""(?:[^"\\$`]|\\[^\n]|\$(?=[] \t\n"'\\/.,:;%^+=~|&<>)}]))*""")
+_SAFE_IN_DOUBLE = re.compile(r"""(?:[^"\\$`]|\\[^\n]|\$(?=[] \t\n"'\\/.,:;%|&<>)}]))*""")
 
 _IN_PATTERN = re.compile(r"[][*?\\]")
 _IN_BRACKETS = re.compile(r"[][*?\\!^:.=-]")
@@ -95,6 +96,7 @@ _COMMON = {
     **{f"{sign}{to}": [_ONTO[fd, to]] for sign, fd in _JOINED.items() for to in (1, 2)},
     f"&>{_NULL}": [_DROPPED[1], _ONTO[2, 1]],
 }
+_RANGE = re.compile(r"\d*-?\d*")
 _NETWORK = ("/dev/tcp/", "/dev/udp/")
 _JOINS = {";": Join.ALWAYS, "\n": Join.ALWAYS, "&&": Join.AND, "||": Join.OR}
 
@@ -122,7 +124,7 @@ def read_line(text: str) -> CommandLine | Refused:
 class _LineReader:
     """Parses one text into a line."""
 
-    __slots__ = ("join", "pipelines", "redirects", "stages", "text", "words")
+    __slots__ = ("both", "join", "pipelines", "redirects", "stages", "text", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -131,6 +133,8 @@ class _LineReader:
         self.stages: list[Simple] = []
         self.pipelines: list[Pipeline] = []
         self.join = Join.ALWAYS
+        self.both = False
+        """Whether the command has a redirect `&>`: for dash, its `&` ends the command."""
 
     def line(self) -> CommandLine | Refused:
         text, at, token_at = self.text, 0, _TOKEN.match
@@ -154,6 +158,8 @@ class _LineReader:
                 return word
             if not self.words and (refused := _no_program(word, text[word.at : word.end])):
                 return refused
+            if self.both:
+                return Refused("has words after `&>`, which some shells take for another command", word.text, word.at)
             self.words.append(word)
             at = word.end
         return Refused("cannot be read", text[at : at + 20], at)  # not reached: the token pattern matches everywhere
@@ -175,7 +181,7 @@ class _LineReader:
         if operator == "|&":
             self.redirects.append(_ONTO[2, 1])
         self.stages.append(Simple(tuple(self.words), tuple(self.redirects)))
-        self.words, self.redirects = [], []
+        self.words, self.redirects, self.both = [], [], False
         if operator[0] != "|" or operator == "||":
             self.pipelines.append(Pipeline(tuple(self.stages), self.join))
             self.stages = []
@@ -197,6 +203,7 @@ class _LineReader:
 
     def redirect(self, operator: str, at: int, end: int) -> int | Refused:
         """Handle a redirect with its target. Return where it ends."""
+        self.both = self.both or operator.startswith("&")
         if operator in _COMMON:
             self.redirects += _COMMON[operator]
             return end
@@ -231,7 +238,7 @@ class _LineReader:
             return Refused("reads its input from files that a pattern names", raw, word.at)
         if word.text.startswith(_NETWORK):
             return Refused("reads its input from the network", raw, word.at)
-        if raw.isdigit() and self.text[word.end : word.end + 1] in ("<", ">"):
+        if _RANGE.fullmatch(raw) and self.text[word.end : word.end + 1] in ("<", ">"):  # `<1-5>` is a pattern in zsh
             return Refused("has a redirect without a source: `<`", raw, word.at)
         self.redirects.append(Redirect(0, word))
         return word.end
@@ -257,6 +264,8 @@ def _word(text: str, start: int) -> Word | Refused:
     following = text[at : at + 1]
     if (following and following not in _BETWEEN_WORDS) or at == start:
         return _blame(text, at)
+    if raw[0] == "=" and raw[1:2] not in ("", "="):
+        return Refused("starts a word with `=`, which in zsh names a program", raw, start)
     tilde = raw[0] == "~"
     if tilde and raw[1:2] not in ("", "/"):
         return Refused("names the home directory of another user, or another `~` expansion", raw, start)

@@ -16,7 +16,16 @@ from typing import NamedTuple
 from signoff.policy.places import normal
 from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
 from signoff.policy.shell.filters import Filter, names_secret, regex_names_secret
-from signoff.policy.shell.languages import Trouble, check_awk, check_find, check_jq, check_ps, check_sed
+from signoff.policy.shell.languages import (
+    Trouble,
+    check_awk,
+    check_find,
+    check_jq,
+    check_printf,
+    check_ps,
+    check_sed,
+    check_test,
+)
 from signoff.policy.shell.line import Word
 from signoff.policy.shell.table import CommandOption, OperandKind, Program, TakesValue, program
 
@@ -29,10 +38,12 @@ _ALWAYS = {
     "url": "sends: sends a request to the address that is named here",
     "host": "sends: sends a request to the address that is named here",
 }
+_DEEPEST = 6
 ALWAYS = "always"
 PAIR = "pair"
 _SOCKETS = ("/inet/", "/inet4/", "/inet6/")
 _FILTERS = frozenset({"glob", "skip", "skip_directory", "pattern"})
+_LANGUAGES = {"find": check_find, "ps": check_ps, "test": check_test, "printf": check_printf}
 _SCRIPTS = {"awk": check_awk, "sed": partial(check_sed, separate=True), "jq": check_jq}
 
 
@@ -374,6 +385,8 @@ class _Judge:
                         self.paths.append(named)
                 if deep if walks is None else walks:
                     self.deep.append(Word(path, globs[0] if globs else "", word.tilde))
+            deeper = _deeper(word.text) if word.glob else ()
+            globs = (*globs, *(path for text in deeper for path in _from(directory, text)))
             if why := next((why for glob in globs if (why := may_match_secret(glob))), ""):
                 return self.concern(word.text, f"discloses: reads {word.text}, which {why}")
         return None
@@ -386,8 +399,8 @@ class _Judge:
         )
 
     def _expression(self, at: int) -> ReadOnlyCommand | Concern:
-        """Check the words of a program that has its own language for them (find, ps)."""
-        found = (check_ps if self.program.language == "ps" else check_find)(self.words[at:])
+        """Check the words of a program that has its own language for them."""
+        found = _LANGUAGES[self.program.language](self.words[at:])
         return self._in_script(found) if isinstance(found, Trouble) else ReadOnlyCommand(self.program, (), at)
 
     def _old_style(self, at: int) -> ReadOnlyCommand | Concern:
@@ -405,6 +418,12 @@ class _Judge:
     def concern(self, word: str, trouble: str) -> Concern:
         effect, _, why = trouble.partition(": ")
         return Concern(self.program.name, word, effect, why)
+
+
+def _deeper(pattern: str) -> Iterator[str]:
+    """Yield what `**/` stands for in zsh, and in bash if it is told so: any number of directories, also none."""
+    if "**/" in pattern:
+        yield from (pattern.replace("**/", "*/" * depth) for depth in range(_DEEPEST))
 
 
 def _from(directory: str, path: str) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ _PLAIN_KINDS = frozenset({
     "glob", "skip", "skip_directory", "pattern",
 })  # fmt: skip
 _STYLES = frozenset({"gnu", "posix", "single", "none"})
-_LANGUAGES = frozenset({"find", "ps"})
+_LANGUAGES = frozenset({"find", "ps", "test", "printf"})
 _HEADER = re.compile(r'^\[(?:"([^"\n]+)"|([^]\[."\n]+))\]\s*$', re.MULTILINE)
 
 

@@ -54,13 +54,17 @@ def is_cd(command: Simple) -> bool:
 
 
 def _led(pipeline: Pipeline, directories: Directories) -> Directories:
-    """Return where the line is after the pipeline succeeded. In a pipeline of several commands, `cd` has no effect."""
-    first, *more = pipeline.stages
-    if more or next((text for text in first.argv if text not in _WRAPPERS), "") not in _MOVERS:
+    """Return where the line is after the pipeline succeeded.
+
+    In a pipeline of several commands, only a `cd` in the last one has an effect, and only in some shells, as in zsh.
+    """
+    *before, last = pipeline.stages
+    if next((text for text in last.argv if text not in _WRAPPERS), "") not in _MOVERS:
         return directories
-    if not is_cd(first):
-        return frozenset({None})
-    return frozenset(chain.from_iterable(_targets(first.words[1:], directory) for directory in directories))
+    stays = directories if before else _NONE
+    if not is_cd(last):
+        return stays | {None}
+    return stays.union(chain.from_iterable(_targets(last.words[1:], directory) for directory in directories))
 
 
 def _targets(words: tuple[Word, ...], directory: Directory) -> tuple[Directory, ...]:

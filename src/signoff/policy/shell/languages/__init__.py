@@ -1,4 +1,4 @@
-"""Check scripts inside read-only commands: whether an awk, sed or jq script, or the words of find or ps, do harm.
+"""Check scripts inside read-only commands: whether a script, or words that are a language, do harm.
 
 Each check reads the whole script and returns None only if every piece of it is understood and none of it writes, runs,
 sends or discloses a secret. A script with an endless loop passes: the caller sets a timeout.
@@ -63,6 +63,27 @@ def check_ps(words: Sequence[Word]) -> Trouble | None:
         if word.glob or word.tilde or not word.text or not word.text.isprintable() or " " in word.text:
             return Trouble(word.text, "unknown: is not a plain word")
     return _guarded(ps_trouble, " ".join(word.text for word in words))
+
+
+def check_test(words: Sequence[Word]) -> Trouble | None:
+    """Return what keeps `test` or `[` from running unasked, from the words after it, or None."""
+    from signoff.policy.shell.languages.conditions import test_trouble
+
+    return _guarded_words(test_trouble, words)
+
+
+def check_printf(words: Sequence[Word]) -> Trouble | None:
+    """Return what keeps `printf` from running unasked, from the words after it, or None."""
+    from signoff.policy.shell.languages.conditions import printf_trouble
+
+    return _guarded_words(printf_trouble, words)
+
+
+def _guarded_words(check: Callable[[Sequence[Word]], Trouble | None], words: Sequence[Word]) -> Trouble | None:
+    try:
+        return next(filter(None, (_odd(word.text) for word in words)), None) or check(words)
+    except Exception as error:
+        return _broken(error)
 
 
 def _guarded(check: Callable[[str], Trouble | None], script: str) -> Trouble | None:

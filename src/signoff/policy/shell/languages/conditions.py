@@ -1,0 +1,88 @@
+"""Check the words of `test` and `printf`, which are part of the shell: some shells evaluate numbers in them.
+
+bash, zsh, mksh and others differ in what they evaluate, and nobody says which of them will run the line. To evaluate
+`path[$(id)]` runs `id`, `PATH=1` sets a variable, and the name of a variable stands for an expression in its value. So
+where any shell expects a number, there must be one, in digits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import cycle, pairwise
+
+from signoff.policy.shell.languages.trouble import Trouble
+from signoff.policy.shell.line import Word
+
+_EVALUATES = "runs: evaluates this as an expression in some shells, which may run commands"
+_COMPARES = frozenset("-eq -ne -lt -le -gt -ge".split())
+_SUBSCRIPTS = frozenset(("-v", "-R"))
+"""Whether a variable is set: `-v 'x[$(id)]'`."""
+_INTEGER = re.compile(r"[-+]?\d{1,18}", re.ASCII)
+
+_CONVERSION = re.compile(r"%[-+ #0']*\d*(?:\.\d*)?(?:hh|h|ll|l|j|z|t|L)?([a-zA-Z%])", re.ASCII)
+_TEXTS = frozenset("sbcq")
+_NUMBERS = frozenset("diouxXeEfFgGaA")
+_WRITTEN_PERCENT = re.compile(r"\\(?:0*45|[xuU]0*25)")
+"""A percent sign by its number. zsh replaces it before it looks for conversions."""
+_NUMBER = re.compile(r"(?:[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|0[xX][0-9a-fA-F]+))?", re.ASCII)
+
+
+def test_trouble(words: Sequence[Word]) -> Trouble | None:
+    """Return what keeps `test` or `[` with these words from running unasked, or None."""
+    for word in words:
+        if word.glob:
+            return Trouble(word.text, "unknown: is a pattern that the shell may expand to several operands")
+    texts = ["", *(word.text for word in words), ""]
+    for at, (word, after) in enumerate(pairwise(texts)):
+        if word in _SUBSCRIPTS:
+            return Trouble(word, _EVALUATES)
+        if word == "-t" and after not in ("", "]") and not _INTEGER.fullmatch(after):
+            return Trouble(after, _EVALUATES)
+        if word in _COMPARES:
+            for number in (texts[at - 1], after):
+                if not _INTEGER.fullmatch(number):
+                    return Trouble(number, _EVALUATES)
+    return None
+
+
+def printf_trouble(words: Sequence[Word]) -> Trouble | None:
+    """Return what keeps `printf` with these words from running unasked, or None."""
+    texts = [word.text for word in words]
+    if texts in (["--help"], ["--version"]):
+        return None
+    rest = words[1:] if texts[:1] == ["--"] else words
+    if not rest:
+        return None
+    template, *values = rest
+    if template.text.startswith("-v"):
+        return Trouble(template.text, "changes: sets a variable of the shell")
+    if template.glob or (template.text.startswith("-") and rest is words):
+        return Trouble(template.text, "unknown: is not a plain format")
+    if _WRITTEN_PERCENT.search(template.text):
+        return Trouble(template.text, "unknown: holds a `%` that is written as a number")
+    kinds = _conversions(template.text)
+    if isinstance(kinds, Trouble):
+        return kinds
+    if not _NUMBERS.intersection(kinds):
+        return None
+    for kind, value in zip(cycle(kinds), values, strict=False):
+        if value.glob:
+            return Trouble(value.text, "unknown: is a pattern that the shell may expand to several numbers")
+        if kind in _NUMBERS and not _NUMBER.fullmatch(value.text):
+            return Trouble(value.text, _EVALUATES)
+    return None
+
+
+def _conversions(template: str) -> list[str] | Trouble:
+    """Return the letters of the conversions in a format, in order, or trouble if one is not plain."""
+    kinds: list[str] = []
+    at = 0
+    while (at := template.find("%", at)) >= 0:
+        found = _CONVERSION.match(template, at)
+        if found is None or not (found[1] in _TEXTS or found[1] in _NUMBERS or found[0] == "%%"):
+            return Trouble(template[at : at + 4], "unknown: is a conversion that may set a variable or evaluate a word")
+        if found[0] != "%%":
+            kinds.append(found[1])
+        at = found.end()
+    return kinds
