@@ -122,7 +122,7 @@ def test_two_hooks_for_one_agent_are_named(desk: Desk, home: Path) -> None:
 def test_what_was_written_here_is_trusted_and_a_rule_of_signoffs_own_keeps_it_so(desk: Desk, home: Path) -> None:
     file = desk.directory / "signoff.yaml"
     said = desk.run("hook", "install", "claude-code", "--yes").out
-    assert "That file applies once you have reviewed it and run: signoff hook trust" in said
+    assert "The project's file applies once you have reviewed it and run: signoff hook trust" in said
     assert "is trusted, as it is now" in desk.run("hook", "trust").out
     assert "is trusted already" in desk.run("hook", "trust").out
     before = file.read_text()

@@ -40,6 +40,7 @@ EXTRA = {
     "policy/shell/patterns.py": _DATA,
     "policy/shell/prefixes.py": _DATA,
     "policy/shell/table.py": _DATA,
+    "policy/shell/typed_commands.py": _DATA,
     "policy/shell/wrappers.py": _DATA,
     "policy/shell/grammar.py": frozenset({"tree_sitter", "tree_sitter_bash"}),
     "policy/shell/syntax_tree.py": frozenset({"tree_sitter", "tree_sitter_bash"}),

@@ -355,8 +355,18 @@ def test_an_interpreter_that_is_gone_refuses(agent: Agent) -> None:
 
 def test_a_hook_that_hangs_is_ended_by_the_system_before_the_agent_gives_up(agent: Agent) -> None:
     line = installed_line(sys.executable, hook_launcher.__file__, "claude-code", "--limit", "0.5")
-    with subprocess.Popen(line, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=agent.env) as process:
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=agent.env) as process:
         assert process.wait(60) == 2, "it waits for an event that never comes to its end"
+        said = process.stderr.read().decode() if process.stderr is not None else ""
+    assert said.startswith("signoff: the call is refused, because it could not be checked: TimeoutError: nothing was")
+
+
+def test_a_hook_whose_python_is_stuck_is_ended_all_the_same(agent: Agent) -> None:
+    stuck = "import ctypes; hook_launcher._standard_input = lambda: ctypes.PyDLL(None).sleep(60)"  # it keeps the GIL
+    code = f"from signoff.wiring import hook_launcher; hook_launcher.GRACE = 0.5; {stuck}; "
+    line = [sys.executable, "-c", f"{code}hook_launcher.main(['claude-code', '--limit', '0.5'])"]
+    done = subprocess.run(["sh", "-c", '"$@" || exit 2', "sh", *line], env=agent.env, timeout=40, capture_output=True)
+    assert done.returncode == 2
 
 
 def test_the_answer_cannot_be_written(agent: Agent) -> None:

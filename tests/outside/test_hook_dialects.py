@@ -1,17 +1,18 @@
-"""Codex and Gemini CLI by the shapes of their events, as their documentation gives them: the programs were not run."""
+"""The coding agents by the shapes of their events, as the real programs send them (`test_real_agents.py`)."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from signoff.cli.coding_policy import coding_policy
 from signoff.core.verdict import Effect
-from signoff.outside.hook_event import HookEvent, HookHost, HookMoment
-from signoff.outside.hook_hosts import HOSTS
+from signoff.outside.coding_agents import AGENTS, CodingAgent, HookEvent, HookMoment, Patch
 from signoff.outside.outside_gate import CallPermission
-from signoff.outside.patch_paths import patch_paths
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 
@@ -34,17 +35,17 @@ NO = CallPermission(allowed=False, args={}, by="ana", reason="not now", request=
 
 def read(agent: str, name: str, tool: str = "Bash", given: dict[str, Any] | None = None, **more: Any) -> HookEvent:
     event = {**COMMON, "hook_event_name": name, "tool_name": tool, "tool_input": given or {"command": "ls"}, **more}
-    return HOSTS[agent].read(event)
+    return AGENTS[agent].read(event)
 
 
-def told(host: HookHost, event: HookEvent, permission: CallPermission) -> Any:
+def told(host: CodingAgent, event: HookEvent, permission: CallPermission) -> Any:
     reply = host.reply(event, permission)
     assert (reply.code, reply.err) == (0, "")
     return json.loads(reply.out)
 
 
 def test_codex_is_never_told_a_bare_allow_which_it_takes_for_an_error() -> None:
-    codex, before = HOSTS["codex"], read("codex", "PreToolUse")
+    codex, before = AGENTS["codex"], read("codex", "PreToolUse")
     yes = told(codex, before, YES)["hookSpecificOutput"]
     assert yes == {"hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": {"command": "ls"}}
     assert told(codex, before, EDITED)["hookSpecificOutput"]["updatedInput"] == {"command": "ls -a"}
@@ -52,59 +53,127 @@ def test_codex_is_never_told_a_bare_allow_which_it_takes_for_an_error() -> None:
     assert no["permissionDecision"] == "deny" and "refused by ana: not now" in no["permissionDecisionReason"]
 
 
-@pytest.mark.parametrize(
-    ("tool", "given", "line"),
-    [
-        ("exec_command", {"cmd": "git status", "yield_time_ms": 1000}, "git status"),
-        ("shell", {"command": ["bash", "-lc", "git status"]}, "git status"),
-        ("shell", {"command": ["rm", "-rf", "a b"]}, "rm -rf 'a b'"),
-        ("shell", {"command": ["bash", "x.sh", "-lc"]}, "bash x.sh -lc"),
-        ("shell_command", {"command": "ls"}, "ls"),
-        ("shell", {"command": ["ls", 3]}, None),
-    ],
-)
-def test_codex_names_its_commands_in_several_ways(tool: str, given: dict[str, Any], line: str | None) -> None:
-    call = read("codex", "PreToolUse", tool, given).call
+def test_codex_gives_a_command_line_and_nothing_else() -> None:
+    """As the real program sends it: of the arguments of `exec_command` only the line reaches the hook."""
+    call = read("codex", "PreToolUse", "Bash", {"command": "git status"}).call
     assert call is not None and call.labels == {"proc.exec"} and not call.doubt
-    seen = call.read(Layers(()))
-    assert seen.args["command"] == line
-    if isinstance(line, str) and "cmd" in given:
-        assert call.own({**seen.args, "cmd": "ls"}) == {**given, "cmd": "ls"}
+    assert call.read(Layers(())).args == {"command": "git status"}
+    odd = read("codex", "PreToolUse", "Bash", {"command": ["git", "status"]}).call
+    assert odd is not None
+    policy = Policy.from_rules([{"allow": {"label": "proc.exec", "command": "read-only"}}])
+    assert Layers((policy,)).judge(odd.read(Layers((policy,)))).effect is Effect.ASK
 
 
-def test_codex_runs_a_command_where_it_says_and_is_given_back_the_form_it_gave() -> None:
-    event = read("codex", "PreToolUse", "shell", {"command": ["bash", "-lc", "ls"], "workdir": "sub/../../etc"})
-    assert event.call is not None and event.call.directory == "/etc"
-    edited = CallPermission(allowed=True, args={"command": "ls -a"}, edited=True, by="ana")
-    as_it_was = CallPermission(allowed=True, args=event.call.args, by="policy")
-    codex = HOSTS["codex"]
-    assert told(codex, event, edited)["hookSpecificOutput"]["updatedInput"] == {"command": ["bash", "-lc", "ls -a"]}
-    assert told(codex, event, as_it_was)["hookSpecificOutput"]["updatedInput"] == event.call.args
+@pytest.mark.parametrize("line", ["less notes.md", "git log | less", "man ls", "journalctl", "sh", "ls; more x"])
+def test_codex_types_unasked_so_what_takes_commands_from_a_terminal_is_in_doubt(line: str) -> None:
+    def doubt(agent: str, name: str = "PreToolUse", tool: str = "Bash") -> str:
+        call = read(agent, name, tool, {"command": line}).call
+        assert call is not None
+        return call.doubt
+
+    assert "nobody is asked about what this agent types" in doubt("codex")
+    assert doubt("claude-code") == "" == doubt("gemini", "BeforeTool", "run_shell_command"), "they have no terminal"
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_tool_of_an_mcp_server_is_none_of_the_agents_own_whatever_it_is_called(agent: str) -> None:
+    host = AGENTS[agent]
+    before = next(name for name, moment in host.moments.items() if moment is HookMoment.BEFORE)
+    for tool in (*host.labels, *host.bookkeeping, "Task", "mcp_srv_deploy"):
+        found = read(agent, before, tool, {"command": "ls"}, mcp_context={"server_name": "srv", "tool_name": tool})
+        assert found.call is not None
+        assert found.call.labels == frozenset() and found.call.toolset == "srv"
+        assert found.call.tool not in {*host.labels, *host.bookkeeping, "Task"}, tool
+        policy = load_policy(coding_policy(Path(), agent))
+        assert policy.judge(found.call.read(policy)).effect is Effect.ASK, tool
+    for context in ({}, {"server_name": 3}, "srv", []):
+        with pytest.raises(ValueError, match="the event should have"):
+            read(agent, before, "x", {}, mcp_context=context)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_bookkeeping_of_an_agent_waits_for_nobody(agent: str) -> None:
+    host = AGENTS[agent]
+    before = next(name for name, moment in host.moments.items() if moment is HookMoment.BEFORE)
+    policy = load_policy(coding_policy(Path(), agent))
+    for tool in host.bookkeeping:
+        call = read(agent, before, tool, {"anything": "x"}).call
+        assert call is not None
+        assert policy.judge(call.read(policy)).effect is Effect.ALLOW, tool
+    assert not {"Bash", "Write", "run_shell_command", "write_file", *host.labels} & set(host.bookkeeping)
+
+
+def load_policy(text: str) -> Layers:
+    return Layers((Policy.from_rules(yaml.safe_load(text)["policy"]),))
+
+
+PATTERNS = {
+    ".env": "often holds", ".en*": "often holds", "**/.e*": "often holds", "{.env,x}": "often holds", "[.]env": "often",
+    "src/{a,.env}": "often holds", "@(.env)": "not understood", "!(x)": "not understood", "*.pem": "private key",
+    "*.py": "", "src/**": "", "**/*.{ts,tsx}": "", "README.md": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("pattern", "why"), PATTERNS.items())
+def test_a_pattern_that_may_find_a_secret_is_in_doubt(pattern: str, why: str) -> None:
+    for agent, name, tool, given in (
+        ("gemini", "BeforeTool", "read_many_files", {"include": ["a.md", pattern]}),
+        ("gemini", "BeforeTool", "grep_search", {"pattern": "x", "include_pattern": pattern}),
+        ("gemini", "BeforeTool", "search_file_content", {"pattern": "x", "include": pattern}),
+        ("claude-code", "PreToolUse", "Grep", {"pattern": "x", "glob": pattern}),
+    ):
+        call = read(agent, name, tool, given).call
+        assert call is not None
+        assert why in call.doubt and bool(call.doubt) == bool(why), (tool, call.doubt)
+    lists = read("claude-code", "PreToolUse", "Glob", {"pattern": pattern}).call
+    assert lists is not None and not lists.doubt, "names of files are no secret"
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        ({"cmd": "ls", "command": "rm -rf ."}, "two commands"),
-        ({"cmd": "ls", "shell": "/tmp/sh"}, "another shell"),
-        ({"cmd": "ls", "sandbox_permissions": "require_escalated"}, "sandbox"),
-        ({"command": ["ls"], "with_escalated_permissions": True}, "sandbox"),
-    ],
+    "pattern", ["/etc/passwd", "{/etc/passwd,x}", "{x,/etc/*}", "@(/etc/x|y)", "../*", "a/../../x", "~/x", "{a,~}/b"]
 )
-def test_codex_is_asked_about_a_command_that_would_not_run_as_it_was_judged(given: dict[str, Any], why: str) -> None:
-    call = read("codex", "PreToolUse", "exec_command", given).call
-    assert call is not None and why in call.doubt
+def test_a_pattern_that_leads_out_is_judged_by_where_it_leads(pattern: str) -> None:
+    policy = Layers((Policy.from_rules([{"allow": {"label": "fs.read", "path": {"inside": "."}}}], root="/work"),))
+    for tool in ("read_many_files", "glob"):
+        given = {"include": [pattern]} if tool == "read_many_files" else {"pattern": pattern}
+        call = read("gemini", "BeforeTool", tool, given).call
+        assert call is not None
+        assert policy.judge(call.read(policy)).effect is Effect.ASK
+        inside = read("gemini", "BeforeTool", tool, {name: ["src/*"] if isinstance(one, list) else "src/*"
+                                                      for name, one in given.items()}).call  # fmt: skip
+        assert inside is not None
+        assert policy.judge(inside.read(policy)).effect is Effect.ALLOW
 
 
-def test_what_codex_types_into_a_program_is_no_command_that_a_rule_could_allow() -> None:
-    call = read("codex", "PreToolUse", "write_stdin", {"session_id": 7, "chars": "ls\n"}).call
-    assert call is not None and call.labels == {"proc.exec"}
-    policy = Policy.from_rules([{"allow": {"label": "proc.exec", "command": "read-only"}}])
-    assert Layers((policy,)).judge(call.read(Layers((policy,)))).effect is Effect.ASK
+def test_the_model_is_told_that_a_person_changed_its_call_and_what_ran() -> None:
+    for agent in ("claude-code", "codex"):
+        more = told(AGENTS[agent], read(agent, "PreToolUse"), EDITED)["hookSpecificOutput"]
+        assert more["additionalContext"] == (
+            'signoff: ana changed the arguments before the call ran. It ran with {"command": "ls -a"}'
+        )
+        assert "additionalContext" not in told(AGENTS[agent], read(agent, "PreToolUse"), YES)["hookSpecificOutput"]
+
+
+def test_claude_code_may_ask_signoff_instead_of_its_user() -> None:
+    claude = AGENTS["claude-code"]
+    plain = {name: value for name, value in COMMON.items() if name != "tool_use_id"}
+    event = {**plain, "hook_event_name": "PermissionRequest", "tool_name": "Bash", "tool_input": {"command": "ls"}}
+    first, second = claude.read(event), claude.read(event)
+    assert first.call is not None and second.call is not None
+    assert first.moment is HookMoment.PROMPT and first.call.labels == {"proc.exec"}
+    assert first.call.key != second.call.key, "an approval is for one of them"
+    answer = {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}
+    assert told(claude, first, YES)["hookSpecificOutput"] == answer
+    edited = told(claude, first, EDITED)["hookSpecificOutput"]["decision"]
+    assert edited == {"behavior": "allow", "updatedInput": {"command": "ls -a"}}
+    no = told(claude, first, NO)["hookSpecificOutput"]["decision"]
+    assert no["behavior"] == "deny" and "refused by ana: not now" in no["message"]
+    plan = claude.read({**event, "tool_name": "ExitPlanMode"})
+    assert claude.reply(plan, YES).out == "", "a plan is for its user to accept"
 
 
 def test_gemini_has_words_of_its_own_and_cannot_be_given_other_arguments() -> None:
-    gemini, before = HOSTS["gemini"], read("gemini", "BeforeTool", "run_shell_command")
+    gemini, before = AGENTS["gemini"], read("gemini", "BeforeTool", "run_shell_command")
     assert before.moment is HookMoment.BEFORE and before.call is not None and before.call.labels == {"proc.exec"}
     assert told(gemini, before, YES)["decision"] == "allow"
     assert told(gemini, before, NO)["decision"] == "deny" and "not now" in told(gemini, before, NO)["reason"]
@@ -118,23 +187,25 @@ def test_the_files_of_a_patch_are_judged_however_it_is_handed_over() -> None:
         event = read("codex", "PreToolUse", "apply_patch", given)
         assert event.call is not None and event.call.labels == {"fs.write"}
         assert event.call.reads(event.call.args) == {"paths": files}
-    assert patch_paths({"input": "no patch"}) == {"paths": []}
+    assert Patch().paths({"input": "no patch"}, "/") == {"paths": []}
     hidden = PATCH.replace("*** Delete", " *** Delete")
-    assert patch_paths({"a": hidden, "b": "*** Begin Patch\n*** Add File: b.txt\n"}) == {"paths": [*files, "b.txt"]}
+    assert Patch().paths({"a": hidden, "b": "*** Begin Patch\n*** Add File: b.txt\n"}, "/") == {
+        "paths": [*files, "b.txt"]
+    }
 
 
-@pytest.mark.parametrize("agent", HOSTS)
+@pytest.mark.parametrize("agent", AGENTS)
 def test_an_mcp_tool_keeps_its_name_and_has_no_label(agent: str) -> None:
     name = "BeforeTool" if agent == "gemini" else "PreToolUse"
     call = read(agent, name, "mcp__github__create_issue", {"title": "x"}).call
     assert call is not None and call.tool == "mcp__github__create_issue" and call.labels == frozenset()
 
 
-@pytest.mark.parametrize("agent", HOSTS)
+@pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("missing", ["session_id", "cwd", "tool_name", "tool_input"])
 def test_an_event_without_what_it_needs_is_refused(agent: str, missing: str) -> None:
     name = "BeforeTool" if agent == "gemini" else "PreToolUse"
     event = {**COMMON, "hook_event_name": name, "tool_name": "x", "tool_input": {}}
     del event[missing]
     with pytest.raises(ValueError, match=missing):
-        HOSTS[agent].read(event)
+        AGENTS[agent].read(event)

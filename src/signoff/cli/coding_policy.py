@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
+
+from signoff.outside.coding_agents import AGENTS, CLAUDE_CODE
 
 TEMPLATE = Path(__file__).parent / "templates" / "coding-agent.yaml"
 LAST = "[read-only]"
 """The list of commands in the template, to which the derived commands are added."""
+INSIDE = "[inside]"
+"""The list of the agent's own tools in the template."""
 COMMANDS = "  - id: commands\n"
 """Where that rule begins in the template."""
 BY_FILE = {
@@ -48,21 +53,28 @@ _RULE = """\
 """
 
 
-def coding_policy(directory: Path) -> str:
-    """The text of a signoff.yaml for the project in a directory."""
+def coding_policy(directory: Path, agent: str = CLAUDE_CODE.name) -> str:
+    """The text of a signoff.yaml for this coding agent in the project in a directory."""
     found = [command for file, commands in BY_FILE.items() if (directory / file).is_file() for command in commands]
     found = list(dict.fromkeys(found))
     more = "".join(f", {_written(one)}" for one in found)
     text = TEMPLATE.read_text(encoding="utf-8").replace(LAST, f"{LAST[:-1]}{more}]", 1)
+    text = text.replace(INSIDE, _wrapped(AGENTS[agent].bookkeeping, 12), 1)
     options = [f"{one[:-2]} {option}" for one in found for option in WRITING.get(one, "").split()]
     return text.replace(COMMANDS, f"{_rule(options)}{COMMANDS}", 1) if options else text
 
 
 def _rule(commands: list[str]) -> str:
     """The rule that asks about these options; it precedes the rules that allow the programs."""
-    listed = ", ".join(commands).replace(" ", "\0").replace(",\0", ", ")  # wrap lines only between commands
-    wrapped = fill(f"[{listed}]", 112, initial_indent=" " * 8, subsequent_indent=" " * 9, break_on_hyphens=False)
-    return _RULE.format(commands=wrapped.replace("\0", " "))
+    return _RULE.format(commands=" " * 8 + _wrapped(commands, 8))
+
+
+def _wrapped(words: Sequence[str], indent: int) -> str:
+    """A list in YAML, its first line without the indent."""
+    listed = ", ".join(words).replace(" ", "\0").replace(",\0", ", ")  # wrap lines only between the words
+    space = " " * indent
+    wrapped = fill(f"[{listed}]", 112, initial_indent=space, subsequent_indent=f"{space} ", break_on_hyphens=False)
+    return wrapped.replace("\0", " ")[indent:]
 
 
 def _written(command: str) -> str:

@@ -19,6 +19,6 @@ def hook_findings(settings: Settings) -> Iterator[Finding]:
     hooked = {one.place.agent for one in found if one.is_installed}
     for one in found:
         for problem in one.problems if one.place.agent in hooked else ():
-            off = "no hook runs" in problem or "would run" in problem or "lets the call run" in problem
+            off = any(one in problem for one in ("no hook runs", "would run", "lets the call run", "runs unjudged"))
             fix = f"{one.repair} repairs its entries" if one.repair else ""
             yield Finding(severity=ERROR if off else WARNING, check="hook", what=problem, place=one.place.file, fix=fix)

@@ -12,12 +12,12 @@ import click
 from signoff.cli import shared_options
 from signoff.cli.server_choice import VARIABLE
 from signoff.errors import WrongUse
+from signoff.outside.coding_agents import AGENTS, HookedOn
 
 if TYPE_CHECKING:
     from signoff.outside.hook_settings import HookPlace
 
-AGENTS = ("claude-code", "codex", "gemini")
-_agent = click.argument("agent", type=click.Choice(AGENTS), metavar="AGENT")
+_agent = click.argument("agent", type=click.Choice(tuple(AGENTS)), metavar="AGENT")
 
 
 @click.group()
@@ -39,12 +39,19 @@ def hook() -> None:
 @click.option("--user", "where", flag_value="user", default=True, help="In your user settings. The default.")
 @click.option("--project", "where", flag_value="project", help="In the settings of the current project.")
 @click.option("--wait", default="1h", show_default=True, metavar="TIME", help="How long a call waits for an answer.")
+@click.option(
+    "--on",
+    type=click.Choice([one.value for one in HookedOn]),
+    default=HookedOn.EVERY_CALL.value,
+    show_default=True,
+    help="Decide every call, or only those that Claude Code would ask you about.",
+)
 @click.option("--server", metavar="URL", help="Ask the people of this `signoff serve`, not those here.")
 @click.option("--token-file", metavar="FILE", help="Credential for that server: `signoff aap instance create`.")
 @click.option("--dry-run", is_flag=True, help="Show the change without making it.")
 @click.option("--yes", is_flag=True, help="Change the file without asking for confirmation.")
 def install(
-    agent: str, where: str, wait: str, server: str | None, token_file: str | None, dry_run: bool, yes: bool
+    agent: str, where: str, wait: str, on: str, server: str | None, token_file: str | None, dry_run: bool, yes: bool
 ) -> None:
     """Install the hook for AGENT. The change to its settings is shown as a diff first; other hooks are not changed."""
     from signoff.cli.durations import read_duration
@@ -53,7 +60,9 @@ def install(
     from signoff.outside.hook_settings import commands_in, hook_command, installed, is_own_command
     from signoff.wiring import hook_launcher
 
-    place, patience = _place(agent, where), read_duration(wait)
+    place, patience, hooked_on = _place(agent, where), read_duration(wait), HookedOn(on)
+    if hooked_on not in place.host.events:
+        raise WrongUse(f"{place.host.title} has no hook on permission requests that signoff answers")
     server, token_file = _server(server, token_file)
     launcher = os.path.abspath(hook_launcher.__file__)
     command = hook_command(agent, launcher, patience, project=place.project, server=server, token_file=token_file)
@@ -62,10 +71,13 @@ def install(
     for other in sorted(asked):
         whom = f"those of {safe(server)}" if server else "those here"
         click.echo(f"Note: this hook asks the people of {safe(other)} until now, and {whom} from now on.")
-    if not _change(place, before, installed(before, place, command, patience), dry_run=dry_run, yes=yes):
+    after = installed(before, place, command, patience, hooked_on)
+    if not _change(place, before, after, dry_run=dry_run, yes=yes):
         return
-    if place.needs:
-        click.echo(f"Note: {place.needs}.")
+    if place.host.needs:
+        click.echo(f"Note: {place.host.needs}.")
+    if hooked_on is HookedOn.PERMISSION_REQUEST:
+        click.echo(f"Note: what {place.host.title}'s own settings and mode allow runs without signoff.")
     _say_policy(place, server)
 
 
@@ -100,9 +112,7 @@ def status(as_json: bool) -> None:
         click.echo(json_line({"hooks": [one.data() for one in found]}))
     else:
         for one in found:
-            click.echo(
-                f"{one.place.agent:12}  {safe(one.place.file)}: {'installed' if one.is_installed else 'no hook'}"
-            )
+            click.echo(f"{one.place.agent:12}  {safe(one.place.file)}: {one.state}")
             for problem in one.problems:
                 click.echo(f"              ! {safe(problem)}")
     if any(one.is_installed and one.problems for one in found):
@@ -236,19 +246,23 @@ def _server(url: str | None, file: str | None) -> tuple[str, str]:
 
 
 def _say_policy(place: HookPlace, server: str) -> None:
-    """Print which rules apply, and where requests are answered."""
+    """Print whose rules apply, and where requests are answered."""
     from signoff.cli.terminal_text import safe
     from signoff.config.files import PROJECT_FILE, user_file
     from signoff.wiring.project_trust import is_trusted
 
     project = _project()
-    rules = project or user_file()
-    if rules:
+    file = user_file()
+    rules = project or (file if file and os.path.exists(file) else "")
+    if server:
+        first = f"first by {safe(rules)}, and what that asks about" if rules else "all"
+        click.echo(f"Its calls are judged {first} by the policy of {safe(server)}.")
+    elif rules:
         click.echo(f"Its calls are judged by {safe(rules)}.")
-        if project and not place.project and not is_trusted(os.path.join(project, PROJECT_FILE)):
-            click.echo("That file applies once you have reviewed it and run: signoff hook trust")
     else:
         click.echo(f"There is no signoff.yaml here: every call will ask. `signoff init --for {place.agent}`")
         click.echo("writes a ready-made one.")
+    if project and not place.project and not is_trusted(os.path.join(project, PROJECT_FILE)):
+        click.echo("The project's file applies once you have reviewed it and run: signoff hook trust")
     where = f" of {safe(server)}" if server else ": signoff inbox --watch"
     click.echo(f"Requests wait in the inbox{where}")

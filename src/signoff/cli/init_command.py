@@ -11,6 +11,7 @@ import click
 
 from signoff.cli import shared_options
 from signoff.errors import WrongUse
+from signoff.outside.coding_agents import AGENTS
 
 TEMPLATES = Path(__file__).parent / "templates"
 FILES = ("signoff.yaml", "workers/notetaker.yaml", "hello.yaml")
@@ -18,12 +19,11 @@ SCHEMAS = ".signoff"
 """Where editors find the JSON schemas that the files name: in the project, so that no network is needed."""
 
 
-AGENTS = ("claude-code", "codex", "gemini")
-
-
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=".")
-@click.option("--for", "agent", type=click.Choice(AGENTS), help="Write a policy for this coding agent, and no worker.")
+@click.option(
+    "--for", "agent", type=click.Choice(tuple(AGENTS)), help="Write a policy for this coding agent, and no worker."
+)
 @shared_options.only_here
 def init(directory: Path, agent: str | None) -> None:
     """Write signoff.yaml, workers/notetaker.yaml and hello.yaml into DIRECTORY (default: here). Overwrites nothing.
@@ -41,7 +41,7 @@ def init(directory: Path, agent: str | None) -> None:
     if agent is not None:
         from signoff.cli.coding_policy import coding_policy
 
-        texts = {directory / "signoff.yaml": coding_policy(directory)}
+        texts = {directory / "signoff.yaml": coding_policy(directory, agent)}
     else:
         texts = {directory / name: (TEMPLATES / name).read_text(encoding="utf-8") for name in FILES}
     schemas = {directory / SCHEMAS / name: text for name, text in _schemas()}

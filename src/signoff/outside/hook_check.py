@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from signoff.errors import WrongUse
+from signoff.outside.coding_agents import HookedOn
 from signoff.outside.hook_settings import HookPlace, commands_in, is_own_command, project_places, user_places
+from signoff.outside.hook_trust import why_skipped
 from signoff.outside.json_edit import read_json
 
-BEFORE = ("PreToolUse", "BeforeTool")
+BEFORE = ("PreToolUse", "BeforeTool", "PermissionRequest")
 """The events at which a call can be refused."""
 
 
@@ -27,6 +29,15 @@ class HookFinding:
     problems: tuple[str, ...] = ()
     repair: str = ""
     """The command that installs the same hook again, if there is one."""
+    is_skipped: bool = False
+    """Whether the agent does not run it, so that nothing is judged."""
+
+    @property
+    def state(self) -> str:
+        """Return in a few words whether the agent asks signoff."""
+        if not self.is_installed:
+            return "no hook"
+        return "installed, not trusted: every call runs unjudged" if self.is_skipped else "installed"
 
     def data(self) -> dict[str, Any]:
         """Return the same as JSON data."""
@@ -35,6 +46,7 @@ class HookFinding:
             "agent": self.place.agent,
             "file": self.place.file,
             "installed": self.is_installed,
+            "skipped": self.is_skipped,
             "problems": problems,
         }
 
@@ -72,9 +84,15 @@ def _finding(place: HookPlace) -> HookFinding:
         return HookFinding(place=place, is_installed=False, problems=(str(error),))
     own = [one for one in hooks if is_own_command(one[1])]
     known = cast("Mapping[str, Any]", settings) if isinstance(settings, dict) else dict[str, Any]()
-    problems = (*_loose(known), *(_wrong(place, own, hooks) if own else ()))
-    repair = install_command(place, own) if own else ""
-    return HookFinding(place=place, is_installed=bool(own), problems=problems, repair=repair)
+    problems = [*_loose(known), *(_wrong(place, own, hooks) if own else ())]
+    skipped = why_skipped(place) if own else ""
+    return HookFinding(
+        place=place,
+        is_installed=bool(own),
+        problems=(*((skipped,) if skipped else ()), *problems),
+        repair=install_command(place, own) if own else "",
+        is_skipped=bool(skipped),
+    )
 
 
 def _loose(settings: Mapping[str, Any]) -> Iterator[str]:
@@ -92,7 +110,7 @@ def _loose(settings: Mapping[str, Any]) -> Iterator[str]:
 
 def _wrong(place: HookPlace, own: list[tuple[str, str, float]], hooks: list[tuple[str, str, float]]) -> Iterator[str]:
     events = {event for event, _, _ in own}
-    for event in place.events:
+    for event in place.host.events[hooked_on(own)]:
         if event not in events:
             yield f"there is no hook for {event}: {install_command(place, own)} writes it"
     for command in dict.fromkeys(command for _, command, _ in own):
@@ -130,8 +148,16 @@ def _broken(command: str) -> Iterator[str]:
 def install_command(place: HookPlace, own: list[tuple[str, str, float]]) -> str:
     """Return the command that installs the present hooks again, for the same server if they ask one."""
     words = ["signoff", "hook", "install", place.agent, *(["--project"] if place.project else [])]
+    words += [] if (on := hooked_on(own)) is HookedOn.EVERY_CALL else ["--on", on]
     server, token_file = next((found for _, command, _ in own if (found := server_in(command))[0]), ("", ""))
     return shlex.join([*words, *(["--server", server, "--token-file", token_file] if server else [])])
+
+
+def hooked_on(own: list[tuple[str, str, float]]) -> HookedOn:
+    """Return which calls these hooks decide."""
+    events = {event for event, _, _ in own}
+    asked = "PermissionRequest" in events and events.isdisjoint({"PreToolUse", "BeforeTool"})
+    return HookedOn.PERMISSION_REQUEST if asked else HookedOn.EVERY_CALL
 
 
 def server_in(command: str) -> tuple[str, str]:

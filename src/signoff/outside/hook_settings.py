@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast
 
+from signoff.outside.coding_agents import AGENTS, CodingAgent, HookedOn
 from signoff.outside.json_edit import read_json, values_at, with_item, without_items
 
 LAUNCHER = "hook_launcher.py"
@@ -22,51 +23,27 @@ MARGIN = timedelta(seconds=60)
 class HookPlace:
     """A settings file of an agent that lists hooks."""
 
-    agent: str
+    host: CodingAgent
     file: str
-    events: tuple[str, ...]
-    unit: float = 1.0
-    """The agent's timeout units per second."""
     project: str = ""
     """The project's directory, if the file belongs to one."""
-    needs: str = ""
-    """What the user has to do besides."""
+
+    @property
+    def agent(self) -> str:
+        return self.host.name
 
 
 def user_places(home: str) -> Mapping[str, HookPlace]:
     """Return the settings files for all of a user's work, by agent."""
-    return {
-        "claude-code": _place("claude-code", os.path.join(home, ".claude", "settings.json")),
-        "codex": _place("codex", os.path.join(home, ".codex", "hooks.json")),
-        "gemini": _place("gemini", os.path.join(home, ".gemini", "settings.json")),
-    }
+    return {name: HookPlace(host=one, file=os.path.join(home, one.user_file)) for name, one in AGENTS.items()}
 
 
 def project_places(directory: str) -> Mapping[str, HookPlace]:
-    """Return the settings files for one project, by agent.
-
-    If an agent has one that is not committed, it is that one: the hook names programs of this machine.
-    """
+    """Return the settings files for one project, by agent."""
     return {
-        "claude-code": _place("claude-code", os.path.join(directory, ".claude", "settings.local.json"), directory),
-        "codex": _place("codex", os.path.join(directory, ".codex", "hooks.json"), directory),
-        "gemini": _place("gemini", os.path.join(directory, ".gemini", "settings.json"), directory),
+        name: HookPlace(host=one, file=os.path.join(directory, one.project_file), project=directory)
+        for name, one in AGENTS.items()
     }
-
-
-def _place(agent: str, file: str, project: str = "") -> HookPlace:
-    match agent:
-        case "codex":
-            needs = "Codex trusts a hook by its hash: start Codex and confirm this hook, or it is skipped silently"
-            events = ("PreToolUse", "PostToolUse")
-            return HookPlace(agent=agent, file=file, events=events, project=project, needs=needs)
-        case "gemini":
-            events = ("BeforeTool", "AfterTool")
-            return HookPlace(agent=agent, file=file, events=events, unit=1000.0, project=project)
-        case _:
-            needs = "running sessions keep their old hooks: restart them"
-            events = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
-            return HookPlace(agent=agent, file=file, events=events, project=project, needs=needs)
 
 
 def hook_command(
@@ -87,12 +64,12 @@ def hook_command(
     return f"{shlex.join(words)} || exit 2"
 
 
-def installed(text: str, place: HookPlace, command: str, wait: timedelta) -> str:
+def installed(text: str, place: HookPlace, command: str, wait: timedelta, on: HookedOn = HookedOn.EVERY_CALL) -> str:
     """Return the file's text with our hook for each event, once, and everything else as it was."""
     text = uninstalled(text, place)
-    timeout = (wait + MARGIN).total_seconds() * place.unit
+    timeout = (wait + MARGIN).total_seconds() * place.host.unit
     entry = {"matcher": "*", "hooks": [{"type": "command", "command": command, "timeout": int(timeout)}]}
-    for event in place.events:
+    for event in place.host.events[on]:
         text = with_item(text, place.file, ("hooks", event), entry)
     return text
 
@@ -120,7 +97,7 @@ def commands_in(text: str, place: HookPlace) -> Iterator[tuple[str, str, float]]
         for group in values_at(text, place.file, ("hooks", event)):
             for one in _hooks_of(group):
                 timeout = one.get("timeout", 0)
-                seconds = timeout / place.unit if isinstance(timeout, int | float) else 0.0
+                seconds = timeout / place.host.unit if isinstance(timeout, int | float) else 0.0
                 yield event, str(one.get("command", "")), seconds
 
 

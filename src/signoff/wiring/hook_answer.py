@@ -12,8 +12,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from signoff.errors import WrongUse
-from signoff.outside.hook_event import HookEvent, HookHost, HookMoment, HookReply
-from signoff.outside.hook_hosts import HOSTS
+from signoff.outside.coding_agents import AGENTS, CodingAgent, HookEvent, HookMoment, HookReply
+from signoff.outside.git_repositories import looked_around
 from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import OutsideGate
 from signoff.outside.strict_json import MOST_BYTES, read_object
@@ -28,8 +28,6 @@ T = TypeVar("T")
 
 LARGEST_EVENT = 16 * MOST_BYTES
 """Maximum size of an event, which may hold a long tool result. A call to be decided has a lower limit."""
-PROJECT_VARIABLES = {"claude-code": "CLAUDE_PROJECT_DIR", "gemini": "GEMINI_PROJECT_DIR"}
-"""Environment variables that name the project. They precede the call's directory, which the agent can change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +83,7 @@ def answer_hook(text: bytes, options: HookOptions, environment: Mapping[str, str
 class HookQuestion:
     """An event that has to be answered, and the gate that decides."""
 
-    host: HookHost
+    host: CodingAgent
     event: HookEvent
     call: OutsideCall
     gate: OutsideGate
@@ -134,18 +132,18 @@ class HookDesk:
 
     def read(self, text: bytes, options: HookOptions, environment: Mapping[str, str]) -> HookQuestion | None:
         """Return the event to answer; None if the agent continues as usual. Raises like `answer_hook`."""
-        host = HOSTS.get(options.agent)
+        host = AGENTS.get(options.agent)
         if host is None:
-            raise WrongUse(f"no hook for {options.agent!r}; there are: {', '.join(HOSTS)}")
+            raise WrongUse(f"no hook for {options.agent!r}; there are: {', '.join(AGENTS)}")
         told = read_object(text, what="the event", most=LARGEST_EVENT)
         event = host.read(told)
-        if event.moment is HookMoment.BEFORE and len(text) > MOST_BYTES:
+        if event.moment is not HookMoment.AFTER and len(text) > MOST_BYTES:
             raise ValueError(f"the call is larger than {MOST_BYTES} bytes")
         if event.call is None:
-            if event.moment is HookMoment.OTHER and "tool_name" in told:
+            if "tool_name" in told:
                 raise ValueError(f"{host.title} sent the event {event.name!r}, which this version does not know")
-            return None  # questions of the agent to its own user are left alone
-        project = project_of(options, environment, event.call)
+            return None
+        project = project_of(options, environment, host.variable, event.call)
 
         def gate() -> OutsideGate:
             return self._desk.gate(
@@ -156,16 +154,18 @@ class HookDesk:
                 chosen=bool(options.project),
             )
 
-        return HookQuestion(host, event, event.call, gate(), options.patience, _server(options, gate))
+        made = gate()
+        call = looked_around(event.call, made.root) if event.moment is not HookMoment.AFTER else event.call
+        return HookQuestion(host, event, call, made, options.patience, _server(options, gate))
 
     def close(self) -> None:
         """Write what is pending, and close the stores."""
         self._desk.close()
 
 
-def project_of(options: HookOptions, environment: Mapping[str, str], call: OutsideCall) -> str:
-    """Return the directory of the project whose policy applies."""
-    named = environment.get(PROJECT_VARIABLES.get(options.agent, ""), "")
+def project_of(options: HookOptions, environment: Mapping[str, str], variable: str, call: OutsideCall) -> str:
+    """Return the directory of the project whose policy applies. The agent may name it in an environment variable."""
+    named = environment.get(variable, "")
     found = options.project or named or call.directory
     if not os.path.isabs(found) or not os.path.isdir(found):
         raise WrongUse(f"the project directory {found!r} does not exist")
@@ -187,7 +187,7 @@ def _server(options: HookOptions, gate: Callable[[], OutsideGate]) -> ServerGate
 
 def _after_the_call(text: bytes, options: HookOptions, error: Exception) -> HookReply:
     """Report an error after a call has run, which cannot be refused any more. Before a call, raise it."""
-    host = HOSTS.get(options.agent)
+    host = AGENTS.get(options.agent)
     try:
         event = host.read(read_object(text, what="the event", most=LARGEST_EVENT)) if host is not None else None
     except ValueError:

@@ -14,7 +14,9 @@ BLOCKED = 2
 MOST_BYTES = 16 * 1024 * 1024
 """Maximum size of an event, which may hold a long tool result. A call to be decided has a lower limit."""
 LONGEST = 3600.0
-"""Timeout in seconds after which the system ends this process, whatever it is doing."""
+"""Timeout in seconds after which this process refuses the call, whatever it is doing."""
+GRACE = 10.0
+"""How many seconds later it is ended from outside of Python. The agent waits longer still."""
 
 
 def main(arguments: "list[str]") -> int:
@@ -22,9 +24,7 @@ def main(arguments: "list[str]") -> int:
     try:
         agent, options = _read(arguments)
         limit = float(options.get("limit", LONGEST))
-        # No handler: the system ends the process even if Python is stuck and cannot run one.
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, limit)
+        _end_after(limit)
         given: dict[str, str | float] = {
             "agent": agent,
             "project": options.get("project", ""),
@@ -43,6 +43,19 @@ def main(arguments: "list[str]") -> int:
         return code
     except BaseException as error:
         return _refused(error)
+
+
+def _end_after(limit: float) -> None:
+    """End this process as a refusal when its time is over, and a little later even if Python is stuck."""
+    import faulthandler
+
+    def refuse(number: int, frame: object) -> None:
+        os._exit(_refused(TimeoutError(f"nothing was decided within {limit:g} s")))
+
+    signal.signal(signal.SIGALRM, refuse)
+    signal.setitimer(signal.ITIMER_REAL, limit)
+    # A thread that needs no interpreter: it ends the process with 1, and the installed line makes that a refusal.
+    faulthandler.dump_traceback_later(limit + GRACE, exit=True, file=os.open(os.devnull, os.O_WRONLY))
 
 
 def _here(given: "dict[str, str | float]", text: bytes) -> "tuple[str, str, int]":
@@ -104,7 +117,7 @@ def _resident(given: "dict[str, str | float]", text: bytes) -> "tuple[str, str, 
     import json
     import socket
 
-    projects = {name: os.environ[name] for name in ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR") if name in os.environ}
+    projects = {name: value for name, value in os.environ.items() if name.endswith("_PROJECT_DIR")}
     head = {"stamp": code_stamp(), "environment": environment(), "projects": projects, "given": given}
     line = json.dumps(head).encode() + b"\n"
     try:

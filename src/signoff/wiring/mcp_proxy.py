@@ -25,7 +25,7 @@ from signoff.core.tool_definition import ToolDefinition, ToolPin
 from signoff.core.visible_text import quoted, visible
 from signoff.errors import CannotCanonicalise, SignoffError, WrongUse
 from signoff.gate.refusal_words import POLICY
-from signoff.outside.hook_event import said
+from signoff.outside.coding_agents import said, said_of_edits
 from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import CallPermission, OutsideGate
 from signoff.outside.repeated_call import RepeatedCalls
@@ -555,9 +555,7 @@ def _passed_on(result: mcp_types.CallToolResult, permission: CallPermission) -> 
 
     note: list[Any] = []
     if permission.edited:
-        args = json.dumps(dict(permission.args), ensure_ascii=False)
-        text = f"signoff: {permission.by} changed the arguments before the call ran. It ran with {args}"
-        note.append(TextContent(type="text", text=text))
+        note.append(TextContent(type="text", text=said_of_edits(permission)))
     meta = {name: value for name, value in (result.meta or {}).items() if not name.startswith(_OWN_META)}
     return CallToolResult(
         content=[*note, *result.content],

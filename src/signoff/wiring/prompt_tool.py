@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.broker import new_id
 from signoff.errors import MissingExtra
-from signoff.outside.claude_code import LABELS
-from signoff.outside.hook_event import said
-from signoff.outside.outside_call import OutsideCall
+from signoff.outside.coding_agents import CLAUDE_CODE, said
+from signoff.outside.git_repositories import looked_around
 from signoff.wiring.outside_desk import OutsideDesk
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
-
-AGENT = "claude-code"
 
 
 @dataclass(slots=True)
@@ -43,15 +40,14 @@ class PromptTool:
         """Whether a tool may run, as JSON in Claude Code's words."""
         try:
             gate = self._desk.gate(self.project, self.store, caller=os.getpid(), takes_edits=True)
-            call = OutsideCall(
-                agents=(AGENT,),
-                session=f"{AGENT}:{self.session}",
+            call = CLAUDE_CODE.call(
+                tool_name,
+                input,
+                session=f"{CLAUDE_CODE.name}:{self.session}",
                 call_id=tool_use_id or new_id(),
-                tool=tool_name,
-                args=input,
-                directory=self.directory,
-                labels=LABELS.get(tool_name, frozenset()),
+                where=self.directory,
             )
+            call = looked_around(call, gate.root)
             permission = await gate.decide(call, until=gate.broker.clock.now() + self.patience)
         except Exception as error:
             return _no(f"signoff: refused, because it could not be checked: {type(error).__name__}: {error}")

@@ -48,6 +48,9 @@ _BOOLEAN = frozenset({"true", "false", "yes", "no", "on", "off", "1", "0", ""})
 _IF_BOOLEAN = re.compile(r"core\.fsmonitor|pager\..*")
 """Settings that name a program unless their value is a boolean."""
 
+_ON_READING = ("post-index-change", "reference-transaction")
+"""Hooks that commands such as `git status` run."""
+
 _SECTION = re.compile(r'\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\\n]|\\.)*)")?\s*\]')
 _ENTRY = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=(.*))?")
 _REVISION = re.compile(r"(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})?")
@@ -127,7 +130,8 @@ def _directory_runs(git_directory: str, seen: set[str], top: str = "") -> str:
         file = os.path.join(git_directory, name)
         if os.path.lexists(file):
             for setting in settings(_text(file)):
-                if not (harmless(setting) or _own_worktree(setting, git_directory) or _only_revisions(setting, top)):
+                fine = harmless(setting) or _own_worktree(setting, git_directory) or _only_revisions(setting, top)
+                if not (fine or _hooks_of_writes(setting, top)):
                     return setting.name
     if os.path.lexists(common := os.path.join(git_directory, "commondir")):
         if why := _directory_runs(_pointed(common, re.compile("(.+)")), seen, top):
@@ -175,6 +179,14 @@ def _only_revisions(setting: Setting, top: str) -> bool:
     if not os.path.lexists(file):
         return True
     return all(_REVISION.fullmatch(line.partition("#")[0].strip(" \t\r")) for line in _text(file).split("\n"))
+
+
+def _hooks_of_writes(setting: Setting, top: str) -> bool:
+    """Whether a setting names a directory of hooks, as husky does, and none of them runs when git only reads."""
+    if (setting.section, setting.key) != ("core", "hookspath") or not top:
+        return False
+    directory = os.path.join(top, setting.value)
+    return os.path.isdir(directory) and not any(os.path.lexists(os.path.join(directory, one)) for one in _ON_READING)
 
 
 def harmless(setting: Setting) -> bool:

@@ -1,0 +1,476 @@
+"""Coding agents whose hooks signoff answers: where a hook goes, what it is told, and the reply that is understood.
+
+Another agent is one more row in `AGENTS`. Agents let a call run if their hook fails in any way but exit code 2 or a
+clear `deny`, so everything but a clear yes is reported as a denial.
+
+The command line reads this table, so what judges calls is imported where it is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+if TYPE_CHECKING:
+    from signoff.outside.outside_call import OutsideCall
+    from signoff.outside.outside_gate import CallPermission
+
+Args: TypeAlias = "Mapping[str, Any]"
+
+
+class HookMoment(StrEnum):
+    """When the agent runs the hook."""
+
+    BEFORE = "before"
+    """A tool is about to run."""
+    PROMPT = "prompt"
+    """The agent would ask its own user about a call. The hook may answer instead."""
+    AFTER = "after"
+    """A tool has run."""
+    OTHER = "other"
+    """Any other event. It is ignored here."""
+
+
+class HookedOn(StrEnum):
+    """Which calls the installed hook decides."""
+
+    EVERY_CALL = "every-call"
+    PERMISSION_REQUEST = "permission-request"
+    """Only those that the agent would ask its own user about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookEvent:
+    """One run of a hook."""
+
+    moment: HookMoment
+    name: str
+    """The event's name, as the agent calls it."""
+    call: OutsideCall | None = None
+    error: str | None = None
+    """The error of the tool, after it ran."""
+    preview: str = ""
+    """The beginning of the tool's result, after it ran."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookReply:
+    """What a hook prints, and its exit code."""
+
+    out: str = ""
+    err: str = ""
+    code: int = 0
+
+
+class ToolReading:
+    """What is derived from the arguments of a tool. This one derives nothing: the arguments are complete."""
+
+    def paths(self, args: Args, where: str) -> Args:
+        """Return more arguments to judge and show: the files that the call uses, if `where` is its directory."""
+        return {}
+
+    def doubt(self, args: Args) -> str:
+        """Return why people are asked even if a rule allows the call; "" if there is no doubt."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodingAgent:
+    """A coding agent that runs hooks."""
+
+    name: str
+    """Its name in commands."""
+    title: str
+    """Its name in texts."""
+    # Where its hook goes
+    user_file: str
+    """The settings file for all of a user's work, below the home directory."""
+    project_file: str
+    """The settings file for one project. If there is one that is not committed, it is that one: the hook names programs
+    of this machine."""
+    events: Mapping[HookedOn, tuple[str, ...]]
+    """The events that a hook is installed for."""
+    unit: float = 1.0
+    """Its units of a timeout per second."""
+    needs: str = ""
+    """What the user has to do besides."""
+    variable: str = ""
+    """The environment variable that names the project. It precedes the call's directory, which the agent can change."""
+    # What it has
+    labels: Mapping[str, frozenset[str]]
+    """The capability labels of its own tools."""
+    inside: Mapping[str, str]
+    """Its own tools that have no effect outside it, by the version that was last seen to have them. Calls of agents
+    that they start run the hook, too."""
+    readings: Mapping[str, ToolReading]
+    """What is derived from the arguments of its own tools."""
+    moves: tuple[str, ...] = ()
+    """The arguments by which a command names the directory that it runs in."""
+    types: bool = False
+    """Whether its model can type into a program that runs, without any hook."""
+    # What it understands
+    moments: Mapping[str, HookMoment]
+    answer: Callable[[HookEvent, CallPermission], Args]
+    """The JSON that tells it whether a call may run; empty: it asks its own user."""
+    takes_edits: bool = True
+    """Whether it can run a call with other arguments than its model chose."""
+
+    @property
+    def bookkeeping(self) -> tuple[str, ...]:
+        """Return the names in `inside`."""
+        return tuple(sorted({name for names in self.inside.values() for name in names.split()}))
+
+    def read(self, event: Args) -> HookEvent:
+        """Read an event. Raises `ValueError` for anything that the agent never sends."""
+        name = _text(event, "hook_event_name")
+        moment = self.moments.get(name, HookMoment.OTHER)
+        if moment is HookMoment.OTHER:
+            return HookEvent(moment=moment, name=name)
+        call = self.call(
+            _text(event, "tool_name"),
+            _object(event, "tool_input"),
+            session=f"{self.name}:{_text(event, 'session_id')}",
+            call_id=_call_id(event, moment),
+            where=_text(event, "cwd"),
+            inner=_text(event, "agent_type", "") or _text(event, "agent_id", ""),
+            server=_server(event),
+        )
+        error = beginning(event.get("error", "it failed")) if name.endswith("Failure") else None
+        preview = beginning(event.get("tool_response", ""))
+        return HookEvent(moment=moment, name=name, call=call, error=error, preview=preview)
+
+    def call(
+        self, tool: str, args: Args, *, session: str, call_id: str, where: str, inner: str = "", server: str = ""
+    ) -> OutsideCall:
+        """Return a call of this agent's model, made in the directory `where`.
+
+        A tool of an MCP server is none of the agent's own, whatever its name: `server` is its toolset.
+        """
+        from signoff.outside.outside_call import OutsideCall
+
+        where = os.path.realpath(where) if os.path.isabs(where) else where
+        labels = frozenset[str]() if server else self.labels.get(tool, frozenset())
+        reading = _NOTHING if server else self.readings.get(tool, _NOTHING)
+        moved = next((args[name] for name in self.moves if args.get(name)), None) if "proc.exec" in labels else None
+        if isinstance(moved, str):
+            where = os.path.realpath(os.path.join(where, moved))
+        return OutsideCall(
+            agents=(self.name, inner) if inner else (self.name,),
+            session=session,
+            call_id=call_id,
+            tool=_qualified(tool, server) if server else tool,
+            toolset=server or None,
+            args=args,
+            directory=where,
+            labels=labels,
+            reads=lambda given: reading.paths(given, where),
+            doubt=reading.doubt(args) or (_typed(args) if self.types and "proc.exec" in labels else ""),
+        )
+
+    def reply(self, event: HookEvent, permission: CallPermission) -> HookReply:
+        """Return the reply that tells the agent whether a call may run."""
+        answer = self.answer(event, permission)
+        return HookReply(out=json.dumps(answer)) if answer else HookReply()
+
+
+# --- what agents send ---
+
+
+def _text(event: Args, name: str, default: str | None = None) -> str:
+    if not isinstance(value := event.get(name, default), str):
+        raise ValueError(f"the event should have a text {json.dumps(name)}, not {_kind(value)}")
+    return value
+
+
+def _object(event: Args, name: str) -> dict[str, Any]:
+    if not isinstance(value := event.get(name), dict):
+        raise ValueError(f"the event should have an object {json.dumps(name)}, not {_kind(value)}")
+    return dict(cast("dict[str, Any]", value))
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else type(value).__name__
+
+
+def _call_id(event: Args, moment: HookMoment) -> str:
+    """Return the id of the call. Some agents give none: then each call gets a new one, so that no approval fits twice.
+
+    After such a call there is none, and it is found by its content.
+    """
+    if "tool_use_id" in event:
+        return _text(event, "tool_use_id")
+    if moment is HookMoment.AFTER:
+        return ""
+    if moment is HookMoment.PROMPT:
+        from signoff.broker import new_id
+
+        return new_id()
+    if "timestamp" not in event:
+        return _text(event, "tool_use_id")  # raises
+    from signoff.core.canonical import digest
+
+    return f"{_text(event, 'timestamp')}.{digest(event.get('tool_input'))[:16]}"
+
+
+def _server(event: Args) -> str:
+    """Return the MCP server of the tool; "" if it is the agent's own."""
+    return _text(_object(event, "mcp_context"), "server_name") if event.get("mcp_context") is not None else ""
+
+
+def _qualified(tool: str, server: str) -> str:
+    """Return the name of an MCP server's tool with its server, as agents name most of them."""
+    return tool if tool.startswith("mcp_") else f"mcp_{server}_{tool}"
+
+
+def _typed(args: Args) -> str:
+    """Return why a command runs what its agent can type, unasked."""
+    from signoff.policy.shell.command_facts import read_shell
+    from signoff.policy.shell.typed_commands import typed_into
+
+    why = typed_into(read_shell(command)) if isinstance(command := args.get("command"), str) else ""
+    return f"{why}, and nobody is asked about what this agent types" if why else ""
+
+
+# --- what they are told ---
+
+
+def said(permission: CallPermission) -> str:
+    """Return one sentence for the model: who decided, and why."""
+    if permission.allowed:
+        return f"signoff: {permission.reason}" if permission.reason else "signoff: allowed"
+    about = f" (request {permission.request})" if permission.request else ""
+    return f"signoff: refused by {permission.by}: {permission.reason}{about}. Do not try to get around it."
+
+
+def said_of_edits(permission: CallPermission) -> str:
+    """Return one sentence for the model: what a person changed in the call that runs."""
+    args = json.dumps(dict(permission.args), ensure_ascii=False)
+    return f"signoff: {permission.by} changed the arguments before the call ran. It ran with {args}"
+
+
+def beginning(value: object, longest: int = 20_000) -> str:
+    """Return the beginning of a tool's result, long enough for the record to find and mask secrets in what it keeps."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text[:longest]
+
+
+def _specific(event: HookEvent, told: Args) -> Args:
+    return {"hookSpecificOutput": {"hookEventName": event.name, **told}}
+
+
+def _denied(event: HookEvent, permission: CallPermission) -> Args:
+    return _specific(event, {"permissionDecision": "deny", "permissionDecisionReason": said(permission)})
+
+
+# --- what tools do with their arguments ---
+
+_NOTHING = ToolReading()
+_PIECES = re.compile(r"[{},()|]")
+
+
+class Search(ToolReading):
+    """A tool that finds files, by default in the working directory. `patterns` are its arguments that are patterns."""
+
+    def __init__(self, *patterns: str, prints: bool = True, names: bool = False) -> None:
+        self._patterns = patterns
+        self._prints = prints
+        """Whether it prints what is in the files, and not only their names."""
+        self._names = names
+        """Whether its patterns also name files, and there is no directory to start from."""
+
+    def paths(self, args: Args, where: str) -> Args:
+        """Return where it starts or the files it names, and where patterns lead out of there."""
+        patterns = self._given(args)
+        beyond = list(dict.fromkeys(start for one in patterns for start in _beyond(one)))
+        told: dict[str, Any] = {"pattern_paths": beyond} if beyond else {}
+        if self._names:
+            return {"include_paths": patterns, **told}
+        return told if args.get("path") or args.get("dir_path") else {"path": where, **told}
+
+    def doubt(self, args: Args) -> str:
+        """Return why a pattern may find a secret place. One that only leaves files out finds none."""
+        from signoff.policy.shell.filters import names_secret
+
+        for name in self._patterns:
+            if not isinstance(args.get(name), str | list | None):
+                return f"`{name}` is no pattern"
+        for pattern in self._given(args) if self._prints else ():
+            if "(" in pattern:
+                return f"the pattern {pattern[:80]} is not understood"
+            if not pattern.startswith("!") and (why := names_secret(pattern)):
+                return f"the pattern {pattern[:80]} selects files whose name {why}"
+        return ""
+
+    def _given(self, args: Args) -> list[str]:
+        values = [args.get(name) for name in self._patterns]
+        texts = [one for value in values for one in (cast("list[Any]", value) if isinstance(value, list) else [value])]
+        return [one.strip() for one in texts if isinstance(one, str)]
+
+
+def _beyond(pattern: str) -> list[str]:
+    """Return the literal beginnings of a pattern that lead out of the start directory (`..`, `/`, `~`)."""
+    found = [".."] if ".." in pattern else []
+    for piece in _PIECES.split(pattern):
+        if piece.startswith(("/", "~")):
+            plain = re.split(r"[*?\[\]@+!]", piece, maxsplit=1)[0]
+            found.append(plain if plain == piece else os.path.dirname(plain) or plain)
+    return found
+
+
+class Patch(ToolReading):
+    """Codex's `apply_patch`."""
+
+    FILE = re.compile(r"^\s*\*\*\* (?:Add File|Update File|Delete File|Move to): *(.+?) *$", re.MULTILINE)
+
+    def paths(self, args: Args, where: str) -> Args:
+        """Return the files that the patch adds, changes, removes or moves to. Without any, the call is asked about."""
+        given = [cast("list[Any]", one) if isinstance(one, list) else [one] for one in args.values()]
+        texts = [one for values in given for one in values if isinstance(one, str) and "*** Begin Patch" in one]
+        found = self.FILE.findall("\n".join(texts).replace("\r\n", "\n"))
+        return {"paths": list(dict.fromkeys(one.strip() for one in found))}
+
+
+def _labels(**tools: str) -> Mapping[str, frozenset[str]]:
+    return {tool: frozenset({label.replace("_", ".")}) for label, names in tools.items() for tool in names.split()}
+
+
+# --- Claude Code ---
+
+DIALOGS = frozenset({"AskUserQuestion", "ExitPlanMode"})
+"""Tools by which it talks to its user. Allowing one would answer for the user, so allowed ones are left to the user."""
+
+
+def _claude(event: HookEvent, permission: CallPermission) -> Args:
+    if permission.allowed and event.call is not None and event.call.tool in DIALOGS:
+        return {}
+    edited = {"updatedInput": dict(permission.args)} if permission.allowed and permission.edited else {}
+    if event.moment is HookMoment.PROMPT:
+        told = (
+            {"behavior": "allow", **edited} if permission.allowed else {"behavior": "deny", "message": said(permission)}
+        )
+        return _specific(event, {"decision": told})
+    if not permission.allowed:
+        return _denied(event, permission)
+    context = {"additionalContext": said_of_edits(permission)} if edited else {}
+    reason = {"permissionDecision": "allow", "permissionDecisionReason": said(permission)}
+    return _specific(event, {**reason, **edited, **context})
+
+
+CLAUDE_CODE = CodingAgent(
+    name="claude-code",
+    title="Claude Code",
+    user_file=".claude/settings.json",
+    project_file=".claude/settings.local.json",
+    events={
+        HookedOn.EVERY_CALL: ("PreToolUse", "PostToolUse", "PostToolUseFailure"),
+        HookedOn.PERMISSION_REQUEST: ("PermissionRequest", "PostToolUse", "PostToolUseFailure"),
+    },
+    needs="running sessions keep their old hooks: restart them",
+    variable="CLAUDE_PROJECT_DIR",
+    labels=_labels(
+        proc_exec="Bash",
+        fs_write="Edit MultiEdit Write NotebookEdit",
+        fs_read="Read NotebookRead Glob Grep LS",
+        net_egress="WebFetch WebSearch",
+    ),
+    inside={
+        "2.1.327": """Agent AskUserQuestion EnterPlanMode ExitPlanMode ListAgents ListMcpResourcesTool ReportFindings
+            Skill TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate ToolSearch""",
+        "2.1.197": "CronList",
+        "2.0": "BashOutput KillShell Task TodoWrite",
+    },
+    readings={"Glob": Search("pattern", prints=False), "Grep": Search("glob"), "LS": Search()},
+    moments={
+        "PreToolUse": HookMoment.BEFORE,
+        "PermissionRequest": HookMoment.PROMPT,
+        "PostToolUse": HookMoment.AFTER,
+        "PostToolUseFailure": HookMoment.AFTER,
+    },
+    answer=_claude,
+)
+
+
+# --- Codex ---
+
+
+def _codex(event: HookEvent, permission: CallPermission) -> Args:
+    """A bare allow is an error to it, and the call continues by its own rules. So an allow always names the input."""
+    if not permission.allowed:
+        return _denied(event, permission)
+    context = {"additionalContext": said_of_edits(permission)} if permission.edited else {}
+    return _specific(event, {"permissionDecision": "allow", "updatedInput": dict(permission.args), **context})
+
+
+# Where its model writes JavaScript that calls tools (`exec`), each of those calls runs the hook. `write_stdin` never
+# runs it. Tools of its namespaces are reported as `NAMESPACEname`.
+CODEX = CodingAgent(
+    name="codex",
+    title="Codex",
+    user_file=".codex/hooks.json",
+    project_file=".codex/hooks.json",
+    events={HookedOn.EVERY_CALL: ("PreToolUse", "PostToolUse")},
+    needs="Codex trusts a hook by its hash: start Codex and confirm this hook, or it is skipped silently",
+    labels=_labels(proc_exec="Bash", fs_write="apply_patch", fs_read="view_image"),
+    inside={
+        "0.169": """clockcurr_time clocksleep collaborationfollowup_task collaborationinterrupt_agent
+            collaborationlist_agents collaborationsend_message collaborationspawn_agent collaborationwait_agent
+            create_goal get_goal list_mcp_resource_templates list_mcp_resources multi_agent_v1close_agent
+            multi_agent_v1resume_agent multi_agent_v1send_input multi_agent_v1wait_agent request_user_input
+            request_user_input_async spawn_agent tool_search update_goal""",
+        "0.150": "update_plan",
+    },
+    readings={"apply_patch": Patch()},
+    types=True,
+    moments={"PreToolUse": HookMoment.BEFORE, "PostToolUse": HookMoment.AFTER},
+    answer=_codex,
+)
+
+
+# --- Gemini CLI ---
+
+
+def _gemini(event: HookEvent, permission: CallPermission) -> Args:
+    return {"decision": "allow" if permission.allowed else "deny", "reason": said(permission)}
+
+
+GEMINI = CodingAgent(
+    name="gemini",
+    title="Gemini CLI",
+    user_file=".gemini/settings.json",
+    project_file=".gemini/settings.json",
+    events={HookedOn.EVERY_CALL: ("BeforeTool", "AfterTool")},
+    unit=1000.0,
+    needs="Gemini CLI runs the hooks of a project only if its directory is trusted",
+    variable="GEMINI_PROJECT_DIR",
+    labels=_labels(
+        proc_exec="run_shell_command",
+        fs_write="write_file replace",
+        fs_read="read_file read_many_files list_directory glob search_file_content grep_search",
+        net_egress="web_fetch google_web_search",
+    ),
+    inside={
+        "0.61": """activate_skill ask_user complete_task enter_plan_mode exit_plan_mode get_internal_docs invoke_agent
+            list_background_processes list_mcp_resources read_background_output tracker_add_dependency
+            tracker_create_task tracker_get_task tracker_list_tasks tracker_update_task tracker_visualize update_topic
+            write_todos""",
+    },
+    readings={
+        "glob": Search("pattern", prints=False),
+        "grep_search": Search("include_pattern", "include", "glob"),
+        "search_file_content": Search("include", "glob"),
+        "list_directory": Search(),
+        "read_many_files": Search("include", "paths", names=True),
+    },
+    moves=("dir_path", "directory"),
+    moments={"BeforeTool": HookMoment.BEFORE, "AfterTool": HookMoment.AFTER},
+    answer=_gemini,
+    takes_edits=False,
+)
+
+AGENTS: Mapping[str, CodingAgent] = {one.name: one for one in (CLAUDE_CODE, CODEX, GEMINI)}
+"""By their names in commands."""

@@ -1,0 +1,139 @@
+"""Which repository a git command of a coding agent would work in, and whether that one may make it run programs.
+
+A coding agent's git takes its configuration as it is. In a directory that the agent made, or that came with a clone, it
+may name programs. So git is only left to the rules in the project's own repository.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from signoff.outside.outside_call import OutsideCall
+from signoff.policy.phrases import shown
+
+_POINTER = re.compile(r"gitdir:\s*(.+?)\s*")
+_MOVERS = ("cd", "pushd", "popd", None)
+_ELSEWHERE = ("--git-dir", "--work-tree", "--namespace", "--exec-path")
+"""Options of git that name another repository, or other programs of git."""
+
+
+class _Repository(NamedTuple):
+    top: str
+    """The directory in which git finds it."""
+    shared: str
+    """The directory that its worktrees share, symlinks resolved."""
+    is_bare: bool
+
+
+def looked_around(call: OutsideCall, root: str) -> OutsideCall:
+    """Return a call, in doubt if git would work in another repository than that of the project `root`."""
+    command = call.args.get("command")
+    if call.doubt or "proc.exec" not in call.labels or not isinstance(command, str) or "git" not in command:
+        return call
+    return replace(call, doubt=git_doubt(command, root or call.directory, call.directory))
+
+
+def git_doubt(command: str, root: str, directory: str) -> str:
+    """Return why git may run programs in a command line that starts in a directory; "" if nothing says so."""
+    from signoff.toolsets.builtin.shell.git_config import repository_runs
+
+    try:
+        own = _repository(root)
+        for place in _places(command, directory):
+            if place is None:
+                return "git would work in a repository that is only known when it runs"
+            found = _repository(place)
+            if found is None:
+                continue
+            if found.is_bare or own is None or not _is_of(found, own):
+                what = "a bare repository" if found.is_bare else "not this project's repository"
+                return f"git would work in {shown(found.top)}, {what}, whose settings may run programs"
+            if why := repository_runs(place):
+                return f"git would work in a repository whose settings may run programs: {why}"
+    except (OSError, ValueError) as error:
+        return f"git would work in a repository that cannot be read: {error}"
+    return ""
+
+
+def _is_of(found: _Repository, own: _Repository) -> bool:
+    """Whether it is the project's own repository, one of its worktrees or one of its submodules."""
+    return found.shared == own.shared or found.shared.startswith(os.path.join(own.shared, "modules", ""))
+
+
+def _places(command: str, start: str) -> Iterator[str | None]:
+    """Yield the directories that the git commands of a line may work in; None: one that is not known."""
+    from signoff.policy.shell.command_facts import read_shell
+
+    facts = read_shell(command)
+    plain: set[Sequence[str | None]] = set()
+    reached: set[str | None] = {start}
+    for simple, directories in zip(facts.line.commands if facts.line else (), facts.directories, strict=True):
+        plain.add(simple.argv)
+        places = [None if one is None else _below(start, one) for one in directories]
+        reached.update(places)
+        if _is_git(simple.argv):
+            yield from _led(simple.argv, places)
+    inner = [] if facts.read_only else [argv for argv in facts.commands if argv not in plain]
+    if any(not argv or argv[0] in _MOVERS for argv in inner):
+        reached = {None}
+    for argv in inner:
+        if _is_git(argv):
+            yield from _led(argv, reached)
+
+
+def _is_git(argv: Sequence[str | None]) -> bool:
+    return bool(argv) and argv[0] is not None and os.path.basename(argv[0]).casefold() == "git"
+
+
+def _led(argv: Sequence[str | None], directories: Iterable[str | None]) -> Iterator[str | None]:
+    """Yield where git looks for its repository. `-C` can be given more than once."""
+    places = list(directories)
+    rest = iter(argv[1:])
+    for word in rest:
+        if word == "-C":
+            to = next(rest, None)
+            places = [None if place is None or to is None else _below(place, to) for place in places]
+        elif word == "-c":
+            next(rest, None)
+        elif word is None or word.startswith(_ELSEWHERE):
+            places = [None]
+        elif not word.startswith("-"):
+            break
+    yield from places
+
+
+def _below(directory: str, text: str) -> str:
+    return os.path.join(directory, os.path.expanduser(text) if text.startswith("~") else text)
+
+
+def _repository(directory: str) -> _Repository | None:
+    """Return the repository that git finds from a directory: the nearest one."""
+    here = os.path.realpath(directory)
+    while True:
+        dot = os.path.join(here, ".git")
+        if os.path.lexists(dot):
+            inner = dot if os.path.isdir(dot) else _pointed(dot, _POINTER)
+            return _Repository(here, _shared(inner), is_bare=False)
+        if os.path.lexists(os.path.join(here, "HEAD")) and os.path.lexists(os.path.join(here, "objects")):
+            return _Repository(here, _shared(here), is_bare=True)
+        if here == os.path.dirname(here):
+            return None
+        here = os.path.dirname(here)
+
+
+def _shared(git_directory: str) -> str:
+    common = os.path.join(git_directory, "commondir")
+    return os.path.realpath(_pointed(common, re.compile("(.+)")) if os.path.lexists(common) else git_directory)
+
+
+def _pointed(file: str, form: re.Pattern[str]) -> str:
+    """Return the directory that a file names."""
+    with open(file, encoding="utf-8", errors="surrogateescape") as text:
+        match = form.fullmatch(text.read(4096).rstrip("\n"))
+    if match is None:
+        raise ValueError(f"{file} does not name a directory")
+    return os.path.join(os.path.dirname(file), match[1])
