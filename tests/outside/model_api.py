@@ -266,7 +266,8 @@ class GenerateContent:
         for number, one in enumerate(body["contents"]):
             for at, part in enumerate(one["parts"]):
                 if "functionResponse" in part:
-                    yield f"{number}.{at}", json.dumps(part["functionResponse"]["response"])
+                    answer = part["functionResponse"]
+                    yield answer.get("id") or f"{number}.{at}", json.dumps(answer["response"])
 
     def reply(self, body: Body, turn: Turn, number: int) -> tuple[bytes, str]:
         parts = (

@@ -1,140 +1,42 @@
 """The real Claude Code against a stand-in of the model: in no case does a call run that was not allowed or approved.
 
-It is in the wheel `claude-agent-sdk`, which nothing else here needs: where that is not installed, nothing is tested.
+What is the same for all agents is in `test_real_agents.py`. By day, where it is not there, nothing is installed.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests import start
-from tests.outside.messages_api import MessagesApi, Turn
+from tests.outside.model_api import Script, Turn
+from tests.outside.real_agents import BYPASS, CLAUDE, KNOWN, Session, calls, program, session
 from tests.server.serving import until
 
-
-def program() -> str:
-    """Where Claude Code is; empty where it is not."""
-    if named := os.environ.get("SIGNOFF_TEST_CLAUDE", ""):
-        return named
-    found = importlib.util.find_spec("claude_agent_sdk")
-    there = Path(found.origin).parent / "_bundled" / "claude" if found is not None and found.origin else None
-    return str(there) if there is not None and there.is_file() else ""
-
-
-pytestmark = [
-    pytest.mark.skipif(
-        not program(), reason="no Claude Code here: .venv/bin/uv pip install claude-agent-sdk brings it"
-    ),
-    pytest.mark.timeout(240),
-]
-POLICY = """\
-policy:
-  - allow: {label: proc.exec, command: read-only}
-  - deny: {command: sudo}
-    reason: nobody is root here
-  - allow: {tool: [Agent, Task]}
-  - ask: "*"
-"""
-MAKE = ("Bash", {"command": "touch made.txt", "description": "Make a file"})
-READ = ("Bash", {"command": "cat known.txt", "description": "Read a file"})
-KNOWN = "what is in the file"
-ROOT = ("Bash", {"command": "sudo touch made.txt", "description": "Make a file"})
-BYPASS = ("--permission-mode", "bypassPermissions")
-
-
-@dataclass
-class Session:
-    """Claude Code in a project whose hook is installed."""
-
-    directory: Path
-    home: Path
-    api: MessagesApi
-    environment: dict[str, str] = field(default_factory=dict[str, str])
-
-    @property
-    def env(self) -> dict[str, str]:
-        return {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.home),
-            "SIGNOFF_AS": "ana",
-            "ANTHROPIC_BASE_URL": self.api.url,
-            "ANTHROPIC_API_KEY": "none",
-            "DISABLE_AUTOUPDATER": "1",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "IS_SANDBOX": "1",
-            **self.environment,
-        }
-
-    def signoff(self, *words: str) -> str:
-        done = start.run([*start.SIGNOFF, *words], cwd=self.directory, env=self.env, capture_output=True, text=True)
-        assert done.returncode == 0, (words, done.stdout, done.stderr)
-        return done.stdout
-
-    def begin(self, *words: str) -> subprocess.Popen[str]:
-        command = [program(), "-p", "DO IT", "--output-format", "json", *words]
-        return subprocess.Popen(
-            command,
-            cwd=self.directory,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, *words: str) -> list[str]:
-        """What the model was told about its calls."""
-        return self.ended(self.begin(*words))
-
-    def ended(self, process: subprocess.Popen[str]) -> list[str]:
-        with process:
-            out, err = process.communicate(timeout=start.PATIENCE)
-        assert process.returncode == 0, (out, err)
-        return self.api.results()
-
-    def waits(self) -> list[dict[str, Any]]:
-        return json.loads(self.signoff("inbox", "--json"))["requests"]
-
-    def made(self) -> bool:
-        return (self.directory / "made.txt").exists()
-
-
+pytestmark = pytest.mark.timeout(240)
+MAKE = CLAUDE.shell("touch made.txt")
+READ = CLAUDE.shell("cat known.txt")
+ROOT = CLAUDE.shell("sudo touch made.txt")
 Sits = Callable[..., Session]
 
 
 @pytest.fixture
 def sits(tmp_path: Path) -> Iterator[Sits]:
-    made: list[Session] = []
+    with ExitStack() as stack:
 
-    def begin(*turns: Turn, wait: str = "1h", **others: Sequence[Turn]) -> Session:
-        scripts: Mapping[str, Sequence[Turn]] = {**others, "DO IT": turns}
-        session = Session(tmp_path / "project", tmp_path / "home", MessagesApi(scripts))
-        made.append(session)
-        session.directory.mkdir()
-        session.home.mkdir()
-        (session.directory / "signoff.yaml").write_text(POLICY)
-        (session.directory / "known.txt").write_text(KNOWN)
-        session.signoff("hook", "install", "claude-code", "--project", "--yes", "--wait", wait)
-        return session
+        def begin(*turns: Turn, words: tuple[str, ...] = (), **others: Script) -> Session:
+            return stack.enter_context(session(CLAUDE, tmp_path, {**others, "DO IT": turns}, *words))
 
-    yield begin
-    for one in made:
-        one.api.close()
+        yield begin
 
 
-def calls(*made: tuple[str, dict[str, Any]]) -> Turn:
-    return {"calls": list(made)}
-
-
+@pytest.mark.skipif(
+    not program(CLAUDE), reason="no Claude Code here: .venv/bin/uv pip install claude-agent-sdk brings it"
+)
 def test_allowed_and_approved_from_the_inbox_while_permissions_are_bypassed(sits: Sits) -> None:
     session = sits(calls(READ), calls(MAKE))
     process = session.begin(*BYPASS)
@@ -157,27 +59,6 @@ def test_denied_by_policy(sits: Sits, mode: tuple[str, ...]) -> None:
 
 
 @pytest.mark.nightly
-def test_denied_by_a_person_and_the_model_reads_why(sits: Sits) -> None:
-    session = sits(calls(MAKE))
-    process = session.begin(*BYPASS)
-    [request] = until(session.waits, "the call is asked about", start.PATIENCE)
-    session.signoff("deny", request["id"], "--note", "not on a Friday")
-    [told] = session.ended(process)
-    assert "refused by ana: not on a Friday" in told and not session.made()
-
-
-@pytest.mark.nightly
-def test_approved_with_other_arguments(sits: Sits) -> None:
-    session = sits(calls(MAKE))
-    process = session.begin(*BYPASS)
-    [request] = until(session.waits, "the call is asked about", start.PATIENCE)
-    other = {"command": "touch other.txt", "description": "Make a file"}
-    session.signoff("approve", request["id"], "--args", json.dumps(other))
-    session.ended(process)
-    assert (session.directory / "other.txt").exists() and not session.made()
-
-
-@pytest.mark.nightly
 def test_two_calls_in_one_turn_are_answered_each_on_its_own(sits: Sits) -> None:
     second = ("Bash", {"command": "touch second.txt", "description": "Make another"})
     session = sits(calls(MAKE, second))
@@ -189,18 +70,6 @@ def test_two_calls_in_one_turn_are_answered_each_on_its_own(sits: Sits) -> None:
         session.signoff(answers.pop(shown["args"]["command"]), request["id"])
     session.ended(process)
     assert (session.directory / "second.txt").exists() and not session.made()
-
-
-@pytest.mark.nightly
-def test_an_agent_inside_the_agent_is_judged_by_the_same_rules(sits: Sits) -> None:
-    inner = ("Agent", {"description": "Do a part", "prompt": "INNER PART", "subagent_type": "general-purpose"})
-    session = sits(calls(inner), **{"INNER PART": [calls(ROOT), calls(MAKE)]})
-    process = session.begin(*BYPASS)
-    [request] = until(session.waits, "the call inside is asked about", start.PATIENCE)
-    assert request["worker"] == "claude-code > general-purpose"
-    session.signoff("deny", request["id"])
-    told = session.ended(process)
-    assert any("nobody is root here" in one for one in told) and not session.made()
 
 
 def _broken_policy(session: Session) -> None:
@@ -261,8 +130,48 @@ def test_headless_by_the_permission_tool_and_without_a_hook(sits: Sits, word: st
     assert session.made() is runs
 
 
+# --- only what Claude Code itself would ask ---
+
+ON_REQUESTS = ("--on", "permission-request")
+
+
 @pytest.mark.nightly
-def test_nobody_answers(sits: Sits) -> None:
-    session = sits(calls(MAKE), wait="3s")
-    [told] = session.run(*BYPASS)
-    assert "nobody answered" in told and not session.made()
+@pytest.mark.parametrize(("word", "runs"), [("approve", True), ("deny", False)])
+def test_what_claude_code_would_ask_its_user_is_asked_here(sits: Sits, word: str, runs: bool) -> None:
+    session = sits(calls(READ), calls(MAKE), calls(MAKE), words=(*ON_REQUESTS, "--wait", "20s"))
+    assert "installed" in session.signoff("hook", "status")
+    process = session.begin()
+    [request] = until(session.waits, "the call is asked about", start.PATIENCE)
+    session.signoff(word, request["id"], "--note", "as agreed")
+    _, told, again = session.ended(process)
+    assert session.made() is runs and ("as agreed" in told) is not runs
+    assert "nobody answered" in again, "an approval is for one call"
+    assert request["id"] and ("ran" in session.signoff("show", request["id"])) is runs
+
+
+@pytest.mark.nightly
+def test_what_claude_code_does_not_ask_is_not_judged_on_requests(sits: Sits) -> None:
+    session = sits(calls(ROOT), calls(MAKE), words=ON_REQUESTS)
+    told = session.run(*BYPASS)
+    assert session.made() and not any("signoff" in one for one in told), "the documentation says so"
+
+
+@pytest.mark.nightly
+def test_edited_on_a_request_and_refused_by_policy(sits: Sits) -> None:
+    session = sits(calls(MAKE), calls(ROOT), words=ON_REQUESTS)
+    process = session.begin()
+    [request] = until(session.waits, "the call is asked about", start.PATIENCE)
+    session.signoff("approve", request["id"], "--args", json.dumps({"command": "touch other.txt"}))
+    _, denied = session.ended(process)
+    assert session.made("other.txt") and not session.made()
+    assert "nobody is root here" in denied
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("fault", ["the policy is broken", "the hook is killed", "the program is gone"])
+def test_whatever_is_wrong_on_a_request_its_own_user_is_asked(sits: Sits, fault: str) -> None:
+    """Without a user, as here, that is a no."""
+    session = sits(calls(MAKE), words=ON_REQUESTS)
+    FAULTS[fault](session)
+    session.run()
+    assert not session.made()
