@@ -96,11 +96,11 @@ def test_d5_every_pending_call_is_decided_in_one_pass_and_the_agent_goes_on_with
     assert done.output == "Done." and written(tmp_path) == ["other.txt", "plain.txt"]
     plain, edited, refused, explained = told(done.all_messages())
     assert (plain, edited) == ("wrote plain", "wrote other")
-    for said, reason in ((refused, "a person looked at this call and said no"), (explained, "not on a Sunday")):
+    for said, reason in ((refused, "the answer was no"), (explained, "not on a Sunday")):
         assert json.loads(said) == {
             "error": "permission_denied",
             "tool": "write",
-            "by": "person",
+            "by": "approver",
             "reason": reason,
             "retryable": False,
         }

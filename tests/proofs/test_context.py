@@ -133,7 +133,7 @@ def test_p11_a_question_of_a_toolset_is_judged_asked_recorded_and_goes_on_in_ano
     again = house.run("chief")
     assert house.read("asked.log").splitlines()[2:] == [
         "bob: remembered True by ana, True by ana, he is nice",
-        "eve: remembered -, False by script (script), no terminal to ask at",
+        "eve: remembered -, False by approver, no terminal to ask at",
     ], again.out
     assert not house.has("eve.invited"), "nobody is there to be asked: no"
     assert house.signoff("audit", "verify").code == 0

@@ -26,7 +26,7 @@ from signoff.core.inbox_row import agreed
 from signoff.core.mode import ApprovalMode
 from signoff.core.moment import error_text
 from signoff.core.notice import Asked, Notice, RunResult, Together
-from signoff.core.people import Actor, ActorKind
+from signoff.core.people import UNNAMED, Actor
 from signoff.core.quorum import why_excluded, why_not_entitled
 from signoff.core.redact import Redactor
 from signoff.core.request import ApprovalRequest, State
@@ -44,9 +44,6 @@ from signoff.errors import (
     WrongUse,
 )
 from signoff.ports import ApproverLike, Inbox
-
-UNNAMED = Actor(name="approver", kind=ActorKind.SCRIPT)
-"""The actor of an answer when the only approver of a run does not name one. It never counts as a particular person."""
 
 _LEFT = "the person asked there has left"
 _STOPPED = "nobody is waiting for the answer here any more"

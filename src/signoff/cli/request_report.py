@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.cli.terminal_text import local, now, safe, short_local
 from signoff.core.moment import ago, moment_text
+from signoff.core.people import Actor
 from signoff.core.visible_text import quoted, visible
 from signoff.reports.inbox_report import OUTCOMES
 from signoff.reports.request_sheet import TOLD
@@ -114,7 +115,7 @@ def _decision_text(decision: Mapping[str, Any]) -> str:
 
 
 def _who(by: Mapping[str, Any]) -> str:
-    return by["name"] if by["kind"] == "person" else f"{by['name']} ({by['kind']})"
+    return str(Actor(name=by["name"], kind=by["kind"]))
 
 
 def _call_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:

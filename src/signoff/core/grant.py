@@ -14,6 +14,7 @@ from signoff.core.moment import Zone, in_utc
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import ArgCondition, Budget, Scope, Terms, amount_of, named, scope_text
 from signoff.core.verdict import Verdict
+from signoff.errors import CannotCanonicalise
 
 _EXACT = Context(prec=1_000)
 """Budgets are not rounded, whatever decimal context the surrounding program has set."""
@@ -193,11 +194,20 @@ def grant_for(request: ApprovalRequest, call: Call, decision: ApprovalDecision, 
 
 
 def grant_from(request: ApprovalRequest, decision: ApprovalDecision) -> Grant | None:
-    """Make the grant for the answer to a request; None if nothing is to be remembered."""
-    if decision.remember is Remember.NONE:
-        return None
+    """Make the grant for the answer to a request; None if nothing is to be remembered, or nothing can be."""
     args = decision.edited_args if decision.edited_args is not None else request.args
-    return Grant.of(call_of(request).changed(args=args), decision, summary=request.summary)
+    call = call_of(request).changed(args=args)
+    if decision.remember is Remember.NONE or not has_identity(call):
+        return None
+    return Grant.of(call, decision, summary=request.summary)
+
+
+def has_identity(call: Call) -> bool:
+    """Whether the call can be recognised when it is made again: its arguments have a canonical form."""
+    try:
+        return bool(call.fingerprint and call.memory_key)
+    except CannotCanonicalise:
+        return False
 
 
 def call_of(request: ApprovalRequest) -> Call:

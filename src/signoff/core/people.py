@@ -55,8 +55,22 @@ class Actor:
         if type(roles) is not frozenset:
             object.__setattr__(self, "roles", frozenset(self.roles))
 
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether it stands for an approver that named nobody: perhaps a person, perhaps a program."""
+        return (self.name, self.kind) == (UNNAMED.name, UNNAMED.kind)
+
+    @property
+    def known_as(self) -> str:
+        """The name of a person or of an unnamed approver; of anything else, its kind."""
+        return self.name if self.kind is ActorKind.PERSON or self.is_unnamed else str(self.kind)
+
     def __str__(self) -> str:
-        return self.name if self.kind is ActorKind.PERSON else f"{self.name} ({self.kind})"
+        return self.name if self.known_as == self.name else f"{self.name} ({self.kind})"
+
+
+UNNAMED = Actor(name="approver", kind=ActorKind.SCRIPT)
+"""The actor of an answer whose approver names nobody. It never counts as a particular person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

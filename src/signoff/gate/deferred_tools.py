@@ -27,7 +27,7 @@ from pydantic_ai.toolsets import ToolsetTool
 from signoff.channels.approver import ApproverCalls
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Keeps
-from signoff.core.grant import grant_from
+from signoff.core.grant import call_of, grant_from, has_identity
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Actor, ActorKind
 from signoff.core.request import ApprovalRequest
@@ -227,7 +227,9 @@ async def _collected(
     for request in _requests(requests, worker, tools):
         decision = _without_person(request, how)
         if decision is None:
-            waiting.append(request.changed_to(keeps=how.kept.keeps))
+            waiting.append(
+                request.changed_to(keeps=how.kept.keeps if has_identity(call_of(request)) else Keeps.NOTHING)
+            )
         else:
             results.approvals[request.tool_call_id] = result_of(request, decision)
     for request, decision in await _from_person(waiting, how):

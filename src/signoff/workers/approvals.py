@@ -14,7 +14,7 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
 from signoff.core.decision import ApprovalDecision, Remember
-from signoff.core.people import Actor, ActorKind
+from signoff.core.people import UNNAMED, Actor, ActorKind
 from signoff.core.verdict import Verdict
 from signoff.errors import WrongUse
 from signoff.gate.gated_calls import GatedCall, running_call
@@ -147,5 +147,11 @@ def _refusal(content: Any) -> Mapping[str, Any]:
         by, note = str(payload["by"]), str(payload["reason"])
     except (TypeError, ValueError, LookupError):
         by, note = "", str(content)
-    kind = by if by in set(ActorKind) else "mode" if by in _NO_PERSON else "person"
-    return {"approved": False, "by": by, "kind": kind, "note": note}
+    return {"approved": False, "by": by, "kind": _kind_of(by), "note": note}
+
+
+def _kind_of(by: str) -> str:
+    """Return the kind of an actor that a payload names, as `Actor.known_as` does."""
+    if by == UNNAMED.name:
+        return str(UNNAMED.kind)
+    return by if by in set(ActorKind) else "mode" if by in _NO_PERSON else "person"
