@@ -22,6 +22,7 @@ toolsets:
     use: filesystem_rw
     policy: [{allow: {tool: write_file, path: {inside: drafts}}}]
   orders: {use: "mycompany.toolsets:Orders", config: {dsn: "${ORDERS_URL}"}}
+  calendar: {use: "mycompany.toolsets:Calendar"}
 policy:
   - {allow: deploy}
   - {deny: {path: "**/.env"}, reason: "secrets stay"}

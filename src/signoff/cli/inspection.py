@@ -339,7 +339,7 @@ async def _toolset(
 
 def _needs(catalog: Catalog, name: str) -> str:
     """The entry to write for a built-in that requires config and has no entry. Empty for any other toolset."""
-    from signoff.toolsets.catalog import BUILTINS
+    from signoff.toolsets.builtin_toolsets import BUILTINS
 
     plain = name in BUILTINS and name not in catalog.settings.toolsets
     keys = _schema(catalog, name).get("required") if plain else None

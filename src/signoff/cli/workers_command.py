@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 def workers(ctx: click.Context, name: str | None, policy: str | None, as_json: bool) -> None:
     """List the workers of this project; with NAME, show one worker in detail.
 
-    A file with an error is listed with the error, and the exit code is 1.
+    A file with an error is listed with the error, and the exit code is 1. A toolset that is not in signoff.yaml and not
+    built in is looked up in toolsets.py, which is run.
 
     \b
     Example:
@@ -41,6 +42,7 @@ def workers(ctx: click.Context, name: str | None, policy: str | None, as_json: b
     settings = settings_for(policy)
     if name is not None:
         worker = load_worker(settings, name)
+        _check_toolsets(worker, settings)
         click.echo(json_line(_as_json(worker, settings)) if as_json else "\n".join(_whole(worker, settings)))
         return
     found, broken = _all(settings)
@@ -63,10 +65,26 @@ def _all(settings: Settings) -> tuple[dict[str, WorkerFile], dict[str, SignoffEr
     broken: dict[str, SignoffError] = {}
     for name in worker_names(settings):
         try:
-            found[name] = load_worker(settings, name)
+            worker = load_worker(settings, name)
+            _check_toolsets(worker, settings)
+            found[name] = worker
         except SignoffError as error:
             broken[name] = error
     return found, broken
+
+
+def _check_toolsets(worker: WorkerFile, settings: Settings) -> None:
+    """Raise if a worker names a toolset that does not exist."""
+    from signoff.toolsets.builtin_toolsets import BUILTINS, NEED_ENTRY
+
+    uses = {name: entry.use for name, entry in settings.toolsets.items()}
+    for number, name in enumerate(worker.toolsets):
+        use = uses.get(name, name)
+        if use in BUILTINS or (name in uses and (":" in use or use in NEED_ENTRY)):
+            continue
+        from signoff.toolsets.catalog import Catalog  # imports PydanticAI, which is slow
+
+        Catalog(settings).check(name, worker.spots.get(f"toolsets[{number}]", worker.spot))
 
 
 def _lines(settings: Settings, found: Mapping[str, WorkerFile], broken: Mapping[str, SignoffError]) -> Iterator[str]:

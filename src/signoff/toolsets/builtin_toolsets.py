@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from pydantic_ai.toolsets import AbstractToolset
+
     from signoff.toolsets.builtin.files.file_toolset import FilesToolset
     from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
     from signoff.toolsets.builtin.sql.sql_toolset import SqlToolset
@@ -123,3 +125,15 @@ def sql(
     from signoff.toolsets.builtin.sql.sql_toolset import sql_toolset
 
     return sql_toolset(url, id=id, readonly=readonly, max_rows=max_rows, max_chars=max_chars, timeout=timeout)
+
+
+BUILTINS: Mapping[str, Callable[..., AbstractToolset[Any]]] = {
+    "filesystem_rw": filesystem_rw,
+    "filesystem_ro": filesystem_ro,
+    "shell_readonly": shell_readonly,
+    "shell_file_ops": shell_file_ops,
+    "sql": sql,
+}
+"""The names that every project has."""
+NEED_ENTRY = frozenset({"filesystem", "mcp", "native"})
+"""What only an entry of the project's file can use."""

@@ -26,12 +26,13 @@ from signoff.toolset_wrappers import parts_of
 from signoff.toolsets.builtin.files.file_toolset import FilesToolset
 from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
 from signoff.toolsets.builtin_toolsets import (
+    BUILTINS,
+    NEED_ENTRY,
     Directory,
     filesystem_ro,
     filesystem_rw,
     shell_file_ops,
     shell_readonly,
-    sql,
 )
 from signoff.toolsets.code_loader import (
     PROJECT_CODE,
@@ -67,14 +68,6 @@ def filesystem(
     return make(root, id=id, max_bytes=max_bytes, max_chars=max_chars, max_results=max_results)
 
 
-BUILTINS: Mapping[str, Callable[..., AbstractToolset[Any]]] = {
-    "filesystem_rw": filesystem_rw,
-    "filesystem_ro": filesystem_ro,
-    "shell_readonly": shell_readonly,
-    "shell_file_ops": shell_file_ops,
-    "sql": sql,
-}
-"""The names that every project has."""
 _SHELLS = (shell_readonly, shell_file_ops)
 PROGRAMS = "programs"
 """The config key of a shell that names directories of programs."""
@@ -124,6 +117,17 @@ class Catalog:
     def names(self) -> list[str]:
         """Every name a worker may use. Runs the project's toolsets.py; imports no plugin."""
         return sorted({*BUILTINS, *self.settings.toolsets, *self._project, *self._offered})
+
+    def check(self, name: str, spot: ConfigValue | None = None) -> None:
+        """Raise, with the place, if there is no toolset of that name, or nothing that its entry uses.
+
+        Runs the project's toolsets.py if the name is in no other place; imports no plugin.
+        """
+        entry = self._entry(name, spot)
+        use = entry.use
+        if ":" in use or use == NATIVE or use in ALIASES or use in self._offered or use in self._project:
+            return
+        raise self._unknown_use(entry)
 
     def origin(self, name: str) -> str:
         """Where a name comes from, for people."""
@@ -252,9 +256,9 @@ class Catalog:
         found = self.settings.toolsets.get(name)
         if found is not None:
             return found
-        if name in (MCP, NATIVE, "filesystem"):
+        if name in NEED_ENTRY:
             raise _at(spot, f"{shown(name)} needs an entry of its own", f"write toolsets: {{NAME: {{use: {name}, …}}}}")
-        if name not in BUILTINS and name not in self._project and name not in self._offered:
+        if name not in BUILTINS and name not in self._offered and name not in self._project:
             raise self._unknown(name, spot)
         where = spot or ConfigValue.top(document_of(name, file=f"<{name}>"))
         return ToolsetEntry(name=name, use=name, spot=where)
@@ -286,8 +290,12 @@ class Catalog:
             return self._project[use]
         if use in self._offered:
             return load_offered(self._offered[use], self.settings.plugins, self.settings.directory, wrong)
+        raise self._unknown_use(entry)
+
+    def _unknown_use(self, entry: ToolsetEntry) -> SignoffError:
         known = {*ALIASES, NATIVE, *self._project, *self._offered}
-        raise wrong(f"there is no toolset {shown(use)}", self._suggested(use, known))
+        wrong = ToolsetValues(owner=entry.name, values={}, spot=entry.spot).wrong_use
+        return wrong(f"there is no toolset {shown(entry.use)}", self._suggested(entry.use, known))
 
     def _given(self, entry: ToolsetEntry, *, direct: bool) -> ToolsetValues:
         values = filled_config(entry)
