@@ -132,8 +132,8 @@ def test_the_merged_policy_of_a_worker(here: Path, wording: Wording) -> None:
     assert "\n".join(titles) == wording()
     text = "\n".join(" ".join(line.split()) for line in lines)
     assert f"user/rule-1 {{ask: mail}}\n{config}/policy.yaml:2" in text
-    denies = "rule-2 {deny: {path: '**/.env'}, reason: secrets stay}\nsignoff.yaml:9"
-    assert f"{denies}\nrule-1 {{allow: deploy}}\nsignoff.yaml:8" in text, "what denies is judged first"
+    denies = "rule-2 {deny: {path: '**/.env'}, reason: secrets stay}\nsignoff.yaml:10"
+    assert f"{denies}\nrule-1 {{allow: deploy}}\nsignoff.yaml:9" in text, "what denies is judged first"
     assert "drafts/rule-1 {allow: {tool: write_file, path: {inside: drafts}}}\nsignoff.yaml:5" in text
     assert "shell_readonly/rule-1 {allow: {tool: shell, command: read-only}}" in text
     assert "triage/rule-1 {ask: deploy, by: ops}\nworkers/triage.md:5" in text
@@ -173,7 +173,7 @@ def test_the_merged_policy_for_programs(here: Path) -> None:
         "rule": {"deny": {"path": "**/.env"}, "reason": "secrets stay"},
         "says": "denies calls on a path like `**/.env`",
         "file": "signoff.yaml",
-        "line": 9,
+        "line": 10,
         "key": "policy[1]",
     }
     inherited = told["layers"][-1]["rules"][0]
