@@ -15,8 +15,9 @@ from copy import deepcopy
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from signoff.channels.approver_shape import approver_problem, as_function
 from signoff.channels.outcome import outcome_text, result_text
 from signoff.channels.sync_calls import drop, in_thread
 from signoff.channels.turns import Outcome
@@ -109,6 +110,8 @@ class ApproverChannel:
         `is_moot` is called before a question is asked that had to wait for others: it returns True if the question is
         no longer needed.
         """
+        if not isinstance(approver, Asks) and (wrong := approver_problem(approver)) is not None:
+            raise WrongUse(f"ApproverChannel({name}): {wrong}")
         self._approver = approver
         self._name = name
         self._by = by or (UNNAMED if in_place else None)
@@ -501,9 +504,8 @@ class ApproverCalls:
     """Calls a blocking approver, sync or async, one call at a time."""
 
     def __init__(self, approver: ApproverLike | Asks, mode: ApprovalMode) -> None:
-        choose, choose_all = getattr(approver, "choose", None), getattr(approver, "choose_all", None)
-        function = partial(choose, mode=mode) if callable(choose) else approver
-        self._choose = cast("Callable[[ApprovalRequest], Any]", function)
+        choose_all = getattr(approver, "choose_all", None)
+        self._choose = as_function(approver, mode)
         self._choose_all = partial(choose_all, mode=mode) if callable(choose_all) else None
         withdraw = getattr(approver, "withdraw", None)
         self._withdraw: Callable[[str, str], object] | None = withdraw if callable(withdraw) else None
@@ -593,4 +595,6 @@ def _decision(returned: object) -> ApprovalDecision:
         return returned
     if isinstance(returned, bool):
         return ApprovalDecision(approved=returned)
-    raise WrongUse(f"an approver returns an ApprovalDecision, True or False, not {type(returned).__name__}")
+    kind = type(returned)
+    theirs = f"the one of {kind.__module__}" if kind.__name__ == "ApprovalDecision" else kind.__name__
+    raise WrongUse(f"an approver returns an ApprovalDecision, True or False, not {theirs}")

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, cast
 
 from pydantic_ai import RunContext
 
+from signoff.channels.approver_shape import approver_problem
 from signoff.config.settings import load_settings
 from signoff.core.mode import ApprovalMode
 from signoff.errors import WrongUse
@@ -122,9 +123,7 @@ def _having(what: str, methods: str) -> Callable[[object], str | None]:
 
 
 def _approver(value: object) -> str | None:
-    if value is None or callable(value) or callable(getattr(value, "choose", None)):
-        return None
-    return f"it must be an object with `choose`, or a function of the request, not {_a(value)}"
+    return None if value is None else approver_problem(value)
 
 
 def _a(value: object) -> str:
