@@ -16,6 +16,7 @@ from signoff.core.safe_text import safe_text
 from signoff.core.verdict import ANYONE, Effect
 from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise, EditRefused
+from signoff.policy.argument_schema import Unchecked, errors_in
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 
@@ -45,7 +46,7 @@ def fitting(request: ApprovalRequest, args: Mapping[str, Any]) -> Mapping[str, A
             (f"the parameters of {safe_text(request.tool_name)} are not stored, so other arguments cannot be checked",)
         )
     args = {**args, **dict(_defaults(request, args))}
-    problems = [*_misfits(request.tool_name, request.schema, args), *_invalid(request.schema, args)]
+    problems = [*_misfits(request.tool_name, request.schema, args), *_invalid(request, args)]
     if problems:
         more = [f"and {len(problems) - _MOST_PROBLEMS} more"] if len(problems) > _MOST_PROBLEMS else []
         raise EditRefused((*problems[:_MOST_PROBLEMS], *more))
@@ -108,22 +109,27 @@ def _misfits(tool: str, schema: Mapping[str, Any], args: Mapping[str, Any]) -> I
         yield f"{visible(name)}: {visible(tool)} needs this argument"
 
 
-def _invalid(schema: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[str]:
-    jsonschema: Any = import_module("jsonschema")  # its type hints are not enough for strict checks
-    known: Any = import_module("jsonschema_specifications").REGISTRY
-    validator: Any = jsonschema.Draft202012Validator
-    try:
-        validator.check_schema(schema)
-        # With this registry, a reference in a schema is never fetched over the network.
-        errors = list(validator(schema, registry=known).iter_errors(args))
-    except (jsonschema.SchemaError, RecursionError) as error:
-        raise EditRefused(("the tool's schema is invalid, so the arguments cannot be checked",)) from error
-    except Exception as error:  # a broken reference or pattern: what cannot be checked is refused
-        raise EditRefused((f"the arguments cannot be checked: {visible(str(error))[:200]}",)) from error
-    for error in errors:
+def _invalid(request: ApprovalRequest, args: Mapping[str, Any]) -> Iterator[str]:
+    jsonschema: Any = import_module("jsonschema")
+    for error in _errors(request, request.schema or {}, args):
         if error.absolute_path or error.validator not in ("required", "additionalProperties"):
             inner = jsonschema.exceptions.best_match([error]) or error
             yield _problem(inner.absolute_path, str(inner.validator), inner.validator_value)
+
+
+def _errors(request: ApprovalRequest, schema: Mapping[str, Any], args: Mapping[str, Any]) -> list[Any]:
+    """Return why arguments do not fit a schema. What the model chose itself is left out if it cannot be checked."""
+    try:
+        return errors_in(schema, args, most=_MOST_PROBLEMS + 1)
+    except Unchecked as doubt:
+        kept = {
+            name: True
+            for name, wanted in _properties(schema).items()
+            if wanted is not True and name in args and args[name] == request.args.get(name)
+        }
+        if not kept or '"#/properties' in json.dumps(schema):  # what one argument may be is said of another, too
+            raise EditRefused((f"the arguments cannot be checked: {visible(str(doubt))}",)) from doubt
+        return _errors(request, {**schema, "properties": {**_properties(schema), **kept}}, args)
 
 
 def _problem(path: Sequence[Any], rule: str, wanted: Any) -> str:

@@ -52,12 +52,22 @@ class LinearRegex:
         object.__setattr__(self, "_loose", _compiled(loose) if loose != exact else self._exact)
         object.__setattr__(self, "_ends", writer.has_end)
 
+    @property
+    def size(self) -> int:
+        """How many instructions it has: a match takes so many steps for each character, at most."""
+        return max(self._exact.programsize, self._loose.programsize)
+
+    @property
+    def has_word_boundaries(self) -> bool:
+        """Whether what it matches in a text that is not ASCII is not certain."""
+        return self._loose is not self._exact
+
     def fullmatch(self, text: str) -> bool | None:
         """Return whether it matches the whole text; None if unknown."""
         if _is_broken(text):
             return None
         # Python versions disagree about `\B` in the empty string.
-        doubts_words = self._loose is not self._exact and not (text and text.isascii())
+        doubts_words = self.has_word_boundaries and not (text and text.isascii())
         if (self._loose if doubts_words else self._exact).fullmatch(text):
             return None if doubts_words else True
         return None if self._ends and text.endswith("\n") else False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 from pydantic import GetCoreSchemaHandler
@@ -11,39 +10,39 @@ from pydantic_ai import StructuredDict
 from pydantic_ai.exceptions import UserError
 from pydantic_core import CoreSchema, core_schema
 
+from signoff.policy.argument_schema import Unchecked, errors_in, problem_of
 from signoff.policy.placed_value import ConfigValue
 
 _MOST_PROBLEMS = 5
+_LONGEST_PROBLEM = 1_000
 
 
 def check_schema(schema: Mapping[str, Any], spot: ConfigValue) -> None:
     """Refuse what is no JSON schema of an object."""
-    jsonschema: Any = import_module("jsonschema")
     if schema.get("type") != "object":
         fix = "for example {type: object, properties: {title: {type: string}}, required: [title]}"
         raise spot.wrong("this should be a JSON schema of type `object`", fix)
     try:
-        jsonschema.Draft202012Validator.check_schema(schema)
-    except (jsonschema.SchemaError, RecursionError) as error:
-        where = ".".join(str(step) for step in getattr(error, "absolute_path", ()))
-        what = getattr(error, "message", "it is nested too deep")
-        raise spot.wrong(f"this is not a JSON schema: {f'{where}: ' if where else ''}{what}") from error
+        error = problem_of(schema)
+    except Unchecked as doubt:
+        raise spot.wrong(f"this is not a JSON schema: {doubt}") from doubt
+    if error is not None:
+        raise spot.wrong(f"this is not a JSON schema: {_line(error)}") from error
 
 
 def problems_in(value: Any, schema: Mapping[str, Any]) -> tuple[str, ...]:
     """Return why a value does not fit a schema, one line for each problem, at most five."""
-    jsonschema: Any = import_module("jsonschema")
-    known: Any = import_module("jsonschema_specifications").REGISTRY
     try:
-        # With a registry of its own, a `$ref` in a schema fetches nothing over the network.
-        errors: list[Any] = list(jsonschema.Draft202012Validator(schema, registry=known).iter_errors(value))
-    except Exception as error:  # a broken reference or pattern: what cannot be checked does not fit
-        return (f"it cannot be checked: {error}",)
-    lines: list[str] = []
-    for error in errors[:_MOST_PROBLEMS]:
-        where = ".".join(str(step) for step in error.absolute_path)
-        lines.append(f"{where}: {error.message}" if where else str(error.message))
-    return tuple(lines)
+        return tuple(map(_line, errors_in(schema, value, most=_MOST_PROBLEMS)))
+    except Unchecked as doubt:
+        return (f"it cannot be checked: {doubt}",)
+
+
+def _line(error: Any) -> str:
+    where = ".".join(str(step) for step in error.absolute_path)
+    text = str(error.message)
+    text = text if len(text) <= _LONGEST_PROBLEM else f"{text[:_LONGEST_PROBLEM]}…"
+    return f"{where}: {text}" if where else text
 
 
 def output_type(schema: Mapping[str, Any], spot: ConfigValue) -> type[dict[str, Any]]:
