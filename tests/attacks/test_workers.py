@@ -459,7 +459,15 @@ def test_a_worker_that_extends_a_written_one_was_not_written_by_the_same(tmp_pat
         ("tool_timeout: 5", "", {"tool_timeout": 5}),
         ("retries: 2", "retries: 9", {"retries": 2}),
         ("retries: 0", "", {"retries": 0}),
-        ("retries: {tools: 1}", "retries: {tools: 3, output: 4}", {"retries": {"tools": 1, "output": 4}}),
+        ("retries: {tools: 1}", "retries: {tools: 3, output: 4}", {"retries": 1}),
+        ("retries: {tools: 3}", "retries: {tools: 2, output: 4}", {"retries": {"tools": 2, "output": 1}}),
+        ("", "retries: 1000000", {"retries": 1}),
+        ("", "retries: 0", {"retries": 0}),
+        ("", "tool_timeout: 99999999", {"tool_timeout": 99999999}),
+        ("", "model_settings: {max_tokens: 999999999, timeout: 9999, thinking: high}", {"model_settings": None}),
+        ("model_settings: {thinking: low}", "model_settings: {thinking: high}", {"model_settings": None}),
+        ("model_settings: {timeout: 5}", "model_settings: {timeout: 50}", {"model_settings": {"timeout": 5}}),
+        ("model_settings: {timeout: 5}", "model_settings: {timeout: a}", {"model_settings": {"timeout": 5}}),
         ("model_settings: {max_tokens: 100}", "model_settings: {max_tokens: 9000, seed: 1}",
          {"model_settings": {"max_tokens": 100, "seed": 1}}),
         ("model_settings: {max_tokens: 100}", "", {"model_settings": {"max_tokens": 100}}),
@@ -468,7 +476,7 @@ def test_a_worker_that_extends_a_written_one_was_not_written_by_the_same(tmp_pat
 def test_the_lower_of_both_holds(tmp_path: Path, own: str, asked: str, wanted: dict[str, Any]) -> None:
     settings = project(tmp_path, {"maker": f"{MAKER}{own}\n"}, file=TOOLSETS)
     made = drafted(settings, "fresh", f"instructions: Hi.\n{asked}\n")
-    assert {key: made[key] for key in wanted} == wanted
+    assert {key: made.get(key) for key in wanted} == wanted
 
 
 def test_a_file_system_without_hard_links_gets_the_file_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, cast
 
 from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
@@ -14,10 +15,10 @@ from signoff.attached.attached_policies import layers_of
 from signoff.config import Settings, WorkerFile
 from signoff.core.call import Call
 from signoff.core.canonical import digest
-from signoff.core.verdict import Effect, OnTimeout, Verdict
+from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
-from signoff.policy.glob import Glob, any_glob
+from signoff.policy.glob import any_glob
 from signoff.policy.match import CHAIN, Match, WorkerCondition
 from signoff.policy.match_result import Truth
 from signoff.policy.rule import Rule
@@ -87,14 +88,23 @@ def refuse_trusted(layers: Sequence[WorkerBound], name: str, creator: str) -> No
     for layer in layers:
         rules = layer.policy.rules
         for number, rule in enumerate(rules):
-            if _loosens(rule, rules[number + 1 :]) and any(
-                _names(match, name, ahead=True) and not _names(match, creator) for match in rule.matches
-            ):
+            if not _loosens(rule, rules[number + 1 :]):
+                continue
+            if any(_gives_more(match, name, creator) for match in rule.matches):
+                always = any(_gives_more(match, _ANOTHER, creator) for match in rule.matches)
                 raise WrongUse(
                     f"the name is not allowed: {rule.id} {rule.text}, "
                     f"which is not meant for a worker that {creator} creates\n"
-                    "  choose a name that no rule names"
+                    + (
+                        f"  no other name is, either: let the rule name the workers that {creator} may call"
+                        if always
+                        else "  choose a name that no rule names"
+                    )
                 )
+
+
+_ANOTHER = "0" * 64
+"""A name that only a rule about any worker is about."""
 
 
 def _loosens(rule: Rule, later: Sequence[Rule]) -> bool:
@@ -112,23 +122,52 @@ def _loosens(rule: Rule, later: Sequence[Rule]) -> bool:
     )
 
 
-def _names(match: Match, worker: str, *, ahead: bool = False) -> bool:
-    """Return whether a rule names this worker; with `ahead`, also chains that may end with it later."""
-    conditions = [one for one in match.conditions if isinstance(one, WorkerCondition)]
-    return bool(conditions) and all(
-        (one.single and any_glob(one.single, worker) is not Truth.NO)
-        or any(_ends_with(glob.pattern, worker, ahead) for glob in one.chains)
-        for one in conditions
-    )
+def _conditions(match: Match) -> list[WorkerCondition]:
+    return [one for one in match.conditions if isinstance(one, WorkerCondition)]
 
 
-def _ends_with(pattern: str, worker: str, ahead: bool) -> bool:
-    last = pattern.rpartition(CHAIN)[2]
-    if ahead and "*" in last:
-        if "[" in last:  # a character set is not worth analysing: assume it matches
-            return True
-        last = f"*{last.rpartition('*')[2]}"  # a star may match several workers of a chain
-    return Glob(last, over_names=True).find(worker) is not Truth.NO
+def _gives_more(match: Match, name: str, creator: str) -> bool:
+    """Return whether a rule may be about a call by the new worker, and not about the same call by its creator.
+
+    The creator makes it where the new worker is called from: in the place of it, or before it if it calls it itself.
+    """
+    found = _conditions(match)
+    return all(_may_hold(one, name) for one in found) and not all(_holds_for_both(one, name, creator) for one in found)
+
+
+def _may_hold(one: WorkerCondition, worker: str) -> bool:
+    """Return whether a condition holds for some chain that ends with this worker."""
+    return (bool(one.single) and not one.innermost) or _is_about(one, worker)
+
+
+def _is_about(one: WorkerCondition, worker: str) -> bool:
+    """Return whether a condition may hold for a chain because it ends with this worker."""
+    named = bool(one.single) and any_glob(one.single, worker) is not Truth.NO
+    return named or any(_may_end_with(glob.pattern, worker) for glob in one.chains)
+
+
+def _holds_for_both(one: WorkerCondition, name: str, creator: str) -> bool:
+    """Return whether a condition that holds for the new worker surely holds for its creator, too."""
+    if one.single and any_glob(one.single, creator) is Truth.YES:
+        return True
+    if one.single and any_glob(one.single, name) is not Truth.NO:
+        return False
+    return all(_goes_on(glob.pattern, creator) for glob in one.chains if _may_end_with(glob.pattern, name))
+
+
+def _goes_on(pattern: str, creator: str) -> bool:
+    """Return whether a pattern is about everything that certain workers lead to, and the creator is not one of them."""
+    head, _, last = pattern.rpartition(CHAIN)
+    return last == "*" and not _may_end_with(head, creator)
+
+
+def _may_end_with(pattern: str, worker: str) -> bool:
+    """Return whether a pattern over chains may match one that ends with this worker: rather too often than never."""
+    text, is_set, _ = pattern.partition("[")
+    _, star, tail = (text + "*" if is_set else text).replace("?", "*").rpartition("*")  # each may match a ` > `, too
+    if tail == worker or tail.endswith(CHAIN + worker):
+        return True
+    return bool(star) and worker.endswith(tail)
 
 
 # --- rules that apply to the new worker ---
@@ -140,14 +179,15 @@ def rules_for(settings: Settings, layers: Sequence[WorkerBound], creator: Worker
     They are rewritten for the new worker: what the creator must not do, or has to ask about, applies to it wherever it
     runs, not only where its creator calls it.
     """
-    found: list[Any] = []
+    mine: list[_Copied] = []
     own = creator.policy.rules if creator.policy is not None else ()
     for rule, spot in zip(own, creator.policy_spots, strict=True):
         by_default = spot.document.file == settings.file  # it applies to every worker anyway, unless it names one
         about = _about(rule, spot.value, _binding(rule, creator.name, name), whole=not by_default)
-        if about is not None:
-            found.append(about)
+        mine.append(_Copied(rule, about))
+    others: list[list[_Copied]] = []
     for layer in (one for one in layers if one.lasting):
+        copied: list[_Copied] = []
         for number, rule in enumerate(layer.policy.rules):
             binding = _binding(rule, creator.name, name)
             if rule.effect is Effect.ALLOW or not any(binding):
@@ -156,15 +196,57 @@ def rules_for(settings: Settings, layers: Sequence[WorkerBound], creator: Worker
             if not isinstance(written, list):
                 raise WrongUse(f"{rule.id} is about {creator.name}, and cannot be copied to a new worker")
             raw = cast("list[Any]", written)[number]
-            found.append(_about(rule, raw, binding, whole=False, layer=layer, directory=settings.directory))
-    return found
+            about = _about(rule, raw, binding, whole=False, layer=layer, directory=settings.directory)
+            copied.append(_Copied(rule, about, layer.toolset))
+        others.append(copied)
+    return [one.about for one in _in_order(mine, others, creator.name) if one.about is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Copied:
+    """A rule that binds a creator, and what it becomes for its new worker."""
+
+    rule: Rule
+    about: dict[str, Any] | None
+    """None if it applies to the new worker as it is."""
+    toolset: str = ""
+
+    @property
+    def people(self) -> Requirement | None:
+        """Who must agree, without what people are told and how long it takes; None if that may be anyone."""
+        needed = self.rule.requirement
+        if self.rule.effect is not Effect.ASK or not needed.is_strict:
+            return None
+        return replace(needed, timeout=None, remind=None, message="", irreversible=False)
+
+
+def _in_order(mine: Sequence[_Copied], others: Sequence[Sequence[_Copied]], creator: str) -> list[_Copied]:
+    """Return the rules in an order in which a call of the new worker needs whoever the same call of its creator needs.
+
+    Of the rules in one file the first decides, but rules of several layers count together. Raises `WrongUse` if there
+    is no such order.
+    """
+    found = [*mine, *(one for layer in others for one in layer)]
+    if not any(one.people for layer in others for one in layer):
+        return found
+    mixed = any(one.about is None and one.rule.effect is Effect.ASK and not one.people for one in mine)
+    for one, other in combinations((mine, *others), 2):
+        people = [{rule.people for rule in layer if rule.people} for layer in (one, other)]
+        apart = one and other and one[0].toolset and other[0].toolset and one[0].toolset != other[0].toolset
+        mixed = mixed or (not apart and all(people) and len(people[0] | people[1]) > 1)
+    if mixed:
+        raise WrongUse(f"the rules about {creator} want different people to agree; one file cannot say that")
+    return sorted(found, key=lambda one: one.people is None)
 
 
 def _binding(rule: Rule, creator: str, name: str) -> list[bool]:
     """Return which alternatives of a rule are about the creator, and do not already name the new worker."""
-    conditions = [[one for one in match.conditions if isinstance(one, WorkerCondition)] for match in rule.matches]
-    held = [bool(some) and all(any_glob(one.single, name) is Truth.YES for one in some) for some in conditions]
-    return [_names(match, creator) and not is_held for match, is_held in zip(rule.matches, held, strict=True)]
+    return [_binds(_conditions(match), creator, name) for match in rule.matches]
+
+
+def _binds(found: Sequence[WorkerCondition], creator: str, name: str) -> bool:
+    named = any(_is_about(one, creator) for one in found) and all(_may_hold(one, creator) for one in found)
+    return named and not all(any_glob(one.single, name) is Truth.YES for one in found)
 
 
 def _about(

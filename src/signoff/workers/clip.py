@@ -13,11 +13,11 @@ from signoff.workers.bounds import Bounds, rules_for
 from signoff.workers.origin import CREATED_BY
 
 _FREE_SETTINGS = frozenset(
-    "temperature top_p top_k max_tokens seed stop_sequences presence_penalty frequency_penalty "
-    "parallel_tool_calls timeout thinking".split()
+    "temperature top_p top_k seed stop_sequences presence_penalty frequency_penalty parallel_tool_calls".split()
 )
 """Settings that only change how a model answers, and cost nothing by themselves."""
-_MOST_TOKENS = "max_tokens"
+_AMOUNTS = ("max_tokens", "timeout")
+"""Settings of which less is less. Without them the provider decides, and nobody knows how much that is."""
 
 
 class Clipped:
@@ -84,7 +84,7 @@ class Clipped:
 
     def _lower(self, what: str, asked: Any, most: Any) -> Any:
         """Return the lower of two values; a missing one is replaced by the creator's, if there is one."""
-        if most is None or (asked is not None and asked <= most):
+        if most is None or (isinstance(asked, int | float | timedelta) and asked <= most):
             return asked
         told = f"instead of {written_limit(asked)}" if asked is not None else f"as for {self.creator.name}"
         self.cut.append(f"{what} is {written_limit(most)} {told}")
@@ -92,8 +92,9 @@ class Clipped:
 
     def _retries(self) -> Any:
         asked, most = _by_kind(self.written.spec.get("retries")), _by_kind(self.creator.spec.get("retries"))
+        default = dict.fromkeys(asked, _RETRIES_BY_DEFAULT)
         kinds = dict.fromkeys((*asked, *most))
-        found = {kind: self._lower(f"retries.{kind}", asked.get(kind), most.get(kind)) for kind in kinds}
+        found = {kind: self._lower(f"retries.{kind}", asked.get(kind), {**default, **most}.get(kind)) for kind in kinds}
         alike = len(found) == len(_RETRIES) and len(set(found.values())) == 1
         return next(iter(found.values())) if alike else found or None
 
@@ -119,12 +120,12 @@ class Clipped:
     def _settings(self) -> dict[str, Any]:
         asked = cast("Mapping[str, Any]", self.written.spec.get("model_settings") or {})
         own = cast("Mapping[str, Any]", self.creator.spec.get("model_settings") or {})
-        lost = [key for key in asked if key not in _FREE_SETTINGS and (key not in own or own[key] != asked[key])]
+        amounts = [key for key in _AMOUNTS if own.get(key) is not None]
+        lost = [key for key in asked if key not in (*_FREE_SETTINGS, *amounts) and (key, asked[key]) not in own.items()]
         if lost:
             self.cut.append(f"without the model settings {listed(lost)}")
         kept = {key: value for key, value in asked.items() if key not in lost}
-        most = self._lower(f"model_settings.{_MOST_TOKENS}", kept.get(_MOST_TOKENS), own.get(_MOST_TOKENS))
-        return {**kept, _MOST_TOKENS: most} if most is not None else kept
+        return kept | {key: self._lower(f"model_settings.{key}", kept.get(key), own[key]) for key in amounts}
 
 
 def _is_nothing(value: Any) -> bool:
@@ -132,6 +133,8 @@ def _is_nothing(value: Any) -> bool:
 
 
 _RETRIES = ("tools", "output")
+_RETRIES_BY_DEFAULT = 1
+"""What PydanticAI takes where an agent does not say."""
 
 
 def _by_kind(retries: Any) -> dict[str, int]:
