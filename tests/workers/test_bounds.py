@@ -131,7 +131,7 @@ def refusal(directory: Path, rule: Any, own: Any = ()) -> str:
 
 
 def test_a_refusal_says_whether_another_name_would_do(directory: Path) -> None:
-    assert "choose a name that no rule names" in refusal(directory, {"allow": {"tool": "*", "worker": "maker > fr*"}})
+    assert "choose a name that no rule names" in refusal(directory, {"allow": {"tool": "*", "worker": "maker > fresh"}})
     said = refusal(directory, {"allow": {"tool": "read_file", "worker": "maker > *"}})
     assert "no other name is, either: let the rule name the workers that maker may call" in said
     by_ops, by_dev = ({"ask": {"tool": "*", "worker": CREATOR}, "by": role} for role in ("ops", "dev"))
