@@ -13,8 +13,6 @@ LAST = "[read-only]"
 """The list of commands in the template, to which the derived commands are added."""
 INSIDE = "[inside]"
 """The list of the agent's own tools in the template."""
-COMMANDS = "  - id: commands\n"
-"""Where that rule begins in the template."""
 BY_FILE = {
     "pyproject.toml": ("pytest *", "python -m pytest *", "ruff check *", "mypy *", "pyright *"),
     "setup.py": ("pytest *", "python -m pytest *"),
@@ -24,33 +22,7 @@ BY_FILE = {
     "go.mod": ("go test ./...", "go build ./...", "go vet ./..."),
     "Makefile": ("make test", "make build", "make lint", "make check"),
 }
-"""Test and build commands, by the file that indicates them."""
-_PYTEST = (
-    "-c --config-file -o --override-ini -p --rootdir --confcutdir --basetemp --log-file --junitxml --junit-xml --debug "
-    "--pastebin --cov-report --cov-config --html --report-log --json-report-file --benchmark-json --benchmark-storage"
-)
-WRITING = {
-    "pytest *": _PYTEST,
-    "python -m pytest *": _PYTEST,
-    "ruff check *": "--fix --fix-only --unsafe-fixes --add-noqa -o --output-file --config --cache-dir",
-    "mypy *": "--config-file --junit-xml --cache-dir --python-executable --install-types --any-exprs-report "
-    "--cobertura-xml-report --html-report --linecount-report --linecoverage-report --lineprecision-report --txt-report "
-    "--xml-report --xslt-html-report --xslt-txt-report",
-    "pyright *": "-p --project --pythonpath --venvpath -v --createstub --writebaseline --baselinefile",
-}
-"""Options that a trailing `*` must not match: they write or delete at a given path, or load other settings."""
-_RULE = """\
-  - id: options-that-write
-    ask:
-      label: proc.exec
-      command:
-{commands}
-    reason: the option writes or deletes files where it says, or loads other settings or code
-    examples:
-      match: [{{tool: Bash, label: proc.exec, args: {{command: pytest -q --junitxml=.git/hooks/pre-commit}}}}]
-      miss: [{{tool: Bash, label: proc.exec, args: {{command: pytest -q tests -k name}}}}]
-
-"""
+"""Test and build commands, by the file that indicates them. A final `*` covers no option that writes where it says."""
 
 
 def coding_policy(directory: Path, agent: str = CLAUDE_CODE.name) -> str:
@@ -59,14 +31,7 @@ def coding_policy(directory: Path, agent: str = CLAUDE_CODE.name) -> str:
     found = list(dict.fromkeys(found))
     more = "".join(f", {_written(one)}" for one in found)
     text = TEMPLATE.read_text(encoding="utf-8").replace(LAST, f"{LAST[:-1]}{more}]", 1)
-    text = text.replace(INSIDE, _wrapped(AGENTS[agent].bookkeeping, 12), 1)
-    options = [f"{one[:-2]} {option}" for one in found for option in WRITING.get(one, "").split()]
-    return text.replace(COMMANDS, f"{_rule(options)}{COMMANDS}", 1) if options else text
-
-
-def _rule(commands: list[str]) -> str:
-    """The rule that asks about these options; it precedes the rules that allow the programs."""
-    return _RULE.format(commands=" " * 8 + _wrapped(commands, 8))
+    return text.replace(INSIDE, _wrapped(AGENTS[agent].bookkeeping, 12), 1)
 
 
 def _wrapped(words: Sequence[str], indent: int) -> str:

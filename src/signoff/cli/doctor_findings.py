@@ -53,6 +53,7 @@ _WEIGHT = {
     "dead": (WARNING, "dead-rule"),
     "everything": (ERROR, "allows-everything"),
     "broad": (WARNING, "broad-command"),
+    "open": (NOTE, "narrow-command"),
     "silence": (WARNING, "silence-allows"),
     "locked": (NOTE, "locked"),
 }

@@ -62,6 +62,11 @@ class CommandCondition:
         """Patterns that allow more than they seem to, each with the reason; for `policy check`."""
         return tuple((one.text, why) for one in self.patterns if (why := one.breadth))
 
+    @property
+    def left_open(self) -> tuple[tuple[str, str], ...]:
+        """Patterns of an allow rule that cover less than they seem to, each with what is left; for `policy check`."""
+        return tuple((one.text, why) for one in self.patterns if self.every and (why := one.left_open))
+
     def find(self, facts: Facts) -> MatchResult:
         value = text_argument(facts, self.argument, "a command line")
         if isinstance(value, MatchResult):
@@ -79,10 +84,7 @@ class CommandCondition:
                 continue  # only changes the directory for the commands after it, which are judged there
             if not (self.read_only and isinstance(judged, ReadOnlyCommand)):
                 fitting = self._fitting(simple, judged)
-                unfit = (
-                    judged.sentence if isinstance(judged, Concern) else f"no pattern covers `{simple.words[0].text}`"
-                )
-                why = _moved(simple, fitting, directories, facts) if fitting else unfit
+                why = _moved(simple, fitting, directories, facts) if fitting else self._unfit(simple, judged)
                 if why:
                     facts.note(why, close=bool(fitting))
                     return MatchResult.no(why)
@@ -95,6 +97,13 @@ class CommandCondition:
             return []  # it reads from a secret file, whatever its words
         concern = judged if isinstance(judged, Concern) else None
         return [pattern for pattern in self.patterns if pattern.covers(simple, concern) is Truth.YES]
+
+    def _unfit(self, simple: Simple, judged: ReadOnlyCommand | Concern) -> str:
+        """Return why no pattern covers a command."""
+        concern = judged if isinstance(judged, Concern) else None
+        if why := next((why for pattern in self.patterns if (why := pattern.beyond(simple, concern))), ""):
+            return why
+        return concern.sentence if concern is not None else f"no pattern covers `{simple.words[0].text}`"
 
     def _some(self, shell: ShellFacts, facts: Facts) -> MatchResult:
         if shell.read_only and not self.patterns:

@@ -73,9 +73,12 @@ def _lenient(rules: Iterable[Rule]) -> Iterator[Problem]:
                 what = f"{rule.id} allows {name} like {shown(pattern)}, which also matches a text with more addresses"
                 fix = f"use `recipients: {{domains: [{pattern.rpartition('@')[2]}]}}`, which reads each address"
                 yield Problem(what, rule.place, rule.id, fix, "address")
-            for pattern, why in _broad(rule):
+            for pattern, why in _of_commands(rule, "broad"):
                 what = f"{rule.id} allows {shown(pattern)}, and {why}"
                 yield Problem(what, rule.place, rule.id, "write the full command it is meant for", "broad")
+            for pattern, why in _of_commands(rule, "left_open"):
+                what = f"{rule.id} allows {shown(pattern)}; {why}"
+                yield Problem(what, rule.place, rule.id, "name the options in the pattern, one rule for each", "open")
 
 
 def _addressed(rule: Rule) -> Iterator[tuple[str, str]]:
@@ -96,11 +99,11 @@ def _globs(operator: Operator) -> Iterator[Glob]:
             yield from _globs(one)
 
 
-def _broad(rule: Rule) -> Iterator[tuple[str, str]]:
-    """Yield command patterns that allow more than they seem to, each with the reason."""
+def _of_commands(rule: Rule, said: str) -> Iterator[tuple[str, str]]:
+    """Yield command patterns of which a condition says something: that they are `broad`, or what is `left_open`."""
     for match in rule.matches:
         for condition in match.conditions:
-            yield from getattr(condition, "broad", ())
+            yield from getattr(condition, said, ())
 
 
 def _dead(rules: tuple[Rule, ...]) -> Iterator[Problem]:

@@ -194,8 +194,9 @@ printf %d 'path[$(id)]'|printf %d 'path[`id`]'|printf '%*d' 'path[$(id)]' 1|prin
 printf '\x25d' 'path[$(id)]'|printf '\045d' 'path[$(id)]'|printf '%(%Y)T' 'path[$(id)]'|printf %s%d a 'path[$(id)]'
 printf -v PATH .|git status && printf %x 'path[$(id)]'|echo 'path[$(id)]'; printf %d _|printf %d PATH=1|printf %d *
 test -t 'path[$(id)]'|[ -t 'path[$(id)]' ]|test 'path[$(id)]' -eq 0|[ 1 -lt 'path[$(id)]' ]|test PATH=1 -eq 1
-test _ -eq 0|[ PATH -eq 1 ]|test -v 'path[$(id)]'|test *|cat =ls|cat "$=_"|cat "$~_"|cat "$^HOME"|cat "$+HOME"|cat <1-5>/dev/null
-ls &>/dev/null touch x|ls &>>/dev/null touch x|echo x \| cd ~/.ssh; cat config|cat ~/**/login.keychain-db
+test _ -eq 0|[ PATH -eq 1 ]|test -v 'path[$(id)]'|test *|cat =ls|cat "$=_"|cat "$~_"|cat "$^HOME"
+cat "$+HOME"|cat <1-5>/dev/null|ls &>/dev/null touch x|ls &>>/dev/null touch x
+echo x \| cd ~/.ssh; cat config|cat ~/**/login.keychain-db
 """.replace("\n", "|").replace("\\|", "\0")
 
 

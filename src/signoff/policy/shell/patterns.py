@@ -18,6 +18,7 @@ from typing import NamedTuple
 from signoff.policy.glob import Glob
 from signoff.policy.match_result import YES, MatchResult, Truth
 from signoff.policy.places import normal
+from signoff.policy.shell.further_words import is_option, left_open, plain_word, uncovered
 from signoff.policy.shell.line import Simple, Word
 from signoff.policy.shell.literal_words import Refused, read_line
 from signoff.policy.shell.simple_command import PATH, Concern, judge_words
@@ -79,6 +80,13 @@ class CommandPattern:
         return f"`{name}` runs whatever command or code it is given"
 
     @property
+    def left_open(self) -> str:
+        """What the final `*` does not stand for, because the program is not known; "" if it is."""
+        words = [glob.literal for glob in self.words]
+        known = [word for word in words if word is not None]
+        return left_open(known) if self.open and len(known) == len(words) and not self.breadth else ""
+
+    @property
     def follows(self) -> bool:
         """Whether an allow rule with it also allows the command in a subdirectory.
 
@@ -107,9 +115,20 @@ class CommandPattern:
         truths = [_covered(glob, word.text) for glob, word in zip(self.words, words, strict=False)]
         if Truth.NO in truths:
             return Truth.NO
-        if Truth.UNKNOWN in truths or (concern is not None and self._runs_more(command.argv, concern)):
+        if Truth.UNKNOWN in truths or self.beyond(command, concern):
             return Truth.UNKNOWN
         return Truth.YES
+
+    def beyond(self, command: Simple, concern: Concern | None) -> str:
+        """Return why the final `*` does not stand for the words of the command behind those of the pattern, or ""."""
+        argv = command.argv
+        if len(argv) <= len(self.words) or any(
+            _covered(*one) is Truth.NO for one in zip(self.words, argv, strict=False)
+        ):
+            return ""
+        if concern is not None and self._runs_more(argv, concern):
+            return concern.sentence
+        return uncovered(argv, len(self.words))
 
     def _runs_more(self, argv: Sequence[str], concern: Concern) -> bool:
         """Whether the words that the final `*` stands for make the command run another program.
@@ -117,17 +136,10 @@ class CommandPattern:
         If the words of the pattern do that themselves (`sudo *`, `uv run *`), the rule means it.
         """
         fixed = len(self.words)
-        if len(argv) == fixed:
-            return False
-        plain = (*argv[:fixed], self._plain_word())
+        plain = (*argv[:fixed], plain_word(argv[:fixed]))
         if concern.effect == "runs" and not _is_known_to_run(plain):
             return True
         return (_runs_others(argv) and not _runs_others(plain)) or bool(_own_options(argv) - _own_options(plain))
-
-    def _plain_word(self) -> str:
-        """Return a word with which the program runs nothing else: a read-only sub-command if it has one."""
-        known = program(self.words[0].pattern) if len(self.words) == 1 else None
-        return next((name for name, below in known.commands.items() if not below.trouble), "x") if known else "x"
 
     @property
     def sample(self) -> str:
@@ -250,6 +262,7 @@ class _Given:
     """The words after a program, for ask and deny rules: every spelling of an option counts."""
 
     def __init__(self, program: str, words: Sequence[str]) -> None:
+        self.program = program.rpartition("/")[2]
         self.words = list(words)
         if words and not words[0].startswith("-") and _old_style(program):
             self.words.insert(0, f"-{words[0]}")  # `tar xf` is `tar -x -f`
@@ -282,7 +295,8 @@ class _Given:
         bare = name.lstrip("-")
         found = [f"{dash}{bare}" for dash in ("-", "--")]
         if name.startswith("--"):
-            found += {f"--{short}" for short in self.names if short and bare.startswith(short)}
+            shorts = {f"--{short}" for short in self.names if short and bare.startswith(short)}
+            found += {short for short in shorts if short == name or not is_option(self.program, short)}
         written = {word.partition("=")[0] for word in self.words}
         return [one for one in found if one in written and (len(one) > 2 or one == name)]
 

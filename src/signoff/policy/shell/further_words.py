@@ -1,0 +1,343 @@
+"""What the final `*` of an allow rule stands for: further words that do not make the program run other programs.
+
+A program that signoff knows says which options and words are fine, in `further_words.toml` or in the table of programs.
+Of any other the `*` covers plain words only. What is not listed is not covered.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from posixpath import normpath
+from typing import Any, NamedTuple, cast
+
+from signoff.policy.phrases import shown
+from signoff.policy.shell.languages import (
+    check_awk,
+    check_find,
+    check_jq,
+    check_printf,
+    check_ps,
+    check_sed,
+    check_test,
+)
+from signoff.policy.shell.languages.trouble import Trouble
+from signoff.policy.shell.line import Word
+from signoff.policy.shell.literal import Arg
+from signoff.policy.shell.table import CommandOption, Program, TakesValue, program
+from signoff.policy.shell.wrappers import hand_on
+from signoff.policy.table_files import table_text
+
+_PLAIN = re.compile(r"[\w./:+%^~#,][\w./:+%^~#,@*?-]*|-?", re.ASCII)
+"""A name, a path or an address: nothing that a program reads as a setting, a list of options or a command."""
+_ADDRESS = re.compile(r"https?://[^\s'\"`\\|;<>{}]+", re.ASCII)
+_SETTING = re.compile(r"[A-Za-z_]\w*=(?:\d+|yes|no|on|off|true|false)?", re.ASCII)
+"""A variable with a value that names no program: `V=1`."""
+_SCRIPTS = {"awk": check_awk, "sed": check_sed, "jq": check_jq}
+_LANGUAGES = {"find": check_find, "ps": check_ps, "test": check_test, "printf": check_printf}
+_HARMFUL = ("runs:", "unknown:")
+
+
+class Further(NamedTuple):
+    """The words of a program, or of a sub-command, that are fine."""
+
+    flags: frozenset[str] = frozenset()
+    values: frozenset[str] = frozenset()
+    """Options with a value, which may be any text."""
+    attached: frozenset[str] = frozenset()
+    """Options with a value that may be left out, and otherwise follows a `=` or the letter."""
+    places: frozenset[str] = frozenset()
+    """Options with a value that is a path in the directory."""
+    fits: Mapping[str, str] = {}
+    """Options with a value that must match a regular expression."""
+    commands: frozenset[str] = frozenset()
+    operands: str = "plain"
+    passes: frozenset[str] = frozenset()
+    """Options that are fine behind `--`, where another program reads them."""
+    script: bool = False
+    """Whether the first operand is a program of its own, which is given all words behind it."""
+    single: bool = False
+    """Whether `-word` is one option, not a bundle of letters."""
+
+
+def uncovered(argv: Sequence[str], fixed: int) -> str:
+    """Return why a final `*` does not stand for all words from `fixed` on; "" if it does."""
+    if len(argv) == fixed:
+        return ""
+    last = plain_word(argv[:fixed])
+    handed = hand_on(tuple(map(Arg, (*argv[:fixed], last))))
+    inner = handed.inner[0] if len(handed.inner) == 1 else None
+    if inner is not None and len(inner.args) > 1 and inner.args[-1].sure == last:
+        found = hand_on(tuple(map(Arg, argv))).inner
+        words = [arg.sure for arg in found[0].args] if found else []
+        before = [arg.sure for arg in inner.args[:-1]]
+        if words[: len(before)] != before or None in words:
+            return f"{shown(argv[0])} may run something else"
+        return uncovered([word for word in words if word is not None], len(before))
+    means_it = any(word.startswith("-") for word in argv[1:fixed]) or _Reader(argv, fixed).entry is None
+    if handed.inner or (handed.opaque and means_it):
+        return ""  # the words of the rule run what follows, whatever it is
+    return _Reader(argv, fixed).trouble()
+
+
+def plain_word(words: Sequence[str]) -> str:
+    """Return a word that may follow with which nothing else is run: a read-only sub-command if it has one."""
+    known = program(words[0]) if len(words) == 1 else None
+    return next((name for name, below in known.commands.items() if not below.trouble), "x") if known else "x"
+
+
+def left_open(words: Sequence[str]) -> str:
+    """Say for people what a final `*` after these words leaves open; "" if signoff knows the program."""
+    name = words[0].rpartition("/")[2]
+    if name in _contained():
+        return ""
+    found, known, _ = _found(words)
+    if found is None and (known is None or not _is_reader(known)):
+        return (
+            f"signoff does not know {shown(name)}, so `*` covers only names and paths: an option that the pattern does "
+            "not name, `NAME=value`, `@file` and other words ask"
+        )
+    return ""
+
+
+def is_option(name: str, option: str) -> bool:
+    """Whether the program of this name is known to have exactly this option."""
+    entry, known = _entries().get(name), program(name)
+    if known is not None and option in known.options:
+        return True
+    return entry is not None and any(
+        option in names for names in (entry.flags, entry.values, entry.attached, entry.places, entry.fits)
+    )
+
+
+class _Reader:
+    def __init__(self, argv: Sequence[str], fixed: int) -> None:
+        self.argv = argv
+        self.fixed = fixed
+        self.named = {word.partition("=")[0] for word in argv[1:fixed] if word.startswith("-")}
+        self.name = argv[0].rpartition("/")[2]
+        self.entry, self.known, self.at = _found(argv)
+
+    def trouble(self) -> str:
+        if self.name in _contained():
+            return ""
+        if self.entry is not None:
+            return self._known(self.entry, self.at)
+        if self.known is not None and _is_reader(self.known):
+            return self._table(self.known, self.at)
+        return self._plain()
+
+    def _unfit(self, word: str, why: str) -> str:
+        return f"the final `*` does not stand for {shown(word)}: {why}"
+
+    def _plain(self) -> str:
+        """Check the words of a program whose options are not known."""
+        for word in self.argv[self.fixed :]:
+            if word.startswith("-") and len(word) > 1:
+                if word.partition("=")[0] not in self.named:
+                    return self._unfit(word, f"signoff does not know the options of {shown(self.name)}")
+            elif not _PLAIN.fullmatch(word):
+                return self._unfit(word, f"signoff does not know what it means to {shown(self.name)}")
+        return ""
+
+    def _known(self, entry: Further, start: int) -> str:
+        """Check the words of a program with a list of those that are fine."""
+        at, operands = start, 0
+        if entry.commands and start >= self.fixed:
+            return self._unfit(self.argv[start], "not a sub-command that is covered") if start < len(self.argv) else ""
+        while at < len(self.argv):
+            word, mine = self.argv[at], at >= self.fixed
+            if word == "--":
+                return self._passed(entry, max(at + 1, self.fixed))
+            if word.startswith("-") and len(word) > 1:
+                took, why = self._option(entry, word, self.argv[at + 1 : at + 2], at)
+                if why and mine:
+                    return self._unfit(word, why)
+                at += took
+                continue
+            if mine and (why := _operand(entry.operands, word)):
+                return self._unfit(word, why)
+            if entry.script and operands == 0:
+                return ""
+            operands += 1
+            at += 1
+        return ""
+
+    def _passed(self, entry: Further, at: int) -> str:
+        """Check what follows `--`: words for another program, or operands that are no options."""
+        for word in self.argv[at:]:
+            if word.startswith("-") and len(word) > 1 and entry.passes:
+                if word not in entry.passes and word.partition("=")[0] not in self.named:
+                    return self._unfit(word, "another program reads it")
+            elif why := _operand("plain" if entry.passes else entry.operands, word):
+                return self._unfit(word, why)
+        return ""
+
+    def _option(self, entry: Further, word: str, following: Sequence[str], at: int) -> tuple[int, str]:
+        """Return how many words an option takes, and why it is not fine, or ""."""
+        name, equals, value = word.partition("=")
+        if word in entry.flags or (name in entry.attached and (equals or name not in entry.values)):
+            return 1, ""
+        for names, kind in ((entry.values, "text"), (entry.places, "below"), ({name}, entry.fits.get(name, ""))):
+            if (kind and name in names) or (name in self.named and name not in entry.flags and kind == "text"):
+                if equals or not following:
+                    return 1, _operand(kind, value)
+                return 2, _operand(kind, following[0]) if at + 1 >= self.fixed else ""
+        if name in self.named:
+            return 1, ""
+        if word.startswith("--"):
+            return 1, "not an option that is covered"
+        if entry.single:
+            short = word[:2]
+            if short in entry.values or short in entry.places:
+                return 1, _operand("text" if short in entry.values else "below", word[2:])
+            return 1, "not an option that is covered"
+        return self._bundle(entry, word, following, at)
+
+    def _bundle(self, entry: Further, word: str, following: Sequence[str], at: int) -> tuple[int, str]:
+        for place, letter in enumerate(word[1:], 2):
+            name = f"-{letter}"
+            kind = "text" if name in entry.values else "below" if name in entry.places else entry.fits.get(name, "")
+            if kind:
+                if word[place:]:
+                    return 1, _operand(kind, word[place:].removeprefix("="))
+                return 2, _operand(kind, following[0]) if following and at + 1 >= self.fixed else ""
+            if name in entry.attached and word[place:]:
+                return 1, ""
+            if name not in entry.flags and not (letter.isdigit() and "-1" in entry.flags):
+                return 1, f"`{name}` is not an option that is covered"
+        return 1, ""
+
+    def _table(self, known: Program, start: int) -> str:
+        """Check the words of a program by the table of programs, which says what each option does."""
+        words = [Word(word) for word in self.argv[start:]]
+        if known.language:
+            found = _LANGUAGES[known.language](words)
+            return self._unfit(found.word, found.why) if isinstance(found, Trouble) and _is_harmful(found.why) else ""
+        if known.commands:
+            return self._unfit(self.argv[start], "not a sub-command that is covered") if words else ""
+        at, number = start, 0
+        while at < len(self.argv):
+            word = self.argv[at]
+            option = word.startswith("-") and len(word) > 1 and known.style != "none"
+            if option and word != "--":
+                took, why = _table_option(known, word)
+                if why and at >= self.fixed and word.partition("=")[0] not in self.named:
+                    return self._unfit(word, why)
+                at += took
+                continue
+            kinds = known.operands
+            kind = kinds[min(number, len(kinds) - 1)].name if kinds and not known.no_first else "text"
+            if at >= self.fixed and kind in _SCRIPTS and (found := _SCRIPTS[kind](word)) and _is_harmful(found.why):
+                return self._unfit(word, found.why)
+            if at >= self.fixed and kind not in ("text", *_SCRIPTS) and word.startswith("@"):
+                return self._unfit(word, "it may name a file with options")
+            number += 1
+            at += 1
+        return ""
+
+
+def _is_reader(known: Program) -> bool:
+    """Whether the table knows its words: it may only read, or says of every option what it does."""
+    if known.trouble:
+        return False
+    return not known.needs or not known.needs_trouble.startswith(("runs", "changes"))
+
+
+def _is_harmful(why: str) -> bool:
+    return why.startswith(_HARMFUL)
+
+
+def _table_option(known: Program, word: str) -> tuple[int, str]:
+    """Return how many words an option of the table takes, and why it is not covered, or ""."""
+    name, equals, _ = word.partition("=")
+    if option := known.options.get(word) or known.options.get(name):
+        return _taken(option, bool(equals))
+    if known.digits and word[1:].isdigit():
+        return 1, ""
+    if word.startswith("--"):
+        return 1, "not an option that signoff knows"
+    if known.style == "single":
+        option = known.options.get(word[:2])
+        return _taken(option, True) if option is not None else (1, "not an option that signoff knows")
+    for place, letter in enumerate(word[1:], 2):
+        option = known.options.get(f"-{letter}")
+        if option is None:
+            return 1, f"`-{letter}` is not an option that signoff knows"
+        took, why = _taken(option, bool(word[place:]))
+        if why or option.takes is not TakesValue.NOTHING:
+            return took, why
+    return 1, ""
+
+
+def _taken(option: CommandOption, attached: bool) -> tuple[int, str]:
+    if _is_harmful(option.trouble):
+        return 1, option.trouble.partition(": ")[2]
+    if option.kind.name == "command":
+        return 1, "it names a program to run"
+    return (2 if option.takes is TakesValue.VALUE and not attached else 1), ""
+
+
+def _operand(kind: str, word: str) -> str:
+    """Return why a word is not fine as what it is, or ""."""
+    if kind == "text":
+        return ""
+    if kind == "below":
+        path = normpath(word.partition("::")[0]) if word else ""
+        outside = path == ".." or path.startswith(("/", "~", "@", "../"))
+        return "it is outside the directory, or no path" if outside else ""
+    if kind == "address" and _ADDRESS.fullmatch(word):
+        return ""
+    if kind == "setting" and _SETTING.fullmatch(word):
+        return ""
+    if kind in ("plain", "address", "setting"):
+        return "" if _PLAIN.fullmatch(word) else "it is no plain name or path"
+    return "" if re.fullmatch(kind, word, re.ASCII) else "not a word that is covered"
+
+
+def _found(argv: Sequence[str]) -> tuple[Further | None, Program | None, int]:
+    """Return what is known of the command, down to its sub-command, and where its words start.
+
+    The list of its further words if there is one, and what the table says of it.
+    """
+    entries, name, at = _entries(), argv[0].rpartition("/")[2], 1
+    entry, known = entries.get(name), program(argv[0].rpartition("/")[2])
+    while at < len(argv):
+        word = argv[at]
+        if entry is not None and word.startswith("-") and len(word) > 1 and word in entry.flags and entry.commands:
+            at += 1
+            continue
+        below = entries.get(f"{name} {word}")
+        deeper = known.commands.get(word) if known is not None else None
+        if below is None and (entry is None or word not in entry.commands) and (entry is not None or deeper is None):
+            break
+        known, name, at = deeper, f"{name} {word}", at + 1
+        entry = below if below is not None or (known is not None and _is_reader(known)) else Further()
+    return entry, known, at
+
+
+@cache
+def _data() -> Mapping[str, Any]:
+    return tomllib.loads(table_text("shell/further_words.toml"))
+
+
+@cache
+def _contained() -> frozenset[str]:
+    """Programs that run nothing else, whatever their words."""
+    return frozenset(cast("str", _data()["contained"]).split())
+
+
+@cache
+def _entries() -> Mapping[str, Further]:
+    raw = cast("Mapping[str, Mapping[str, Any]]", _data()["programs"])
+    return {name: _further(raw, keys) for names, keys in raw.items() for name in names.split(", ")}
+
+
+def _further(raw: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Any]) -> Further:
+    made: dict[str, Any] = {}
+    for key, value in keys.items():
+        split = isinstance(value, str) and key != "operands"
+        made[key] = frozenset(cast("str", value).split()) if split else value
+    return Further(**made)

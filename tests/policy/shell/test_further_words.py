@@ -1,0 +1,317 @@
+"""What a final `*` covers: the words of every day, and none that run another program or write where they say."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
+from tests.tables import table
+
+from signoff import Call, Policy
+from signoff.core.verdict import Effect
+from signoff.policy.shell.further_words import _entries, left_open, uncovered
+
+# Each row: the pattern, and a line that it must not cover.
+BEYOND = r"""
+sqlite3 * :: sqlite3 x '.shell id'
+sqlite3 * :: sqlite3 x '.output |id' 'select 1'
+sqlite3 * :: sqlite3 -cmd '.system id' x
+make * :: make 'X:=$(shell id)' all
+make * :: make CC=./evil
+make * :: make -f evil.mk
+make * :: make --eval=x
+gcc * :: gcc @opts
+gcc * :: gcc -B./b/ a.c
+gcc * :: gcc -fplugin=./x.so a.c
+gcc * :: gcc -wrapper ./x a.c
+gcc * :: gcc -Wl,-plugin,./x a.c
+mypy * :: mypy --python-executable ./evil x
+mypy * :: mypy @a.args src
+mypy * :: mypy --shadow-file a b
+mypy * :: mypy --cache-map a b c
+mypy * :: mypy --quickstart-file x
+mypy * :: mypy --custom-typeshed-dir x
+mypy * :: mypy --pdb x
+mypy * :: mypy --config-file x
+mypy * :: mypy --install-types x
+python -m pytest * :: python -m pytest -p plug
+python -m pytest * :: python -m pytest -pplug
+pytest * :: pytest -p plug
+pytest * :: pytest -qp plug
+pytest * :: pytest @p.args
+pytest * :: pytest /tmp/elsewhere/test_x.py
+pytest * :: pytest ../other
+pytest * :: pytest --memray-bin-path=/x
+pytest * :: pytest --md-report-output=x
+pytest * :: pytest --alluredir x --clean-alluredir
+pytest * :: pytest --benchmark-save=x
+pytest * :: pytest -W error::evil.X
+pytest * :: pytest --cov-report=html:/x
+pytest * :: pytest -o addopts=-p
+pytest * :: pytest --junitxml=x
+pytest * :: pytest -c x.ini
+pytest * :: pytest --config-file=x.ini
+jest * :: jest --config x.js
+ruff check * :: ruff check @r.args
+ruff check * :: ruff check --fix .
+ruff check * :: ruff check --config x.toml
+ruff check * :: ruff check -o x
+git * :: git -C repo status
+git * :: git --git-dir=repo --work-tree=. status
+git * :: git help -w x
+git * :: git -c core.pager=x log
+npm * :: npm --prefix pkg test
+npm * :: npm x id
+npm * :: npm exec id
+npm * :: npm pkg set scripts.x=rm
+npm * :: npm config set script-shell ./x
+npm run * :: npm run x --node-options=--require=./e
+npm run * :: npm run test -- --require ./evil.js
+wget * :: wget --use-askpass=./evil x
+cmake * :: cmake -E env sh -c x
+cmake * :: cmake -P f
+cmake * :: cmake -DCMAKE_C_COMPILER=./x .
+psql * :: psql -c '\! id'
+psql * :: psql -o '|id' x
+mysql * :: mysql -e '\! id'
+gh * :: gh alias set x '!id'
+gh * :: gh extension install x/y
+helm * :: helm template . --post-renderer ./z
+helm * :: helm plugin install x
+coverage * :: coverage run -m evil
+coverage run * :: coverage run -m evil
+rake * :: rake -e 'system :id'
+rake * :: rake -f x
+mvn * :: mvn exec:exec
+mvn * :: mvn -Dexec.executable=id exec:exec
+cargo * :: cargo --config build.rustc-wrapper=./x build
+cargo build * :: cargo build --config x
+cargo * :: cargo evil
+go test * :: go test -exec ./x
+go build * :: go build -toolexec ./x
+go test * :: go test -o /tmp/x -ldflags=-extld=./x
+frobnicate * :: frobnicate @x
+frobnicate * :: frobnicate --run x
+frobnicate * :: frobnicate x=y
+frobnicate * :: frobnicate 'a; b'
+curl * :: curl -K x
+curl * :: curl @x
+rsync * :: rsync -e ./x a b
+tar * :: tar --to-command=./x -xf a
+tar * :: tar -I ./x -xf a
+zip * :: zip -TT ./x a b
+find * :: find . -exec id +
+sort * :: sort --compress-program=./x a
+rg * :: rg --pre ./x a
+uv run pytest * :: uv run pytest -p evil
+poetry run mypy * :: poetry run mypy --python-executable ./e x
+npx jest * :: npx jest --globalSetup ./e
+jest * :: jest --config=/tmp/x
+eslint * :: eslint --plugin x .
+eslint * :: eslint -c /tmp/x .
+eslint * :: eslint --rulesdir x .
+prettier * :: prettier --plugin=./x .
+tsc * :: tsc --plugins x
+python * :: python -m evil
+python * :: python -c x
+node * :: node -r ./x y
+node * :: node --require=./x y
+docker * :: docker run x id
+kubectl * :: kubectl exec x id
+kubectl get * :: kubectl get --kubeconfig=./x p
+terraform * :: terraform -chdir=/x plan
+pip install * :: pip install --python ./x y
+pip install * :: pip install --index-url http://x y
+ssh host * :: ssh host -o ProxyCommand=id
+bundle * :: bundle exec id
+poetry * :: poetry run id
+uv * :: uv run id
+pre-commit * :: pre-commit try-repo x
+tox * :: tox -x testenv.commands=id
+ctest * :: ctest -S x.cmake
+gradle * :: gradle -I evil.gradle build
+gradle * :: gradle -Dorg.gradle.java.home=x build
+phpunit * :: phpunit --bootstrap x
+rspec * :: rspec -r ./x
+black * :: black @x
+black * :: black --config=/x .
+flake8 * :: flake8 --config x
+isort * :: isort --settings-path x .
+pyright * :: pyright --pythonpath ./x
+ninja * :: ninja -f x
+ip * :: ip netns exec x id
+test * :: test -t 'x[$(id)]'
+printf * :: printf %d 'x[$(id)]'
+install * :: install --strip-program=./x -s a b
+"""
+# Each row: the pattern, and lines that it covers.
+EVERYDAY = r"""
+pytest * :: pytest -q|pytest -x -q tests|pytest tests/test_a.py::test_b -vv|pytest -k 'a and not b'
+pytest * :: pytest -n 4 --dist=loadfile|pytest --cov=src|pytest --co -q
+pytest * :: pytest --cov=src --cov-branch --cov-fail-under=90|pytest -m slow --maxfail=2|pytest --lf -x --tb=short
+pytest * :: pytest --durations=10|pytest -p no:cacheprovider|pytest -s -v tests/unit tests/e2e
+pytest * :: pytest 'tests/test_a.py::test_b[x-1]'|pytest --collect-only|pytest -W error|pytest --timeout=60 -q
+pytest * :: pytest src --doctest-modules|pytest -rA|pytest --no-cov|pytest --ignore=tests/slow
+pytest * :: pytest --snapshot-update|pytest -ra -q|pytest --cov-report=term-missing|pytest --cov --cov-report term
+python -m pytest * :: python -m pytest -q tests|python -m pytest -x -k name|python -m pytest tests/test_x.py -vv -s
+mypy * :: mypy src|mypy --strict src tests|mypy -p signoff|mypy . --ignore-missing-imports
+mypy * :: mypy --show-error-codes src/a.py|mypy --no-incremental src|mypy --python-version 3.12 src
+ruff check * :: ruff check|ruff check .|ruff check src tests --select E,F|ruff check --output-format=concise .
+ruff check * :: ruff check --statistics|ruff check --diff src|ruff check --no-cache -q src
+pyright * :: pyright|pyright src|pyright --stats src/a.py|pyright --outputjson
+npm run * :: npm run build|npm run test:unit|npm run lint -- --fix|npm run test -- --watch=false|npm run dev
+npm run * :: npm run build -w web|npm run test --silent|npm run test -- src/a.test.ts|npm run test -- -t name
+npm run * :: npm run typecheck --workspaces --if-present
+npm test * :: npm test -- --coverage|npm test -- --runInBand|npm test -- src/a.test.js
+npm * :: npm test|npm ci|npm install|npm install --save-dev typescript|npm run build|npm ls --depth=0|npm audit
+npm * :: npm outdated|npm i -D @types/node|npm view react version|npm install react@18
+make * :: make|make test|make -j4|make -j 4 all|make V=1|make -C docs html|make clean all|make -n build|make -k check
+make * :: make lint test|make DEBUG=1 build|make --no-print-directory x
+cargo * :: cargo build|cargo test|cargo check --all-targets|cargo clippy --all-features -- -D warnings
+cargo * :: cargo fmt --check|cargo test name -- --nocapture|cargo build --release -p core|cargo run --bin x
+cargo * :: cargo doc --no-deps|cargo test --workspace --no-fail-fast|cargo tree -i serde|cargo fmt -- --check
+cargo test * :: cargo test -p x|cargo test --lib foo::bar|cargo test -- --test-threads=1
+go test * :: go test ./...|go test -v -run TestX ./pkg|go test -race -count=1 ./...|go test -cover ./...
+go test * :: go test -bench=. ./x|go test -timeout 30s ./...|go test -coverprofile=c.out ./...
+go build * :: go build ./...|go build -o bin/x ./cmd/x|go build -tags x ./...
+go * :: go vet ./...|go mod tidy|go fmt ./...|go version|go list ./...|go run ./cmd/x
+git * :: git status|git diff --stat HEAD~1|git add -A|git commit -m 'Fix: a = b'|git commit -am "x"|git push
+git * :: git push -u origin main|git checkout -b x|git log --oneline -5|git stash|git stash pop|git fetch origin
+git * :: git pull --rebase|git branch -d x|git merge --no-ff x|git reset --hard HEAD|git restore --staged a
+git * :: git switch -c x|git tag v1|git show HEAD:a|git worktree add ../x|git remote -v|git cherry-pick abc
+git * :: git revert HEAD --no-edit|git bisect good|git blame a.py|git rm -r --cached x|git mv a b|git clean -nd
+git * :: git config user.name x|git grep -n x|git ls-files|git rev-parse HEAD|git commit --amend --no-edit
+git * :: git stash list|git --no-pager log
+git commit * :: git commit -m x|git commit -a -m 'x: y'|git commit --amend --no-edit|git commit -m x -m y
+git add * :: git add .|git add -p|git add src/a.py|git add -u
+docker * :: docker ps|docker compose up -d|docker compose logs -f web|docker build -t x .|docker images
+docker * :: docker logs x --tail 50|docker inspect x|docker compose ps
+kubectl get * :: kubectl get pods|kubectl get pods -n x -o wide|kubectl get deploy -A|kubectl get pod x -o yaml
+terraform * :: terraform plan|terraform init|terraform fmt -check|terraform validate|terraform plan -out=p
+curl * :: curl -s https://x.com|curl -sSL -o a https://x.com|curl -X POST -H 'A: b' -d '{}' https://x.com
+gh * :: gh pr list|gh pr view 12 --comments|gh issue list --label bug|gh run view 1 --log
+gh * :: gh pr create --title 'x y' --body 'a = b'|gh pr diff 3
+uv run pytest * :: uv run pytest -q|uv run pytest tests -k x
+poetry run pytest * :: poetry run pytest -q tests
+npx jest * :: npx jest src/a.test.ts|npx jest --coverage|npx jest -t 'a b'
+python * :: python scripts/x.py --out=y @z|python manage.py migrate|python -u x.py
+node * :: node scripts/x.js --a=b
+rm * :: rm -rf build|rm a b
+cp * :: cp -r a b
+mkdir * :: mkdir -p a/b
+frobnicate * :: frobnicate a b|frobnicate src/x.py|frobnicate 12
+gcc * :: gcc -Wall -O2 -o x x.c|gcc -c a.c -I include|gcc -g a.c b.c -lm -std=c11
+cmake * :: cmake -S . -B build|cmake --build build|cmake --build build -j 4|cmake -B build -G Ninja
+ctest * :: ctest --output-on-failure|ctest -R name
+eslint * :: eslint src|eslint . --ext .ts,.tsx|eslint --fix src
+prettier * :: prettier --check .|prettier --write src/a.ts
+tsc * :: tsc --noEmit|tsc -p tsconfig.json|tsc -b
+tox * :: tox -e py312|tox -q
+black * :: black .|black --check src
+mvn * :: mvn test|mvn -q clean package -DskipTests|mvn -pl core test -Dtest=X
+gradle * :: gradle build|gradle test --tests X.y|gradle :app:test
+pip install * :: pip install requests|pip install -r requirements.txt|pip install -e .|pip install 'a[b]>=2'
+uv * :: uv sync|uv add requests|uv lock|uv tree
+poetry * :: poetry install|poetry add requests|poetry show
+bundle * :: bundle install
+rspec * :: rspec spec/a_spec.rb:12|rspec -fd
+sed * :: sed -n 1,5p a|sed -i s/a/b/ x
+tar * :: tar czf a.tgz b|tar xzf a.tgz|tar -tf a.tar
+find * :: find . -name '*.py' -delete|find src -type f
+awk * :: awk '{print $1}' a
+rg * :: rg -n foo src|rg -l 'a=b'
+ssh host * :: ssh host ls -l
+sudo * :: sudo apt-get install -y x
+jq * :: jq .a x.json|jq -r '.a=1' x
+sqlite3 * :: sqlite3 x.db
+rsync * :: rsync -a a b
+pre-commit * :: pre-commit run --all-files
+coverage * :: coverage report -m|coverage html
+"""
+
+
+def allows(pattern: str, line: str) -> bool:
+    policy = Policy.from_rules([{"allow": {"tool": "shell", "command": pattern}}])
+    return policy.judge(Call(tool="shell", args={"command": line})).effect is Effect.ALLOW
+
+
+@table(("pattern", "line"), [tuple(row.split(" :: ")) for row in BEYOND.strip().splitlines()])
+def test_a_star_covers_no_word_that_runs_something_else(pattern: str, line: str) -> None:
+    assert not allows(pattern, line)
+
+
+@table(
+    ("pattern", "line"),
+    [
+        (pattern, line)
+        for row in EVERYDAY.strip().splitlines()
+        for pattern, lines in [row.split(" :: ")]
+        for line in lines.split("|")
+    ],
+)
+def test_a_star_covers_what_people_write(pattern: str, line: str) -> None:
+    assert allows(pattern, line)
+
+
+def test_an_option_that_the_pattern_names_is_covered() -> None:
+    assert allows("frobnicate --run *", "frobnicate --run --run x")
+    assert allows("git -C web *", "git -C web status")
+    assert not allows("frobnicate --run *", "frobnicate --run --walk x")
+
+
+def test_words_behind_a_wrapper_are_those_of_the_program() -> None:
+    assert allows("timeout 60 pytest *", "timeout 60 pytest -q")
+    assert not allows("timeout 60 pytest *", "timeout 60 pytest -p evil")
+    assert not allows("env A=1 uv run mypy *", "env A=1 uv run mypy --python-executable=./x")
+
+
+def test_the_reason_names_the_word() -> None:
+    explained = Policy.from_rules([{"allow": {"command": "pytest *"}}]).explain(
+        Call(tool="shell", args={"command": "pytest -q --junitxml=x"})
+    )
+    assert "the final `*` does not stand for `--junitxml=x`" in explained.considered[0].why
+
+
+def test_what_a_star_leaves_open_is_said() -> None:
+    assert "signoff does not know `frobnicate`" in left_open(("frobnicate",))
+    for known in ("pytest", "rm", "grep", "make"):
+        assert left_open((known,)) == ""
+
+
+def test_policy_check_says_it() -> None:
+    [warning] = Policy.from_rules([{"allow": {"command": "frobnicate *"}}]).warnings
+    assert "covers only names and paths" in warning.what
+    assert "name the options in the pattern" in warning.fix
+
+
+def test_an_option_is_not_taken_for_the_beginning_of_another() -> None:
+    rules = [{"ask": {"command": "pytest --cov-report"}}, {"allow": "shell"}]
+    judged = Policy.from_rules(rules)
+    for line, effect in (
+        ("pytest --cov=src", Effect.ALLOW),
+        ("pytest --co", Effect.ALLOW),
+        ("pytest --cov-rep=x", Effect.ASK),
+    ):
+        assert judged.judge(Call(tool="shell", args={"command": line})).effect is effect
+
+
+STRANGE = st.sampled_from(
+    ["@x", "a=b", "--unheard-of", "-", "--", "!id", "|id", "$(id)", "a b", ";", "\\!", "{x}", "`id`"]
+)
+
+
+@examples(2_000)
+@given(st.lists(STRANGE | st.sampled_from(["a", "b/c", "12", "x.py"]), min_size=1, max_size=4))
+def test_of_a_program_that_nobody_knows_plain_words_are_covered(words: list[str]) -> None:
+    plain = all(word in ("a", "b/c", "12", "x.py", "-") for word in words)
+    assert allows("frobnicate *", shlex.join(["frobnicate", *words])) is plain
+
+
+@pytest.mark.parametrize("name", sorted({name.split()[0] for name in _entries()}))
+def test_no_list_covers_a_file_of_options(name: str) -> None:
+    """Programs that get scripts or texts are another matter: their first word is one."""
+    if name not in ("git", "awk", "gawk", "mawk", "nawk"):
+        assert uncovered([name, "@options"], 1), name
