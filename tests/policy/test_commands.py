@@ -260,7 +260,7 @@ def test_a_pattern_that_denies_finds_every_spelling(pattern: str, command: str) 
         ("rm -r /", "rm -r /*", Effect.ASK),
         ("terraform apply -auto-approve", "TF_CLI_ARGS_apply=-auto-approve terraform apply", Effect.ASK),
         ("rm", "make -f - <<< $'x:\\n\\trm f'", Effect.ASK),
-        ("rm", "make --eval='$(shell rm f)'", Effect.ASK),
+        ("rm", "make --eval='$(shell rm f)'", Effect.DENY),
         ("rm", "make x SHELL='rm f'", Effect.ASK),
         ("rm", "docker run --entrypoint rm alpine f", Effect.ASK),
         ("rm", "arch -x86_64 rm f", Effect.ASK),

@@ -16,7 +16,7 @@ from signoff.policy.shell.command_facts import PLAIN, ShellFacts, read_shell
 from signoff.policy.shell.line import Simple
 from signoff.policy.shell.patterns import READ_ONLY, CommandPattern
 from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand
-from signoff.policy.shell.unknown_programs import may_start
+from signoff.policy.shell.unknown_programs import copied, fed, may_start
 from signoff.policy.shell.working_directories import Directory, is_cd
 
 ARGUMENT = "command"
@@ -128,6 +128,7 @@ class CommandCondition:
                 doubt = doubt or found
             elif why := self._may_start(argv):
                 doubt = doubt or MatchResult.unknown(why)
+        doubt = doubt or self._fed(shell)
         if shell.opaque:
             return MatchResult.unknown(shell.opaque)
         return doubt or self._doubt(shell) or self.no
@@ -141,9 +142,22 @@ class CommandCondition:
     def _may_start(self, argv: Sequence[str | None]) -> str:
         """Return why an unknown program may run a command that a pattern names: its words contain one. Or ""."""
         for inner in may_start(argv):
-            if any(pattern.finds(inner).truth is Truth.YES for pattern in self.patterns):
+            if any(pattern.finds(inner).truth is not Truth.NO for pattern in self.patterns):
                 return f"{shown(str(argv[0]))} may run {shown(str(inner[0]))}: signoff does not know it well enough"
+        for source in copied(argv):
+            if any(pattern.may_be(source) for pattern in self.patterns):
+                return f"{shown(str(argv[0]))} may give {shown(source)} another name"
         return ""
+
+    def _fed(self, shell: ShellFacts) -> MatchResult | None:
+        """Return doubt if a program that signoff does not know is fed a command that a pattern names."""
+        for command in () if shell.read_only else shell.tree.commands:
+            program = command.words[0] if command.words else None
+            for inner in fed(program, command.stdin):
+                if any(pattern.finds(inner).truth is not Truth.NO for pattern in self.patterns):
+                    why = f"{shown(program or '…')} may run {shown(str(inner[0]))}, which its input names"
+                    return MatchResult.unknown(why)
+        return None
 
 
 def _moved(simple: Simple, fitting: Sequence[CommandPattern], directories: Iterable[Directory], facts: Facts) -> str:

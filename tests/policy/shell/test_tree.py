@@ -196,7 +196,7 @@ def test_a_text_that_a_shell_reads_is_parsed(text: str, opaque: bool) -> None:
 
 
 def test_a_quoted_here_document_is_data() -> None:
-    assert parse_tree("cat <<'E'\n$(rm x) `rm y`\nE\n") == Tree((Command(("cat",)),))
+    assert parse_tree("cat <<'E'\n$(rm x) `rm y`\nE\n") == Tree((Command(("cat",), stdin="$(rm x) `rm y`\n"),))
 
 
 def test_a_test_is_a_command() -> None:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from signoff.policy.glob import Glob
-from signoff.policy.match_result import YES, MatchResult, Truth
+from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
 from signoff.policy.places import normal
 from signoff.policy.shell.further_words import is_option, left_open, plain_word, uncovered
 from signoff.policy.shell.line import Simple, Word
@@ -154,22 +154,40 @@ class CommandPattern:
             return MatchResult.unknown("the name of the program is only known when it runs")
         known = _synonyms().get(self.words[0].pattern, Synonyms())
         named = self._named(program, known)
+        if named is Truth.NO and program.startswith("=") and self.finds((program[1:], *argv[1:])).truth is not Truth.NO:
+            return MatchResult.unknown(f"`{program}` is the program of `{self.text}` in zsh")
         if named is Truth.NO:
             return _NO
         rest = [word for word in argv[1:] if word is not None]
-        given = _Given(program, rest)
+        found = any_holds(self._in_words(program, words, known) for words in known.ways(rest))
+        if found.truth is Truth.YES and named is Truth.UNKNOWN:
+            return MatchResult.unknown(f"`{program}` may be the program of `{self.text}`")
+        if found.truth is Truth.NO and None in argv:
+            return MatchResult.unknown("some of its words are only known when it runs")
+        return found
+
+    def _in_words(self, program: str, words: Sequence[str], known: Synonyms) -> MatchResult:
+        """Return whether the words after the program are those of the pattern, in any spelling."""
+        given = _Given(program, words)
         options = [glob.pattern for glob in self.words[1:] if _is_option(glob.pattern)]
         operands = [glob for glob in self.words[1:] if not _is_option(glob.pattern) and glob.pattern != "--"]
-        if all(given.has(option, known) for option in options) and given.in_order(operands, known, _may_mean):
-            if not given.in_order(operands, known, _means):
-                return MatchResult.unknown(f"a file pattern in it may expand to what `{self.text}` names")
-            if named is Truth.UNKNOWN:
-                return MatchResult.unknown(f"`{program}` may be the program of `{self.text}`")
-            if "--" not in (glob.pattern for glob in self.words) or "--" in rest:
-                return YES
-            if given.operands > len(operands) or self.words[-1].pattern != "--":
-                return MatchResult.unknown(f"without `--` before its operands, it may still do what `{self.text}` does")
-        return MatchResult.unknown("some of its words are only known when it runs") if None in argv else _NO
+        if not all(given.has(option, known) for option in options):
+            return _NO
+        if not given.in_order(operands, known, _may_mean):
+            if given.begins(operands, known):
+                return MatchResult.unknown(f"one of its words may be short for what `{self.text}` names")
+            return _NO
+        if not given.in_order(operands, known, _means):
+            return MatchResult.unknown(f"a file pattern in it may expand to what `{self.text}` names")
+        if "--" not in (glob.pattern for glob in self.words) or "--" in words:
+            return YES
+        if given.operands > len(operands) or self.words[-1].pattern != "--":
+            return MatchResult.unknown(f"without `--` before its operands, it may still do what `{self.text}` does")
+        return _NO
+
+    def may_be(self, word: str) -> bool:
+        """Whether a word, such as the source of a copy, is the program that the pattern names."""
+        return self._named(word, _synonyms().get(self.words[0].pattern, Synonyms())) is not Truth.NO
 
     def _named(self, program: str, known: Synonyms) -> Truth:
         """Return whether this is the program that the pattern names. A path means its file, however it is called."""
@@ -233,10 +251,23 @@ class Synonyms(NamedTuple):
 
     names: tuple[Glob, ...] = ()
     same: tuple[frozenset[str], ...] = ()
+    like: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
+    """Pairs of sub-commands that do the same."""
 
     def of(self, option: str) -> frozenset[str]:
         """Return all spellings of one option, including its own."""
         return next((group for group in self.same if option in group), frozenset({option}))
+
+    def ways(self, words: Sequence[str]) -> Iterator[Sequence[str]]:
+        """Yield the words after the program, and with each sub-command that does the same in place of theirs."""
+        yield words
+        places = [at for at, word in enumerate(words) if not word.startswith("-")]
+        said = tuple(words[at] for at in places)
+        for pair in self.like:
+            for one, other in (pair, pair[::-1]):
+                for start in range(min(len(said), 3)):
+                    if said[start : start + len(one)] == one:
+                        yield [*words[: places[start]], *other, *words[places[start + len(one) - 1] + 1 :]]
 
 
 @lru_cache(maxsize=1)
@@ -246,6 +277,10 @@ def _synonyms() -> Mapping[str, Synonyms]:
         name: Synonyms(
             tuple(Glob(other, over_names=True) for other in str(entry.get("names", "")).split()),
             tuple(frozenset(group.split()) for group in entry.get("same", ())),
+            tuple(
+                (tuple(one.split()), tuple(other.split()))
+                for one, _, other in (pair.partition("=") for pair in entry.get("like", ()))
+            ),
         )
         for name, entry in data.items()
     }
@@ -308,6 +343,27 @@ class _Given:
         """Whether these operands are given in this order; values attached to options count, too."""
         rest = iter([part for word in self.words for part in _parts(word)])
         return all(any(means(glob, word, known) for word in rest) for glob in wanted)
+
+    def begins(self, wanted: Sequence[Glob], known: Synonyms) -> bool:
+        """Whether the operands are given, some of them abbreviated: many programs take the beginning of a sub-command.
+
+        A sub-command comes first, but for options, which may have values.
+        """
+        first: list[str] = []
+        options = 0
+        for word in self.words:
+            options += word.startswith("-")
+            if not word.startswith("-") and len(first) < len(wanted) + options:
+                first.append(word)
+
+        def short(glob: Glob, word: str, known: Synonyms) -> bool:
+            verb = glob.literal or ""
+            names = known.of(verb) if _VERB.fullmatch(verb) else ()
+            return _may_mean(glob, word, known) or (
+                word in first and bool(word) and any(name.startswith(word) for name in names)
+            )
+
+        return self.in_order(wanted, known, short)
 
 
 def _parts(word: str) -> Iterator[str]:

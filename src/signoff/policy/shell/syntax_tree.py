@@ -63,6 +63,8 @@ class Command(NamedTuple):
     """Where it is: "" at the top, otherwise `substitution`, `loop`, `function` …"""
     at: int = 0
     """Where it starts in the text; for one found through a wrapper, where the wrapper starts."""
+    stdin: str = ""
+    """The text on its input, as far as it is in the line: a here-string, a here-document, or what `echo` writes."""
 
 
 class Tree(NamedTuple):
@@ -117,7 +119,8 @@ class _Found:
                     f"runs a program whose name is an expansion: `{short((args[0].text or '?').replace(HOLE, '$…'))}`"
                 )
                 words = (None, *words[1:])
-            self.commands.append(Command(words, via, inside, at))
+            said = stdin.text if stdin is not None and stdin.text else ""
+            self.commands.append(Command(words, via, inside, at, said))
             handed = hand_on(args, stdin)
             for reason in handed.opaque:
                 self.doubt(reason)

@@ -19,6 +19,10 @@ _INSIDE = re.compile(r"[=:({\[\"'`|&;!,]")
 """What may come before a command in a text in the program's own syntax: `commands=rm x`, `start:execute(rm x)`."""
 MOST_WORDS = 64
 """How many words are tried as the start of a command; a line with more is assumed to list things."""
+_COPIES = frozenset(
+    "cp gcp ln gln link install ginstall mv gmv dd gdd rsync scp ditto cat tee hash alias symlink".split()
+)
+"""Programs that give another file, or another name, to what their words name."""
 
 
 def may_start(argv: Sequence[str | None]) -> Iterator[Words]:
@@ -34,6 +38,25 @@ def may_start(argv: Sequence[str | None]) -> Iterator[Words]:
         if value and (value != word or " " in value):
             yield from (command.words for command in parse_tree(value).commands)
             yield from (tuple(piece.split()) for piece in _INSIDE.split(value)[1 : MOST_WORDS + 1] if piece.strip())
+
+
+def copied(argv: Sequence[str | None]) -> Iterator[str]:
+    """Yield the files that this command copies or links to, which may be programs: later they run as another name."""
+    if argv and argv[0] is not None and argv[0].rpartition("/")[2] in _COPIES:
+        for word in argv[1:]:
+            source = (word or "").rpartition("=")[2]
+            if source and not source.startswith("-"):
+                yield source
+
+
+def fed(program: str | None, stdin: str, depth: int = 3) -> Iterator[Words]:
+    """Yield the commands in the input of a program that signoff does not know: it may be a shell."""
+    if not stdin or not depth or not (program is None or _may_run(program.rpartition("/")[2])):
+        return
+    for command in parse_tree(stdin).commands:
+        yield command.words
+        yield from may_start(command.words)
+        yield from fed(command.words[0] if command.words else None, command.stdin, depth - 1)
 
 
 def _may_run(name: str) -> bool:

@@ -1,0 +1,154 @@
+"""Rules that deny a command find it, however it is written: abbreviated, renamed, wrapped, quoted, copied, fed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.policy.shell.commands import quoted
+from tests.profiles import examples
+from tests.tables import table
+
+from signoff import Call, Policy
+from signoff.core.verdict import Effect
+
+# Each row: what is denied, and lines that do it. A here-document is written out below.
+EVASIONS = r"""
+npm publish :: npm pub|npm publ|npm publi
+npm unpublish :: npm unpub
+npm exec x :: npm exe x|npm x x
+npm token :: npm tok create
+npm config set :: npm c set a b|npm set a b
+npm uninstall :: npm remov x|npm unlink x
+gem install :: gem i x|gem ins x
+bundle exec :: bundle ex x|bundle e x
+hg commit :: hg com -m x|hg ci|hg comm
+ip link set :: ip li set x down|ip l s x down
+git remote remove :: git remote rm x
+docker rmi :: docker image rm x|podman image remove x
+docker image rm :: docker rmi x
+terraform destroy :: terraform apply -destroy|tofu apply --destroy|terraform destr
+iptables -F :: iptables --flush|iptables -t nat -F|ip6tables -F
+iptables --flush :: iptables -F
+pacman -R :: pacman --remove x|pacman -Rns x|yay -R x
+dnf remove :: dnf erase x|yum remove x|dnf rm x
+brew uninstall :: brew rm x|brew remove x
+sudo :: sudoedit x|/usr/bin/sudo x
+git push --force :: git send-pack --force o m|git push -f|git push --forc
+rm :: byobu new 'rm f'|byobu new-session 'rm f'|cp /bin/rm zz; ./zz f|ln -s /bin/rm zz; ./zz f
+rm :: install /bin/rm zz && ./zz f|dd if=/bin/rm of=zz; ./zz f|newgrp root <<< 'rm f'|make 'X:=$(shell rm f)'
+rm :: npm pkg set scripts.x='rm f'; npm run x|=rm f|- rm f|repeat 3 rm f|noglob rm f|zf_rm f|mysh <<< 'rm f'
+rm :: echo 'rm f' | newgrp root|hash ls=/bin/rm; ls f|alias x=rm; x f|zellij run -- rm f|cd /bin && cp rm /tmp/zz
+rm :: mv /bin/rm zz|cat /bin/rm > zz|mysh <<EOF
+kubectl delete :: kubectl del pod x|oc delete pod x
+helm uninstall :: helm delete x|helm un x|helm del x
+svn commit :: svn ci|svn comm
+apt remove :: apt-get purge x|apt autoremove
+yum erase :: dnf remove x
+cargo publish :: cargo publ
+svn delete :: svn rm x|svn del x
+docker rm :: docker container rm x|docker container remove x
+zypper remove :: zypper rm x
+gh extension install :: gh ext install x
+kubectl delete namespace :: kubectl delete ns x
+"""
+# Each row: what is denied, and lines that do something else.
+OTHERS = r"""
+npm publish :: npm test|npm run build|npm pack|npm install x
+git push --force :: git push|git status|git log -p
+docker rmi :: docker ps|docker images|docker run x|docker image ls
+terraform destroy :: terraform apply|terraform plan -out x|terraform show
+rm :: cp a b|ln -s a b|ls|git rm x|mv a b|npm run build|make all|install -d x|cat <<< 'rm f'|rmdir x|make -j4 V=1
+sudo :: ls sudo
+iptables -F :: iptables -L
+pacman -R :: pacman -Q|pacman -S x
+dnf remove :: dnf list|dnf install x
+kubectl delete :: kubectl get pods|kubectl describe pod d
+git reset --hard :: git reset|git restore x|git rebase main|git rev-parse HEAD
+git commit :: git checkout x|git config a b|git add c
+gem install :: gem list
+helm uninstall :: helm list|helm upgrade x y
+hg commit :: hg status|hg log
+curl :: cp curl.txt b|echo curl
+"""
+
+
+def judge(pattern: str, line: str) -> Effect:
+    policy = Policy.from_rules([{"deny": {"command": pattern}}, {"allow": {"tool": "shell"}}])
+    return policy.judge(Call(tool="shell", args={"command": line})).effect
+
+
+def rows(text: str) -> Iterator[tuple[str, str]]:
+    for row in text.strip().splitlines():
+        pattern, lines = row.split(" :: ")
+        for line in re.split(r"(?<! )\|(?! )", lines):
+            yield pattern, line.replace("<<EOF", "<<EOF\nrm f\nEOF")
+
+
+@table(("pattern", "line"), list(rows(EVASIONS)))
+def test_a_denied_command_is_found(pattern: str, line: str) -> None:
+    assert judge(pattern, line) is not Effect.ALLOW
+
+
+@table(("pattern", "line"), list(rows(OTHERS)))
+def test_others_are_left_alone(pattern: str, line: str) -> None:
+    assert judge(pattern, line) is Effect.ALLOW
+
+
+WRAPPERS = (
+    "sudo {}", "sudo -u root {}", "env {}", "env A=1 {}", "A=1 {}", "timeout 5 {}", "nohup {}", "nice -n 5 {}",
+    "xargs {}", "command {}", "exec {}", "setsid {}", "stdbuf -o0 {}", "time {}", "noglob {}", "- {}", "repeat 2 {}",
+    "busybox {}",
+    "frobnicate -- {}", "doas {}", "chroot / {}", "flock x {}", "unshare {}", "watch {}", "! {}", "( {} )", "{{ {}; }}",
+    "ls; {}", "ls && {}", "false || {}", "ls | {}", "{} &", "{} > out", "echo $({})", "echo `{}`",
+    "if true; then {}; fi",
+    "for i in 1; do {}; done", "f() {{ {}; }}; f", "cd x && {}", "cat <({})", "\n{}", "# x\n{}",
+)  # fmt: skip
+IN_TEXT = (
+    "bash -c {}", "sh -c {}", "zsh -c {}", "eval {}", "su -c {}", "byobu new {}", "tmux new {}", "script -c {} x",
+    "ssh h {}",
+    "newgrp root <<< {}", "bash <<< {}", "mysh <<< {}", "echo {} | sh", "trap {} EXIT", "watch {}",
+    "find . -exec sh -c {} ';'", "xargs -I@ sh -c {}", "env -S {}",
+)  # fmt: skip
+COPIES = ("cp {} zz; ./zz x", "ln -s {} zz; ./zz x", "install {} zz && ./zz x", "dd if={} of=zz; ./zz x", "mv {} zz")
+DENIED = st.sampled_from([
+    ("rm", ("rm", "f")), ("rm -rf", ("rm", "-r", "-f", "x")), ("curl", ("curl", "https://x.com")),
+    ("git push --force", ("git", "push", "-f")),
+    ("npm publish", ("npm", "publish")), ("docker rm", ("docker", "rm", "x")), ("dd", ("dd", "if=a", "of=b")),
+    ("terraform destroy", ("terraform", "destroy")), ("kubectl delete", ("kubectl", "delete", "pod", "x")),
+])  # fmt: skip
+PLACES = ("", "/bin/", "/usr/bin/", "/usr/local/bin/", "./", "../x/", "/opt/t/bin/")
+
+
+@st.composite
+def evasions(draw: st.DrawFn) -> tuple[str, str]:
+    """A denied command, and a line in which a shell runs its program with such words."""
+    pattern, (program, *words) = draw(DENIED)
+    at = 0 if not words or not words[0].isalpha() or pattern.count(" ") == 0 else 1
+    if at and draw(st.booleans()):
+        words[0] = words[0][: draw(st.integers(1, len(words[0])))]  # the beginning of a sub-command
+    name = draw(st.sampled_from(PLACES)) + program
+    spelled = " ".join(draw(quoted(word)) for word in (name, *words))
+    for _ in range(draw(st.integers(0, 2))):
+        if draw(st.booleans()):
+            spelled = draw(st.sampled_from(WRAPPERS)).format(spelled)
+        else:
+            spelled = draw(st.sampled_from(IN_TEXT)).format(shlex.quote(spelled))
+    return pattern, spelled
+
+
+@examples(5_000, daily=120)
+@given(evasions())
+def test_no_line_that_runs_a_denied_command_is_simply_allowed(case: tuple[str, str]) -> None:
+    pattern, line = case
+    assert judge(pattern, line) is not Effect.ALLOW
+
+
+@examples(500, daily=40)
+@given(DENIED, st.sampled_from(COPIES), st.sampled_from(PLACES[:4]))
+def test_a_copy_of_a_denied_program_is_in_doubt(denied: tuple[str, tuple[str, ...]], copy: str, place: str) -> None:
+    pattern, (program, *_) = denied
+    assert judge(pattern, copy.format(place + program)) is not Effect.ALLOW
