@@ -67,6 +67,7 @@ def test_installed_for_a_server_with_the_credential_of_an_instance(
     assert not file.exists()
     said = desk.run(*words, "--server", "https://signoff.example.com/")
     assert "inbox of https://signoff.example.com" in said.out
+    assert "and what that asks about by the policy of https://signoff.example.com" in said.out
     assert f"--server https://signoff.example.com --token-file '{token}' || exit 2" in file.read_text()
     monkeypatch.setenv("SIGNOFF_SERVER", "http://127.0.0.1:8420")
     desk.run(*words)
@@ -109,6 +110,43 @@ def test_status_says_what_keeps_it_from_working(desk: Desk, home: Path) -> None:
         assert problem in said.out, problem
     data = json.loads(desk.run("hook", "status", "--json").out)
     assert data["hooks"][0]["installed"] and len(data["hooks"][0]["problems"]) == 6
+
+
+def test_installed_on_permission_requests_only(desk: Desk, home: Path) -> None:
+    file = home / ".claude" / "settings.json"
+    words = ("hook", "install", "claude-code", "--yes", "--on", "permission-request")
+    assert "own settings and mode allow runs without signoff" in desk.run(*words).out
+    assert list(json.loads(file.read_text())["hooks"]) == ["PermissionRequest", "PostToolUse", "PostToolUseFailure"]
+    assert desk.run("hook", "status").code == 0
+    settings = json.loads(file.read_text())
+    del settings["hooks"]["PostToolUse"]
+    file.write_text(json.dumps(settings))
+    assert "signoff hook install claude-code --on permission-request writes it" in desk.run("hook", "status").out
+    desk.run("hook", "install", "claude-code", "--yes")
+    assert "PermissionRequest" not in json.loads(file.read_text())["hooks"], "one of the two ways, not both"
+    assert "PreToolUse" in json.loads(file.read_text())["hooks"]
+    assert "no hook on permission requests" in desk.run("hook", "install", "codex", "--on", "permission-request").err
+
+
+def test_status_says_that_codex_skips_a_hook_that_it_does_not_trust(
+    desk: Desk, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here without the program, by its settings. With it: `tests/outside/test_real_agents.py`."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    desk.run("hook", "install", "codex", "--yes")
+    said = desk.run("hook", "status")
+    assert said.code == 1 and "installed, not trusted: every call runs unjudged" in said.out
+    assert "Note: Codex runs a call if the shell of its hook is killed" in said.out
+    [found] = [one for one in json.loads(desk.run("doctor", "--json").out)["findings"] if one["check"] == "hook"]
+    assert found["severity"] == "error" and "Codex has not been told to trust this hook" in found["what"]
+    file = home / ".codex" / "hooks.json"
+    for text in ("[hooks", "hooks = 3", f'[hooks.state."{file}:post_tool_use:0:0"]\ntrusted_hash = "sha256:1"\n'):
+        (home / ".codex" / "config.toml").write_text(text)
+        assert desk.run("hook", "status").code == 1, text
+    state = f'[hooks.state."{file}:pre_tool_use:0:0"]\ntrusted_hash = "sha256:1"\n'
+    (home / ".codex" / "config.toml").write_text(state)
+    assert desk.run("hook", "status").code == 0, "whether it is the hash of today's hook only Codex can tell"
 
 
 def test_two_hooks_for_one_agent_are_named(desk: Desk, home: Path) -> None:

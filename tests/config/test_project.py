@@ -179,6 +179,8 @@ def test_a_path_is_told_from_here_unless_it_is_shorter_from_the_root(
     assert from_here(below / "c.yaml") == "c.yaml"
     assert from_here("../c.yaml") == from_here(tmp_path / "a" / "c.yaml") == "../c.yaml"
     assert from_here("/nofile.yaml") == "/nofile.yaml"
+    monkeypatch.chdir("/")
+    assert from_here("srv/shop/c.yaml") == "/srv/shop/c.yaml", "a helper that works in `/` drops no slash"
 
 
 def test_no_file_anywhere(tmp_path: Path) -> None:

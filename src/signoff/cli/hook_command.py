@@ -115,6 +115,10 @@ def status(as_json: bool) -> None:
             click.echo(f"{one.place.agent:12}  {safe(one.place.file)}: {one.state}")
             for problem in one.problems:
                 click.echo(f"              ! {safe(problem)}")
+        for title in dict.fromkeys(one.place.host.title for one in found if one.is_installed):
+            click.echo(
+                f"Note: {title} runs a call if the shell of its hook is killed, or its timeout for the hook passes."
+            )
     if any(one.is_installed and one.problems for one in found):
         sys.exit(FAILED)
 

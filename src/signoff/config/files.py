@@ -89,9 +89,10 @@ def check_own(file: str, *, fix: str = OWNER_FIX) -> None:
 
 
 def from_here(path: str | os.PathLike[str]) -> str:
-    """A path for people: relative to the working directory, unless the absolute one is shorter."""
+    """A path for people: relative to the working directory, unless the absolute one is shorter, or as good as that."""
     whole = os.path.abspath(path)
-    return min(os.path.relpath(whole), whole, key=len)
+    relative = os.path.relpath(whole)
+    return relative if len(relative) < len(whole) - 1 else whole  # from `/`, only the first slash would be missing
 
 
 def user_file() -> str | None:
