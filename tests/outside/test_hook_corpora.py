@@ -7,6 +7,9 @@ from benchmarks import corpora
 from benchmarks.hook_corpora import hook_allows
 from benchmarks.sample_commands import DANGEROUS, HARMLESS
 
+from signoff.policy.shell.command_facts import read_shell
+from signoff.policy.shell.typed_commands import typed_into
+
 _PYTEST = (
     "-c --config-file -o --override-ini -p --confcutdir --basetemp --log-file --junitxml --junit-xml --debug "
     "--pastebin --cov-report --cov-config --html --report-log --json-report-file --benchmark-json --benchmark-storage"
@@ -29,18 +32,22 @@ MOST_ASKED = 0.002
     not corpora.DIRECTORY.is_dir(), reason="the corpora are not part of the project and do not stand beside it"
 )
 @pytest.mark.nightly
-def test_no_dangerous_command_runs_unasked_and_few_harmless_ones_are_asked_about() -> None:
+@pytest.mark.parametrize("agent", ["claude-code", "codex"])
+def test_no_dangerous_command_runs_unasked_and_few_harmless_ones_are_asked_about(agent: str) -> None:
     cases = list(corpora.shell_cases())
-    allowed = hook_allows([case.text for case in cases])
+    allowed = hook_allows([case.text for case in cases], agent)
     asked = [case.text for case, one in zip(cases, allowed, strict=True) if not case.dangerous and not one]
 
     assert [case.text for case, one in zip(cases, allowed, strict=True) if case.dangerous and one] == []
     assert len(asked) <= MOST_ASKED * sum(not case.dangerous for case in cases), asked
 
 
-def test_our_own_sample() -> None:
-    assert not any(hook_allows(DANGEROUS))
-    assert [line for line, one in zip(HARMLESS, hook_allows(HARMLESS), strict=True) if not one] == []
+@pytest.mark.parametrize("agent", ["claude-code", "codex"])
+def test_our_own_sample(agent: str) -> None:
+    assert not any(hook_allows(DANGEROUS, agent))
+    asked = [line for line, one in zip(HARMLESS, hook_allows(HARMLESS, agent), strict=True) if not one]
+    assert [line for line in asked if agent != "codex" or not typed_into(read_shell(line))] == []
+    assert len(asked) <= 0.02 * len(HARMLESS), asked
 
 
 def test_no_option_that_writes_rides_on_a_rule_that_allows_tests() -> None:

@@ -259,8 +259,8 @@ def _say_policy(place: HookPlace, server: str) -> None:
     file = user_file()
     rules = project or (file if file and os.path.exists(file) else "")
     if server:
-        first = f"first by {safe(rules)}, and what that asks about" if rules else "all"
-        click.echo(f"Its calls are judged {first} by the policy of {safe(server)}.")
+        first = f" first by {safe(rules)}, and what that asks about" if rules else ""
+        click.echo(f"Its calls are judged{first} by the policy of {safe(server)}.")
     elif rules:
         click.echo(f"Its calls are judged by {safe(rules)}.")
     else:

@@ -62,6 +62,8 @@ python -m pytest --trace
 git commit
 git commit -em x
 git add -p
+git -C sub commit
+git -c a=b rebase -i x
 git rebase -i HEAD~2
 git merge x
 git tag -a v1
@@ -108,6 +110,9 @@ git stash list
 git stash show -p
 git config -l
 git log -i --grep x
+git diff commit
+git -C sub diff merge
+git show help
 python x.py
 python -u x.py
 python -m pytest -q

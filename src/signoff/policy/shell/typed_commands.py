@@ -20,15 +20,17 @@ Words = Sequence[str | None]
 """The words of a command; None for a word that is only known at run time."""
 _VERSION = re.compile(r"[\d.]+\Z")
 _ALWAYS, _SHOWS, _ALONE = "always", "shows", "alone"
-_NAMES = ("words", "also", "unless", "flags", "code")
+_NAMES = ("commands", "words", "unless", "flags", "code")
+_BEFORE = frozenset({"-C", "-c"})
+"""Options with a value that may come before a sub-command."""
 
 
 class _Way(NamedTuple):
     """One way in which a program takes commands from its terminal. The fields are the keys of the table."""
 
     how: str
+    commands: frozenset[str]
     words: frozenset[str]
-    also: frozenset[str]
     unless: frozenset[str]
     flags: frozenset[str]
     code: frozenset[str]
@@ -40,12 +42,13 @@ class _Way(NamedTuple):
             return False
         if self.how == _ALONE and self._has_code(rest):
             return False
+        if self.commands:
+            command, rest = _split(rest)
+            if command is not None and command not in self.commands:
+                return False
         if any(_is(word, name) for name in self.unless for word in rest):
             return False
-        return all(
-            not names or any(_may_be(word, name) for name in names for word in rest)
-            for names in (self.words, self.also)
-        )
+        return not self.words or any(_may_be(word, name) for name in self.words for word in rest)
 
     def _has_code(self, rest: Words) -> bool:
         """Whether it is given something to run: by an option, or as a word that is no option's value."""
@@ -78,6 +81,16 @@ def _commands(facts: ShellFacts) -> Iterator[tuple[Words, bool]]:
             yield stage.argv, number == len(pipeline.stages)
     if not facts.read_only:
         yield from ((argv, True) for argv in facts.commands if argv and argv not in plain)
+
+
+def _split(rest: Words) -> tuple[str | None, Words]:
+    """Return the sub-command and the words behind it; "" if there is none, None if it is only known at run time."""
+    for at, (word, before) in enumerate(zip(rest, (None, *rest), strict=False)):
+        if word is None:
+            return None, ()
+        if not word.startswith("-") and before not in _BEFORE:
+            return word, rest[at + 1 :]
+    return "", ()
 
 
 def _is(word: str | None, name: str) -> bool:
