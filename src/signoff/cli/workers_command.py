@@ -159,6 +159,8 @@ def _more(worker: WorkerFile) -> Iterator[tuple[str, str]]:
 
     if worker.approvers:
         yield "asks", f"somebody with the role {_listed(worker.approvers, ' or ')}"
+    if worker.on_denied:
+        yield "on a denial", "ends with an error" if worker.on_denied == "raise" else "goes on"
     limits = {**_limits(worker), "time": span(worker.limits.time.total_seconds()) if worker.limits.time else None}
     if any(value is not None for value in limits.values()):
         yield "limits", ", ".join(f"{key} {value}" for key, value in limits.items() if value is not None)
@@ -217,6 +219,7 @@ def _as_json(worker: WorkerFile, settings: Settings) -> dict[str, Any]:
         "delegates": list(worker.delegates),
         "creates": worker.creates,
         "approvers": list(worker.approvers),
+        "on_denied": worker.on_denied or settings.on_denied,
         "limits": _limits(worker),
         "input": worker.input,
         "output": worker.output,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from signoff.policy.engine import Policy
 from signoff.policy.placed_value import ConfigValue
@@ -70,6 +70,8 @@ class WorkerFile:
     """Its own rules; they can only tighten what the project says."""
     approvers: tuple[str, ...] = ()
     """Somebody with one of these roles must answer its requests; empty: the people that the rules name."""
+    on_denied: Literal["tell", "raise", ""] = ""
+    """Whether a denial is told to its model, or raised; empty: as the project says."""
     limits: Limits = Limits()
     input: Mapping[str, Any] | None = None
     """JSON schema of its input (`--input-json`); its fields replace `{{field}}` in the instructions."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
-from typing import Any
+from typing import Any, Literal
 
 from signoff.config import toolset_entries, worker_keys
 from signoff.config.agent_entries import AGENTS, AgentEntry
@@ -58,6 +58,8 @@ class Settings:
     """The default model for workers."""
     store: str | None = None
     """The store for requests, answers and runs: `sqlite:FILE`, or `postgresql://…`."""
+    on_denied: Literal["tell", "raise"] = "tell"
+    """Whether a denial is told to the model, or raised. A worker may say otherwise."""
     file: str = ""
     toolsets: Mapping[str, ToolsetEntry] = field(default_factory=dict[str, ToolsetEntry])
     """The toolsets that the file adds to the catalog."""
@@ -304,6 +306,9 @@ PROJECT = MappingFormat(
         "store": text()
         .by(_read_store)
         .about("The store for approvals and runs: sqlite:FILE or postgresql://… ${NAME} comes from the environment."),
+        "on_denied": worker_keys.ON_DENIED.about(
+            "Whether a denial is told to the model (tell), or ends the run with an error (raise). Default: tell."
+        ),
         "toolsets": TOOLSETS,
         "plugins": PLUGINS.by(_read_plugins),
         "defaults": DEFAULTS.by(_read_defaults),

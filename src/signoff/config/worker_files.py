@@ -179,6 +179,7 @@ class _Desk:
             spec={**{key: value for key, value in spec.items() if key != "$schema"}, "name": name},
             **{key: tuple(spot.value for spot in found) for key, found in lists.items()},
             creates=keys["creates"].value if "creates" in keys else False,
+            on_denied=keys["on_denied"].value if "on_denied" in keys else "",
             policy=policy,
             limits=read_limits(limits) if limits else Limits(),
             input=keys["input"].value if "input" in keys else None,

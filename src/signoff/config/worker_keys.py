@@ -259,6 +259,7 @@ _CHANGED_NAMES = MappingFormat(
         "drop": _SOME_NAMES.about("Toolsets to remove from those of the extended worker."),
     }
 )
+ON_DENIED = choice(("tell", "raise"))
 SPEC_KEYS: Mapping[str, Format[Any]] = {
     "$schema": text("where the schema of this file is").about("The address of the JSON schema of this file."),
     "model": text("the name of a model").about("The model, as in anthropic:claude-sonnet-5. Default: the project's."),
@@ -314,6 +315,7 @@ OWN_KEYS: Mapping[str, Format[Any]] = {
         "tightening",
     ),
     "approvers": names("roles").about("Roles that must answer its requests: one person with one of them."),
+    "on_denied": ON_DENIED.about("Whether a denial is told to its model, or ends the run. Default: the project's."),
     "limits": LIMITS,
     "input": Format(
         _object_schema, {"type": "object", "properties": {"type": {"const": "object"}}, "required": ["type"]}

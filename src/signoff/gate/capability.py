@@ -81,8 +81,9 @@ class Signoff(AbstractCapability[Any]):
     memory: GrantStore | None = None
     """Where answers are remembered. By default an *always* answer goes to a file per project in your home directory, or
     to the store where that outlives the process."""
-    on_denied: Literal["tell", "raise"] = "tell"
-    """Tell the model of a denial as JSON, or raise it as `ApprovalDenied` / `ApprovalBlocked`."""
+    on_denied: Literal["tell", "raise"] | None = None
+    """Tell the model of a denial as JSON, or raise it as `ApprovalDenied` / `ApprovalBlocked`. By default as the policy
+    file says, else `tell`."""
     judge: Judge | None = None
     """Your own function of the call and the `RunContext`. The stricter of its verdict and the policy's wins."""
     reviewers: bool = False
@@ -132,7 +133,7 @@ class Signoff(AbstractCapability[Any]):
     def __post_init__(self) -> None:
         """Raise `WrongUse` for an option of the wrong type or value, `PolicyError` for wrong rules."""
         check_options({one.name: getattr(self, one.name) for one in fields(self) if one.init})
-        policy, people = read_rules(self.policy)
+        policy, people, on_denied = read_rules(self.policy)
         # Symlinks in path arguments are resolved, so the directory they are compared with must be a real path too.
         policy = rooted(policy)
         if self.tools is not None and (problems := policy.unknown_tools(self.tools)):
@@ -161,7 +162,7 @@ class Signoff(AbstractCapability[Any]):
             approver=self.approver,
             fallback=lambda: _terminal(self._gate),
             secrets=tuple(self.secrets),
-            on_denied=self.on_denied,
+            on_denied=self.on_denied or on_denied,
             judges=(self.judge,) if self.judge is not None else (),
             reviewers=self.reviewers,
             observe=self.observe,

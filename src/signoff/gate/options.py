@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from pydantic_ai import RunContext
 
@@ -187,7 +187,7 @@ _CHECKS: Mapping[str, Callable[[Any], str | None]] = {
     "wait": _wait,
     "mode": _mode,
     "memory": _having("a memory of answers", "lookup remember"),
-    "on_denied": _one_of("tell", "raise"),
+    "on_denied": lambda value: None if value is None else _one_of("tell", "raise")(value),
     "judge": _function,
     "reviewers": _flag,
     "labels": _labels_by_tool,
@@ -222,15 +222,24 @@ def signer(store: Store) -> Keys | None:
     return Keys() if store.is_durable else None
 
 
-def read_rules(rules: Rules) -> tuple[Policy | Layers, dict[str, frozenset[str]]]:
+class GivenRules(NamedTuple):
+    """What `Signoff(policy=…)` says: the rules, and with a file what else it says about every gate."""
+
+    policy: Policy | Layers
+    people: dict[str, frozenset[str]]
+    on_denied: Literal["tell", "raise"] = "tell"
+
+
+def read_rules(rules: Rules) -> GivenRules:
     if isinstance(rules, Policy | Layers):
-        return rules, {}
+        return GivenRules(rules, {})
     if isinstance(rules, str | os.PathLike):
         settings = load_settings(rules)
-        return settings.policy, {name: person.roles for name, person in settings.people.items()}
+        people = {name: person.roles for name, person in settings.people.items()}
+        return GivenRules(settings.policy, people, settings.on_denied)
     if not isinstance(rules, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise WrongUse(f"Signoff(policy={_short(rules)}): it must be the path of a file, a Policy, or a list of rules")
-    return Policy.from_rules(rules), {}
+    return GivenRules(Policy.from_rules(rules), {})
 
 
 def rooted(policy: Policy | Layers) -> Policy | Layers:

@@ -412,6 +412,7 @@ def _agent_job(path: str, options: RunOptions, run: SavedRun | None) -> Job:
             layers[0] if len(layers) == 1 else Layers(layers),
             people=roles_of(settings),
             mode=options.mode,
+            on_denied=settings.on_denied,
             observe=options.observe,
             store=opened,
             wait="inline" if options.wait is None else options.wait,

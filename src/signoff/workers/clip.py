@@ -45,6 +45,7 @@ class Clipped:
             "creates": written.creates,
             "policy": self._rules(),
             "approvers": self._approvers(),
+            "on_denied": written.on_denied,
             "limits": self._limited(),
             "retries": self._retries(),
             "tool_timeout": self._lower(

@@ -184,6 +184,7 @@ class Workers(_Options):
             approver=self.approver,
             wait=self.wait,
             mode=self.mode,
+            on_denied=file.on_denied or self.settings.on_denied,
             observe=self.observe,
             store=self.shared_store,
             people={name: person.roles for name, person in self.settings.people.items()},
