@@ -33,6 +33,8 @@ LAYERS = "signoff_layers"
 """Where a marked toolset keeps its layers, outermost first."""
 _BY_ATTRIBUTE = "signoff_layers_by_attribute"
 _OPTIONS = ("pre_approved", "blocked", "block_reason")
+_MODES = {"prompt": "ask", "auto_approve": "allow", "approve_all": "allow"}
+"""llm-do's approval modes, and the policy that means the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +177,7 @@ def _rules_by_tool(tool: object, options: object, takes_more: bool) -> list[dict
     if not isinstance(tool, str) or not tool or any(one in tool for one in "*?["):
         raise WrongUse(f"{tool!r} is not the name of a tool: name each tool, or write a list of rules")
     if not isinstance(options, Mapping):
-        raise WrongUse(f"{shown(tool)} has {_a(options)}; write {{{tool!r}: {{'pre_approved': True}}}}, or rules")
+        raise WrongUse(f"{shown(tool)} has {_a(options)}; {_instead_of(tool, options)}")
     given = cast("Mapping[str, Any]", options)
     unknown = next((one for one in given if one not in _OPTIONS), None)
     if unknown is not None and not takes_more:
@@ -189,6 +191,23 @@ def _rules_by_tool(tool: object, options: object, takes_more: bool) -> list[dict
     if approved is None:
         return []
     return [{"allow" if approved else "ask": {"tool": tool}}]
+
+
+def _instead_of(tool: str, options: object) -> str:
+    """What to write instead of options that are none, if they look like something else that people know."""
+    if tool == "mode" and isinstance(options, str) and options in _MODES:
+        return f"write {_MODES[options]!r} in place of the mapping"
+    if tool in _OPTIONS and isinstance(options, bool):
+        each = f"{{NAME: {{{tool!r}: {options}}}}}"
+        return f"for every call, write {effect_of(tool, value=options)!r} in place of the mapping; for one tool, {each}"
+    return f"write {{{tool!r}: {{'pre_approved': True}}}}, or rules"
+
+
+def effect_of(option: str, *, value: object) -> str:
+    """The effect that an option of a tool means."""
+    if not value:
+        return "ask"
+    return "allow" if option == "pre_approved" else "deny"
 
 
 def _a(value: object) -> str:

@@ -36,6 +36,10 @@ _OURS = {
     "worker_files": "the files in workers/",
     "python_files": "toolsets.py beside signoff.yaml, or `plugins: {allow: [MODULE]}`",
     "runtime": "flags of `signoff run`, and `defaults:`",
+    "rules": "`policy:` of a toolset, beside its `config`: [{allow: {tool: shell, command: \"ls *\"}}]",
+    "pattern": "a rule on `command`: {allow: {tool: shell, command: \"ls *\"}}",
+    "default": "the last rule of a toolset's `policy:` ({otherwise: deny}), or nothing: what no rule names is asked about",
+    "ToolsetRegistration": "`Registration` of signoff.toolsets",
 }
 _TOOLSETS = {
     "delegation": "`delegates: [NAME]` of a worker",
@@ -47,6 +51,9 @@ _TOOLSETS = {
     "filesystem_cwd_ro": "`filesystem_ro`",
     "filesystem_read_only": "`filesystem_ro`",
     "shell": "`shell_readonly` or `shell_file_ops`",
+    "FileSystemToolset": "`filesystem_rw`",
+    "ShellToolset": "`shell_readonly` or `shell_file_ops`",
+    "ShellApprovalToolset": "`shell_readonly` or `shell_file_ops`",
 }
 
 FOREIGN_TOOLSETS = frozenset(_TOOLSETS)

@@ -179,8 +179,25 @@ def _named_or_changed(spot: ConfigValue, project_file: str) -> ToolsetNames:
 
 
 def _configured(spot: ConfigValue, name: str, project_file: str) -> PolicyError:
-    fix = f"write it in {shown(project_file)}, under `toolsets`, and only the name here: toolsets: [{name}]"
+    where = shown(project_file)
+    fix = f"write it in {where}, under `toolsets`, and only the name here: toolsets: [{name}]"
+    if name in ("defaults", "_defaults"):
+        fix = f"write in {where} what every worker has: defaults: {{worker: {{toolsets: [NAME, …]}}}}"
+    elif is_class_path(name):
+        fix = f'give it a name in {where}: {named_entry(name)}, and only the name here: toolsets: [NAME]'
     return spot.wrong("a worker file lists toolsets by name; their configuration does not belong here", fix)
+
+
+def is_class_path(name: str) -> bool:
+    """Whether the name of a toolset is rather the path of its class."""
+    return "." in name or ":" in name
+
+
+def named_entry(path: str) -> str:
+    """An entry of the project's file for a class path, with a colon or a dot before the class."""
+    module, dot, kind = path.rpartition(".")
+    use = path if ":" in path or not dot else f"{module}:{kind}"
+    return f'toolsets: {{NAME: {{use: "{use}", config: {{…}}}}}}'
 
 
 def delegate_names(spot: ConfigValue) -> list[ConfigValue]:

@@ -110,7 +110,7 @@ def parse_rules(value: object, *, file: str = "<rules>", name: str = "", root: s
 def policy_in(top: ConfigValue, entries: Mapping[str, ConfigValue]) -> ConfigValue:
     """Return the rules of a file. Raises `PolicyError` with an example if there are none."""
     if "policy" not in entries:
-        raise top.wrong("there is no `policy` here", EXAMPLE)
+        raise top.wrong("there is no `policy` here", f"`policy: []` is enough: then every call asks. {EXAMPLE}")
     return entries["policy"]
 
 

@@ -7,16 +7,18 @@ a rule of the project decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from pydantic_ai import RunContext, Tool
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
-from signoff.attached.attached_policies import Labels, Rules, ToolsetLayer, layer_for
+from signoff.attached.attached_policies import Labels, Rules, ToolsetLayer, effect_of, layer_for
 from signoff.attached.checks import AttachedCheck
 from signoff.attached.marks import hold, mark, may_run
 from signoff.errors import WrongUse
+from signoff.policy.phrases import did_you_mean
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", bound=AbstractToolset[Any])
@@ -48,6 +50,7 @@ def approval_tool(
         if callable(getattr(toolset, "needs_approval", None)):
             raise WrongUse(f"{toolset.label} has its own policy: attach yours with with_approval")
         before = set(toolset.tools)
+        _check_options(options)
         toolset.add_function(function, **options)
         name = next(iter(set(toolset.tools) - before))
         given = (labels,) if isinstance(labels, str) else tuple(labels)
@@ -57,6 +60,16 @@ def approval_tool(
         return function
 
     return register
+
+
+def _check_options(options: Mapping[str, object]) -> None:
+    known = [one for one in inspect.signature(FunctionToolset.add_function).parameters if one not in ("self", "func")]  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    for name, value in options.items():
+        if name in ("pre_approved", "blocked"):
+            fix = f"write @approval_tool(tools, {effect_of(name, value=value)!r})"
+            raise WrongUse(f"approval_tool takes no {name}=: {fix}")
+        if name not in known:
+            raise WrongUse(f"approval_tool takes no {name}=: {did_you_mean(name, ('labels', *known))}")
 
 
 def _keep_to(tool: Tool[Any], layer: ToolsetLayer, toolset: FunctionToolset[Any], labels: tuple[str, ...]) -> None:

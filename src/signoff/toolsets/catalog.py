@@ -17,6 +17,7 @@ from signoff.attached.marks import mark, other_entry, unmarked_class
 from signoff.config import Settings, ToolsetEntry, worker_names
 from signoff.config.llm_do_words import FOREIGN_TOOLSETS, foreign_hint
 from signoff.config.variables import filled_config
+from signoff.config.worker_keys import is_class_path, named_entry
 from signoff.errors import SignoffError, WrongFile, WrongUse
 from signoff.policy.document import document_of
 from signoff.policy.engine import Policy
@@ -264,8 +265,8 @@ class Catalog:
         return ToolsetEntry(name=name, use=name, spot=where)
 
     def _unknown(self, name: str, spot: ConfigValue | None) -> SignoffError:
-        if ":" in name and not name.startswith(_WORKER):
-            fix = f'give it a name in signoff.yaml: toolsets: {{NAME: {{use: "{name}"}}}}'
+        if is_class_path(name) and not name.startswith(_WORKER):
+            fix = f"give it a name in signoff.yaml: {named_entry(name)}"
             return _at(spot, f"{shown(name)} is a class path; workers use names", fix)
         return _at(spot, f"there is no toolset {shown(name)}", self._suggested(name, self.names()))
 
