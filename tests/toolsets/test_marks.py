@@ -516,3 +516,40 @@ async def test_w8_a_permission_error_in_needs_approval_is_a_no_that_nobody_can_a
 
 async def test_a_project_wide_allow_does_not_answer_for_a_toolset_that_asks() -> None:
     assert (await gated(answering(True), "deny", "deny", rules=[{"allow": "*"}]))[0] == ["look", "wipe"]
+
+
+# --- misspelt tools ---
+
+
+@pytest.mark.parametrize("way", ["mapping", "attribute", "added later", "behind a prefix"])
+async def test_a_mapping_that_misspells_a_tool_is_refused_where_the_tools_are_known(way: str) -> None:
+    tools: FunctionToolset[Any] = FunctionToolset([] if way == "added later" else [look, wipe])
+    given: AbstractToolset[Any] = tools
+    if way == "attribute":
+        tools.approval_policy = {"lok": {"pre_approved": True}}  # type: ignore[attr-defined] # pyright: ignore
+    else:
+        with_approval(tools, {"lok": {"pre_approved": True}})
+    if way == "added later":
+        tools.add_function(look)
+    if way == "behind a prefix":
+        given = tools.prefixed("my")
+    with pytest.raises(WrongUse, match="names `lok`; did you mean `look`"):
+        await gated(given)
+
+
+def test_a_file_that_misspells_a_tool_is_refused_with_its_place(project: Project) -> None:
+    code(
+        project,
+        """
+    TOOLSETS = {"tools": make}
+    TOOLSET_APPROVALS = {"tools": {"wip": {"blocked": True}}}
+    """,
+    )
+    catalog = project.catalog("toolsets:\n  mine: {use: tools}\n")
+    with pytest.raises(WrongFile, match=r"signoff\.yaml:\d+:\d+.*names `wip`; did you mean `wipe`"):
+        catalog.build("mine")
+
+
+async def test_a_tool_that_is_not_there_and_like_no_other_may_be_one_of_another_toolset() -> None:
+    tools = with_approval(FunctionToolset([look, wipe]), {"add": {"pre_approved": True}})
+    assert (await gated(tools, "deny", "deny"))[0] == ["look", "wipe"]

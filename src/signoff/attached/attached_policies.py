@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
-from pydantic_ai.toolsets import AbstractToolset
+from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
 from signoff.core.verdict import Effect
 from signoff.errors import SignoffError, WrongUse
 from signoff.policy.engine import Policy
-from signoff.policy.phrases import did_you_mean, shown
+from signoff.policy.phrases import did_you_mean, nearest, shown
 from signoff.policy.tool_labels import label_problem, pattern_problem
 from signoff.toolset_wrappers import parts_of
 
@@ -54,6 +54,8 @@ class ToolsetLayer:
     """Whether a catalog entry attached it. Inside the toolset of another entry it can only make things stricter."""
     alone: bool = False
     """Whether it decides alone: no other policy that is attached to the toolset answers where it is silent."""
+    named: tuple[str, ...] = ()
+    """The tools that a mapping by tool names."""
 
 
 def layers_of(toolset: AbstractToolset[Any]) -> tuple[ToolsetLayer, ...]:
@@ -120,6 +122,15 @@ def check_attributes(toolset: AbstractToolset[Any]) -> None:
             attribute_layer(toolset, name, value)
 
 
+def check_tool_names(toolset: AbstractToolset[Any]) -> None:
+    """Raise `WrongUse` if a mapping by tool misspells a tool of the toolset, where its tools are known."""
+    if not isinstance(toolset, FunctionToolset):
+        return
+    for name in (name for layer in layers_of(toolset) for name in layer.named):
+        if name not in toolset.tools and (close := nearest(name, toolset.tools, cutoff=0.75)) is not None:
+            raise WrongUse(f"a policy on {toolset.label} names {shown(name)}; did you mean {shown(close)}?")
+
+
 # --- making a layer ---
 
 
@@ -151,6 +162,7 @@ def layer_for(
         tool=tool,
         by_catalog=by_catalog,
         alone=alone,
+        named=tuple(by_tool),
     )
 
 

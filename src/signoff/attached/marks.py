@@ -14,7 +14,7 @@ from pydantic_ai import ApprovalRequired, RunContext
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.toolsets import AbstractToolset, DynamicToolset, ToolsetTool, WrapperToolset
 
-from signoff.attached.attached_policies import ATTRIBUTES, LAYERS, ToolsetLayer, layers_of
+from signoff.attached.attached_policies import ATTRIBUTES, LAYERS, ToolsetLayer, check_tool_names, layers_of
 from signoff.attached.checks import Check, checks_of, described, said
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import WrongUse
@@ -41,8 +41,12 @@ def other_entry(toolset: AbstractToolset[Any], layers: Sequence[ToolsetLayer]) -
 
 
 def mark_attributes(toolset: AbstractToolset[Any]) -> None:
-    """Make everything in a toolset that has a policy by attribute enforce it, also in copies for a run."""
+    """Make everything in a toolset that has a policy by attribute enforce it, also in copies for a run.
+
+    Raises `WrongUse` for a policy that misspells a tool.
+    """
     for one in parts_of(toolset):
+        check_tool_names(one)
         if LAYERS not in vars(one) and layers_of(one):
             _set(one, ())
 

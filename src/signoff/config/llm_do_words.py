@@ -36,8 +36,8 @@ _OURS = {
     "worker_files": "the files in workers/",
     "python_files": "toolsets.py beside signoff.yaml, or `plugins: {allow: [MODULE]}`",
     "runtime": "flags of `signoff run`, and `defaults:`",
-    "rules": "`policy:` of a toolset, beside its `config`: [{allow: {tool: shell, command: \"ls *\"}}]",
-    "pattern": "a rule on `command`: {allow: {tool: shell, command: \"ls *\"}}",
+    "rules": '`policy:` of a toolset, beside its `config`: [{allow: {tool: shell, command: "ls *"}}]',
+    "pattern": 'a rule on `command`: {allow: {tool: shell, command: "ls *"}}',
     "default": "the last rule of a toolset's `policy:` ({otherwise: deny}), or nothing: what no rule names is asked about",
     "ToolsetRegistration": "`Registration` of signoff.toolsets",
 }

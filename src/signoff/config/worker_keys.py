@@ -184,7 +184,7 @@ def _configured(spot: ConfigValue, name: str, project_file: str) -> PolicyError:
     if name in ("defaults", "_defaults"):
         fix = f"write in {where} what every worker has: defaults: {{worker: {{toolsets: [NAME, …]}}}}"
     elif is_class_path(name):
-        fix = f'give it a name in {where}: {named_entry(name)}, and only the name here: toolsets: [NAME]'
+        fix = f"give it a name in {where}: {named_entry(name)}, and only the name here: toolsets: [NAME]"
     return spot.wrong("a worker file lists toolsets by name; their configuration does not belong here", fix)
 
 

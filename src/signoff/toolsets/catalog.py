@@ -12,7 +12,7 @@ from typing import Any, cast
 from pydantic_ai.native_tools import AbstractNativeTool
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, PrefixedToolset, WrapperToolset
 
-from signoff.attached.attached_policies import check_attributes, layer_for
+from signoff.attached.attached_policies import check_attributes, check_tool_names, layer_for
 from signoff.attached.marks import mark, other_entry, unmarked_class
 from signoff.config import Settings, ToolsetEntry, worker_names
 from signoff.config.llm_do_words import FOREIGN_TOOLSETS, foreign_hint
@@ -211,7 +211,12 @@ class Catalog:
             raise given.wrong_use(
                 what, "put a function that creates the toolset into TOOLSETS, so that each name has its own"
             )
-        return mark(toolset, *layers)
+        marked = mark(toolset, *layers)
+        try:
+            check_tool_names(marked)
+        except SignoffError as error:
+            raise given.wrong_use(str(error), "name its tools as they are") from None
+        return marked
 
     def _has_several_names(self, target: object, entry: ToolsetEntry) -> bool:
         """Whether a worker can reach the same object by another name, which may have another policy."""
