@@ -16,7 +16,7 @@ from signoff.core.conversation import ConversationLog
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import Delivery
 from signoff.core.grant import Grant
-from signoff.core.inbox_row import Item
+from signoff.core.inbox_row import Item, RunItem
 from signoff.core.lease import Lease
 from signoff.core.mode import ApprovalMode
 from signoff.core.notice import Notice, Reminder
@@ -57,6 +57,14 @@ class Requests(Protocol):
 
     def of(self, *, conversation_id: str = "", run: str = "") -> Sequence[ApprovalRequest]:
         """Every request of a conversation or of a saved run, oldest first."""
+        ...
+
+    def waiting_of(self, run: str, *, limit: int) -> tuple[Sequence[RunItem], int]:
+        """What a saved run waits for, oldest first, up to the limit; and how many that are in all."""
+        ...
+
+    def answered_of(self, run: str) -> Sequence[RunItem]:
+        """Requests of a saved run that were settled and whose approval, if any, was not used up, oldest first."""
         ...
 
     def opened_at(self, moment: datetime | None, *, conversation_id: str = "", run: str = "") -> Sequence[str]:

@@ -5,11 +5,18 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import pytest
 from tests.server.api_desk import ApiDesk, no, yes
 
+from signoff.broker import new_id
+from signoff.broker.run_status import MOST_NAMED
+from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
+from signoff.core.run import SavedRun
 from signoff.ports import Transaction
+from signoff.server.look_back import MOST_REQUESTS, run_page
 from signoff.store.queries import Queries
+from signoff.store.sql import SqlRequests
 
 
 async def test_what_waits_is_listed_page_by_page_the_oldest_first(api_desk: ApiDesk) -> None:
@@ -111,6 +118,64 @@ async def test_who_looks_at_a_request_is_told_while_they_do(api_desk: ApiDesk) -
     assert await api_desk.post(path, {}, who="ana") == {"people": ["ana", "ben"]}
     assert await api_desk.post(path, {"looking": False}, who="ben") == {"people": ["ana"]}
     await api_desk.refused(404, "unknown-request", "POST", "/requests/nothing/presence", {})
+
+
+async def test_a_page_of_runs_names_few_of_their_requests_and_counts_the_others(
+    api_desk: ApiDesk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model makes hundreds of calls in one response: whole, they would hold up everybody else."""
+    runs = [await api_desk.broker.runs.begin(SavedRun(id=new_id(), agent="a"), put_down=True) for _ in range(4)]
+    asked = await api_desk.ask()
+
+    def add(tx: Transaction) -> None:
+        for number in range(1_000):
+            tx.requests.add(asked.changed_to(id=f"m{number:05}", run=runs[number % 4].id, version=0))
+
+    await api_desk.store.write("many", add)
+    read = list[str]()
+    whole = SqlRequests.read
+    monkeypatch.setattr(SqlRequests, "read", lambda self, row: read.append(row[0]) or whole(self, row))
+    page = await api_desk.get("/runs", limit=200)
+    for one in page["runs"]:
+        assert (one["state"], one["waiting_count"], len(one["waiting"])) == ("waiting", 250, MOST_NAMED)
+        assert [each["id"] for each in one["waiting"]] == sorted(each["id"] for each in one["waiting"])
+    report = await api_desk.get("/reports/runs", limit=200)
+    assert [(one["waiting_count"], len(one["waiting"])) for one in report["runs"]] == [(250, MOST_NAMED)] * 4
+    assert read == [], "no whole question is read for a list"
+    account = await run_page(api_desk.broker, runs[0].id)
+    assert (account.row.waiting, len(account.requests), account.has_more) == (250, MOST_REQUESTS, True)
+    assert account.requests[-1].id == "m00996", "the newest"
+    assert len(read) == MOST_REQUESTS + 1
+    monkeypatch.undo()
+    for number in range(0, 40, 4):
+        await api_desk.broker.answer(f"m{number:05}", ApprovalDecision(approved=False), by=Actor(name="ben"))
+    [ready] = [one for one in (await api_desk.get("/runs"))["runs"] if one["id"] == runs[0].id]
+    assert (ready["waiting_count"], ready["answered_count"]) == (240, 10)
+    await api_desk.refused(422, "invalid", "GET", "/reports/runs", limit=201)
+    await api_desk.refused(422, "invalid", "GET", "/reports/inbox", limit=201)
+    mine, seen = await api_desk.get("/reports/inbox", mine=True, limit=200, who="dan"), 0
+    while mine["more"]:
+        assert mine["requests"] == []
+        mine, seen = await api_desk.get("/reports/inbox", mine=True, after=mine["told"]["last"], who="dan"), seen + 1
+    assert seen == 1, "it looks at some hundreds at once, and goes on where it was"
+    with sqlite3.connect(tmp_path / "signoff.db") as db:
+        for name in ("waiting_of_run", "waiting_count_of_run", "answered_of_run"):
+            sql = Queries("sqlite")[name]
+            plan = [row[3] for row in db.execute(f"explain query plan {sql}", [None] * sql.count("?"))]
+            assert any("USING INDEX requests_run" in line for line in plan), plan
+    db.close()
+
+
+async def test_the_end_of_a_long_timeline_is_told_without_the_rest(api_desk: ApiDesk) -> None:
+    run = await api_desk.broker.runs.begin(SavedRun(id=new_id(), agent="a"), put_down=True)
+    asked = await api_desk.ask()
+    assert asked.call is not None
+    calls = [asked.call.changed(run_id=run.id, call_id=f"c{number}") for number in range(50)]
+    await api_desk.broker.open([asked.changed_to(id="", version=0, run=run.id, call=call) for call in calls])
+    shown = await api_desk.get(f"/runs/{run.id}", limit=5)
+    assert (len(shown["timeline"]), shown["earlier"]) == (5, 46)
+    whole = (await api_desk.get(f"/runs/{run.id}"))["timeline"]
+    assert shown["timeline"] == whole[-5:]
 
 
 async def test_ten_thousand_waiting_are_read_by_index_a_page_at_a_time(api_desk: ApiDesk, tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from signoff.broker.ledger import Ledger
-from signoff.core.lifecycle import OPEN
-from signoff.core.request import ApprovalRequest, State
+from signoff.core.inbox_row import RunItem
+from signoff.core.request import State
 from signoff.core.run import Process, RunState, SavedRun
 from signoff.ports import Transaction
 from signoff.processes import is_alive
 
-_ACTED = (*OPEN, State.SUCCEEDED, State.FAILED, State.CLAIMED, State.CANCELLED)
+MOST_NAMED = 20
+"""How many of the requests that a run waits for are read with its status. The others are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +20,11 @@ class RunStatus:
     """The current state of a run, with what it waits for."""
 
     run: SavedRun
-    waiting: tuple[ApprovalRequest, ...]
-    """Requests that wait for a person."""
-    answered: tuple[ApprovalRequest, ...]
+    waiting: tuple[RunItem, ...]
+    """Requests that wait for a person: the oldest of them, at most `MOST_NAMED`."""
+    waits: int
+    """How many wait for a person in all."""
+    answered: tuple[RunItem, ...]
     """Requests that were answered and not yet acted upon."""
     process: Process | None
     alive: bool
@@ -46,19 +49,19 @@ class RunStatus:
 
 def run_status(tx: Transaction, ledger: Ledger, run: SavedRun) -> RunStatus:
     """Return the current status of a run."""
-    requests = tx.requests.of(run=run.id) if run.state is RunState.GOING else ()
+    is_going = run.state is RunState.GOING
+    waiting, waits = tx.requests.waiting_of(run.id, limit=MOST_NAMED) if is_going else ((), 0)
     process = tx.processes.get(run.holder) if run.holder else None
     return RunStatus(
         run=run,
-        waiting=tuple(one for one in requests if one.state in OPEN),
+        waiting=tuple(waiting),
+        waits=waits,
         # An approved call that was claimed before is paused with runs inside it, and waits for what they wait for.
         answered=tuple(
-            one for one in requests if one.state not in _ACTED and one.id not in run.heard and not _paused(one)
+            one
+            for one in (tx.requests.answered_of(run.id) if is_going else ())
+            if one.id not in run.heard and not (one.inside and one.state is State.APPROVED)
         ),
         process=process,
         alive=run.holder == ledger.process.id or is_alive(process, ledger.now()),
     )
-
-
-def _paused(request: ApprovalRequest) -> bool:
-    return request.state is State.APPROVED and request.claim is not None and request.claim.inside

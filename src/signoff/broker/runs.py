@@ -18,7 +18,7 @@ from signoff.broker.requests import enter, settle
 from signoff.broker.run_status import RunStatus, run_status
 from signoff.broker.signatures import Signed, Signing
 from signoff.broker.switch import check_not_halted
-from signoff.core.lifecycle import Cancelled
+from signoff.core.lifecycle import OPEN, Cancelled
 from signoff.core.loosening import NOT_LOOSENED, Loosened
 from signoff.core.moment import moment_text
 from signoff.core.record import EventDraft
@@ -286,6 +286,11 @@ class BrokerRuns:
     async def status(self, run_id: str) -> RunStatus:
         """Return one run, with what it waits for."""
         return await self._ledger.store.read(lambda tx: run_status(tx, self._ledger, _known(tx, run_id)))
+
+    async def waiting(self, run_id: str) -> tuple[ApprovalRequest, ...]:
+        """Return every request of a run that waits for a person, oldest first."""
+        found = await self._ledger.store.read(lambda tx: tx.requests.of(run=run_id))
+        return tuple(one for one in found if one.state in OPEN)
 
     async def inside(self, run_id: str) -> SavedRun | None:
         """Return a run inside another one as it was last saved, or None."""

@@ -50,27 +50,37 @@ class RunHistory(NamedTuple):
 
     status: RunStatus
     moments: Sequence[Moment]
+    earlier: int
+    """How many earlier moments are left out."""
     usage: ModelUsage
 
 
-async def run_history(broker: Broker, prefix: str, zone: Zone) -> RunHistory:
-    """Return the history of the run whose id starts with `prefix`, after applying deadlines; raises `UnknownRun`."""
+async def run_history(broker: Broker, prefix: str, zone: Zone, *, most: int | None = None) -> RunHistory:
+    """Return the history of the run whose id starts with `prefix`, after applying deadlines; raises `UnknownRun`.
+
+    Only the last moments are told, `most` of them. That is done in a thread: a run may have thousands.
+    """
+    import asyncio
+
     await broker.sweep()
     status = await broker.runs.status((await broker.runs.get(prefix)).id)
     segments = await broker.runs.messages(status.run)
     entries = await broker.store.read(lambda tx: tx.record.entries(run=status.run.id))
-    return RunHistory(status, moments(entries, segments, zone), spent(segments))
+
+    def told() -> RunHistory:
+        messages = _messages(segments)
+        found = [*((datetime.fromisoformat(one.at), one) for one in entries), *_words(messages)]
+        found.sort(key=lambda one: one[0])
+        shown = found[-most:] if most is not None else found
+        moments = [_told(at, one, zone) for at, one in shown]
+        return RunHistory(status, moments, len(found) - len(shown), spent(messages))
+
+    return await asyncio.to_thread(told)
 
 
-def moments(entries: Sequence[Entry], segments: Sequence[Segment], zone: Zone) -> list[Moment]:
-    """Return everything that is kept of a run, oldest first."""
-    found = [*_of_record(entries, zone), *_of_messages(_messages(segments))]
-    return sorted(found, key=lambda moment: moment.at)
-
-
-def spent(segments: Sequence[Segment]) -> ModelUsage:
-    """Return the tokens and the cost of a run."""
-    usages = [_mapping(one.get("usage")) for one in _messages(segments) if one.get("kind") == "response"]
+def spent(messages: Sequence[Mapping[str, Any]]) -> ModelUsage:
+    """Return the tokens and the cost of a run, from its messages."""
+    usages = [_mapping(one.get("usage")) for one in messages if one.get("kind") == "response"]
     costs = [Decimal(str(cost)) for one in usages if (cost := one.get("cost")) is not None]
     return ModelUsage(
         answers=len(usages),
@@ -80,26 +90,30 @@ def spent(segments: Sequence[Segment]) -> ModelUsage:
     )
 
 
-def _of_record(entries: Sequence[Entry], zone: Zone) -> Iterator[Moment]:
-    for entry in entries:
-        told = account_of(entry, zone)
-        yield Moment(
-            at=datetime.fromisoformat(entry.at),
-            kind=safe_text(entry.kind),
-            who=safe_text(told.who),
-            what=safe_text(told.what),
-            rules=tuple(map(safe_text, told.rules)),
-            request=entry.request,
-        )
+def _told(at: datetime, what: Entry | tuple[str, str], zone: Zone) -> Moment:
+    """Return an event, or a kind of words and the words, as it is safe to show."""
+    if not isinstance(what, Entry):
+        kind, text = what
+        return Moment(at=at, kind=kind, what=safe_text(" ".join(text.split())))
+    told = account_of(what, zone)
+    return Moment(
+        at=at,
+        kind=safe_text(what.kind),
+        who=safe_text(told.who),
+        what=safe_text(told.what),
+        rules=tuple(map(safe_text, told.rules)),
+        request=what.request,
+    )
 
 
-def _of_messages(messages: Sequence[Mapping[str, Any]]) -> Iterator[Moment]:
+def _words(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[datetime, tuple[str, str]]]:
+    """Yield the words of people and of the model: when, which kind, and what."""
     for message in messages:
         for part in _parts(message):
             kind = {"user-prompt": "prompt", "text": "model"}.get(str(part.get("part_kind")))
             stamp = part.get("timestamp") or message.get("timestamp")
             if kind is not None and isinstance(stamp, str) and (text := _text(part.get("content"))):
-                yield Moment(at=datetime.fromisoformat(stamp), kind=kind, what=safe_text(" ".join(text.split())))
+                yield datetime.fromisoformat(stamp), (kind, text)
 
 
 def _messages(segments: Sequence[Segment]) -> list[Mapping[str, Any]]:

@@ -111,12 +111,18 @@ def _elsewhere(
     """Show the inbox of a server."""
     from signoff.cli.server_client import server_for
     from signoff.reports.inbox_report import page_from
+    from signoff.reports.request_sheet import MOST_LISTED
 
     server = server_for(store, policy, name)
 
     def look() -> Page:
-        found = server.report("/inbox", limit=limit, mine=mine)
-        return page_from(found, found["told"]["halted"])
+        page: Page | None = None
+        while page is None or (page.last and len(page.items) < limit):
+            left, after = (limit - len(page.items), page.last) if page is not None else (limit, "")
+            found = server.report("/inbox", limit=min(left, MOST_LISTED), mine=mine, after=after)
+            read = page_from(found, found["told"])
+            page = page.and_then(read) if page is not None else read
+        return page
 
     if not watch:
         _show(look(), as_json, mine, f"server {server.url}")

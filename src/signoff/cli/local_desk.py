@@ -153,8 +153,9 @@ class LocalDesk:
     async def cancel(self, prefix: str, note: str) -> CancelledRun:
         by, broker = self.who(), self.broker
         before = await broker.runs.status((await broker.runs.get(prefix)).id)
+        waiting = await broker.runs.waiting(before.run.id)
         done = await broker.runs.cancel(before.run.id, by=by.name, reason=note)
-        withdrawn = sum(one.state is State.PENDING for one in before.waiting)
+        withdrawn = sum(one.state is State.PENDING for one in waiting)
         return CancelledRun(id=done.id, withdrawn=withdrawn, alive=before.alive)
 
     # --- grants ---

@@ -20,6 +20,7 @@ from signoff.cli.terminal_text import iso, now, safe
 from signoff.core.comment import CommentKind
 from signoff.core.visible_text import visible
 from signoff.errors import AlreadySettled, EditRefused, RequestError, SignoffError, UnknownRequest, UnknownRun, WrongUse
+from signoff.reports.request_sheet import MOST_LISTED
 
 if TYPE_CHECKING:
     from signoff.cli.request_report import Sheet
@@ -178,7 +179,12 @@ class RemoteDesk:
     # --- runs ---
 
     async def runs(self, *, everything: bool, limit: int) -> dict[str, Any]:
-        return self._server.report("/runs", everything=everything, limit=limit)
+        found, runs = {"more": True}, list[Any]()
+        while found["more"] and (left := limit - len(runs)) > 0:
+            before = runs[-1]["id"] if runs else ""
+            found = self._server.report("/runs", everything=everything, limit=min(left, MOST_LISTED), before=before)
+            runs += found["runs"]
+        return {**found, "runs": runs}
 
     async def run(self, prefix: str) -> dict[str, Any]:
         return self._run(prefix)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import chdir
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -14,10 +15,13 @@ from signoff.cli.startup import uncollected
 from signoff.core.exit_codes import FAILED, WAITING
 
 if TYPE_CHECKING:
-    from signoff.broker.runs import RunStatus
+    from signoff.broker import Broker
+    from signoff.broker.run_status import RunStatus
     from signoff.cli.run_screen import Going
+    from signoff.core.request import ApprovalRequest
     from signoff.wiring import RunOptions
 
+T = TypeVar("T")
 
 MOST_ELSEWHERE = 10_000
 """Most runs that a server is asked for with --all."""
@@ -180,22 +184,35 @@ def _from_here(model: str | None) -> str | None:
 
 def _found(prefix: str | None, options: RunOptions) -> list[RunStatus]:
     """The selected runs, after deadlines that have passed were applied."""
+
+    async def look(broker: Broker) -> list[RunStatus]:
+        await broker.sweep()
+        if prefix is not None:
+            return [await broker.runs.status((await broker.runs.get(prefix)).id)]
+        runs = await broker.runs.list(going=True)
+        return [one for one in reversed(runs) if one.word in ("ready", "died")]
+
+    return _asked(look, options)
+
+
+def _waiting(run_id: str, options: RunOptions) -> Sequence[ApprovalRequest]:
+    """The requests that a run waits for."""
+    return _asked(lambda broker: broker.runs.waiting(run_id), options)
+
+
+def _asked(look: Callable[[Broker], Coroutine[Any, Any, T]], options: RunOptions) -> T:
     import asyncio
 
     from signoff.wiring import open_broker
 
-    async def look() -> list[RunStatus]:
+    async def asked() -> T:
         broker, _ = open_broker(options.store, options.policy)
         try:
-            await broker.sweep()
-            if prefix is not None:
-                return [await broker.runs.status((await broker.runs.get(prefix)).id)]
-            runs = await broker.runs.list(going=True)
-            return [one for one in reversed(runs) if one.word in ("ready", "died")]
+            return await look(broker)
         finally:
             broker.store.close()
 
-    return asyncio.run(look())
+    return asyncio.run(asked())
 
 
 def _resumed(status: RunStatus, options: RunOptions, going: Going, *, traceback: bool, alone: bool) -> int:
@@ -205,7 +222,7 @@ def _resumed(status: RunStatus, options: RunOptions, going: Going, *, traceback:
 
     nobody = not sys.stdin.isatty() or options.wait is not None
     if alone and nobody and status.waiting and not status.answered and not status.run.holder:
-        say_waiting(status.run.id, status.waiting, going.as_json)
+        say_waiting(status.run.id, _waiting(status.run.id, options), going.as_json)
         return WAITING
     if not alone and not going.as_json:
         click.echo(f"run {status.run.id}: {agent_name(status.run.agent)}", err=True)
@@ -243,7 +260,7 @@ async def _to_end(status: RunStatus, options: RunOptions, going: Going, *, alone
 
         job = job_of(run, options)
     going.begun(job, run.setup.loosened)(run.id)
-    going.progress.waits(status.waiting)
+    going.progress.waits(await job.runner.gate.broker.runs.waiting(run.id))
     finished = await going.on(job.resume(run))
     code = going.say(finished)
     if code == WAITING or not alone or not run.setup.chat or not sys.stdin.isatty():

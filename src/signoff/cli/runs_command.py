@@ -83,7 +83,7 @@ def _lines(found: RunSheet, limit: int, everything: bool) -> Iterator[str]:
 def _run_lines(run: RunSheet, width: int) -> Iterator[str]:
     from signoff.cli.inbox_page import loosened_lines
     from signoff.cli.request_report import by_program, moment_of, outcome_step
-    from signoff.cli.terminal_text import agent_name, clip, now, pad, safe
+    from signoff.cli.terminal_text import agent_name, clip, count, now, pad, safe
     from signoff.core.moment import ago
 
     word, told, started = run["state"], run["told"], moment_of(run["started_at"])
@@ -99,6 +99,8 @@ def _run_lines(run: RunSheet, width: int) -> Iterator[str]:
         yield click.style(_INDENT + clip(text, width - len(_INDENT)), fg="yellow")
         if request["state"] == "unknown":
             yield click.style(f"{_INDENT}{outcome_step(request['id'])}", dim=True)
+    if (rest := run["waiting_count"] - len(run["waiting"])) > 0:
+        yield click.style(f"{_INDENT}and for {count(rest, 'more request', 'more requests')}", fg="yellow")
     if word in ("ready", "died") or told.get("died"):
         step = f"signoff resume {safe(run['id'])}" if run["agent"] else by_program(run["id"])
         yield click.style(f"{_INDENT}{_why_it_can_go_on(run)}: {step}", dim=True)
@@ -152,6 +154,8 @@ def _timeline(run: RunSheet) -> Iterator[str]:
     if run["told"]["for"]:
         yield f"{_INDENT}for {run['told']['for']}"
     yield ""
+    if run["earlier"]:
+        yield click.style(f"{count(run['earlier'], 'earlier entry is', 'earlier entries are')} left out", dim=True)
     for one in run["timeline"]:
         what = by_wall_clock(one["what"])
         about = "  ".join(filter(None, (one["who"], f"“{what}”" if one["kind"] == "model" else what)))

@@ -64,6 +64,21 @@ def _agreed_by(request: ApprovalRequest) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunItem:
+    """A request of a run, as far as it is told with the run."""
+
+    id: str
+    state: State
+    title: str
+    worker: str
+    """The chain of workers, as in `triage > analyzer`."""
+    at: datetime | None = None
+    """When it was settled."""
+    inside: bool = False
+    """Whether its call was claimed before, and waits for runs inside it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One row of the inbox."""
 
@@ -92,3 +107,22 @@ class Item:
     """Number of questions without an answer."""
     loosened: tuple[str, ...] = ()
     """How its run was loosened, one line each; safe to show."""
+
+
+def place_of(request: ApprovalRequest) -> Item:
+    """An item with just enough to start a page after it."""
+    assert request.opened_at is not None, "a request that is kept was opened"
+    return Item(
+        id=request.id,
+        state=State.PENDING,
+        title="",
+        tool="",
+        worker="",
+        run="",
+        role="",
+        quorum=1,
+        votes=0,
+        assigned="",
+        opened_at=request.opened_at,
+        deadline=None,
+    )

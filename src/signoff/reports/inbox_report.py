@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from signoff.core.comment import unanswered
-from signoff.core.inbox_row import agreed, needs_of
+from signoff.core.inbox_row import agreed, needs_of, place_of
 from signoff.core.moment import Zone, in_utc, iso
 from signoff.core.people import Actor, person_key
 from signoff.core.quorum import entitled_as, why_not_entitled
@@ -65,23 +65,35 @@ class Page:
     """Whether a deadline or reminder has come, or a call is running: sweep, and read again."""
     deliveries: Mapping[str, Sequence[Delivery]] = field(default_factory=dict[str, "Sequence[Delivery]"])
     """Deliveries by request id; requests that no channel handles are left out."""
+    last: str = ""
+    """The id of the last request that was looked at, to go on after it; empty if there are no more."""
+
+    def and_then(self, after: Page) -> Page:
+        """Return this page and the one after it as one."""
+        deliveries = {**self.deliveries, **after.deliveries}
+        return replace(after, items=[*self.items, *after.items], deliveries=deliveries)
 
 
-def page_of(tx: Transaction, at: datetime, limit: int, me: Me | None, roles: Mapping[str, frozenset[str]]) -> Page:
-    """Return the oldest pending requests: all, or those for one person. `roles` are everyone's, by `person_key`."""
+def page_of(tx: Transaction, at: datetime, view: View) -> Page:
+    """Return the oldest pending requests: all, or those for one person."""
     due = bool(tx.queue.due(at) or tx.queue.claimed())
-    halted = tx.settings.get(HALTED) or ""
+    halted, limit, me, roles = tx.settings.get(HALTED) or "", view.limit, view.me, view.roles
+    before = tx.requests.get(view.after) if view.after else None
+    after = place_of(before) if before is not None else None
+    last = ""
     if me is None:
-        items = [_counted(tx, one) for one in tx.queue.page(limit=limit + 1)]
+        items = [_counted(tx, one) for one in tx.queue.page(limit=limit + 1, after=after)]
     else:
         absent = [
             Actor(name=one.absent, roles=roles.get(person_key(one.absent), frozenset()))
             for one in tx.delegations.current(at)
             if person_key(one.deputy) == person_key(me.name)
         ]
-        items = list(_mine(tx, limit + 1, me, absent))
-    deliveries = _deliveries(tx, items, at, limit, all_of_it=me is None)
-    return Page(_with_tasks(tx, items[:limit]), len(items) > limit, halted, due, deliveries)
+        items, last = _mine(tx, view, me, absent, after)
+    deliveries = _deliveries(tx, items, at, limit, all_of_it=me is None and after is None)
+    if len(items) > limit:
+        items, last = items[:limit], items[limit - 1].id
+    return Page(_with_tasks(tx, items), bool(last), halted, due, deliveries, last)
 
 
 def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
@@ -139,17 +151,23 @@ def _has_voted(tx: Transaction, item: Item, me: Me) -> bool:
     )
 
 
-def _mine(tx: Transaction, limit: int, me: Me, absent: Sequence[Actor]) -> Iterator[Item]:
-    after: Item | None = None
-    found = 0
-    while batch := tx.queue.page(limit=200, after=after):
+def _mine(tx: Transaction, view: View, me: Me, absent: Sequence[Actor], after: Item | None) -> tuple[list[Item], str]:
+    """Return one more than the limit of what is for a person. If it looked at too many: the last of them, else empty."""
+    found: list[Item] = []
+    looked = 0
+    while batch := tx.queue.page(limit=_BATCH, after=after):
         for item in batch:
             if me.may(tx, item, absent) and not (item.votes and _has_voted(tx, item, me)):
-                yield _counted(tx, item)
-                found += 1
-                if found == limit:
-                    return
-        after = batch[-1]
+                found.append(_counted(tx, item))
+                if len(found) > view.limit:
+                    return found, ""
+        after, looked = batch[-1], looked + len(batch)
+        if view.looks is not None and looked >= view.looks:
+            return found, after.id
+    return found, ""
+
+
+_BATCH = 200
 
 
 def as_data(page: Page) -> dict[str, Any]:
@@ -167,8 +185,8 @@ def as_data(page: Page) -> dict[str, Any]:
 _AS_TOLD = ("id", "title", "tool", "worker", "run", "quorum", "votes", "escalated")
 
 
-def page_from(data: Mapping[str, Any], halted: str) -> Page:
-    """Rebuild the page from the data of `as_data`; `halted` is the stored value of the halt switch."""
+def page_from(data: Mapping[str, Any], told: Mapping[str, Any]) -> Page:
+    """Rebuild the page from the data of `as_data`; `told` has the stored value of the halt switch, and `last`."""
     from signoff.core.delivery import Delivery, DeliveryState
     from signoff.core.inbox_row import Item
     from signoff.core.subject import Subject, SubjectKind
@@ -203,7 +221,7 @@ def page_from(data: Mapping[str, Any], halted: str) -> Page:
             )
             for each in one["deliveries"]
         ]
-    return Page(items, data["more"], halted, False, deliveries)
+    return Page(items, data["more"], told["halted"], False, deliveries, told["last"])
 
 
 def _moment(text: str | None) -> datetime | None:
@@ -266,12 +284,17 @@ class View:
     roles: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     """Everyone's roles, by `person_key`."""
 
+    after: str = ""
+    """The id of the request that it begins after; empty: with the oldest."""
+    looks: int | None = None
+    """At most about how many requests are looked at, to find those for one person. None: all."""
+
     async def page(self, store: Store) -> Page:
         """Return the current inbox, after expired requests were settled."""
-        page = await store.read(lambda tx: page_of(tx, datetime.now(UTC), self.limit, self.me, self.roles))
+        page = await store.read(lambda tx: page_of(tx, datetime.now(UTC), self))
         if page.due:
             from signoff.broker import Broker  # slow to import, so only if there is work for it
 
             if await Broker(store).sweep():
-                page = await store.read(lambda tx: page_of(tx, datetime.now(UTC), self.limit, self.me, self.roles))
+                page = await store.read(lambda tx: page_of(tx, datetime.now(UTC), self))
         return page

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 TOLD = "told"
 """The key of values that only the text output needs."""
-FORMAT = 1
+MOST_LISTED = 200
+"""The longest page of a report from a server."""
+FORMAT = 2
 """The format version of all reports: a command reads only reports of the same format."""
 
 

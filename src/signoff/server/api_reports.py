@@ -14,10 +14,14 @@ from signoff.core.people import person_key
 from signoff.reports.grant_report import grant_report, grants_report
 from signoff.reports.inbox_report import Me, View, as_data
 from signoff.reports.policy_report import explanation_lines
-from signoff.reports.request_sheet import FORMAT, TOLD, request_sheet
+from signoff.reports.request_sheet import FORMAT, MOST_LISTED, TOLD, request_sheet
 from signoff.reports.run_report import run_report, runs_report
 from signoff.server.api_policy import CallBody, explanation_of
+from signoff.server.api_runs import LONGEST_TIMELINE
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
+
+MOST_LOOKED_AT = 500
+"""At most about how many requests are looked at for one page, to find those for one person."""
 
 
 class Report(RootModel[dict[str, Any]]):
@@ -27,7 +31,8 @@ class Report(RootModel[dict[str, Any]]):
 class InboxReportQuery(ApiModel):
     """How much of the inbox."""
 
-    limit: int = Field(default=50, ge=1, le=100_000)
+    limit: int = Field(default=50, ge=1, le=MOST_LISTED)
+    after: str = Field(default="", max_length=200, description="`last` of the previous page, in `told`.")
     mine: bool = Field(
         default=False, description="Only requests that you can answer and that nobody else is assigned to."
     )
@@ -37,7 +42,8 @@ class RunsReportQuery(ApiModel):
     """Which runs."""
 
     everything: bool = Field(default=False, description="Include finished runs.")
-    limit: int = Field(default=50, ge=1, le=100_000)
+    limit: int = Field(default=50, ge=1, le=MOST_LISTED)
+    before: str = Field(default="", max_length=200, description="The id of the last run of the previous page.")
 
 
 class GrantsReportQuery(ApiModel):
@@ -50,8 +56,9 @@ async def report_inbox(visit: Visit[InboxReportQuery, Nothing]) -> Report:
     state, by = visit.state, visit.identity.actor
     roles = {person_key(one.name): one.roles for one in state.people().values()}
     me = Me(by.name, roles.get(by.key, frozenset())) if visit.query.mine else None
-    page = await View(visit.query.limit, me, roles).page(state.broker.store)
-    return _report({**as_data(page), TOLD: {"halted": page.halted}})
+    view = View(visit.query.limit, me, roles, visit.query.after, looks=MOST_LOOKED_AT)
+    page = await view.page(state.broker.store)
+    return _report({**as_data(page), TOLD: {"halted": page.halted, "last": page.last}})
 
 
 async def report_request(visit: Visit[Nothing, Nothing]) -> Report:
@@ -60,11 +67,14 @@ async def report_request(visit: Visit[Nothing, Nothing]) -> Report:
 
 
 async def report_runs(visit: Visit[RunsReportQuery, Nothing]) -> Report:
-    return _report(await runs_report(visit.state.broker, everything=visit.query.everything, limit=visit.query.limit))
+    query = visit.query
+    return _report(
+        await runs_report(visit.state.broker, everything=query.everything, limit=query.limit, before=query.before)
+    )
 
 
 async def report_run(visit: Visit[Nothing, Nothing]) -> Report:
-    return _report(await run_report(visit.state.broker, visit.path["run_id"]))
+    return _report(await run_report(visit.state.broker, visit.path["run_id"], most=LONGEST_TIMELINE))
 
 
 async def report_grants(visit: Visit[GrantsReportQuery, Nothing]) -> Report:

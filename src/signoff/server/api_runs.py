@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from signoff.broker.run_status import RunStatus
+from signoff.broker.run_status import MOST_NAMED, RunStatus
 from signoff.broker.timeline import ModelUsage, Moment, run_history
 from signoff.core.access import Permission
+from signoff.core.inbox_row import RunItem
 from signoff.core.moment import in_utc
 from signoff.core.people import ActorKind
-from signoff.core.request import ApprovalRequest, State
+from signoff.core.request import State
 from signoff.core.safe_text import kept_text, safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
@@ -74,8 +75,12 @@ class RunView(ApiModel):
     loosened: list[str]
     started_at: datetime | None
     changed_at: datetime | None
-    waiting: list[RunRequest]
-    answered: list[RunRequest] = Field(description="Requests that are answered, but whose answer is not yet used.")
+    waiting: list[RunRequest] = Field(description=f"What it waits for: the oldest requests, at most {MOST_NAMED}.")
+    waiting_count: int = Field(description="How many requests it waits for.")
+    answered: list[RunRequest] = Field(
+        description=f"The oldest requests that are answered, but whose answer is not yet used, at most {MOST_NAMED}."
+    )
+    answered_count: int = Field(description="How many answers are not yet used.")
     process: int | None = Field(description="The process that executes it, if it is alive.")
     detail: str = Field(description="How it ended: an error, or the beginning of its result.")
 
@@ -165,13 +170,12 @@ def _behind(state: ServerState, identity: Identity) -> str | None:
 
 
 async def show_run(visit: Visit[TimelineQuery, Nothing]) -> RunHistoryView:
-    status, moments, usage = await run_history(visit.state.broker, visit.path["run_id"], in_utc)
-    shown = moments[-visit.query.limit :]
+    found = await run_history(visit.state.broker, visit.path["run_id"], in_utc, most=visit.query.limit)
     return RunHistoryView(
-        run=run_view(status),
-        timeline=[_moment(one) for one in shown],
-        earlier=len(moments) - len(shown),
-        spent=_usage(usage),
+        run=run_view(found.status),
+        timeline=[_moment(one) for one in found.moments],
+        earlier=found.earlier,
+        spent=_usage(found.usage),
     )
 
 
@@ -220,14 +224,17 @@ def run_view(status: RunStatus) -> RunView:
         started_at=run.started_at,
         changed_at=run.changed_at,
         waiting=_requests(status.waiting),
+        waiting_count=status.waits,
         answered=_requests(status.answered),
+        answered_count=len(status.answered),
         process=process.pid if process is not None and status.alive else None,
         detail=kept_text(run.detail, lines=True),
     )
 
 
-def _requests(requests: Sequence[ApprovalRequest]) -> list[RunRequest]:
-    return [RunRequest(id=visible(one.id), state=one.state, title=kept_text(one.title)) for one in requests]
+def _requests(requests: Sequence[RunItem]) -> list[RunRequest]:
+    named = requests[:MOST_NAMED]
+    return [RunRequest(id=visible(one.id), state=one.state, title=kept_text(one.title)) for one in named]
 
 
 def _moment(one: Moment) -> MomentView:

@@ -23,6 +23,8 @@ PAGE = 50
 MOST_LOOKED_AT = 2_000
 """The newest requests that insights are computed from."""
 MOST_MOMENTS = 500
+MOST_REQUESTS = 100
+"""How many requests the page of a run lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,9 @@ class RunAccount:
     left_out: int
     """How many earlier moments are left out."""
     requests: tuple[PastRow, ...]
+    """The newest, the oldest of them first."""
+    has_more: bool
+    """Whether there are earlier requests."""
     is_over: bool
     loosened: tuple[str, ...]
 
@@ -112,14 +117,21 @@ async def run_rows(broker: Broker, before: str = "") -> tuple[RunRow, ...]:
 
 async def run_page(broker: Broker, prefix: str) -> RunAccount:
     """Return one run with its timeline and requests. Raises `UnknownRun`."""
-    history = await run_history(broker, prefix, in_utc)
+    history = await run_history(broker, prefix, in_utc, most=MOST_MOMENTS)
     run = history.status.run
-    requests = await broker.store.read(lambda tx: tx.requests.of(run=run.id))
+    chosen = RequestFilter(state=ListState.ALL, run=run.id)
+
+    def work(tx: Transaction) -> list[ApprovalRequest]:
+        newest = tx.listings.page(chosen, limit=MOST_REQUESTS + 1)
+        return [found for one in reversed(newest) if (found := tx.requests.get(one.id)) is not None]
+
+    requests = await broker.store.read(work)
     return RunAccount(
         row=_run_row(history.status),
-        moments=history.moments[-MOST_MOMENTS:],
-        left_out=max(0, len(history.moments) - MOST_MOMENTS),
-        requests=tuple(map(_past_row, requests)),
+        moments=history.moments,
+        left_out=history.earlier,
+        requests=tuple(map(_past_row, requests[-MOST_REQUESTS:])),
+        has_more=len(requests) > MOST_REQUESTS,
         is_over=run.state is not RunState.GOING,
         loosened=tuple(map(safe_text, run.setup.loosened.texts)),
     )
@@ -133,7 +145,7 @@ def _run_row(status: RunStatus) -> RunRow:
         task=safe_text(" ".join(run.prompt.split())),
         word=status.word,
         requester=visible(run.requester),
-        waiting=len(status.waiting),
+        waiting=status.waits,
         started_at=run.started_at,
         changed_at=run.changed_at,
         detail=kept_text(run.detail),

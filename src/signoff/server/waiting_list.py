@@ -8,7 +8,7 @@ from datetime import datetime
 
 from signoff.broker import Broker
 from signoff.core.comment import unanswered
-from signoff.core.inbox_row import Item
+from signoff.core.inbox_row import Item, place_of
 from signoff.core.lifecycle import OPEN
 from signoff.core.quorum import approvers
 from signoff.core.request import ApprovalRequest, State
@@ -78,7 +78,7 @@ async def waiting_list(broker: Broker, after: str = "", *, part: int = PART) -> 
 
     def work(tx: Transaction) -> WaitingList:
         before = tx.requests.get(after) if after else None
-        start = _place_of(before.id, before.opened_at) if before is not None and before.opened_at is not None else None
+        start = place_of(before) if before is not None else None
         items = tx.queue.page(limit=part + 1, after=start)
         shown, count = items[:part], tx.listings.waiting(most=MOST_COUNTED + 1)
         return WaitingList(
@@ -157,9 +157,8 @@ def _agreed(tx: Transaction, item: Item) -> int:
 
 
 def _item(request: ApprovalRequest) -> Item:
-    assert request.opened_at is not None, "a request that is kept was opened"
     return replace(
-        _place_of(request.id, request.opened_at),
+        place_of(request),
         state=request.state,
         title=request.title,
         tool=request.tool_name,
@@ -171,22 +170,4 @@ def _item(request: ApprovalRequest) -> Item:
         assigned=request.assigned,
         deadline=request.deadline,
         escalated=request.escalated,
-    )
-
-
-def _place_of(request_id: str, opened_at: datetime) -> Item:
-    """An item with just enough to start a page after it."""
-    return Item(
-        id=request_id,
-        state=State.PENDING,
-        title="",
-        tool="",
-        worker="",
-        run="",
-        role="",
-        quorum=1,
-        votes=0,
-        assigned="",
-        opened_at=opened_at,
-        deadline=None,
     )

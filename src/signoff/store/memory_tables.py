@@ -16,13 +16,14 @@ from signoff.core.call import Call
 from signoff.core.comment import Comment
 from signoff.core.conversation import ConversationLog
 from signoff.core.grant import Grant
-from signoff.core.inbox_row import Item
+from signoff.core.inbox_row import Item, RunItem
 from signoff.core.lease import Lease
 from signoff.core.people import Delegation
 from signoff.core.record import Checkpoint
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
 from signoff.core.request_filter import CHAIN, ListPlace, ListState, RequestFilter, plain_case
+from signoff.core.request_status import settled_at
 from signoff.core.run import Process, RunState, SavedRun, Segment
 from signoff.errors import Stale, StoreError
 from signoff.ports import AskedBefore, KeptReply
@@ -34,6 +35,7 @@ from signoff.store.rows import kept
 _Place = tuple[datetime, int, str]
 """The sort key of a request: when it was opened, how many requests were stored before it, and its id."""
 _WAITING = frozenset({State.PENDING, State.UNKNOWN})
+_ANSWERED = frozenset({State.APPROVED, State.DENIED, State.EXPIRED})
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -153,6 +155,13 @@ class MemoryRequests:
         if conversation_id and run:
             ids &= self._of_run.get(run, {}).keys()
         return [self._all[request_id] for _, _, request_id in sorted(self._places[one] for one in ids)]
+
+    def waiting_of(self, run: str, *, limit: int) -> tuple[Sequence[RunItem], int]:
+        found = [one for name in self._of_run.get(run, ()) if (one := self._all[name]).state in _WAITING]
+        return [_run_item(one) for one in found[:limit]], len(found)
+
+    def answered_of(self, run: str) -> Sequence[RunItem]:
+        return [_run_item(one) for name in self._of_run.get(run, ()) if (one := self._all[name]).state in _ANSWERED]
 
     def opened_at(self, moment: datetime | None, *, conversation_id: str = "", run: str = "") -> Sequence[str]:
         among = self._of_run.get(run, {}) if run else self._of_conversation.get(conversation_id, {})
@@ -653,4 +662,15 @@ def _item(request: ApprovalRequest) -> Item:
         opened_at=request.opened_at or _EPOCH,
         deadline=request.deadline,
         escalated=request.escalated,
+    )
+
+
+def _run_item(request: ApprovalRequest) -> RunItem:
+    return RunItem(
+        id=request.id,
+        state=request.state,
+        title=request.title,
+        worker=" > ".join(request.worker),
+        at=settled_at(request),
+        inside=request.claim is not None and request.claim.inside,
     )

@@ -60,6 +60,24 @@ left join ({request} where r.call_key <> '' and r.call_key = ? order by r.nr des
 -- name: requests_of_run
 {request} where r.run <> '' and r.run = ? order by r.opened_at, r.nr
 
+-- What is told of a run, without reading whole questions: it may wait for thousands.
+-- name: waiting_of_run
+select id, state, title, worker from {s}requests
+where run <> '' and run = ? and state in ('pending', 'unknown')
+order by nr
+limit ?
+
+-- name: waiting_count_of_run
+select count(*) from {s}requests where run <> '' and run = ? and state in ('pending', 'unknown')
+
+-- name: answered_of_run
+select r.id, r.state, r.title, r.worker, d.decided_at, c.claim
+from {s}requests r
+left join {s}decisions d on d.request = r.id
+left join {s}claims c on c.request = r.id
+where r.run <> '' and r.run = ? and r.state in ('approved', 'denied', 'expired')
+order by r.nr
+
 -- name: requests_of_both
 {request} where r.conversation <> '' and r.conversation = ? and r.run = ? order by r.opened_at, r.nr
 

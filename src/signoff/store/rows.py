@@ -26,7 +26,7 @@ from signoff.core.codec import (
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.grant import Grant
-from signoff.core.inbox_row import Item
+from signoff.core.inbox_row import Item, RunItem
 from signoff.core.lease import Lease, Outage
 from signoff.core.notice import RunResult
 from signoff.core.request import ApprovalRequest, State
@@ -207,6 +207,19 @@ def run_text(run: SavedRun) -> str:
 
 
 _UNCHANGED = {one.name: one.default for one in fields(ApprovalRequest) if one.name in CHANGING}
+
+
+def run_item_of(row: Row) -> RunItem:
+    """A request of a run, from the query `answered_of_run`."""
+    id_, state, title, worker, decided_at, claim = row
+    return RunItem(
+        id=id_,
+        state=State(state),
+        title=told(title),
+        worker=told(worker),
+        at=moment(decided_at),
+        inside=claim is not None and load_claim(claim).inside,
+    )
 
 
 def item_of(row: Row) -> Item:

@@ -35,7 +35,7 @@ from signoff.core.comment import Comment
 from signoff.core.conversation import ConversationLog
 from signoff.core.delivery import Delivery
 from signoff.core.grant import Grant
-from signoff.core.inbox_row import Item
+from signoff.core.inbox_row import Item, RunItem
 from signoff.core.lease import Lease
 from signoff.core.people import Delegation
 from signoff.core.record import Checkpoint, Entry, EventDraft, linked
@@ -66,6 +66,7 @@ from signoff.store.rows import (
     opened_column,
     question_columns,
     request_of,
+    run_item_of,
     run_of,
     run_state,
     run_text,
@@ -240,6 +241,13 @@ class SqlRequests:
         else:
             rows = self._sql.rows("requests_of_conversation", kept(conversation_id))
         return [self.read(row) for row in rows]
+
+    def waiting_of(self, run: str, *, limit: int) -> tuple[Sequence[RunItem], int]:
+        found = [run_item_of((*row, None, None)) for row in self._sql.rows("waiting_of_run", kept(run), limit)]
+        return found, len(found) if len(found) < limit else self._sql.value("waiting_count_of_run", kept(run))
+
+    def answered_of(self, run: str) -> Sequence[RunItem]:
+        return [run_item_of(row) for row in self._sql.rows("answered_of_run", kept(run))]
 
     def opened_at(self, moment: datetime | None, *, conversation_id: str = "", run: str = "") -> Sequence[str]:
         query, of = ("asked_at_in_run", run) if run else ("asked_at_in_conversation", conversation_id)

@@ -329,7 +329,7 @@ class Running:
             self._loop.wait(run.id)
         elif status.waiting:
             self._looking.went_on(run.id)
-            self._observe(f"{run.id}  {_called(run)} waits for {_answers(len(status.waiting))}")
+            self._observe(f"{run.id}  {_called(run)} waits for {_answers(status.waits)}")
         elif not self._looking.is_news(status):  # it waits for nothing and made no progress: retry with a delay
             self._loop.wait(run.id)
 
@@ -340,7 +340,7 @@ class Running:
             self._looking.went_on(run.id)
             if status.waiting:
                 name = _called(run)
-                self._observe(f"{run.id}  {name} waits for {_answers(len(status.waiting))}")
+                self._observe(f"{run.id}  {name} waits for {_answers(status.waits)}")
         elif finished.elsewhere:
             await self._rest(run)
         else:  # it waits for nothing and made no progress: retry with a delay

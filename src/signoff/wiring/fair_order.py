@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 from signoff.broker.run_status import RunStatus
-from signoff.core.request_status import status_of
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -34,5 +33,5 @@ def fair_order(
 
 def ready_since(status: RunStatus) -> datetime:
     """Return when its first answer came; without answers, when the run last changed."""
-    moments = [moment for one in status.answered if (moment := status_of(one).at) is not None]
+    moments = [one.at for one in status.answered if one.at is not None]
     return min(moments, default=status.run.changed_at or _LONG_AGO)

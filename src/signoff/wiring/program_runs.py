@@ -95,5 +95,5 @@ def _answer(result: object) -> str | None:
 
 def _name(status: RunStatus) -> str:
     """Return the name that people use for the agent that asked."""
-    workers = [request.worker[0] for request in status.answered if request.worker]
-    return workers[0] if workers else status.run.agent
+    worker = next((one.worker for one in status.answered if one.worker), "")
+    return worker.partition(" > ")[0] or status.run.agent

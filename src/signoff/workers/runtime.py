@@ -147,7 +147,7 @@ class Runner:
         if not isinstance(result.output, DeferredToolRequests):
             return Finished(output=result.output, run=run, spent=spent, conversation=result.conversation)
         if run:
-            waiting = (await self.gate.broker.runs.status(run)).waiting
+            waiting = await self.gate.broker.runs.waiting(run)
         else:
             requests = await self.gate.requests_of(result.conversation_id)
             waiting = tuple(one for one in requests if one.decision is None)
