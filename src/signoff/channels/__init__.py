@@ -2,9 +2,9 @@
 
 Ready-made approvers: `terminal_approver`, `tui_approver` (full screen), `headless_approver` (nobody is asked) and
 `scripted_approver`. `DiscordApprovals` asks in Discord. A program that answers requests itself uses `open_inbox`; an
-application behind AG-UI uses `take_interrupts`. To write a channel: implement `Channel`, show each `Notice` (`Asked`,
-`RunResult`), answer through the `Inbox`, and run it with a `Reconciler` that has a `Route` for each channel. Names are
-imported lazily.
+application behind AG-UI uses `take_interrupts`, one behind Vercel AI `take_approvals`. To write a channel: implement
+`Channel`, show each `Notice` (`Asked`, `RunResult`), answer through the `Inbox`, and run it with a `Reconciler` that
+has a `Route` for each channel. Names are imported lazily.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ if TYPE_CHECKING:  # some live in layers above this package; they are exported h
     from signoff.core.visible_text import is_clean as is_clean
     from signoff.delivery import Reconciler as Reconciler
     from signoff.delivery import Route as Route
-    from signoff.gate.ag_ui_votes import take_interrupts as take_interrupts
+    from signoff.gate.client_votes import take_approvals as take_approvals
+    from signoff.gate.client_votes import take_interrupts as take_interrupts
     from signoff.ports import Channel as Channel
     from signoff.ports import Inbox as Inbox
     from signoff.wiring.discord import DiscordApprovals as DiscordApprovals
@@ -49,7 +50,8 @@ _HOMES = {
     "outcome_text": "channels.outcome",
     "result_text": "channels.outcome",
     "scripted_approver": "channels.approvers",
-    "take_interrupts": "gate.ag_ui_votes",
+    "take_approvals": "gate.client_votes",
+    "take_interrupts": "gate.client_votes",
     "terminal_approver": "channels.approvers",
     "tui_approver": "channels.approvers",
 }

@@ -1,8 +1,8 @@
-"""AG-UI: record a client's answers to interrupts as votes of the signed-in person.
+"""Chat clients: record their answers to waiting calls as votes of the signed-in person.
 
-PydanticAI's adapter turns each waiting call into an interrupt, and trusts the client's answer. The gate does not: a
-call runs only if the store says that it was approved. So the answers are first put into the store, as votes of the
-person that the application has signed in. The policy decides whether they are enough.
+PydanticAI's adapters trust what the client says about a waiting call. The gate does not: a call runs only if the store
+says that it was approved. So the answers are first put into the store, as votes of the person that the application has
+signed in. The policy decides whether they are enough.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from signoff.errors import AlreadySettled, UnknownRequest, WrongUse
 from signoff.gate.capability import Signoff
 
 PREFIX = "int-"
-"""The prefix that PydanticAI puts before a call id to name an interrupt."""
+"""The prefix that PydanticAI puts before a call id to name an interrupt of AG-UI."""
 CANCELLED = "cancelled"
+RESPONDED, WAITING = "approval-responded", "approval-requested"
+"""The states of a tool call in a Vercel AI client: its user has answered, or has not."""
 
 
 class InterruptedRun(Protocol):
@@ -29,6 +31,13 @@ class InterruptedRun(Protocol):
 
     @property
     def thread_id(self) -> str: ...
+
+
+class ChatRequest(Protocol):
+    """What a Vercel AI client sends: `pydantic_ai.ui.vercel_ai.request_types.RequestData`."""
+
+    @property
+    def id(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +58,36 @@ async def take_interrupts(signoff: Signoff, run_input: InterruptedRun, *, by: Ac
     twice. Raises `UnknownRequest` if no such call of this thread was asked about, `NotEntitled` if this answer does not
     count, and `EditRefused` if edited arguments do not fit.
     """
-    entries = [_read(one) for one in cast("Sequence[Any]", getattr(run_input, "resume", None) or ())]
+    entries = [_interrupt(one) for one in cast("Sequence[Any]", getattr(run_input, "resume", None) or ())]
+    return await _taken(signoff, run_input.thread_id, entries, by)
+
+
+async def take_approvals(signoff: Signoff, run_input: ChatRequest, *, by: Actor) -> DeferredToolResults | None:
+    """Record the answers in a Vercel AI request as votes of `by`, and return what the adapter runs the agent with.
+
+    The same as `take_interrupts`: `by` is the person your application has signed in, and the chat id is the client's
+    claim. The answers are those in the last message of the assistant; a client can approve or deny, not edit.
+    """
+    messages = cast("Sequence[Any]", getattr(run_input, "messages", None) or ())
+    last = next((one for one in reversed(messages) if one.role == "assistant"), None)
+    parts = cast("Sequence[Any]", last.parts if last is not None else ())
+    entries = [_approval(one) for one in parts if getattr(one, "state", None) == RESPONDED]
+    others = [str(one.tool_call_id) for one in parts if getattr(one, "state", None) == WAITING]
+    return await _taken(signoff, run_input.id, entries, by, others=others)
+
+
+async def _taken(
+    signoff: Signoff, conversation_id: str, entries: Sequence[_ClientAnswer], by: Actor, others: Sequence[str] = ()
+) -> DeferredToolResults | None:
+    """Record the answers. Without a result for the `others`, PydanticAI would drop the calls that still wait."""
     if not entries:
         return None
-    if not run_input.thread_id:  # runs without a conversation have nothing in common
-        raise WrongUse("an answer to an interrupt has to name its thread")
-    asked = {one.tool_call_id: one for one in await signoff.requests_of(run_input.thread_id) if _is_interrupt(one)}
+    if not conversation_id:  # runs without a conversation have nothing in common
+        raise WrongUse("an answer to a waiting call has to name its thread")
+    asked = {one.tool_call_id: one for one in await signoff.requests_of(conversation_id) if _was_shown(one)}
     for number, entry in enumerate(entries):
         if any(entry.call_id == other.call_id for other in entries[:number]):
-            raise WrongUse(f"the interrupt {PREFIX + entry.call_id!r} is answered twice")
+            raise WrongUse(f"the call {entry.call_id!r} is answered twice")
         if entry.call_id not in asked:
             raise UnknownRequest(f"no call {entry.call_id!r} of this thread was asked about")
     results = DeferredToolResults()
@@ -66,15 +96,17 @@ async def take_interrupts(signoff: Signoff, run_input: InterruptedRun, *, by: Ac
         try:
             request = await signoff.answer(request.id, entry.decision, by=by)
         except AlreadySettled:
-            request = next(one for one in await signoff.requests_of(run_input.thread_id) if one.id == request.id)
+            request = next(one for one in await signoff.requests_of(conversation_id) if one.id == request.id)
         # The gate reads from the store whether it was approved; it only has to be told with which arguments.
         edited = request.decision.edited_args if request.decision is not None else None
         results.approvals[entry.call_id] = ToolApproved(override_args=dict(edited) if edited is not None else None)
-    return results
+    return DeferredToolResults(
+        approvals={**{one: ToolApproved() for one in others if one in asked}, **results.approvals}
+    )
 
 
-def _is_interrupt(request: ApprovalRequest) -> bool:
-    """Return whether a client was shown the request as an interrupt: it is about a call of the outermost run.
+def _was_shown(request: ApprovalRequest) -> bool:
+    """Return whether a client was shown the request: it is about a call of the outermost run.
 
     A call of a nested agent may have the same id, and the client does not show it. Calls of other programs have
     conversations that a client could name as its thread.
@@ -82,8 +114,16 @@ def _is_interrupt(request: ApprovalRequest) -> bool:
     return request.call is not None and request.call.path == request.tool_call_id
 
 
-def _read(entry: Any) -> _ClientAnswer:
-    """Read one answer. It approves only if `approved` is explicitly true."""
+def _approval(part: Any) -> _ClientAnswer:
+    """Read one answer of a Vercel AI client. It approves only if `approved` is explicitly true."""
+    approved, reason = getattr(part.approval, "approved", None), getattr(part.approval, "reason", None)
+    if not isinstance(approved, bool):
+        raise WrongUse(f"the answer to the call {part.tool_call_id!r} should say `approved`: true or false")
+    return _ClientAnswer(str(part.tool_call_id), ApprovalDecision(approved=approved, note=str(reason or "")))
+
+
+def _interrupt(entry: Any) -> _ClientAnswer:
+    """Read one answer of an AG-UI client. It approves only if `approved` is explicitly true."""
     name = str(entry.interrupt_id)
     if not name.startswith(PREFIX):
         raise WrongUse(f"the interrupt {name!r} is not one of signoff's: its id does not begin with {PREFIX!r}")
