@@ -48,6 +48,7 @@ from signoff.gate.remembered_answers import Memory, OwnMemory, StoreMemory
 from signoff.gate.run_saver import Histories
 from signoff.gate.tools import KIND, CallReader
 from signoff.gate.tracing import Traces, report_refused
+from signoff.gate.workflow_loop import refuse_to_wait
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import nearest
 from signoff.ports import ApproverLike, Clock, GrantStore, Store
@@ -369,7 +370,8 @@ class Signoff(AbstractCapability[Any]):
     async def begin_run(self, ctx: RunContext[Any]) -> GatedRun:
         """Begin the gate's part of a run.
 
-        Raises `WrongUse` if the run has another gate, or if a run with this id is under way here.
+        Raises `WrongUse` if the run has another gate, or if a run with this id is under way here,
+        or if its event loop has no threads and the store needs them.
         """
         if len(gates := _gates_in(ctx.root_capability)) > 1:
             agent = [one.gate for one in _gates_in(ctx.agent.root_capability)] if ctx.agent is not None else []
@@ -377,6 +379,8 @@ class Signoff(AbstractCapability[Any]):
         key = ctx.run_id or ""
         if (other := self._runs.get(key)) is not None and other.going:
             raise WrongUse(_TWICE.format(run_id=key))
+        if self._gate.keeps_record:
+            refuse_to_wait("a Signoff with a store")
         await self._gate.prepare()
         self._runs[key] = run = await begin(self._gate, ctx)
         run.reporter.traces = Traces.of_run(ctx.tracer)

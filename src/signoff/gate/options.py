@@ -15,6 +15,7 @@ from signoff.channels.approver_shape import approver_problem
 from signoff.config.settings import load_settings
 from signoff.core.mode import ApprovalMode
 from signoff.errors import WrongUse
+from signoff.gate.workflow_loop import refuse_store_in_sandbox
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 from signoff.policy.phrases import did_you_mean
@@ -212,6 +213,7 @@ def open_given(store: Store | str | None) -> Store:
     if store is None:
         return MemoryStore()
     if isinstance(store, str):
+        refuse_store_in_sandbox()
         from signoff.store.store_factory import open_store
 
         return open_store(store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -43,6 +44,7 @@ from signoff.errors import CannotCanonicalise, NobodyHere, RequestError
 from signoff.gate.gate import Gate
 from signoff.gate.gated_calls import GatedCall, named_approver, newest_response, places_here
 from signoff.gate.nesting import Level, progress_around
+from signoff.gate.workflow_loop import refuse_to_wait
 
 REQUEST = "signoff"
 """Key in a deferred call's metadata that holds the reference to the request."""
@@ -298,6 +300,8 @@ async def wait_for_answers(gate: Gate, requests: Sequence[ApprovalRequest]) -> M
     """Wait until all requests are settled, nobody is left to ask, or the timeout passes; return the settled by id."""
     broker, answers = gate.broker, gate.answers
     approver = named_approver(gate.approver)
+    if approver is None or not inspect.iscoroutinefunction(getattr(approver, "choose", approver)):
+        refuse_to_wait("an approver that is no async function")
     if approver is None:
         approver = gate.default_approver()
     channel = ApproverChannel(
