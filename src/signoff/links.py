@@ -1,28 +1,105 @@
-"""Resolve symlinks: where a path really leads. Policy itself never reads the disk."""
+"""Look at the disk for a policy, which never does: where paths lead, and which files a command's patterns stand for."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from stat import S_ISLNK
+
+from signoff.core.call import UNFOLLOWED, Call
+from signoff.policy.engine import Policy
+from signoff.policy.layers import Layers
+from signoff.policy.places import is_too_long
+from signoff.policy.secret import secret_place
+from signoff.policy.shell.common_files import BELOW, BELOW_SHOWN, FileSet
+from signoff.policy.shell.file_patterns import Unclear, escaped, is_wild, unescaped
+from signoff.policy.shell.filters import keeps_out
 
 _PLAIN = re.compile(r"(?!\.\.?(?:/|\Z))[^/\0]+(?:/(?!\.\.?(?:/|\Z))[^/\0]+)*")
 """A relative path in its plainest form: no empty, `.` or `..` steps."""
 
 
+def looked_up(call: Call, policy: Policy | Layers, root: str) -> Call:
+    """Return the call with what policy wants to know of the disk: where its paths lead, from `call.start` or `root`.
+
+    Of the files that its patterns stand for, those that matter to a rule are added. This can only make the verdict
+    stricter.
+    """
+    if not policy.wants_paths:
+        return call
+    start = call.start or root
+    found = followed(start, policy.paths_of(call))
+    for files in policy.patterns_of(call):
+        try:
+            found |= {path: where for path, where in _standing(files, start) if _matters(call, policy, path, where)}
+        except (Unclear, OSError, ValueError):
+            found[files.pattern] = UNFOLLOWED
+    return call.changed(resolved=found) if found else call
+
+
+def _matters(call: Call, policy: Policy | Layers, path: str, where: str) -> bool:
+    return bool(secret_place(where)) or policy.is_about(call.changed(resolved={path: where}), path)
+
+
+def _standing(files: FileSet, root: str) -> Iterator[tuple[str, str]]:
+    """Yield the files that a set stands for, written as its pattern is, and where they lead.
+
+    Raises `Unclear` if that is not clear.
+    """
+    from signoff.found_files import files_below  # few calls need it
+
+    pattern = files.pattern
+    end = next((end for end in (BELOW_SHOWN, BELOW) if pattern.endswith(end)), "")
+    directory = pattern.removesuffix(end)
+    for path in _expanded(directory, root):
+        if not end:
+            if path.startswith("-"):
+                raise Unclear("stands for a name that a program takes for an option")
+            yield path, os.path.realpath(os.path.join(root, _home(root, path)))
+            continue
+        top = os.path.join(root, _home(root, path))
+        for below, link in files_below(top, hidden=end == BELOW) if os.path.isdir(top) else ():
+            if keeps_out(files.filters, below) and not (link and os.path.isdir(link)):
+                continue  # filters for files do not apply to symlinks to directories
+            yield os.path.join(path, below), os.path.realpath(link) if link else os.path.join(top, below)
+
+
+def _expanded(pattern: str, root: str) -> Iterable[str]:
+    from signoff.found_files import expand
+
+    if not is_wild(pattern):
+        return (unescaped(pattern),)
+    if not _is_home(root, pattern):
+        return expand(pattern, root)
+    home = os.path.expanduser("~")
+    return (f"~{path[len(home) :]}" for path in expand(escaped(home) + pattern[1:], root))
+
+
+def _home(root: str, path: str) -> str:
+    return os.path.expanduser(path) if _is_home(root, path) else path
+
+
+def _is_home(root: str, path: str) -> bool:
+    """Whether a path begins in the home directory: not if there is a directory that is really called `~`."""
+    return path.split("/", 1)[0] == "~" and not os.path.lexists(os.path.join(root, "~"))
+
+
 def followed(root: str, texts: Iterable[str]) -> dict[str, str]:
     """Return the real path of each text that may be a path, with symlinks and `..` resolved.
 
-    Left out are plain relative paths without a symlink, and texts that cannot be resolved. `root` is the directory that
-    relative paths start from, itself a real path; `~/` stands for the user's home directory.
+    Left out are plain relative paths without a symlink, and texts that cannot be resolved or that no system takes as a
+    path. `root` is the directory that relative paths start from, itself a real path; `~/` stands for the user's home
+    directory.
     """
     return {text: where for text in texts if (where := _leads_to(root, text)) is not None}
 
 
 def _leads_to(root: str, text: str) -> str | None:
+    if is_too_long(text):
+        return None
     try:
-        if text.startswith("~/"):
+        if _is_home(root, text):
             return os.path.realpath(os.path.expanduser(text))
         if _PLAIN.fullmatch(text) and not _has_link(root, text):
             return None  # the usual case: one `lstat` for each step

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
 
-from signoff.toolsets.builtin.shell.globs import Unclear, escaped, expand
+from signoff.found_files import expand
+from signoff.policy.shell.file_patterns import Unclear, escaped
 
 BASH = shutil.which("bash")
 NAMES = (

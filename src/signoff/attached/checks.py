@@ -20,7 +20,7 @@ from signoff.attached.toolset_methods import (
 )
 from signoff.core.call import Call
 from signoff.core.verdict import Effect, Verdict
-from signoff.links import followed
+from signoff.links import looked_up
 from signoff.policy.strictest_verdict import strictest
 from signoff.policy.tool_labels import labels_in_doubt, labels_of
 from signoff.ports import judging
@@ -75,8 +75,7 @@ class AttachedCheck:
             deps=getattr(ctx, "deps", None),
             start=start,
         )
-        root = start or os.path.realpath(policy.root or os.curdir)
-        return call.changed(resolved=followed(root, policy.paths_of(call))) if policy.wants_paths else call
+        return looked_up(call, policy, start or os.path.realpath(policy.root or os.curdir))
 
 
 class OwnCheck(NamedTuple):

@@ -16,6 +16,7 @@ from signoff.core.safe_text import safe_text
 from signoff.core.verdict import ANYONE, Effect
 from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise, EditRefused
+from signoff.links import looked_up
 from signoff.policy.argument_schema import Unchecked, errors_in
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
@@ -59,7 +60,7 @@ def fitting(request: ApprovalRequest, args: Mapping[str, Any]) -> Mapping[str, A
 
 def judge_edit(request: ApprovalRequest, args: Mapping[str, Any], policy: Policy | Layers) -> None:
     """Raise `EditRefused` if policy denies the edited call, or requires other people to approve it."""
-    call = _followed(_call(request).changed(args=args), policy)
+    call = looked_up(_call(request).changed(args=args, resolved={}), policy, os.path.realpath(policy.root or os.curdir))
     verdict = policy.judge(call)
     needed = verdict.requirement
     if verdict.effect is Effect.DENY:
@@ -71,20 +72,6 @@ def judge_edit(request: ApprovalRequest, args: Mapping[str, Any], policy: Policy
 
 def _call(request: ApprovalRequest) -> Call:
     return request.call or Call(tool=request.tool_name, args=request.args)
-
-
-def _followed(call: Call, policy: Policy | Layers) -> Call:
-    """Return the call with its paths resolved (symlinks), for rules that look at paths."""
-    root = call.start or policy.root or os.getcwd()
-    leads: dict[str, str] = {}
-    for text in policy.paths_of(call):
-        try:
-            where = os.path.realpath(os.path.join(root, text))
-        except (OSError, ValueError):
-            continue
-        if where != os.path.join(root, text):
-            leads[text] = where
-    return call.changed(resolved=leads)
 
 
 def _defaults(request: ApprovalRequest, args: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

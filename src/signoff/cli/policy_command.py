@@ -184,14 +184,14 @@ def _call_body(call: Call) -> dict[str, Any]:
 
 def _explained(file: str, call: Call) -> Explanation:
     from signoff.config import load_settings
-    from signoff.links import followed
+    from signoff.links import looked_up
     from signoff.policy.layers import Layers
 
     settings = load_settings(file)
     policy, own = settings.policy, settings.toolset_layers(call.toolset)
     layers = Layers((policy, *own))
     # Symlinks are resolved as in a run, so that the explanation says what would happen there.
-    found = call.changed(resolved=followed(policy.root, layers.paths_of(call))) if policy.root is not None else call
+    found = looked_up(call, layers, policy.root) if policy.root is not None else call
     return layers.explain(found) if own else policy.explain(found)
 
 

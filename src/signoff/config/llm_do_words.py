@@ -38,7 +38,7 @@ _OURS = {
     "runtime": "flags of `signoff run`, and `defaults:`",
     "rules": '`policy:` of a toolset, beside its `config`: [{allow: {tool: shell, command: "ls *"}}]',
     "pattern": 'a rule on `command`: {allow: {tool: shell, command: "ls *"}}',
-    "default": "the last rule of a toolset's `policy:` ({otherwise: deny}), or nothing: what no rule names is asked about",
+    "default": "the last rule of a toolset's `policy:` ({otherwise: deny}), or nothing: then no match asks",
     "ToolsetRegistration": "`Registration` of signoff.toolsets",
 }
 _TOOLSETS = {

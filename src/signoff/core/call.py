@@ -18,6 +18,10 @@ FREE = frozenset("body caption comment content contents message new_text note su
 """Names of arguments that hold free text. The other arguments say where it goes, or what for."""
 
 
+UNFOLLOWED = "\0"
+"""Stands in `Call.resolved` for the place where the files of a pattern lead, if they cannot be looked at."""
+
+
 class Veiled(str):
     """A placeholder for a secret in the arguments: secrets stay distinguishable, but unreadable. No rule judges it."""
 
@@ -52,7 +56,10 @@ class Call:
     also: str = ""
     """Another directory that relative paths may start from, if it is not known which: rules check both."""
     resolved: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
-    """For arguments that are paths: the text as written -> the path after following symlinks."""
+    """For arguments that are paths: the text as written -> the path after following symlinks.
+
+    Also for files that patterns in a command stand for, if a rule may be about them.
+    """
     prefix: str = field(default="", compare=False)
     """For a command line: what may be remembered of it, with `*` for names that may vary, as in `pytest -x *`."""
     sensitive: tuple[str, ...] = field(default=(), compare=False)

@@ -155,7 +155,7 @@ class Signoff(AbstractCapability[Any]):
                 labels={
                     tool: [given] if isinstance(given, str) else list(given) for tool, given in self.labels.items()
                 },
-                paths_of=policy.paths_of if policy.wants_paths else None,
+                policy=policy,
                 root=policy.root or os.sep,
             ),
             mode=ApprovalMode(self.mode),

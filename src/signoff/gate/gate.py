@@ -123,7 +123,7 @@ class Gate:
             self.reader,
             key=outer.reader.key,
             claims=(*outer.reader.claims, *((outer.reader.labels,) if outer.reader.labels else ())),
-            paths_of=policy.paths_of if policy.wants_paths else None,
+            policy=policy,
             several_roots=len({one.root for one in policy.policies}) > 1,
         )
         asked = tuple(one for one in (outer.actors, self.actors) if one is not None)

@@ -66,7 +66,7 @@ class Handover:
     def over(cls, broker: Broker, policies: Sequence[Policy]) -> Handover:
         """Use the rules of a project."""
         policy = rooted(policies[0] if len(policies) == 1 else Layers(tuple(policies)))
-        reader = CallReader(paths_of=policy.paths_of if policy.wants_paths else None, root=policy.root or os.sep)
+        reader = CallReader(policy=policy, root=policy.root or os.sep)
         memory = StoreMemory(broker, reader.read_for_memory) if broker.remembers else OwnMemory(ApprovalMemory(None))
         return cls(answers=GateAnswers(broker, memory, policy), reader=reader)
 

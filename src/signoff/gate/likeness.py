@@ -7,7 +7,7 @@ import os
 from signoff.core.call import Call, is_free
 from signoff.core.terms import COMMAND
 from signoff.links import followed
-from signoff.policy.engine import LONGEST_PATH
+from signoff.policy.places import is_too_long
 
 
 def read_for_memory(call: Call, root: str) -> Call:
@@ -52,4 +52,4 @@ def _is_sensitive(name: str, value: object, root: str) -> bool:
 
     if not isinstance(value, str) or is_free(name, value):
         return False
-    return len(value) > LONGEST_PATH or bool(sensitive_place(value, root))
+    return is_too_long(value) or bool(sensitive_place(value, root))

@@ -23,7 +23,9 @@ from signoff.core.canonical import digest
 from signoff.core.tool_definition import definition_digest
 from signoff.gate.arguments import PROCESS_KEY, as_json
 from signoff.gate.likeness import directory_name, read_for_memory, with_likeness
-from signoff.links import followed
+from signoff.links import looked_up
+from signoff.policy.engine import Policy
+from signoff.policy.layers import Layers
 from signoff.policy.tool_labels import labels_in_doubt, labels_of
 from signoff.toolset_wrappers import Step, steps_of
 
@@ -131,8 +133,8 @@ class CallReader:
     """Capability labels by tool name or glob, for tools that declare none themselves."""
     claims: Sequence[Mapping[str, Iterable[str]]] = ()
     """Labels that callers give to tools by name. Inside their calls these can only make policy stricter."""
-    paths_of: Callable[[Call], Iterable[str]] | None = None
-    """Lists the paths in a call, if policy needs to know where they lead."""
+    policy: Policy | Layers | None = None
+    """What needs to know where the paths in a call lead."""
     root: str = ""
     """The directory relative paths start from, as a real path."""
     several_roots: bool = False
@@ -169,7 +171,7 @@ class CallReader:
                 "deps": ctx.deps,
                 "start": origin.start,
                 "directory": directory_name(self.root, origin.start),
-                "also": self.root if self.several_roots and self.paths_of is not None and not origin.start else "",
+                "also": self.root if self.looks_from_several and not origin.start else "",
                 "resolved": _NOTHING_RESOLVED,
                 "unreadable": unreadable,
                 "call_id": call_id,
@@ -178,20 +180,21 @@ class CallReader:
                 "path": f"{path}/{call_id}" if path else call_id,
             }
         )
-        if self.paths_of is None:
-            return call
-        leads = followed(call.start or self.root, self.paths_of(call))
-        return call.changed(resolved=leads) if leads else call
+        return looked_up(call, self.policy, self.root) if self.policy is not None else call
+
+    @property
+    def looks_from_several(self) -> bool:
+        """Whether a call has to say where its paths start from."""
+        return self.several_roots and self.policy is not None and self.policy.wants_paths
 
     def reread(self, call: Call) -> Call:
         """Read a call that no gate saw as policy sees it: with the labels of its tool, and where its paths lead."""
         call = call.changed(
             labels=labels_of(self.labels, call.tool),
             claimed=self._claimed_by_name(call.tool),
-            also=self.root if self.several_roots and self.paths_of is not None else "",
+            also=self.root if self.looks_from_several else "",
         )
-        leads = followed(self.root, self.paths_of(call)) if self.paths_of is not None else {}
-        return call.changed(resolved=leads) if leads else call
+        return looked_up(call, self.policy, self.root) if self.policy is not None else call
 
     def read_for_memory(self, call: Call) -> Call:
         """Add what remembered patterns refer to."""

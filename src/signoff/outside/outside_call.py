@@ -8,7 +8,7 @@ from typing import Any
 
 from signoff.core.call import Call
 from signoff.gate.likeness import directory_name
-from signoff.links import followed
+from signoff.links import looked_up
 from signoff.policy.layers import Layers
 
 ReadsArguments = Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -79,8 +79,7 @@ class OutsideCall:
             run_id=self.session,
             conversation_id=self.session,
         )
-        leads = followed(self.directory, policy.paths_of(call)) if policy.wants_paths else {}
-        return call.changed(resolved=leads) if leads else call
+        return looked_up(call, policy, self.directory)
 
     def own(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments without those that were derived: what the program itself understands."""

@@ -8,12 +8,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import unquote
 
-from signoff.core.call import Call
+from signoff.core.call import UNFOLLOWED, Call
 from signoff.policy.glob import is_visible
-from signoff.policy.places import normal
+from signoff.policy.phrases import shown
+from signoff.policy.places import is_too_long, normal
 
 if TYPE_CHECKING:
     from signoff.policy.shell.command_facts import ShellFacts
+    from signoff.policy.shell.touched_files import Touched
     from signoff.policy.sql import SqlFacts
 
 _WHOLE_KEYS = frozenset({
@@ -89,7 +91,7 @@ def _below(value: Any, named: bool) -> Iterator[tuple[str | None, bool]]:
 class Facts:
     """A call, with facts that are computed on demand: its paths, its shell command, its SQL."""
 
-    __slots__ = ("_any", "_haystack", "_named", "_start", "call", "close", "remark", "root")
+    __slots__ = ("_any", "_haystack", "_named", "_start", "_touched", "call", "close", "remark", "root")
 
     def __init__(self, call: Call, root: str | None) -> None:
         self.call = call
@@ -98,6 +100,7 @@ class Facts:
         self._start = "/" if start is None or start == "/" else f"{start}/"
         self._named: list[PathText] | None = None
         self._any: list[PathText] | None = None
+        self._touched: list[PathText] | None = None
         self._haystack: str | None = None
         self.close = False
         """Whether the remark is the only thing that kept a rule from allowing the call."""
@@ -167,14 +170,69 @@ class Facts:
         if self._any is None:
             texts = path_texts(self.call.args, named_only=False)
             self._any = [self._wide(argument, text, named) for argument, text, named in texts if text is not None]
-            self._any += [self._wide(COMMAND, path, True) for path in self.commanded]
+            self._any += self.touched_paths
         return self._any
 
     @property
-    def commanded(self) -> tuple[str, ...]:
-        """The files that a shell command in the call reads; none if it has no command or one that cannot be parsed."""
+    def touched(self) -> Touched | None:
+        """The files that a shell command in the call reads or writes; None if it has no command."""
         command = self.call.args.get(COMMAND)
-        return self.shell(command).paths if isinstance(command, str) else ()
+        if not isinstance(command, str):
+            return None
+        from signoff.policy.shell.command_facts import read_shell
+
+        return read_shell(command).touched
+
+    @property
+    def touched_paths(self) -> list[PathText]:
+        """The files that a command in the call touches: by name, and those that its patterns are known to match."""
+        if self._touched is None:
+            self._touched = list(self._touched_paths())
+        return self._touched
+
+    def _touched_paths(self) -> Iterator[PathText]:
+        if (touched := self.touched) is None:
+            return
+        for path in touched.paths:
+            yield self._commanded(path, self._forms(path))
+        for path in touched.tracked:
+            yield PathText(COMMAND, self._in_repository(path))
+        for pattern in touched.patterns:
+            for path in self.standing_for(pattern):
+                yield self._commanded(path, self._forms(path))
+
+    def standing_for(self, pattern: str) -> Iterator[str]:
+        """Yield the files that a pattern of a command is known to match, as `Call.resolved` has them."""
+        if self.call.resolved:
+            from signoff.policy.shell.common_files import stands_for
+
+            yield from stands_for(pattern, self.call.resolved)
+
+    def forms_of(self, path: str) -> tuple[str, ...]:
+        """Return the absolute paths of a file that a command may touch, as written and with symlinks resolved."""
+        return self._commanded(path, self._forms(path)).forms
+
+    def starts(self) -> tuple[str, ...]:
+        """Return the directories that relative paths may start from."""
+        found = (self._start,) if not self.call.also or self.call.start else (self._start, self.call.also)
+        return tuple(normal(one) for one in found)
+
+    def _commanded(self, text: str, forms: tuple[str, ...]) -> PathText:
+        doubt = "starts with `~`, which a shell expands" if text.startswith("~") else ""
+        if (resolved := self.call.resolved.get(text)) == UNFOLLOWED:
+            doubt = f"holds {shown(text)}, and the files that it stands for cannot be looked at"
+        elif resolved is not None and resolved != forms[0]:
+            forms += (normal(resolved),)
+        return PathText(COMMAND, forms, doubt, self._floats(text))
+
+    def _in_repository(self, text: str) -> tuple[str, ...]:
+        """Return the absolute paths of a file in a revision: its repository may begin in any directory above."""
+        forms = [*self._forms(text)]
+        directory = normal(self._start)
+        while self.root is not None and is_below(directory, self.root) and directory != self.root:
+            directory = directory.rpartition("/")[0] or "/"
+            forms.append(normal(f"{directory}/{text}"))
+        return tuple(dict.fromkeys(forms))
 
     def _strict(self, argument: str, text: str | None) -> PathText:
         if text is None:
@@ -182,6 +240,8 @@ class Facts:
         doubt = _expansion(text)
         if not text:
             doubt = "is empty"
+        elif is_too_long(text):
+            doubt = "is longer than a path can be"
         elif not is_visible(text):
             doubt = "holds control characters"
         elif text != text.strip():
@@ -207,7 +267,8 @@ class Facts:
             forms += (normal(resolved),)
         if not named:
             return PathText(argument, forms, _expansion(text) if text.startswith("~/") else "", False)
-        return PathText(argument, forms, _expansion(text), self.root is None and self._floats(text))
+        doubt = _expansion(text) or ("is longer than a path can be" if is_too_long(text) else "")
+        return PathText(argument, forms, doubt, self.root is None and self._floats(text))
 
     def _forms(self, text: str) -> tuple[str, ...]:
         """Return the absolute paths of the text, one for each directory that it may start from."""
@@ -225,6 +286,11 @@ class Facts:
         if "/." in path or "//" in path or path.endswith("/"):
             return normal(path)
         return path
+
+
+def is_below(path: str, directory: str) -> bool:
+    """Whether an absolute path is a directory or inside it."""
+    return path == directory or path.startswith(directory if directory == "/" else f"{directory}/")
 
 
 def _expansion(text: str) -> str:

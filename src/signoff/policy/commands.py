@@ -10,7 +10,7 @@ from signoff.policy.call_paths import Facts
 from signoff.policy.match import Links, text_argument
 from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
 from signoff.policy.phrases import listed, shown
-from signoff.policy.places import runs_later
+from signoff.policy.places import is_too_long, runs_later
 from signoff.policy.secret import secret_place
 from signoff.policy.shell.command_facts import PLAIN, ShellFacts, read_shell
 from signoff.policy.shell.line import Simple
@@ -20,7 +20,6 @@ from signoff.policy.shell.unknown_programs import copied, fed, may_start
 from signoff.policy.shell.working_directories import Directory, is_cd
 
 ARGUMENT = "command"
-LONGEST_PATH = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +55,11 @@ class CommandCondition:
     def stands_for(self) -> str:
         """The argument whose value a plain text in a rule's examples is."""
         return self.argument
+
+    @property
+    def names_command(self) -> bool:
+        """Whether it holds because patterns name the commands of the argument that all rules read."""
+        return self.every and bool(self.patterns) and self.argument == ARGUMENT
 
     @property
     def broad(self) -> tuple[tuple[str, str], ...]:
@@ -201,7 +205,7 @@ def _names_secret(shell: ShellFacts) -> str:
     argvs = [simple.argv for simple in shell.line.commands] if plain and shell.line else shell.commands
     targets = () if plain else (*shell.tree.reads, *shell.tree.writes)
     for text in (*(word for argv in argvs for word in argv[1:] if word), *targets):
-        if len(text) <= LONGEST_PATH and (why := secret_place(text)):
+        if not is_too_long(text) and (why := secret_place(text)):
             return f"{shown(text)} {why}"
     return ""
 

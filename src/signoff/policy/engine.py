@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,15 +24,15 @@ from signoff.policy.index import Candidate, Index, Shelf
 from signoff.policy.joint_requirement import together
 from signoff.policy.match import Links
 from signoff.policy.match_result import MatchResult, Truth
-from signoff.policy.places import normal
+from signoff.policy.places import is_too_long, normal
 from signoff.policy.rule import Rule
 from signoff.policy.strictest_verdict import strictest
 
 if TYPE_CHECKING:
     from signoff.policy.explain import Explanation
     from signoff.policy.lint import Problem
-
-LONGEST_PATH = 4096
+    from signoff.policy.shell.command_facts import ShellFacts
+    from signoff.policy.shell.common_files import FileSet
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,20 +129,44 @@ class Policy:
         found: list[str] = []
         if links - {Links.COMMAND}:
             texts = path_texts(call.args, named_only=Links.ANY not in links)
-            found += [text for _, text, named in texts if text and (named or _could_be_path(text))]
+            found += [text for _, text, _ in texts if text and _could_be_path(text)]
         return tuple(dict.fromkeys((*found, *self.commanded_paths_of(call))))
 
     def commanded_paths_of(self, call: Call) -> tuple[str, ...]:
         """Return those of `paths_of` that a command in the call changes into (`cd`) or reads."""
         links = self._index.shelf(call.tool).links
         found: list[str] = []
-        if Links.ANY in links:
-            found += Facts(call.changed(resolved={}), self.root).commanded
+        if Links.ANY in links and (touched := Facts(call, self.root).touched) is not None:
+            found += touched.paths
         if Links.COMMAND in links:
-            commands = (value for value in call.args.values() if isinstance(value, str))
-            unfollowed = Facts(call.changed(resolved={}), self.root)
-            found += [path for command in commands for path in unfollowed.shell(command).places]
+            found += [path for shell in _commands(call) for path in shell.places]
+        found += [pattern for pattern, _ in self.patterns_of(call)]
         return tuple(dict.fromkeys(found))
+
+    def patterns_of(self, call: Call) -> tuple[FileSet, ...]:
+        """Return the patterns of files that commands in the call read or write, if rules about the tool look at them.
+
+        The files that they stand for, and where these lead, belong into `Call.resolved`, too. They can only tighten.
+        """
+        links = self._index.shelf(call.tool).links
+        found: list[FileSet] = []
+        if Links.ANY in links and (touched := Facts(call, self.root).touched) is not None:
+            found += touched.sets
+        if Links.COMMAND in links:
+            found += [pattern for shell in _commands(call) for pattern in shell.patterns]
+        return tuple(dict.fromkeys(found))
+
+    def is_about(self, call: Call, path: str) -> bool:
+        """Whether a rule that asks or denies is about this file, if a command in the call touches it."""
+        shelf, facts = self._index.shelf(call.tool), Facts(call, self.root)
+        conditions = (
+            condition
+            for candidate in (*shelf.denies, *shelf.others)
+            for alternative in candidate.alternatives
+            for condition in alternative.conditions
+        )
+        wary = (one for one in conditions if not getattr(one, "every", True))
+        return any(is_about(path, facts) for one in wary if (is_about := getattr(one, "is_about", None)))
 
     @cached_property
     def tool_names(self) -> frozenset[str]:
@@ -193,6 +217,8 @@ def _first_match(
     for candidate in candidates:
         answer = candidate.find(facts)
         if isinstance(answer, Verdict):
+            if candidate.named_command(answer):  # a person has said in words that this program may run
+                doubts[:] = [(rule, doubt) for rule, doubt in doubts if not doubt.strange]
             return answer
         if answer.raised or (answer.truth is Truth.UNKNOWN and candidate.rule.effect is not Effect.ALLOW):
             doubts.append((candidate.rule, answer))
@@ -222,5 +248,12 @@ def _in_doubt(first: Verdict | None, doubts: list[tuple[Rule, MatchResult]], cal
     )
 
 
+def _commands(call: Call) -> Iterator[ShellFacts]:
+    """Yield what any argument does if it is a command line."""
+    from signoff.policy.shell.command_facts import read_shell  # slow to import, and few policies need it
+
+    return (read_shell(value) for value in call.args.values() if isinstance(value, str))
+
+
 def _could_be_path(text: str) -> bool:
-    return len(text) <= LONGEST_PATH and is_visible(text)
+    return not is_too_long(text) and is_visible(text)

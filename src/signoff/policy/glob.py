@@ -212,6 +212,14 @@ _TOKEN = re.compile(
 )
 
 
+def wildcards(pattern: str) -> Iterator[tuple[str, str]]:
+    """Yield the pieces of a valid pattern over paths, each with its kind.
+
+    The kinds are `directories` (`**/`), `run` (`**`), `star`, `one` (`?`), `set` and `plain`.
+    """
+    return ((str(token.lastgroup), token.group()) for token in _TOKEN.finditer(pattern))
+
+
 @dataclass(slots=True)
 class _Draft:
     """A chunk that is being read."""

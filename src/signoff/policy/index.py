@@ -37,6 +37,11 @@ class Alternative:
     conditions: tuple[Condition, ...]
     verdict: Verdict
 
+    @property
+    def names_command(self) -> bool:
+        """Whether it allows commands that it names by patterns."""
+        return any(getattr(condition, "names_command", False) for condition in self.conditions)
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -50,6 +55,10 @@ class Candidate:
         """The verdict, if it does not depend on the call; otherwise None."""
         first = self.alternatives[0]
         return None if first.conditions else first.verdict
+
+    def named_command(self, answer: Verdict) -> bool:
+        """Whether the rule gave this verdict because a pattern of it names the command."""
+        return any(one.verdict is answer and one.names_command for one in self.alternatives)
 
     def find(self, facts: Facts) -> Verdict | MatchResult:
         """Return the verdict if the rule matches, otherwise why it does not."""

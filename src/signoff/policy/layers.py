@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from signoff.core.call import Call
 from signoff.core.canonical import digest
@@ -14,6 +15,9 @@ from signoff.policy.explain import Explanation, explain
 from signoff.policy.index import NOT_NAMED
 from signoff.policy.lint import Problem
 from signoff.policy.strictest_verdict import strictest
+
+if TYPE_CHECKING:
+    from signoff.policy.shell.common_files import FileSet
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,14 @@ class Layers:
     def commanded_paths_of(self, call: Call) -> tuple[str, ...]:
         """Return those of `paths_of` that a command in the call changes into (`cd`) or reads."""
         return tuple(dict.fromkeys(text for policy in self.policies for text in policy.commanded_paths_of(call)))
+
+    def patterns_of(self, call: Call) -> tuple[FileSet, ...]:
+        """Return the patterns of files that commands in the call read or write, as far as any layer looks at them."""
+        return tuple(dict.fromkeys(one for policy in self.policies for one in policy.patterns_of(call)))
+
+    def is_about(self, call: Call, path: str) -> bool:
+        """Whether a rule that asks or denies, of any layer, is about this file, if a command in the call touches it."""
+        return any(policy.is_about(call, path) for policy in self.policies)
 
     @property
     def file(self) -> str:

@@ -11,7 +11,7 @@ from signoff.core.call import Veiled
 from signoff.policy.call_paths import Facts
 from signoff.policy.glob import Glob, any_glob
 from signoff.policy.keypath import ABSENT, KeyPath
-from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
+from signoff.policy.match_result import YES, MatchResult, Truth, any_holds, outweighs
 from signoff.policy.operators import Exists, Operator, kind_of
 from signoff.policy.phrases import listed, shown
 
@@ -245,6 +245,6 @@ def all_hold(conditions: Iterable[Condition], facts: Facts) -> MatchResult:
             continue
         if finding.truth is Truth.NO:
             return finding
-        if doubt is None or finding.raised:
+        if doubt is None or outweighs(finding, doubt):
             doubt = finding
     return doubt or YES

@@ -24,6 +24,10 @@ class MatchResult:
     raised: bool = False
     """Whether the condition raised an exception. Then even an allow rule is not skipped silently: it asks."""
 
+    strange: bool = False
+    """Whether the only doubt is what a program does that signoff does not know. An allow rule that names the command
+    settles it."""
+
     @classmethod
     def no(cls, why: str) -> MatchResult:
         return cls(Truth.NO, why)
@@ -48,9 +52,14 @@ def any_holds(findings: Iterable[MatchResult]) -> MatchResult:
     for finding in findings:
         if finding.truth is Truth.YES:
             return finding
-        if answer is None or (finding.truth is Truth.UNKNOWN and (answer.truth is Truth.NO or finding.raised)):
+        if answer is None or (finding.truth is Truth.UNKNOWN and outweighs(finding, answer)):
             answer = finding
     return answer or MatchResult.no("the rule matches nothing")
+
+
+def outweighs(doubt: MatchResult, other: MatchResult) -> bool:
+    """Whether a doubt takes precedence over another result, which is no or a doubt, too."""
+    return other.truth is Truth.NO or doubt.raised or (other.strange and not doubt.strange)
 
 
 def in_one_line(error: Exception) -> str:

@@ -6,7 +6,7 @@ rule must not be evaded: it is enough if any text of the call matches in any rea
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from posixpath import normpath
 
 from signoff.policy.call_paths import Facts, PathText
@@ -14,6 +14,7 @@ from signoff.policy.glob import BadGlob, Glob, any_glob, is_visible
 from signoff.policy.match import Links
 from signoff.policy.match_result import YES, MatchResult, Truth
 from signoff.policy.phrases import listed, shown
+from signoff.policy.places import normal
 
 _FREE = ("/", "**")
 """Patterns that start with these do not depend on the policy's root."""
@@ -37,6 +38,8 @@ class PathCondition:
     """Globs over absolute paths, and globs over paths relative to the policy's root."""
     needles: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """Every match contains one of these texts; empty if directories or bare wildcards rule that out."""
+    floats: bool = field(init=False, repr=False, compare=False)
+    """Whether such a path may be in any directory."""
     anchored: bool = field(init=False, repr=False, compare=False)
     needs_root: bool = field(init=False, repr=False, compare=False)
     text: str = field(init=False, compare=False)
@@ -56,6 +59,7 @@ class PathCondition:
         object.__setattr__(self, "needles", needles if all(needles) and not directories else ())
         anchored = bool(directories) or not all(pattern.startswith("**") for pattern in patterns)
         object.__setattr__(self, "anchored", anchored)
+        object.__setattr__(self, "floats", not directories and all(one.startswith("**") for one in patterns))
         object.__setattr__(self, "needs_root", bool(relative) or not all(one.startswith("/") for one in directories))
         object.__setattr__(self, "text", f"on a path {self._words()}")
         object.__setattr__(self, "no", MatchResult.no(f"no argument is a path {self._words()}"))
@@ -91,7 +95,7 @@ class PathCondition:
 
     def _some(self, facts: Facts) -> MatchResult:
         if self.needles and (haystack := facts.haystack) and not any(needle in haystack for needle in self.needles):
-            return self.no  # fast path for most calls
+            return self._some_touched(facts) or self.no  # fast path for most calls
         unknown = None
         for path in facts.any_paths:
             doubt = path.doubt if facts.root else self._doubt(path, facts)
@@ -103,7 +107,53 @@ class PathCondition:
                     doubt = doubt or "holds control characters, which no wildcard matches"
             if doubt and unknown is None:
                 unknown = MatchResult.unknown(f"{shown(path.argument)} {doubt}")
+        if unknown is None or unknown.strange:
+            unknown = self._some_touched(facts) or unknown
         return unknown or self.no
+
+    def _some_touched(self, facts: Facts) -> MatchResult | None:
+        """Return doubt if a shell command in the call may touch such a path, beyond those that it names."""
+        touched = facts.touched
+        if touched is None:
+            return None
+        if touched.opaque:
+            return MatchResult.unknown(touched.opaque)
+        for pattern in touched.patterns:
+            if self._may_hold(pattern, facts):
+                return MatchResult.unknown(f"{shown(pattern)} may stand for a path {self._words()}")
+        for pattern, _ in (*touched.below, *touched.given) if not self.floats else ():
+            if self._may_hold(pattern, facts):
+                return MatchResult.unknown(f"it reads or writes what is below {shown(directory_of(pattern))}")
+        for pattern, _ in touched.below:
+            for path in facts.standing_for(pattern):
+                if self.is_about(path, facts):
+                    return MatchResult.unknown(f"it reads or writes {shown(path)}")
+        for path in touched.maybe:
+            if self.is_about(path, facts):
+                return MatchResult.unknown(f"it may touch {shown(path)}")
+        return replace(MatchResult.unknown(touched.strange), strange=True) if touched.strange else None
+
+    def is_about(self, path: str, facts: Facts) -> bool:
+        """Whether a file that a command may touch is, or may be, such a path."""
+        return any(self._holds(form, facts.root) is not Truth.NO for form in facts.forms_of(path))
+
+    def _may_hold(self, pattern: str, facts: Facts) -> bool:
+        """Whether a file pattern of a command may stand for such a path."""
+        from signoff.policy.shell.common_files import may_share, normal_pattern  # few policies need it
+
+        if facts.root is None and self.needs_root:
+            return True
+        rules = [one.pattern for one in self.absolute]
+        rules += [f"{(facts.root or '').rstrip('/')}/{one.pattern}" for one in self.relative]
+        places = [one if one.startswith("/") else normal(f"{facts.root or '/'}/{one}") for one in self.directories]
+        within = [part for place in places for part in (place, f"{place.rstrip('/')}/**")]
+        for start in facts.starts():
+            whole = normal_pattern(pattern, start)
+            if whole is None or pattern.startswith("~"):
+                return True
+            if all(any(may_share(rule, whole) for rule in some) for some in (rules, within) if some):
+                return True
+        return False
 
     def _holds(self, form: str, root: str | None) -> Truth:
         if not (self.directories or self.relative):
@@ -145,6 +195,11 @@ def _directory_itself(pattern: str) -> str | None:
     """For `secrets/**` return `secrets`: moving or deleting the directory affects its content. Otherwise None."""
     directory = pattern.removesuffix("/**")
     return None if directory in ("", "**", pattern) else directory
+
+
+def directory_of(pattern: str) -> str:
+    """Return the directory of a pattern for everything below it."""
+    return pattern.rpartition("//")[0] or "."
 
 
 def read_directory(written: str) -> str:

@@ -25,6 +25,14 @@ def normal(path: str) -> str:
     return plain[1:] if plain.startswith("//") else plain
 
 
+def is_too_long(path: str) -> bool:
+    """Whether no system takes it as a path: it, or a name in it, has too many bytes. Takes a time linear in it."""
+    if len(path) > MOST_BYTES:
+        return True
+    data = path.encode("utf-8", "surrogatepass")
+    return len(data) > MOST_BYTES or max(map(len, data.split(b"/"))) > MOST_NAME_BYTES
+
+
 def path_trouble(path: str, *, windows: bool = False) -> str:
     """Return why a path that a model wrote is refused before the file system is looked at; "" if it is fine.
 

@@ -16,7 +16,7 @@ from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
 from signoff.attached.marks import held, may_run
 from signoff.core.call import Call
 from signoff.core.verdict import Effect, Verdict
-from signoff.links import followed
+from signoff.links import looked_up
 from signoff.policy.engine import Policy
 
 _schemas: dict[Any, Any] = {}
@@ -48,7 +48,7 @@ class AttachedToolset(FunctionToolset[Any]):
     def call_of(self, name: str, args: Mapping[str, Any]) -> Call:
         """The call as the toolset's own policy sees it, with symlinks resolved from the toolset's directory."""
         made = Call(tool=name, args=args, toolset=self.policy.name, start=self.starts_from)
-        return made.changed(resolved=followed(self.starts_from, self.policy.paths_of(made)))
+        return looked_up(made, self.policy, self.starts_from)
 
     def needs_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Verdict:
         """The verdict of the toolset's rules. If none matches, an *ask* that the user's own rules can override."""

@@ -29,13 +29,14 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.safe_text import safe_text
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import PolicyError, StoreError, WrongUse
-from signoff.links import followed
+from signoff.links import followed, looked_up
 from signoff.policy.call_paths import Facts, path_texts
-from signoff.policy.engine import LONGEST_PATH, Policy
+from signoff.policy.engine import Policy
 from signoff.policy.glob import is_visible
-from signoff.policy.layers import compose
+from signoff.policy.layers import Layers
 from signoff.policy.lint import Problem
 from signoff.policy.match_result import Truth
+from signoff.policy.places import is_too_long
 from signoff.policy.policy_text import layers_of, read_written
 from signoff.policy.proposal import Proposal, proposals
 from signoff.wiring.project import lock_of, requester_of
@@ -112,7 +113,7 @@ async def rule_offers(
     recorded = await _recorded(broker, request)
     call = request.call.changed(args=request.effective_args) if request.call is not None else None
     if call is not None:
-        call = _followed(call, settings.directory, _path_texts(call))
+        call = _followed(call, settings.directory)
         request = request.changed_to(call=call)
     found = proposals(request, effect, root=settings.policy.root, reason=reason)
     offered: list[RuleOffer] = []
@@ -287,9 +288,8 @@ class _Making:
         return len(rules)
 
     def _verdict(self, policy: Policy) -> Verdict:
-        layers = (policy, *self.others)
-        texts = [text for one in layers for text in one.paths_of(self.call)]
-        return compose(layers, _followed(self.call, self.directory, texts))
+        layers = Layers((policy, *self.others))
+        return layers.judge(looked_up(self.call.changed(resolved={}), layers, os.path.realpath(self.directory)))
 
     def _against(self, verdict: Verdict, added: Added) -> str:
         """Return which rule overrules the new one, with the id and place that it has now, without the new one."""
@@ -319,12 +319,12 @@ def _others(settings: Settings, call: Call, recorded: Iterable[Policy]) -> tuple
     return (*own, *(one for one in recorded if one.name not in here), *toolset)
 
 
+def _followed(call: Call, directory: str) -> Call:
+    """Return the call with every text in it resolved that may be a path (symlinks followed)."""
+    return call.changed(resolved=followed(os.path.realpath(call.start or directory), _path_texts(call)))
+
+
 def _path_texts(call: Call) -> Iterator[str]:
     for _, text, _ in path_texts(call.args, named_only=False):
-        if text and len(text) <= LONGEST_PATH and is_visible(text):
+        if text and not is_too_long(text) and is_visible(text):
             yield text
-
-
-def _followed(call: Call, directory: str, texts: Iterable[str]) -> Call:
-    """Return the call with its paths resolved as they are now (symlinks followed)."""
-    return call.changed(resolved=followed(os.path.realpath(call.start or directory), texts))

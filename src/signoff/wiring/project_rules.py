@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from signoff.links import followed
+from signoff.links import looked_up
 from signoff.policy.layers import Layers
 from signoff.wiring.followed_settings import FollowedSettings
 from signoff.wiring.make_rule import drafts_of
@@ -41,5 +41,5 @@ class ProjectRules:
         policy = settings.policy
         layers = Layers((policy, *settings.toolset_layers(call.toolset)))
         # Symlinks are followed as in a run, so that the answer matches what would happen there.
-        found = call.changed(resolved=followed(policy.root, layers.paths_of(call))) if policy.root is not None else call
+        found = looked_up(call, layers, policy.root) if policy.root is not None else call
         return layers.explain(found)

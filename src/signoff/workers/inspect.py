@@ -25,7 +25,7 @@ from signoff.core.redact import redact_text
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import Place, SignoffError
 from signoff.gate.tools import Hook, Origin, origin_of, schema_hash
-from signoff.links import followed
+from signoff.links import looked_up
 from signoff.policy.builtin import WRITE_TOOLS
 from signoff.policy.call_paths import Facts
 from signoff.policy.engine import Policy
@@ -113,7 +113,7 @@ class FoundTool:
         labels = frozenset[str]().union(*(hook(args, ctx) for hook in owner.capability_labels))
         call = Call(tool=self.name, args=args, toolset=self.toolset, worker=worker, labels=labels, claimed=self.claimed)
         call = call.changed(start=owner.start)
-        call = call.changed(resolved=followed(owner.start or layers.root or os.sep, layers.paths_of(call)))
+        call = looked_up(call, layers, owner.start or layers.root or os.sep)
         said = [layers.judge_layer(call), *(_verdict(check, args, ctx) for check in owner.checks)]
         return strictest(one for one in said if one is not None) or layers.silence(call)
 

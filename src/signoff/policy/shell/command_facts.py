@@ -12,11 +12,13 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 from signoff.policy.phrases import shown
+from signoff.policy.shell.common_files import FileSet
 from signoff.policy.shell.line import CommandLine, Pipeline, Simple, Word
 from signoff.policy.shell.literal_words import Refused, read_line
 from signoff.policy.shell.network import Contact, contact
 from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, Where, judge_words
 from signoff.policy.shell.syntax_tree import Command, Tree, parse_tree
+from signoff.policy.shell.touched_files import Stage, Touched, touched
 from signoff.policy.shell.working_directories import Directories, directories_of, named
 
 MOST_DIRECTORIES = 8
@@ -34,6 +36,7 @@ LABEL_OF = {
 _NO_EFFECTS = frozenset[str]()
 PLAIN = frozenset({"writes", "sends", "discloses", "waits"})
 """Effects of commands that start nothing else."""
+_LOST = Concern("", "", "unknown", "runs in a directory that depends on too many `cd`")
 _SOCKETS = ("/dev/tcp/", "/dev/udp/")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -96,10 +99,36 @@ class ShellFacts:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files that it reads, as far as it was understood."""
+        """The files that its read-only commands read."""
         return tuple(
             dict.fromkeys(path for one in self.judged if isinstance(one, ReadOnlyCommand) for path in one.paths)
         )
+
+    @property
+    def patterns(self) -> tuple[FileSet, ...]:
+        """The patterns of files that its read-only commands read."""
+        found: dict[FileSet, None] = {}
+        for one in self.judged:
+            if isinstance(one, ReadOnlyCommand):
+                found |= dict.fromkeys(map(FileSet, one.patterns))
+                found |= dict.fromkeys(FileSet(pattern, one.filters) for pattern in one.below)
+        return tuple(found)
+
+    @cached_property
+    def touched(self) -> Touched:
+        """The files that it reads or writes."""
+        if self.line is None:
+            return touched(None, self.tree)
+        stages = [
+            Stage(
+                one,
+                _judge_stage(one, where._replace(wary=False)) if where else _LOST,
+                where.directories if where else (),
+            )
+            for one, where in _placed(self.line, _NOTHING)
+        ]
+        known = all(isinstance(stage.judged, ReadOnlyCommand) for stage in stages)
+        return touched(stages, Tree() if known else self.tree)
 
     @cached_property
     def directories(self) -> tuple[Directories, ...]:
@@ -198,16 +227,22 @@ def _read_line(text: str) -> CommandLine | Refused:
 
 def _judge(line: CommandLine, resolved: Mapping[str, str]) -> Iterator[ReadOnlyCommand | Concern]:
     """Yield the judgement of each simple command, in every directory that a `cd` before it may have led to."""
+    for stage, where in _placed(line, resolved):
+        yield _judge_stage(stage, where) if where is not None else _LOST._replace(command=stage.words[0].text)
+
+
+def _judge_stage(stage: Simple, where: Where) -> ReadOnlyCommand | Concern:
+    return _redirects(stage, where) or judge_words(stage.words, where)
+
+
+def _placed(line: CommandLine, resolved: Mapping[str, str]) -> Iterator[tuple[Simple, Where | None]]:
+    """Yield each simple command, and where it may run; None if that depends on too many `cd`."""
     directories: tuple[str, ...] = ("",)
     for pipeline in line.pipelines:
-        where = Where(directories, resolved)
-        lost = len(directories) > MOST_DIRECTORIES
+        where = Where(directories, resolved) if len(directories) <= MOST_DIRECTORIES else None
         for stage in pipeline.stages:
-            if lost:
-                yield Concern(stage.words[0].text, "", "unknown", "runs in a directory that depends on too many `cd`")
-            else:
-                yield _redirects(stage, where) or judge_words(stage.words, where)
-        if not lost:
+            yield stage, where
+        if where is not None:
             directories = tuple(dict.fromkeys((*directories, *_after(pipeline, directories))))
 
 

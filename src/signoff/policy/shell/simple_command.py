@@ -13,10 +13,14 @@ from posixpath import join
 from types import MappingProxyType
 from typing import NamedTuple
 
+from signoff.core.call import UNFOLLOWED
 from signoff.policy.places import normal
 from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
+from signoff.policy.shell.common_files import BELOW, BELOW_SHOWN, RUN, may_share, stands_for
+from signoff.policy.shell.file_patterns import escaped
 from signoff.policy.shell.filters import Filter, names_secret, regex_names_secret
 from signoff.policy.shell.languages import (
+    FindResult,
     Trouble,
     check_awk,
     check_find,
@@ -50,6 +54,7 @@ _SCRIPTS = {"awk": check_awk, "sed": partial(check_sed, separate=True), "jq": ch
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,8})", re.ASCII)
 """What every program reads as the same integer. Some programs take anything else for the next operand: ag, for one,
 takes `-A 08` for the pattern, and then what follows for a file."""
+_WILD = re.compile(r"[*?\[]")
 _MAGIC = re.compile(r"\A:(?:\([^)]*\)|[!^/]*):?")
 """Pathspec magic of git before a path: `:(icase)`, `:!`, `:/`."""
 
@@ -88,6 +93,12 @@ class ReadOnlyCommand(NamedTuple):
     """Which of the files below `deep` it reads."""
     pair: bool = False
     """Whether it reads what is below `deep` only if all of these exist."""
+    patterns: tuple[str, ...] = ()
+    """File patterns that the shell or git expands to files that it reads, relative to where the line starts."""
+    below: tuple[str, ...] = ()
+    """Like `patterns`, for what it reads recursively: each ends in `BELOW` or `BELOW_SHOWN`."""
+    tracked: tuple[str, ...] = ()
+    """The paths in a revision of git that it reads (`HEAD:path`)."""
 
 
 class Where(NamedTuple):
@@ -96,7 +107,10 @@ class Where(NamedTuple):
     directories: tuple[str, ...] = ("",)
     """Relative to where the line starts, absolute, or from `~`; several if a `cd` may have failed."""
     resolved: Mapping[str, str] = MappingProxyType({})
-    """A path as in `ReadOnlyCommand.paths` -> its target with symlinks resolved."""
+    """A path as in `ReadOnlyCommand.paths`, or a file that is known to be among its `patterns` or `below` -> its target
+    with symlinks resolved."""
+    wary: bool = True
+    """Whether reading a secret place speaks against a command."""
 
 
 START = Where()
@@ -131,6 +145,8 @@ class _Judge:
         """Those before the first operand. To some programs, as to unzip, nothing behind it is an option."""
         self.deep: list[Word] = []
         self.filters: list[Filter] = []
+        self.patterns: list[str] = []
+        self.tracked: list[str] = []
 
     def judge(self, at: int) -> ReadOnlyCommand | Concern:
         """Judge the words from `at` on, which follow the name of the program or sub-command."""
@@ -154,8 +170,19 @@ class _Judge:
         known = self.program
         hidden = not known.hidden or known.hidden & self.given or any(one.lets_in for one in self.filters)
         pair = PAIR in known.recursive and known.recursive.isdisjoint(self.given)
-        deep = tuple(self.deep) if hidden and not (pair and len(self.deep) < 2) else ()
-        return ReadOnlyCommand(known, tuple(self.paths), at, deep, tuple(self.filters), pair)
+        walked = () if pair and len(self.deep) < 2 else tuple(self.deep)
+        end = BELOW if hidden else BELOW_SHOWN
+        return ReadOnlyCommand(
+            known,
+            tuple(self.paths),
+            at,
+            walked if hidden else (),
+            tuple(self.filters),
+            pair,
+            tuple(self.patterns),
+            tuple((word.glob or escaped(word.text)) + end for word in walked),
+            tuple(self.tracked),
+        )
 
     def _command(self, at: int, stop: int, operands: list[tuple[Word, bool]]) -> ReadOnlyCommand | Concern:
         if not operands:
@@ -305,7 +332,7 @@ class _Judge:
         return None
 
     def _seen_from(self, path: str) -> Iterator[str]:
-        return (seen for directory in self.where.directories for seen in _from(directory, path))
+        return (seen for directory in self.where.directories for seen in seen_from(directory, path))
 
     def _below_here(self, operands: list[tuple[Word, bool]], kinds: tuple[OperandKind, ...]) -> Concern | None:
         """Check a recursive command without a directory: it starts in the working directory."""
@@ -316,10 +343,16 @@ class _Judge:
     def _glob(self, word: Word, closed: bool, number: int, kinds: tuple[OperandKind, ...]) -> Concern | None:
         if not (self.program.repeats and number >= len(kinds) - 1) and self.program.style != "none":
             return self.concern(word.text, "unknown: is a pattern that the shell may expand to several operands")
-        if not closed and word.glob[0] in "-*?[" and self.program.risky:
+        if not closed and word.glob[0] in "-*?[" and (self.program.risky or self._may_open(word.glob)):
             why = "is a pattern that the shell may expand to an option; put `--` or `./` before it"
             return self.concern(word.text, f"unknown: {why}")
         return None
+
+    def _may_open(self, glob: str) -> bool:
+        """Whether the shell may expand a pattern to an option that names a file, and does so hardly by chance."""
+        options = [name for name, option in self.program.options.items() if option.kind.name == "path"]
+        fits = any(may_share(f"{name}={RUN}" if name[:2] == "--" else f"{name}{RUN}", glob) for name in options)
+        return fits and (glob[0] != "*" or names_secret(glob) != "")
 
     def _check(self, kind: OperandKind, word: Word, deep: bool = False) -> Concern | None:
         """Return why a value or operand is not harmless or not what its kind says; None if it is."""
@@ -348,7 +381,7 @@ class _Judge:
     def _filter(self, kind: str, word: Word) -> Concern | None:
         """Check a pattern for the names of files to read or to leave out."""
         text = word.text
-        if text.startswith(("[!", "[^")):
+        if text.startswith(("[!", "[^")) and self.where.wary:
             return self.concern(text, "discloses: also matches hidden files, which may hold secrets")
         if kind == "pattern":
             why = regex_names_secret(text)
@@ -359,13 +392,19 @@ class _Judge:
         else:
             why = ""
             self.filters.append(Filter(False, text.removeprefix("!"), directories=kind == "skip_directory"))
-        return self.concern(text, f"discloses: selects files whose name {why}") if why else None
+        return self.concern(text, f"discloses: selects files whose name {why}") if why and self.where.wary else None
 
     def _ref(self, word: Word, deep: bool) -> Concern | None:
         """Check a revision, a path, a pathspec, or `revision:path`."""
-        for path in (word.text.rpartition(":")[2], _MAGIC.sub("", word.text)):
-            if path and (why := names_secret(path)):
+        _, colon, tracked = word.text.rpartition(":")
+        pathspec = _MAGIC.sub("", word.text)
+        for path in (tracked, pathspec):
+            if path and self.where.wary and (why := names_secret(path)):
                 return self.concern(word.text, f"discloses: reads {path}, which {why}")
+        if colon:
+            self.tracked.append(tracked)
+        if not word.glob and _WILD.search(pathspec):  # git expands it itself: its `*` matches any characters
+            self.patterns += self._seen_from(pathspec.replace("*", "**"))
         return self._path(word, deep=True, walks=deep)
 
     def _path(self, word: Word, deep: bool, walks: bool | None = None) -> Concern | None:
@@ -375,24 +414,48 @@ class _Judge:
             return self.concern(word.text, "unknown: may name a file with options and file names")
         if word.text.startswith(_SOCKETS):
             return self.concern(word.text, "sends: may open a network connection, as some programs do for such names")
+        walks = deep if walks is None else walks
         for directory in self.where.directories:
-            globs = _from(directory, word.glob) if word.glob else ()
-            for path in _from(directory, word.text):
+            globs = seen_from(directory, word.glob) if word.glob else ()
+            for path in seen_from(directory, word.text):
                 for named in (path, *(path + suffix for suffix in self.program.suffixes)):
                     if why := self._secret(named, deep):
                         return self.concern(word.text, f"discloses: reads {word.text}, which {why}")
                     if not word.glob:
                         self.paths.append(named)
-                if deep if walks is None else walks:
+                if walks:
                     self.deep.append(Word(path, globs[0] if globs else "", word.tilde))
-            deeper = _deeper(word.text) if word.glob else ()
-            globs = (*globs, *(path for text in deeper for path in _from(directory, text)))
-            if why := next((why for glob in globs if (why := may_match_secret(glob))), ""):
+                    if why := self._found(escaped(path) + BELOW):
+                        return self.concern(word.text, f"discloses: reads what is below {word.text}: {why}")
+            deeper = _deeper(word.glob) if word.glob else ()
+            globs = (*globs, *(path for text in deeper for path in seen_from(directory, text)))
+            self.patterns += globs
+            if why := self._in_patterns(globs):
                 return self.concern(word.text, f"discloses: reads {word.text}, which {why}")
         return None
 
+    def _in_patterns(self, globs: Sequence[str]) -> str:
+        """Return why a pattern may stand for a secret place, by its text or by the files that it is known to match."""
+        if not self.where.wary:
+            return ""
+        return next((why for glob in globs if (why := may_match_secret(glob) or self._found(glob))), "")
+
+    def _found(self, pattern: str) -> str:
+        """Return why one of the files that a pattern is known to stand for must not be read; "" if nothing is known."""
+        if not self.where.wary:
+            return ""
+        for path in stands_for(pattern, self.where.resolved):
+            leads = self.where.resolved[path]
+            if leads == UNFOLLOWED:
+                return "stands for files that cannot be looked at, or for an option"
+            if why := secret_place(leads):
+                return f"stands for {path}, which leads to {leads}, which {why}"
+        return ""
+
     def _secret(self, path: str, deep: bool) -> str:
         """Return why a file must not be read, by its name or by its target with symlinks resolved; "" if it may."""
+        if not self.where.wary:
+            return ""
         leads = self.where.resolved.get(path, path)
         return (
             secret_place(path) or secret_place(leads) or (holds_secrets(path) or holds_secrets(leads) if deep else "")
@@ -401,7 +464,12 @@ class _Judge:
     def _expression(self, at: int) -> ReadOnlyCommand | Concern:
         """Check the words of a program that has its own language for them."""
         found = _LANGUAGES[self.program.language](self.words[at:])
-        return self._in_script(found) if isinstance(found, Trouble) else ReadOnlyCommand(self.program, (), at)
+        if isinstance(found, Trouble):
+            return self._in_script(found)
+        words = (*found.paths, *found.files) if isinstance(found, FindResult) else ()
+        paths = tuple(path for word in words if not word.glob for path in self._seen_from(word.text))
+        patterns = tuple(path for word in words if word.glob for path in self._seen_from(word.glob))
+        return ReadOnlyCommand(self.program, paths, at, patterns=patterns)
 
     def _old_style(self, at: int) -> ReadOnlyCommand | Concern:
         """Read `tar tfv x` as `tar -tv -f x`, if at most one letter takes a value."""
@@ -426,7 +494,7 @@ def _deeper(pattern: str) -> Iterator[str]:
         yield from (pattern.replace("**/", "*/" * depth) for depth in range(_DEEPEST))
 
 
-def _from(directory: str, path: str) -> tuple[str, ...]:
+def seen_from(directory: str, path: str) -> tuple[str, ...]:
     """Return a path relative to where the line starts.
 
     `..` after a symlink leads elsewhere than the text says, so it is kept; but `cd` resolves it textually, so both are

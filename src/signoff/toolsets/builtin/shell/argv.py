@@ -15,7 +15,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
+from signoff.found_files import expand
 from signoff.policy.secret import secret_place
+from signoff.policy.shell.file_patterns import Unclear, escaped
 from signoff.policy.shell.line import CommandLine, Join, Pipeline, Redirect, Simple, Word
 from signoff.toolsets.builtin.shell.builtins import BUILTINS, BuiltinResult, Directories, run_builtin
 from signoff.toolsets.builtin.shell.environment import (
@@ -25,7 +27,6 @@ from signoff.toolsets.builtin.shell.environment import (
     find_trusted,
     home_directory,
 )
-from signoff.toolsets.builtin.shell.globs import Unclear, escaped, expand
 from signoff.toolsets.builtin.shell.sandbox import Sandbox
 from signoff.toolsets.builtin.shell.subprocesses import (
     USUAL,

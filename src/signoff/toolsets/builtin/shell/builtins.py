@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from signoff.policy.shell.file_patterns import Unclear
 from signoff.toolsets.builtin.shell.environment import approved_environment, home_directory
-from signoff.toolsets.builtin.shell.globs import Unclear
 
 BUILTINS = frozenset({"cd", "pwd", "command", "type", "true", "false", ":"})
 

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from signoff.policy.match_result import in_one_line
 from signoff.policy.shell.command_facts import read_shell
+from signoff.policy.shell.file_patterns import Unclear
 from signoff.policy.shell.line import CommandLine, Join, Pipeline, Simple, Word
 from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, Where, judge_words
 from signoff.toolsets.builtin.shell.argv import Expander, Step, unwrapped
 from signoff.toolsets.builtin.shell.builtins import Directories, run_builtin
 from signoff.toolsets.builtin.shell.git_config import repository_runs
-from signoff.toolsets.builtin.shell.globs import Unclear
 from signoff.toolsets.builtin.shell.secret_files import leads_to, secret_below
 
 _MOST_DIRECTORIES = 8

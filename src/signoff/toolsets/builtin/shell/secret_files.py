@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Iterator
 
+from signoff.found_files import files_below
 from signoff.policy.secret import holds_secrets, secret_place
 from signoff.policy.shell.filters import keeps_out
 from signoff.policy.shell.simple_command import ReadOnlyCommand
@@ -36,39 +35,13 @@ def secret_below(reading: ReadOnlyCommand, root: str) -> str:
     budget = iter(range(_MOST))
     for directory in directories:
         here = os.path.join(root, directory).removeprefix(f"{root.rstrip('/')}/")
-        for path, link in _files(os.path.join(root, directory), budget):
+        for path, link in files_below(os.path.join(root, directory), leave_out=_LEFT_OUT, budget=budget):
             if keeps_out(reading.filters, path) and not (link and os.path.isdir(link)):
                 continue  # filters for files do not apply to symlinks to directories
             why = _linked(link) if link else _hidden(path) or _hidden(os.path.join(here, path))
             if why:
                 return f"`{name}` reads everything below `{directory}`, and `{os.path.join(directory, path)}` {why}"
     return ""
-
-
-def _files(top: str, budget: Iterator[int]) -> Iterator[tuple[str, str]]:
-    """Yield each file below a directory, relative to it, and its full path if it is a symlink.
-
-    Symlinks to directories are followed, each directory once.
-    """
-    waiting = deque([""])
-    seen = {os.path.realpath(top)}
-    while waiting:
-        directory = waiting.popleft()  # breadth-first, because a large tree is not examined completely
-        try:
-            with os.scandir(os.path.join(top, directory)) as entries:
-                for entry in entries:
-                    if next(budget, None) is None:
-                        return
-                    path = os.path.join(directory, entry.name)
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.extend([path] if entry.name not in _LEFT_OUT else [])
-                        continue
-                    yield path, entry.path if entry.is_symlink() else ""
-                    if entry.is_symlink() and entry.is_dir() and (real := os.path.realpath(entry.path)) not in seen:
-                        seen.add(real)  # some programs follow symlinks
-                        waiting.append(path)
-        except OSError:
-            continue  # the command cannot read it either
 
 
 def _hidden(path: str) -> str:

@@ -1,17 +1,13 @@
-"""Expand unquoted globs into file names, as bash does with its default settings.
+"""File patterns of a shell (`*.py`, `a[0-9]?`): what they match, as bash reads them with its default settings.
 
-Names that start with a dot need a dot in the pattern. A pattern without a match stays as written (the caller gets an
-empty list). The order is by code point. Character sets that shells read differently raise `Unclear`.
+Names that start with a dot need a dot in the pattern. Character sets that shells read differently raise `Unclear`.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable
 from typing import NamedTuple
-
-MOST_ENTRIES = 200_000
-"""Most file names that are examined for one pattern."""
 
 _CLASSES: dict[str, Callable[[str], bool]] = {
     "alpha": str.isalpha,
@@ -54,27 +50,22 @@ Token = str | Chars
 """`STAR`, `ANY`, a set, or a literal character after a backslash."""
 
 
-def expand(pattern: str, directory: str, *, most: int = 10_000, stop: Callable[[], bool] = lambda: False) -> list[str]:
-    """The files that `pattern` matches, relative to `directory`, sorted; empty if there are none.
-
-    Raises `Unclear` if there are more than `most`, if it takes too long, or if shells differ.
-    """
-    if "\0" in pattern:
-        raise Unclear("holds a NUL")
-    found: list[str] = []
-    for path in _Search(directory, stop).search("", _components(pattern)):
-        found.append(path)
-        if len(found) > most:
-            raise Unclear(f"stands for more than {most:,} files")
-    return sorted(found, key=os.fsencode)
-
-
 def escaped(text: str) -> str:
     """Escape a text so that as a pattern it matches only itself."""
     return "".join(f"\\{one}" if one in "\\*?[]" else one for one in text)
 
 
-def _components(pattern: str) -> list[str]:
+def unescaped(pattern: str) -> str:
+    """Return the text of which `escaped` made a pattern."""
+    return re.sub(r"\\(.)", r"\1", pattern, flags=re.DOTALL)
+
+
+def is_wild(pattern: str) -> bool:
+    """Whether a pattern stands for anything but one text."""
+    return re.search(r"(?<!\\)(?:\\\\)*[*?\[]", pattern) is not None
+
+
+def components(pattern: str) -> list[str]:
     """Split the pattern at its slashes. An escaped slash counts too, because no file name contains one."""
     parts = pattern.replace("\\/", "/").split("/")
     if any(not part for part in parts[1:-1]):
@@ -82,47 +73,8 @@ def _components(pattern: str) -> list[str]:
     return parts
 
 
-class _Search:
-    def __init__(self, directory: str, stop: Callable[[], bool]) -> None:
-        self._directory = directory
-        self._stop = stop
-        self._seen = 0
-
-    def search(self, before: str, parts: list[str]) -> Iterator[str]:
-        """Yield paths that start with `before` and continue with matches of the parts."""
-        part, rest = parts[0], parts[1:]
-        tokens = tokens_of(part)
-        if all(isinstance(token, str) and token[0] == "\\" for token in tokens):
-            path = before + "".join(str(token)[1:] for token in tokens)
-            names = [path] if rest or self._is_there(path) else []
-        else:
-            names = [before + name for name in self._names(before) if _fits_name(tokens, name)]
-        for path in names:
-            if not rest:
-                yield path
-            elif rest == [""]:
-                if os.path.isdir(os.path.join(self._directory, path)):
-                    yield f"{path}/"
-            else:
-                yield from self.search(f"{path}/", rest)
-
-    def _is_there(self, path: str) -> bool:
-        return os.path.lexists(os.path.join(self._directory, path))
-
-    def _names(self, directory: str) -> list[str]:
-        try:
-            names = os.listdir(os.path.join(self._directory, directory))
-        except (OSError, ValueError):
-            return []
-        self._seen += len(names)
-        if self._seen > MOST_ENTRIES:
-            raise Unclear(f"would have to be checked against more than {MOST_ENTRIES:,} names")
-        if self._stop():
-            raise Unclear("takes too long to expand")
-        return names
-
-
-def _fits_name(tokens: list[Token], name: str) -> bool:
+def fits_name(tokens: list[Token], name: str) -> bool:
+    """Whether a file name matches one component of a pattern."""
     if name.startswith(".") and tokens[0] != "\\.":
         return False
     if any("\udc80" <= one <= "\udcff" for one in name):

@@ -1,0 +1,103 @@
+"""Find the files that a command would: by a file pattern of a shell, or everything below a directory."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Set
+
+from signoff.policy.shell.file_patterns import Unclear, components, fits_name, tokens_of
+
+MOST_ENTRIES = 200_000
+"""Most file names that are examined for one pattern."""
+
+
+def expand(pattern: str, directory: str, *, most: int = 10_000, stop: Callable[[], bool] = lambda: False) -> list[str]:
+    """The files that `pattern` matches, as bash expands it with its default settings; empty if there are none.
+
+    They are relative to `directory`, and sorted by code point.
+
+    Raises `Unclear` if there are more than `most`, if it takes too long, or if shells differ.
+    """
+    if "\0" in pattern:
+        raise Unclear("holds a NUL")
+    found: list[str] = []
+    for path in _Search(directory, stop).search("", components(pattern)):
+        found.append(path)
+        if len(found) > most:
+            raise Unclear(f"stands for more than {most:,} files")
+    return sorted(found, key=os.fsencode)
+
+
+def files_below(
+    top: str, *, hidden: bool = True, leave_out: Set[str] = frozenset(), budget: Iterator[int] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield each file below a directory, relative to it, and its full path if it is a symlink.
+
+    Symlinks to directories are followed, each directory once. Names in `leave_out` are not looked into. With a `budget`
+    of entries, it ends when that is used up; otherwise it raises `Unclear` if there are too many.
+    """
+    waiting = deque([""])
+    seen = {os.path.realpath(top)}
+    left = iter(range(MOST_ENTRIES)) if budget is None else budget
+    while waiting:
+        directory = waiting.popleft()  # breadth-first, because a large tree may not be examined completely
+        try:
+            with os.scandir(os.path.join(top, directory)) as entries:
+                for entry in entries:
+                    if next(left, None) is None:
+                        if budget is None:
+                            raise Unclear(f"would have to be checked against more than {MOST_ENTRIES:,} names")
+                        return
+                    if not hidden and entry.name.startswith("."):
+                        continue
+                    path = os.path.join(directory, entry.name)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.extend([path] if entry.name not in leave_out else [])
+                        continue
+                    yield path, entry.path if entry.is_symlink() else ""
+                    if entry.is_symlink() and entry.is_dir() and (real := os.path.realpath(entry.path)) not in seen:
+                        seen.add(real)  # some programs follow symlinks
+                        waiting.append(path)
+        except OSError:
+            continue  # the command cannot read it either
+
+
+class _Search:
+    def __init__(self, directory: str, stop: Callable[[], bool]) -> None:
+        self._directory = directory
+        self._stop = stop
+        self._seen = 0
+
+    def search(self, before: str, parts: list[str]) -> Iterator[str]:
+        """Yield paths that start with `before` and continue with matches of the parts."""
+        part, rest = parts[0], parts[1:]
+        tokens = tokens_of(part)
+        if all(isinstance(token, str) and token[0] == "\\" for token in tokens):
+            path = before + "".join(str(token)[1:] for token in tokens)
+            names = [path] if rest or self._is_there(path) else []
+        else:
+            names = [before + name for name in self._names(before) if fits_name(tokens, name)]
+        for path in names:
+            if not rest:
+                yield path
+            elif rest == [""]:
+                if os.path.isdir(os.path.join(self._directory, path)):
+                    yield f"{path}/"
+            else:
+                yield from self.search(f"{path}/", rest)
+
+    def _is_there(self, path: str) -> bool:
+        return os.path.lexists(os.path.join(self._directory, path))
+
+    def _names(self, directory: str) -> list[str]:
+        try:
+            names = os.listdir(os.path.join(self._directory, directory))
+        except (OSError, ValueError):
+            return []
+        self._seen += len(names)
+        if self._seen > MOST_ENTRIES:
+            raise Unclear(f"would have to be checked against more than {MOST_ENTRIES:,} names")
+        if self._stop():
+            raise Unclear("takes too long to expand")
+        return names

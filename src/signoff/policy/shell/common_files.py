@@ -1,0 +1,175 @@
+"""Whether a file could match a pattern of a rule as well as one that a shell, or a recursive command, expands.
+
+Both patterns are read as automata over the characters of an absolute path, and run side by side. Sets of characters
+count as any character, so the answer is never a wrong no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from signoff.policy.glob import wildcards
+from signoff.policy.shell.file_patterns import STAR, Unclear, escaped, is_wild, tokens_of
+from signoff.policy.shell.filters import Filter
+
+MOST_STEPS = 200_000
+"""The most pairs of positions that are compared; above it, the answer is yes."""
+
+BELOW = "//"
+"""Ends a pattern for everything below a directory, as a recursive command reads it."""
+BELOW_SHOWN = "//."
+"""The same for a command that skips hidden files."""
+
+RUN = "**"
+"""In a pattern of a rule: any characters."""
+
+_LETTER = ""
+"""Stands for any character that neither pattern names."""
+
+
+class FileSet(NamedTuple):
+    """A set of files that a command works on, as a file pattern."""
+
+    pattern: str
+    """A file pattern; it may end in `BELOW` or `BELOW_SHOWN`."""
+    filters: tuple[Filter, ...] = ()
+    """Which of the files it leaves out."""
+
+
+class _Step(NamedTuple):
+    """One position of an automaton: what it takes, and whether it may take it repeatedly, or not at all."""
+
+    chars: str | None = None
+    """The only character that it takes; None for any."""
+    repeats: bool = False
+    slash: bool = False
+    """Whether it also takes slashes."""
+    dot: bool = True
+    """Whether it also takes a dot at the start of a name."""
+    whole: bool = False
+    """Whether it takes whole directories only, each with its slash."""
+
+
+@lru_cache(maxsize=512)
+def _of_rule(pattern: str) -> tuple[_Step, ...]:
+    found: list[_Step] = []
+    for kind, text in wildcards(pattern):
+        match kind:
+            case "directories":
+                found.append(_Step(repeats=True, slash=True, whole=True))
+            case "run":
+                found.append(_Step(repeats=True, slash=True))
+            case "star":
+                found.append(_Step(repeats=True))
+            case "one" | "set":
+                found.append(_Step())
+            case _:
+                found += [_Step(char) for char in text]
+    return tuple(found)
+
+
+@lru_cache(maxsize=512)
+def _of_shell(pattern: str) -> tuple[_Step, ...] | None:
+    """Return the automaton of a shell's pattern; None if shells read it differently."""
+    found: list[_Step] = []
+    rest: tuple[_Step, ...] = ()
+    for end, hidden in ((BELOW, True), (BELOW_SHOWN, False)):
+        if pattern.endswith(end):
+            pattern = pattern.removesuffix(end) + "/"
+            rest = (_Step(repeats=True, slash=True, dot=hidden),)
+    for number, part in enumerate(pattern.replace("\\/", "/").split("/")):
+        found += [_Step("/")] if number else []
+        try:
+            tokens = tokens_of(part)
+        except Unclear:
+            return None
+        for token, before in zip(tokens, (None, *tokens), strict=False):
+            if token == before == STAR:  # some shells read `**` as any number of directories, git as any characters
+                found[-1] = _Step(repeats=True, slash=True)
+                continue
+            literal = isinstance(token, str) and token[0] == "\\"
+            found.append(_Step(str(token)[1:] if literal else None, repeats=token == STAR, dot=tokens[0] == "\\."))
+    return (*found, *rest)
+
+
+def may_share(rule: str, shell: str) -> bool:
+    """Whether a text could match both: a pattern of a rule, and one of a shell.
+
+    If they are about paths, both are absolute, or begin with `**`, and have no `.` and `..`: see `normal_pattern`.
+    """
+    theirs = _of_shell(shell)
+    return theirs is None or _meet(_of_rule(rule), theirs)
+
+
+def _meet(ours: Sequence[_Step], theirs: Sequence[_Step]) -> bool:
+    """Whether a path could take both through. If that takes too many steps to find out, it could."""
+    if len(theirs) * len(ours) > MOST_STEPS:
+        return True
+    todo = [(0, 0, True, True)]
+    seen = set(todo)
+    while todo:
+        at, place, starts, whole = todo.pop()
+        if at == len(ours) and place == len(theirs):
+            return True
+        for state in _next(ours, at, theirs, place, starts=starts, whole=whole):
+            if state not in seen:
+                seen.add(state)
+                todo.append(state)
+    return False
+
+
+State = tuple[int, int, bool, bool]
+"""A position in both, whether a name starts here, and whether a run of whole directories may end here."""
+
+
+def _next(
+    ours: Sequence[_Step], at: int, theirs: Sequence[_Step], place: int, *, starts: bool, whole: bool
+) -> Iterator[State]:
+    one = ours[at] if at < len(ours) else None
+    other = theirs[place] if place < len(theirs) else None
+    if one is not None and one.repeats and (whole or not one.whole):
+        yield at + 1, place, starts, True
+    if other is not None and other.repeats:
+        yield at, place + 1, starts, whole
+    if one is None or other is None:
+        return
+    for char in {one.chars or _LETTER, other.chars or _LETTER, "/"}:
+        if _takes(one, char, starts=False) and _takes(other, char, starts=starts):
+            slash = char == "/"
+            yield at + (not one.repeats), place + (not other.repeats), slash, slash or not one.repeats
+
+
+def _takes(step: _Step, char: str, *, starts: bool) -> bool:
+    if step.chars is not None and char != step.chars:
+        return False
+    if char == "/" and step.chars is None:
+        return step.slash
+    return not (char == "." and starts and not step.dot)
+
+
+def stands_for(pattern: str, files: Iterable[str]) -> Iterator[str]:
+    """Yield those of the known files, written as the pattern is, that a shell's pattern stands for."""
+    theirs = _of_shell(pattern)
+    for file in files:
+        if file == pattern or theirs is None or _meet([_Step(char) for char in file], theirs):
+            yield file
+
+
+def normal_pattern(pattern: str, start: str) -> str | None:
+    """Return a shell's pattern as an absolute one, from the directory `start`, without `.` and `..`.
+
+    None if it is not known where it leads: `..` after a wildcard.
+    """
+    end = next((end for end in (BELOW_SHOWN, BELOW) if pattern.endswith(end)), "")
+    pattern = pattern.removesuffix(end)
+    parts: list[str] = []
+    for part in (pattern if pattern.startswith("/") else f"{escaped(start)}/{pattern}").split("/"):
+        if part == "..":
+            if parts and is_wild(parts[-1]):
+                return None
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts) + (end if parts else end[1:])

@@ -1,0 +1,276 @@
+"""The files that a command line reads or writes, as far as its text tells, for rules that ask or deny on paths.
+
+Of commands in the table the files are known. Of a few others that only work on their operands, they are the operands.
+Of all the rest, every word may be one, and what else they touch is not known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import combinations, islice
+from posixpath import basename, join
+from typing import NamedTuple
+
+from signoff.policy.phrases import shown
+from signoff.policy.places import is_too_long
+from signoff.policy.shell.common_files import BELOW, FileSet
+from signoff.policy.shell.file_patterns import escaped, is_wild, unescaped
+from signoff.policy.shell.line import Simple, Word
+from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, Where, judge_words, seen_from
+from signoff.policy.shell.syntax_tree import Command, Tree
+from signoff.policy.shell.table import program
+
+MOST_WORDS = 256
+"""The most words of a command that is not in the table. The rest is in doubt."""
+MOST_FILES = 4_096
+"""The most files of each kind."""
+MOST_DIRECTORIES = 8
+_MOST_PAIRS = 24
+_MOST_PARTS = 8
+_MOVERS = frozenset({"cd", "pushd", "popd"})
+_ALONE = frozenset({"mkdir", "rmdir", "touch", "tee", "truncate", "unlink", "sponge", "fallocate", "mkfifo"})
+"""Programs that only work on the files that are their operands."""
+_TREES = frozenset({
+    "rm", "mv", "cp", "ln", "link", "install", "chmod", "chown", "chgrp", "shred", "srm", "trash", "trash-put", "wipe",
+})  # fmt: skip
+"""Programs that work on their operands and what is below them."""
+_INTO = frozenset({"mv", "cp", "ln", "install"})
+"""Those that may put a file of the same name into a directory."""
+_WILD = re.compile(r"[*?\[]")
+_SEPARATOR = re.compile(r"[=:,@]")
+_OTHER = re.compile(r"[^\w./~+%@-]+")
+"""What separates paths in a syntax that is not known, such as code."""
+
+
+class Touched(NamedTuple):
+    """Files, relative to the directory that the line starts in."""
+
+    paths: tuple[str, ...] = ()
+    """Files by name, and words of commands that are not known."""
+    tracked: tuple[str, ...] = ()
+    """Files in a revision of git, which are named from the top of the repository."""
+    patterns: tuple[str, ...] = ()
+    """File patterns that a shell or git expands."""
+    below: tuple[FileSet, ...] = ()
+    given: tuple[FileSet, ...] = ()
+    """Like `below`, for the words of programs that are not known: they may be directories."""
+    maybe: tuple[str, ...] = ()
+    """What may be a file: parts of words, and words joined to a path."""
+    opaque: str = ""
+    """Why other files may be touched that nothing here names; "" if that is not so."""
+    strange: str = ""
+    """The same, if it is only because the files are not known that one of the programs touches."""
+
+    @property
+    def sets(self) -> tuple[FileSet, ...]:
+        """What stands for files that only the disk tells."""
+        return (*map(FileSet, self.patterns), *self.below)
+
+
+NOTHING = Touched()
+
+
+class Stage(NamedTuple):
+    """A simple command of a line that the strict parser accepted."""
+
+    command: Simple
+    judged: ReadOnlyCommand | Concern
+    """Judged without regard to secrets."""
+    directories: tuple[str, ...]
+    """Where it may run, relative to where the line starts."""
+
+
+def touched(stages: Sequence[Stage] | None, tree: Tree) -> Touched:
+    """Return the files that a line touches. `stages` is None if only the full parser understands it.
+
+    `tree` is empty if all stages are in the table and only read: there is nothing else in such a line.
+    """
+    found = _Touches()
+    hidden = [
+        command for command in tree.commands if command.words not in {stage.command.argv for stage in stages or ()}
+    ]
+    runs = {via.partition(" ")[0] for command in hidden for via in command.via}
+    for stage in stages or ():
+        found.add_stage(stage, runs)
+    directories = found.moved(tree.commands)
+    for command in hidden:
+        found.add_command(command, directories, runs)
+    if stages is None or hidden:
+        for target in (*tree.reads, *tree.writes):
+            found.add_word(_as_word(target), directories)
+    if tree.opaque:
+        found.doubt(f"the command {tree.opaque[0]}" if not tree.opaque[0].startswith("`") else tree.opaque[0])
+    return found.result()
+
+
+class _Touches:
+    """Collects the files of all commands of a line."""
+
+    def __init__(self) -> None:
+        self.paths: dict[str, None] = {}
+        self.tracked: dict[str, None] = {}
+        self.patterns: dict[str, None] = {}
+        self.below: dict[FileSet, None] = {}
+        self.given: dict[FileSet, None] = {}
+        self.maybe: dict[str, None] = {}
+        self.opaque = self.strange = ""
+
+    def result(self) -> Touched:
+        found = Touched(
+            tuple(self.paths),
+            tuple(self.tracked),
+            tuple(self.patterns),
+            tuple(self.below),
+            tuple(self.given),
+            tuple(self.maybe),
+            self.opaque,
+            self.strange,
+        )
+        if max(map(len, found[:6])) > MOST_FILES:
+            return Touched(opaque="it names too many files")
+        return found
+
+    def doubt(self, why: str) -> None:
+        self.opaque = self.opaque or why
+
+    def moved(self, commands: Iterable[Command]) -> tuple[str, ...]:
+        """Return where commands may run that only the full parser found: wherever any `cd` in the line leads."""
+        directories = [""]
+        for command in commands:
+            if command.words[0] not in _MOVERS:
+                continue
+            targets = [word for word in command.words[1:] if word is None or not word.startswith("-")]
+            if len(targets) != 1 or targets[0] is None or len(directories) > MOST_DIRECTORIES:
+                self.doubt("it changes into a directory that is only known when it runs")
+                break
+            directories += [path for one in directories for path in seen_from(one, targets[0])]
+        return tuple(dict.fromkeys(directories))
+
+    def add_stage(self, stage: Stage, runs: Set[str]) -> None:
+        for redirect in stage.command.redirects:
+            if redirect.source is not None:
+                self.add_word(redirect.source, stage.directories)
+        if isinstance(stage.judged, ReadOnlyCommand):
+            self._add_reading(stage.judged)
+        else:
+            self._add_words(stage.command.words, stage.directories, runs)
+
+    def add_command(self, command: Command, directories: Sequence[str], runs: Set[str]) -> None:
+        """Add a command that only the full parser found: what was quoted in it is not known."""
+        words = tuple(_as_word(word) for word in command.words if word is not None)
+        if None in command.words and (command.words[0] is None or not _takes_text(command.words[0])):
+            self.doubt(f"{shown(command.words[0] or '…')} has a word that is only known when it runs")
+        if not words:
+            return
+        judged = judge_words([Word(word.text) for word in words], Where(tuple(directories), wary=False))
+        if not isinstance(judged, ReadOnlyCommand):
+            self._add_words(words, directories, runs)
+            return
+        self._add_reading(judged)
+        for word in words[1:]:
+            if word.glob:
+                self.add_word(word, directories)
+                if judged.program.risky and word.glob[0] in "-*?[":
+                    self.doubt(f"{shown(word.text)} may stand for an option")
+
+    def _add_reading(self, judged: ReadOnlyCommand) -> None:
+        self.paths.update(dict.fromkeys(judged.paths))
+        self.tracked.update(dict.fromkeys(judged.tracked))
+        self.patterns.update(dict.fromkeys(judged.patterns))
+        self.below.update(dict.fromkeys(FileSet(pattern, judged.filters) for pattern in judged.below))
+
+    def _add_words(self, words: Sequence[Word], directories: Sequence[str], runs: Set[str]) -> None:
+        """Add a command that is not known to only read."""
+        name = basename(words[0].text)
+        if len(words) > MOST_WORDS:
+            self.doubt(f"{shown(name)} has too many words")
+        operands = words[1:MOST_WORDS]
+        for word in words[:1] if "/" in words[0].text else ():
+            self.add_word(word, directories)
+        for word in operands:
+            self.add_word(word, directories)
+        if name in _MOVERS:
+            self.doubt("it changes into a directory that is only known when it runs")
+        elif name in _TREES:
+            self._add_below(self.below, operands, directories)
+        elif name not in _ALONE:
+            self._add_strange(name, operands, directories, handed=name in runs)
+        if name in _INTO:
+            pairs = ((one, other) for one in operands for other in operands if one is not other)
+            self._add_joined(pairs, directories, last=True)
+
+    def _add_strange(self, name: str, operands: Sequence[Word], directories: Sequence[str], *, handed: bool) -> None:
+        """Add a program that is not known: any part of its words may be a path."""
+        if not handed:
+            self.strange = self.strange or f"which files {shown(name)} touches is not known"
+        for word in operands:
+            parts = [part for part in _OTHER.split(word.text) if part and part != word.text]
+            self.maybe.update(dict.fromkeys(path for part in parts for path in _plain(part, directories)))
+        values = [value for word in operands[:_MOST_PAIRS] for value in _values(word) if value.text.strip("./")]
+        self._add_below(self.given, values, directories)
+        self._add_joined(combinations(values, 2), directories)
+
+    def _add_below(self, found: dict[FileSet, None], words: Iterable[Word], directories: Sequence[str]) -> None:
+        for word in words:
+            for directory in directories:
+                for path in seen_from(escaped(directory), word.glob or escaped(word.text)):
+                    found.setdefault(FileSet(path + BELOW))
+
+    def _add_joined(
+        self, pairs: Iterable[tuple[Word, Word]], directories: Sequence[str], *, last: bool = False
+    ) -> None:
+        """Add paths that one word may make with another: a file in a directory."""
+        for one, other in islice(pairs, MOST_FILES):
+            joined = join(one.text, basename(other.text) if last else other.text)
+            self.maybe.update(dict.fromkeys(_plain(joined, directories)))
+
+    def add_word(self, word: Word, directories: Sequence[str]) -> None:
+        """Add a word as a path or a file pattern, and what may be one in it: `--file=x`, `-fx`, `if=x`, `@x`."""
+        if is_too_long(word.text):
+            self.doubt("a word in it is longer than a path can be")
+            return
+        for part in _parts(word.glob or escaped(word.text)):
+            found = self.patterns if is_wild(part) else self.paths
+            for directory in directories:
+                for path in seen_from(directory, part):
+                    found.setdefault(path if is_wild(part) else unescaped(path))
+
+
+def _plain(text: str, directories: Sequence[str]) -> Iterator[str]:
+    return (path for directory in directories for path in seen_from(directory, text))
+
+
+def _parts(pattern: str) -> Iterator[str]:
+    yield pattern
+    if pattern[:1] == "-" and pattern[1:2] != "-" and len(pattern) > 2:
+        yield pattern[2:].removeprefix("@")
+    for number, separator in enumerate(_SEPARATOR.finditer(pattern)):
+        if number == _MOST_PARTS:
+            return
+        yield pattern[separator.end() :]
+        yield pattern[: separator.start()]
+
+
+def _values(word: Word) -> Iterator[Word]:
+    """Yield a word that is no option, or the value in one."""
+    if word.text[:1] != "-":
+        yield word
+        return
+    _, equals, value = word.text.partition("=")
+    if equals or word.text[1:2] != "-":
+        yield Word(value if equals else word.text[2:])
+
+
+def _as_word(text: str) -> Word:
+    return Word(text, text if _WILD.search(text) else "", text.startswith("~"))
+
+
+def _takes_text(name: str) -> bool:
+    """Whether a program never takes its words for files."""
+    known = program(basename(name))
+    return (
+        known is not None
+        and not (known.commands or known.language or known.trouble)
+        and all(kind.name == "text" for kind in (*known.operands, *(one.kind for one in known.options.values())))
+    )
