@@ -120,3 +120,40 @@ async def test_an_edit_that_has_no_canonical_form_is_not_remembered() -> None:
     results = await collect_approvals(requests, lambda request: answer, memory=memory)
     assert isinstance(results.approvals["a"], ToolApproved)
     assert memory.grants() == ()
+
+
+# --- a tool that refuses ---
+
+
+@pytest.mark.mission("W8")
+@pytest.mark.parametrize("asks", [True, False])
+@pytest.mark.parametrize("gated", [True, False])
+async def test_w8_a_permission_error_of_a_tool_is_told_with_and_without_a_gate(*, asks: bool, gated: bool) -> None:
+    gate = Signoff([{"allow": "*"}], approver=lambda request: True, memory=ApprovalMemory(file=None))
+    agent = Agent(ScriptedModel([calls(("shut", {})), {"say": "done"}]), capabilities=[gate] if gated else [])
+
+    @agent.tool_plain(requires_approval=asks)
+    def shut() -> str:
+        raise PermissionError("the door is locked")
+
+    done = await run_with_approval(agent, "go", approver=lambda request: True)
+    [(outcome, content)] = returns(done.all_messages())
+    assert (done.output, outcome) == ("done", "denied")
+    assert json.loads(content) == {
+        "error": "permission_denied",
+        "tool": "shut",
+        "by": "tool",
+        "reason": "the door is locked",
+        "retryable": False,
+    }
+
+
+async def test_other_errors_of_a_tool_end_the_run_as_ever() -> None:
+    agent = Agent(ScriptedModel([calls(("shut", {})), {"say": "done"}]))
+
+    @agent.tool_plain(requires_approval=True)
+    def shut() -> str:
+        raise OSError("the door is broken")
+
+    with pytest.raises(OSError, match="broken"):
+        await run_with_approval(agent, "go", approver=lambda request: True)

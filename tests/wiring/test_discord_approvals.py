@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from typing import Any
 
 import discord
 import pytest
-from pydantic_ai import Agent
+from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.models.test import TestModel
 from tests.cli.desk import asks
 from tests.discord.service import Message, Service
@@ -315,19 +316,32 @@ class DamagedRuns(MemoryStore):
     ids=["asking", "going on"],
 )
 @pytest.mark.usefixtures("directory")
-async def test_what_goes_wrong_later_is_reported_at_once(service: Service, options: dict[str, Any], said: str) -> None:
-    told: list[dict[str, Any]] = []
+async def test_what_goes_wrong_later_is_logged_at_once_and_told_to_whoever_asks(
+    service: Service, options: dict[str, Any], said: str
+) -> None:
+    told: list[logging.LogRecord] = []
     heard = asyncio.Event()
 
-    def handler(_: Any, context: dict[str, Any]) -> None:
-        told.append(context)
-        heard.set()
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record)
+            heard.set()
 
-    asyncio.get_running_loop().set_exception_handler(handler)
-    async with bot_of(service, **options):
-        async with asyncio.timeout(10):
-            await heard.wait()
-    assert f"signoff discord: {said}" in told[0]["message"] and len(told) == 1
+    listener = Listener(logging.ERROR)
+    logging.getLogger("signoff.discord").addHandler(listener)
+    try:
+        async with bot_of(service, **options) as bot:
+            async with asyncio.timeout(10):
+                await heard.wait()
+            if "channel" in options:
+                thread: Any = object()
+                assert bot.approvals is not None
+                with pytest.raises(WrongUse, match=r"have ended: the bot does not see a Discord channel.*\n.*start"):
+                    await bot.approvals.request_approval(thread, DeferredToolRequests())
+    finally:
+        logging.getLogger("signoff.discord").removeHandler(listener)
+    assert f"signoff discord: {said}" in told[0].getMessage() and len(told) == 1
+    assert told[0].exc_info is not None
 
 
 def test_which_channel_is_meant(directory: Path, service: Service) -> None:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.capabilities import HandleDeferredToolCalls
-from pydantic_ai.exceptions import UserError
+from pydantic_ai.exceptions import SkipToolExecution, UserError
 from pydantic_ai.messages import ToolCallPart, UserContent
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDefinition, ToolDenied
@@ -39,7 +39,7 @@ from signoff.gate.gated_agents import signoff_of
 from signoff.gate.gated_calls import Frame, asking, enclosing_call, enter, leave, running_call
 from signoff.gate.nesting import is_left_over, ungated
 from signoff.gate.options import check_approver, checked_mode
-from signoff.gate.refusal_words import decided_by, decided_why
+from signoff.gate.refusal_words import TOOL, decided_by, decided_why, words_of
 from signoff.gate.tools import is_foreign, schema_hash
 from signoff.ports import ApproverLike, GrantStore
 from signoff.store.approval_memory import ApprovalMemory
@@ -393,13 +393,18 @@ async def _until_done(
 
 
 class _Answers(HandleDeferredToolCalls[Any]):
-    """Answers the waiting calls of a run, and reports an agent inside a tool that has nobody to ask."""
+    """Answers the waiting calls of a run. Also reports an agent inside a tool that has nobody to ask.
+
+    A `PermissionError` of a tool is a denial, as behind a gate: it is told to the model, and the run goes on.
+    """
 
     async def on_tool_execute_error(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any, error: Exception
     ) -> Any:
         if is_left_over(error):
             raise WrongUse(ungated(call.tool_name)) from error
+        if isinstance(error, PermissionError):
+            raise SkipToolExecution(denial(call.tool_name, by=TOOL, reason=words_of(error))) from error
         raise error
 
 

@@ -72,7 +72,7 @@ from signoff.gate.memo import DoesNotFit
 from signoff.gate.nesting import CallPaused, Level, entry_of, is_left_over, lost_question, pause_in, ungated
 from signoff.gate.questions import REQUEST, Question, Questions, question_about
 from signoff.gate.record_facts import ON_RECORD, agreed_to, changed_since, recalled_by, why_void
-from signoff.gate.refusal_words import POLICY, SIGNOFF, TOOL, decided_by, decided_why
+from signoff.gate.refusal_words import POLICY, SIGNOFF, TOOL, decided_by, decided_why, words_of
 from signoff.gate.run_saver import SavedResult, is_of, replayed, saved_result
 from signoff.gate.tracing import Reporter
 from signoff.policy.strictest_verdict import strictest
@@ -472,7 +472,7 @@ class GatedRun:
                 gated.enclosing.over()
             self.reporter.report(CallStep.FAILED, gated, request=request, text=f"{type(error).__name__}: {error}")
             if isinstance(error, PermissionError) and self.gate.on_denied == "tell":  # a denial: the run continues
-                raise SkipToolExecution(denial(call.tool, by=TOOL, reason=_words(error))) from error
+                raise SkipToolExecution(denial(call.tool, by=TOOL, reason=words_of(error))) from error
             if is_left_over(error):
                 raise WrongUse(ungated(call.tool)) from error
             raise
@@ -627,10 +627,6 @@ def _ended(error: BaseException) -> Ended:
 def _noticed(gated: GatedCall, request: ApprovalRequest, result: Any) -> Any:
     edited = decision_of(request).edited_args is not None
     return with_notice(result, gated.call.args) if edited else result
-
-
-def _words(error: PermissionError) -> str:
-    return str(error) or "the tool refused"
 
 
 def decision_of(request: ApprovalRequest) -> ApprovalDecision:

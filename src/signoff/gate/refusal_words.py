@@ -33,3 +33,8 @@ def decided_why(decision: ApprovalDecision) -> str:
             return "a person looked at this call and said no"
         case _:
             return "the answer was no"
+
+
+def words_of(error: PermissionError) -> str:
+    """Return why a tool refused, by the error that it raised."""
+    return str(error) or "the tool refused"

@@ -80,7 +80,7 @@ class DiscordApprovals:
         store, or in `store`. `channel`: the text channel in which threads are created. `people`: who may answer, each
         with their Discord id; their roles are the capability's or the file's. People from the file are looked up there
         for each answer, so somebody removed from it can no longer answer. `timeout`: how long a request waits once it
-        was shown, if its rule does not say; None: no limit. `notify`: who is mentioned when a call is asked about: by
+        was shown, or since it was asked if it cannot be shown, if its rule does not say; None: no limit. `notify`: who is mentioned when a call is asked about: by
         default those who may answer it, unless the file says otherwise, or nobody. `resume`: resumes a run of your
         agents by its id, as `lambda run: resume(agent, run)`; called for runs that were answered while no process
         executed them, such as after a restart. Without it, people are told that nobody resumes the run. `name`: which
@@ -119,6 +119,7 @@ class DiscordApprovals:
             raise WrongUse("these approvals were started already")
         from signoff.channels.discord.channel import DiscordChannel
         from signoff.delivery import Reconciler, Route
+        from signoff.delivery.overdue import end_overdue
         from signoff.wiring.program_runs import Resumption
 
         workers = self._startable()
@@ -142,6 +143,8 @@ class DiscordApprovals:
             broker, [Route(channel, timeout=self._timeout)], inbox=lambda name: self._inbox(broker, name)
         )
         beside: list[Coroutine[Any, Any, None]] = []
+        if self._timeout is not None:
+            beside.append(end_overdue(broker, self.name, self._timeout))
         if workers:
             running = self._running(broker, reconciler)
             begins.append(running.begin)
@@ -209,8 +212,14 @@ class DiscordApprovals:
 
     def _place_in(self, thread: object) -> str:
         """Return the address of a thread or text channel. Raises `WrongUse` for anything else, or if not started."""
-        if self._task is None or self._task.done():
+        if self._task is None:
             raise WrongUse("these approvals are not started: call await approvals.start() first")
+        if self._task.done():
+            error = None if self._task.cancelled() else self._task.exception()
+            why = f": {error}" if error is not None else ""
+            raise WrongUse(
+                f"these approvals have ended{why}\n  mend that, then: await approvals.stop(), and start() again"
+            ) from error
         import discord
 
         if not isinstance(thread, discord.Thread | discord.TextChannel):
@@ -326,8 +335,7 @@ async def _running(reconciler: Reconciler, beside: Sequence[Coroutine[Any, Any, 
 def _report(what: str, task: asyncio.Task[None]) -> None:
     """Report at once that a background task failed. The caller that started it may not look at it for days."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        told = {"message": f"{task.get_name()}: {what}: {error}", "exception": error, "task": task}
-        task.get_loop().call_exception_handler(told)
+        _log.error("%s: %s: %s", task.get_name(), what, visible(str(error)), exc_info=error)
 
 
 def _entry(settings: Settings, name: str | None, *, needed: bool) -> ChannelEntry | None:

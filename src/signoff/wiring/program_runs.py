@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import logging
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
@@ -15,6 +15,8 @@ from signoff.errors import RunOver, RunTaken, SignoffError
 from signoff.wiring.resumable_runs import ResumableRuns, cannot, elsewhere
 from signoff.wiring.resume_loop import ResumeLoop
 from signoff.wiring.run_text import answer_text
+
+_log = logging.getLogger("signoff.discord")
 
 Resume = Callable[[str], Awaitable[object]]
 """Resumes the run with this id, as `resume` does. If it returns the run's result, that is shown in full."""
@@ -74,8 +76,7 @@ class Resumption:
             self._loop.wait(run_id)
         except Exception as error:  # user code; what failed is retried
             self._loop.wait(run_id)
-            told = {"message": f"signoff: run {run_id} could not continue; retrying", "exception": error}
-            asyncio.get_running_loop().call_exception_handler(told)
+            _log.error("%s: run %s could not continue; retrying", self.channel, run_id, exc_info=error)
         else:
             self._looking.went_on(run_id)
         finally:
