@@ -12,13 +12,12 @@ from signoff.config.llm_do_words import foreign_hint
 from signoff.config.merge import NAME, check_name, lineage, merged
 from signoff.config.variables import has_variables
 from signoff.policy.format import Format, MappingFormat, matching, read_elsewhere, text
-from signoff.policy.glob import BadGlob
+from signoff.policy.glob import BadGlob, Glob
 from signoff.policy.parse import RULES
 from signoff.policy.parse_match import SOME_LABELS
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.placed_value import ConfigValue
 from signoff.policy.policy_source import read_policy
-from signoff.policy.tool_labels import tool_glob
 
 _EXAMPLE = "a mapping such as {use: filesystem_rw, config: {root: .}}"
 
@@ -127,7 +126,7 @@ def _labels(spot: ConfigValue) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for tools, labels in spot.entries(what="a mapping of tools to labels").items():
         try:
-            tool_glob(tools)
+            Glob(tools, over_names=True)
         except BadGlob as error:
             raise labels.wrong_key(f"bad pattern {shown(tools)}", str(error)) from error
         found[tools] = SOME_LABELS.read(labels)
