@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from signoff.broker import requests as stored
@@ -37,6 +38,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_filter import ListPlace, RequestFilter
 from signoff.core.run import Process
 from signoff.errors import RunTaken
+from signoff.large_work import in_thread
 from signoff.ports import Clock, Store, Transaction
 from signoff.processes import BEAT, seen, steady_seconds
 
@@ -178,7 +180,9 @@ class Broker:
             request = await self.get(request_id)
             if request.state is State.PENDING:
                 refuse_veiled(request)
-                decision = replace(decision, edited_args=fitting(request, decision.edited_args))
+                fits = partial(fitting, request, decision.edited_args)
+                edited = await in_thread(f"checking an edit of request {request.id}", fits)
+                decision = replace(decision, edited_args=edited)
         by, ledger = self.people.known(by), self.ledger
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:

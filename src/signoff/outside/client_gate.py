@@ -18,7 +18,6 @@ from signoff.core.grant import Grant, places_of
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.gate.course import Ask, Because, OnRecord, Refusal, Refuse, Run, course
-from signoff.gate.likeness import read_for_memory
 from signoff.gate.record_facts import recalled_by, why_void
 from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import OutsideGate
@@ -137,7 +136,7 @@ class ClientGate(OutsideGate):
 
     async def _recall(self, call: Call, verdict: Verdict) -> Grant | None:
         """Return the grant for a call. Nothing is counted: a program that asks may never run it."""
-        return await self.broker.grants.look(read_for_memory(call, self.root), places_of(call, ""), verdict)
+        return await self.broker.grants.look(await self._for_memory(call), places_of(call, ""), verdict)
 
     def _verdict(self, call: Call, outside: OutsideCall) -> Verdict:
         """Return the policy's verdict. A rule about paths allows nothing if the paths are those of another machine.

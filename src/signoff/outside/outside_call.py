@@ -57,6 +57,11 @@ class OutsideCall:
     """Derives what is judged and shown with the arguments, such as the files that a patch changes."""
 
     @property
+    def caller(self) -> str:
+        """Who makes it, for a log."""
+        return f"the agent {' > '.join(self.agents)}" if self.agents else "an agent"
+
+    @property
     def key(self) -> str:
         """The key by which its request is found again."""
         return f"{self.session}:{self.call_id}"

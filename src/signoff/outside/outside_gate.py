@@ -47,6 +47,7 @@ from signoff.gate.course import Step as CourseStep
 from signoff.gate.likeness import read_for_memory, with_likeness
 from signoff.gate.record_facts import ON_RECORD, agreed_to, changed_since, recalled_by, why_void
 from signoff.gate.refusal_words import POLICY, SIGNOFF, decided_by, decided_why
+from signoff.large_work import done
 from signoff.outside.outside_call import OutsideCall, shape_of
 from signoff.policy.index import NOT_MATCHED
 from signoff.policy.layers import Layers
@@ -190,6 +191,10 @@ class OutsideGate:
     # --- one look ---
 
     async def _look(self, outside: OutsideCall, args: Mapping[str, Any] | None) -> _Pass:
+        about = outside.args if args is None else args
+        return await done(f"judging a call of {outside.caller}", about, lambda: self._looked(outside, args))
+
+    def _looked(self, outside: OutsideCall, args: Mapping[str, Any] | None) -> _Pass:
         call = outside.read(self.policy, args)
         verdict = self._verdict(call, outside)
         try:
@@ -240,7 +245,17 @@ class OutsideGate:
 
     async def _recall(self, call: Call, verdict: Verdict) -> Grant | None:
         """Return the grant for a call. If its uses are limited, this use is counted."""
-        return await self.broker.grants.recall(read_for_memory(call, self.root), places_of(call, ""), verdict)
+        return await self.broker.grants.recall(await self._for_memory(call), places_of(call, ""), verdict)
+
+    async def _for_memory(self, call: Call) -> Call:
+        """Return a call with what remembered answers refer to."""
+
+        def read() -> Call:
+            found = read_for_memory(call, self.root)
+            found.likeness  # noqa: B018 - it is worked out once, and kept
+            return found
+
+        return await done(f"looking for answers to a call of {call.agent or call.tool}", call.args, read)
 
     def _with_record(self, seen: _Pass) -> CallFacts:
         request = seen.on_record
@@ -260,6 +275,11 @@ class OutsideGate:
     # --- asking ---
 
     async def _question(self, outside: OutsideCall, seen: _Pass, why: Because) -> ApprovalRequest:
+        changed = (*await self._why_again(seen, why), *filter(None, (outside.doubt,)))
+        what = f"writing the question about a call of {outside.caller}"
+        return await done(what, outside.args, lambda: self._written(outside, seen, changed))
+
+    def _written(self, outside: OutsideCall, seen: _Pass, changed: tuple[str, ...]) -> ApprovalRequest:
         call = seen.call
         request = ApprovalRequest(
             id=new_id(),
@@ -275,7 +295,7 @@ class OutsideGate:
             context=RequestContext(
                 prompt=shortened(outside.prompt, LONGEST_PROMPT), words=shortened(outside.words, LONGEST_WORDS)
             ),
-            changed=(*await self._why_again(seen, why), *filter(None, (outside.doubt,))),
+            changed=changed,
             requester=self.requester,
             root=outside.directory,
             secrets=self.secrets,

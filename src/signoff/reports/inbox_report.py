@@ -152,7 +152,7 @@ def _has_voted(tx: Transaction, item: Item, me: Me) -> bool:
 
 
 def _mine(tx: Transaction, view: View, me: Me, absent: Sequence[Actor], after: Item | None) -> tuple[list[Item], str]:
-    """Return one more than the limit of what is for a person; if it looked at too many, the last of them, else empty."""
+    """Return one more than the limit of what is for a person, and where it stopped looking: empty at the end."""
     found: list[Item] = []
     looked = 0
     while batch := tx.queue.page(limit=_BATCH, after=after):

@@ -32,6 +32,7 @@ from signoff.core.access import AccessKey, AccessKind, Permission, digest_of
 from signoff.core.safe_text import safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import Halted, StoreError, UnknownRequest, WrongFile, WrongUse
+from signoff.large_work import done
 from signoff.outside.client_gate import ClientCall, ClientQuestion, SecondLook
 from signoff.server.aap_wire import (
     LONGEST_NOTE,
@@ -191,7 +192,8 @@ class AapApi:
     # --- requests ---
 
     async def create(self, sent: AapExchange) -> Response:
-        key, submission = sent.key, read_submission(await _json_body(sent.request))
+        key, raw = sent.key, await _json_body(sent.request)
+        submission = await done("reading a call of an agent", raw, lambda: read_submission(raw))
         async with self._turns.setdefault((sent.instance, key), Lock()):
             known = await self.state.broker.aap.known(sent.instance, key)
             if known is None:
@@ -298,7 +300,8 @@ class AapApi:
         instance = await self._instance(sent)
         gate = await self.gates.gate(instance.owner)
         request = await self.state.broker.get(row.request) if row.request else None
-        return await gate.second_look(self._call(row, submission_of(row), instance), request, row.grant)
+        submission = await done("reading a call of an agent", row.body, lambda: submission_of(row))
+        return await gate.second_look(self._call(row, submission, instance), request, row.grant)
 
     async def report(self, sent: AapExchange) -> Response:
         found = read_fields(await _json_body(sent.request), required=("status",), others=("note",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -12,6 +13,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.request_filter import ListPlace, ListState, RequestFilter
 from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
+from signoff.large_work import done
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.server.list_cursor import LONGEST_CURSOR, cursor_of, place_of_cursor
 from signoff.server.problem import ProblemRaised
@@ -87,7 +89,8 @@ async def found(visit: Visit[Any, Any]) -> ApprovalRequest:
 async def seen(visit: Visit[Any, Any], request: ApprovalRequest, *, card: bool = True) -> RequestView:
     """Return a request as the caller may see it."""
     by = visit.identity.actor
-    view = view_of(request, by.name, with_card=card)
+    made = partial(view_of, request, by.name, with_card=card)
+    view = await done(f"showing request {request.id}", request.effective_args, made)
     return view.model_copy(update={"read": await visit.state.inbox.has_opened(request.id, by)}) if view.long else view
 
 

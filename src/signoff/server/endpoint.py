@@ -27,6 +27,7 @@ from signoff.core.access import Permission
 from signoff.core.people import Actor, ActorKind
 from signoff.core.visible_text import visible
 from signoff.errors import SignoffError, StoreError
+from signoff.large_work import done
 from signoff.ports import KeptReply, Transaction
 from signoff.server.identity import Identity
 from signoff.server.problem import MEDIA_TYPE, ProblemRaised, problem_of
@@ -139,7 +140,7 @@ class Dispatch:
         identity = await self.admitted(request, endpoint.permission, writes=endpoint.writes)
         raw = await read_body(request) if endpoint.writes else b""
         query = _checked(lambda: endpoint.query.model_validate(_query_of(request)), "the query")
-        body = _read_json(endpoint.body, request, raw) if endpoint.body is not Nothing else Nothing()
+        body = await _read_json(endpoint.body, request, raw) if endpoint.body is not Nothing else Nothing()
         visit: Visit[Any, Any] = Visit(
             state=self.state, identity=identity, path=request.path_params, query=query, body=body, request=request
         )
@@ -278,11 +279,15 @@ def _too_long() -> ProblemRaised:
     return ProblemRaised(413, "too-long", f"the body is longer than {LONGEST_BODY:,} bytes")
 
 
-def _read_json(model: type[BaseModel], request: Request, raw: bytes) -> BaseModel:
-    """Parse a body strictly: a string is not a number, and `"no"` is not false."""
+async def _read_json(model: type[BaseModel], request: Request, raw: bytes) -> BaseModel:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise ProblemRaised(415, "not-json", "send application/json")
+    return await done("reading a request", raw, lambda: _parsed(model, raw))
+
+
+def _parsed(model: type[BaseModel], raw: bytes) -> BaseModel:
+    """Parse a body strictly: a string is not a number, and `"no"` is not false."""
     try:
         found = json.loads(raw, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:

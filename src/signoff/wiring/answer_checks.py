@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from signoff.broker.edits import fitting, judge_edit, refuse_veiled
@@ -18,6 +19,7 @@ from signoff.core.redact import redact, restore
 from signoff.core.request import ApprovalRequest
 from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise, EditRefused, SignoffError
+from signoff.large_work import in_thread
 from signoff.wiring.run_location import setup_now
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ async def checked_answer(
         return decision
     run = await broker.store.read(lambda tx: tx.runs.get(request.run)) if request.run else None
     asked_under = await broker.policies.of(request, beside=settings.policy)
-    return replace(decision, edited_args=checked(request, given, settings, run, asked_under))
+    check = partial(checked, request, given, settings, run, asked_under)
+    return replace(decision, edited_args=await in_thread(f"checking an edit of request {request.id}", check))
 
 
 def refuse_unseen(request: ApprovalRequest) -> None:

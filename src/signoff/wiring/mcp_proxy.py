@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from signoff.broker import Broker, new_id
@@ -25,6 +26,7 @@ from signoff.core.tool_definition import ToolDefinition, ToolPin
 from signoff.core.visible_text import quoted, visible
 from signoff.errors import CannotCanonicalise, SignoffError, WrongUse
 from signoff.gate.refusal_words import POLICY
+from signoff.large_work import done
 from signoff.outside.coding_agents import said, said_of_edits
 from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import CallPermission, OutsideGate
@@ -243,7 +245,8 @@ class McpProxy:
             gate = self._gate(tool.upstream)
             await self._look(gate, tool)
             until = until or gate.broker.clock.now() + self.options.patience
-            call, permission = await self._decided(gate, self._call(tool, args, caller), caller, until)
+            made = await done("reading a call of an MCP client", args, partial(self._call, tool, args, caller))
+            call, permission = await self._decided(gate, made, caller, until)
             if permission.waits:
                 return _result(_waiting(await gate.broker.get(permission.request)))
             if not permission.allowed:
@@ -401,7 +404,8 @@ class McpProxy:
         broker, secrets, request = gate.broker, gate.secrets, permission.request
         try:
             if not request:
-                self._end(gate, call, error)
+                what = f"recording a call of {call.caller}"
+                await done(what, call.args, lambda: self._end(gate, call, error))
                 return ""
             if is_known:
                 broker.finish(request, error=error, preview=preview, token=call.attempt, secrets=secrets)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from signoff.core.run import RunState
 from signoff.core.visible_text import visible
 from signoff.delivery.channel_inbox import StoreInbox
 from signoff.errors import StoreError
+from signoff.large_work import SlowWork, slowest
 from signoff.processes import BEAT
 from signoff.server.key_identity import KeyIdentity
 from signoff.server.meters import Meters
@@ -320,13 +322,13 @@ class Service:
             await asyncio.wait_for(self._doubted.wait(), BEAT.total_seconds())
 
     async def _notice_stall(self) -> None:
-        """Log how long the event loop was blocked, by code of a tool or an agent that should not block."""
+        """Log how long the event loop was blocked, and by what if that is known."""
         loop = asyncio.get_running_loop()
         due = loop.time() + LOOK
         await asyncio.sleep(LOOK)
         if (late := loop.time() - due) >= STALL:
-            what = f"the server was blocked for {late:.1f} s: a tool blocks the loop (await, or use a plain function)"
-            self._log.say("stood still", what, seconds=round(late, 1))
+            slow = slowest(time.monotonic() - late - LOOK)
+            self._log.say("stood still", stall_text(late, slow), seconds=round(late, 1))
 
     async def _count(self) -> None:
         await count_decisions(self.broker, self.meters)
@@ -441,3 +443,12 @@ async def _ended(tasks: list[asyncio.Task[Any]]) -> None:
         task.cancel()
     if tasks:
         await asyncio.wait(tasks, timeout=PATIENCE)
+
+
+def stall_text(late: float, slow: SlowWork | None) -> str:
+    """Say for how long the server stood still, and why: tools run here only in the runs that it resumes."""
+    if slow is not None and slow.seconds >= late / 2:
+        why = f"{visible(slow.what)} took {slow.seconds:.1f} s"
+    else:
+        why = "a tool blocks the loop (await, or use a plain function), or the machine was busy"
+    return f"the server was blocked for {late:.1f} s: {why}"

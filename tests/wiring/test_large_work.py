@@ -1,0 +1,57 @@
+"""Work about a large value is done beside the event loop, one piece at a time, and a log can say what took long."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signoff import large_work
+from signoff.large_work import LARGE, SlowWork, done, is_large, slowest
+from signoff.wiring.service import stall_text
+
+
+async def test_the_event_loop_goes_on_while_a_large_value_is_worked_on() -> None:
+    may_end = threading.Event()
+    working = asyncio.ensure_future(done("judging", {"text": "a" * LARGE}, lambda: may_end.wait(60)))
+    await asyncio.sleep(0)
+    assert not working.done()
+    may_end.set()  # had it been done here, nobody could have said so
+    assert await working
+
+
+async def test_a_small_value_is_worked_on_at_once() -> None:
+    assert await done("judging", {"text": "a"}, threading.get_ident) == threading.get_ident()
+
+
+async def test_what_large_work_raises_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await done("judging", "a" * LARGE, lambda: 1 / 0)
+
+
+@given(st.recursive(st.text(max_size=3) | st.integers(), lambda one: st.lists(one) | st.dictionaries(st.text(), one)))
+def test_nothing_small_counts_as_large(value: object) -> None:
+    assert is_large(value) is (len(repr(value)) > LARGE and is_large(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["a" * LARGE, b"a" * LARGE, [1] * LARGE, {"a" * LARGE: 1}, [["a" * 100]] * 100, {"x": [{"y": [1] * LARGE}]}],
+)
+def test_what_has_many_parts_or_characters_is_large(value: object) -> None:
+    assert is_large(value)
+
+
+async def test_the_log_says_whose_call_held_the_server_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_work, "SLOW", 0.0)
+    await done("judging a call of the agent support-bot", "x", lambda: None)
+    slow = slowest(0)
+    assert slow is not None
+    assert stall_text(0, slow).endswith("judging a call of the agent support-bot took 0.0 s")
+    told = stall_text(2.4, SlowWork("judging a call of the agent \x1bbot", 1.0, 2.3))
+    assert told == "the server was blocked for 2.4 s: judging a call of the agent ⟦ESC⟧bot took 2.3 s"
+    assert "a tool blocks the loop" in stall_text(2.4, SlowWork("judging", 1.0, 0.2))
+    assert "a tool blocks the loop" in stall_text(2.4, None)
