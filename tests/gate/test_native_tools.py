@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +14,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.native_tools import AbstractNativeTool, CodeExecutionTool, WebSearchTool
 from pydantic_ai.profiles import ModelProfile
-from pydantic_ai.realtime import RealtimeModel, RealtimeModelProfile
-from pydantic_ai.realtime.codec import RealtimeConnection
+from tests.gate.realtime import Voice
 
 from signoff import ApprovalMemory, Signoff
 from signoff.errors import WrongUse
@@ -114,45 +111,6 @@ async def test_tools_that_model_settings_offer_are_judged_as_any_other() -> None
 
 
 # --- realtime sessions ---
-
-
-class Line(RealtimeConnection):
-    """A connection over which nothing is said."""
-
-    async def send(self, content: Any) -> None: ...
-
-    async def frames(self) -> AsyncIterator[Any]:
-        return
-        yield
-
-
-class Voice(RealtimeModel):
-    """A realtime model that executes two tools itself, and notes which it was offered."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.offered: list[list[str]] = []
-
-    @classmethod
-    def supported_native_tools(cls) -> frozenset[type[AbstractNativeTool]]:
-        return frozenset({WebSearchTool, CodeExecutionTool})
-
-    @property
-    def model_name(self) -> str:
-        return "voice"
-
-    @property
-    def system(self) -> str:
-        return "test"
-
-    @property
-    def profile(self) -> RealtimeModelProfile:
-        return RealtimeModelProfile(supported_native_tools=self.supported_native_tools(), supports_webrtc=True)
-
-    @asynccontextmanager
-    async def connect(self, **given: Any) -> AsyncIterator[RealtimeConnection]:
-        self.offered.append(sorted(tool.kind for tool in given["model_request_parameters"].native_tools))
-        yield Line()
 
 
 async def connected(agent: Agent[Any, Any], **options: Any) -> list[str] | str:

@@ -109,6 +109,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @example(project_rules=[{"deny": {"tool": "*", "worker": "boss > f*r"}}, {"allow": "*"}], toolset_rules=[], own=[])
 @example(project_rules=[], toolset_rules=[{"allow": {"tool": "*", "worker": "maker > *"}}], own=[])
 @example(project_rules=[], toolset_rules=[{"ask": {"worker": "m*"}, "by": "ops"}], own=[{"ask": "*"}])
+@example(project_rules=[], toolset_rules=[], own=[{"ask": {"worker": "*maker > *"}}, {"ask": "*", "by": "ops"}])
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_new_worker_may_never_do_more_than_its_creator(
     directory: Path, project_rules: Any, toolset_rules: Any, own: Any

@@ -41,6 +41,7 @@ from signoff.gate.early_tools import refuse_early
 from signoff.gate.execution import begin, execute, go_on, pause_of
 from signoff.gate.gate import Gate, Judge
 from signoff.gate.gated_run import GatedRun
+from signoff.gate.missing_gate import require_gate
 from signoff.gate.native_tools import leave_allowed, refuse_session
 from signoff.gate.nesting import is_left_over
 from signoff.gate.options import Rules, Who, as_wait, check_names, check_options, open_given, read_rules, rooted, signer
@@ -263,8 +264,10 @@ class Signoff(AbstractCapability[Any]):
             raise _second_gate([(one, _ON_AGENT) for one in own])
         # While an agent is constructed, the name that PydanticAI later guesses from a variable is not set yet. It may
         # be set where this capability is given to a single run, besides the agent's own capabilities.
-        if agent.name and any(one is self for one in own):
-            self._gate.names.add(agent.name)
+        if any(one is self for one in own):
+            require_gate(agent, _is_gate)
+            if agent.name:
+                self._gate.names.add(agent.name)
         return self
 
     async def wrap_run(
@@ -450,6 +453,10 @@ def _terminal(gate: Gate) -> ApproverLike:
     from signoff.channels.terminal import TerminalApprover
 
     return TerminalApprover(secrets=gate.secrets)
+
+
+def _is_gate(capability: AbstractCapability[Any]) -> bool:
+    return isinstance(capability, Signoff)
 
 
 # --- the last step before a tool runs ---

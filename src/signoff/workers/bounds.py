@@ -183,8 +183,9 @@ def rules_for(settings: Settings, layers: Sequence[WorkerBound], creator: Worker
     own = creator.policy.rules if creator.policy is not None else ()
     for rule, spot in zip(own, creator.policy_spots, strict=True):
         by_default = spot.document.file == settings.file  # it applies to every worker anyway, unless it names one
-        about = _about(rule, spot.value, _binding(rule, creator.name, name), whole=not by_default)
-        mine.append(_Copied(rule, about))
+        binding = _binding(rule, creator.name, name)
+        about = _about(rule, spot.value, binding, whole=not by_default)
+        mine.append(_Copied(rule, about, widened=any(binding)))
     others: list[list[_Copied]] = []
     for layer in (one for one in layers if one.lasting):
         copied: list[_Copied] = []
@@ -197,7 +198,7 @@ def rules_for(settings: Settings, layers: Sequence[WorkerBound], creator: Worker
                 raise WrongUse(f"{rule.id} is about {creator.name}, and cannot be copied to a new worker")
             raw = cast("list[Any]", written)[number]
             about = _about(rule, raw, binding, whole=False, layer=layer, directory=settings.directory)
-            copied.append(_Copied(rule, about, layer.toolset))
+            copied.append(_Copied(rule, about, widened=True, toolset=layer.toolset))
         others.append(copied)
     return [one.about for one in _in_order(mine, others, creator.name) if one.about is not None]
 
@@ -209,6 +210,8 @@ class _Copied:
     rule: Rule
     about: dict[str, Any] | None
     """None if it applies to the new worker as it is."""
+    widened: bool
+    """Whether it is about more calls now: whoever makes them."""
     toolset: str = ""
 
     @property
@@ -227,16 +230,24 @@ def _in_order(mine: Sequence[_Copied], others: Sequence[Sequence[_Copied]], crea
     is no such order.
     """
     found = [*mine, *(one for layer in others for one in layer)]
-    if not any(one.people for layer in others for one in layer):
+    if not any(one.widened for one in found) or not any(one.people for one in found):
         return found
-    mixed = any(one.about is None and one.rule.effect is Effect.ASK and not one.people for one in mine)
+    from_layers = any(one.people for layer in others for one in layer)
+    mixed = from_layers and any(one.about is None and one.rule.effect is Effect.ASK and not one.people for one in mine)
+    for layer in (mine, *others):
+        widest = [one.people for one in layer if one.people and one.widened]
+        mixed = mixed or (bool(widest) and len(_people(layer)) > 1)
     for one, other in combinations((mine, *others), 2):
-        people = [{rule.people for rule in layer if rule.people} for layer in (one, other)]
         apart = one and other and one[0].toolset and other[0].toolset and one[0].toolset != other[0].toolset
-        mixed = mixed or (not apart and all(people) and len(people[0] | people[1]) > 1)
+        both = bool(_people(one)) and bool(_people(other))
+        mixed = mixed or (both and not apart and len(_people(one) | _people(other)) > 1)
     if mixed:
         raise WrongUse(f"the rules about {creator} want different people to agree; one file cannot say that")
     return sorted(found, key=lambda one: one.people is None)
+
+
+def _people(layer: Sequence[_Copied]) -> set[Requirement]:
+    return {one.people for one in layer if one.people}
 
 
 def _binding(rule: Rule, creator: str, name: str) -> list[bool]:
