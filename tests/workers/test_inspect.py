@@ -322,7 +322,7 @@ RULES: list[list[dict[str, Any]]] = [
 
 async def by_the_gate(tool: FoundTool, signoff: Signoff, args: Mapping[str, Any]) -> Effect:
     """What the gate itself would say in a run."""
-    gate = signoff._gate
+    gate = signoff.gate
     agent = Agent(TestModel(), name="teller")
     ctx = RunContext[Any](deps=None, model=TestModel(), usage=RunUsage(), agent=agent)
     definition = ToolDefinition(name=tool.name)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from datetime import timedelta
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakValueDictionary
 
@@ -44,12 +46,23 @@ from signoff.gate.gated_run import GatedRun
 from signoff.gate.missing_gate import require_gate
 from signoff.gate.native_tools import leave_allowed, refuse_session
 from signoff.gate.nesting import is_left_over
-from signoff.gate.options import Rules, Who, as_wait, check_names, check_options, open_given, read_rules, rooted, signer
+from signoff.gate.options import (
+    GivenRules,
+    Rules,
+    Who,
+    as_wait,
+    check_names,
+    check_options,
+    open_given,
+    read_rules,
+    rooted,
+    signer,
+)
 from signoff.gate.remembered_answers import Memory, OwnMemory, StoreMemory
 from signoff.gate.run_saver import Histories
 from signoff.gate.tools import KIND, CallReader
 from signoff.gate.tracing import Traces, report_refused
-from signoff.gate.workflow_loop import refuse_to_wait
+from signoff.gate.workflow_loop import has_threads, in_event_loop, refuse_to_wait
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import nearest
 from signoff.ports import ApproverLike, Clock, GrantStore, Store
@@ -119,7 +132,12 @@ class Signoff(AbstractCapability[Any]):
     with the process."""
     clock: Clock | None = None
 
-    _gate: Gate = field(init=False, repr=False, compare=False)
+    _names: set[str] = field(init=False, default_factory=set[str], repr=False, compare=False)
+    """Names that its agents were given when they were made."""
+    _rules: GivenRules | None = field(init=False, default=None, repr=False, compare=False)
+    """What `policy` says, once it is read."""
+    _made: Gate | None = field(init=False, default=None, repr=False, compare=False)
+    _making: Lock = field(init=False, default_factory=Lock, repr=False, compare=False)
     _runs: WeakValueDictionary[str, GatedRun] = field(
         init=False, default_factory=WeakValueDictionary[str, GatedRun], repr=False, compare=False
     )
@@ -133,15 +151,30 @@ class Signoff(AbstractCapability[Any]):
             return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        """Raise `WrongUse` for an option of the wrong type or value, `PolicyError` for wrong rules."""
+        """Raise `WrongUse` for an option of the wrong type or value, `PolicyError` for wrong rules.
+
+        In a running event loop, nothing is read from the disk here, but where the first run begins; see `ready`.
+        """
         check_options({one.name: getattr(self, one.name) for one in fields(self) if one.init})
-        policy, people, on_denied = read_rules(self.policy)
-        # Symlinks in path arguments are resolved, so the directory they are compared with must be a real path too.
-        policy = rooted(policy)
-        if self.tools is not None and (problems := policy.unknown_tools(self.tools)):
+        blocks = in_event_loop()
+        if not blocks or not isinstance(self.policy, str | os.PathLike):
+            self._rules = self._read()
+        if not blocks:
+            self._made = self._make()
+
+    def _read(self) -> GivenRules:
+        given = read_rules(self.policy)
+        if self.tools is not None and (problems := given.policy.unknown_tools(self.tools)):
             raise PolicyError("\n".join(str(problem) for problem in problems))
         for name, roles in self.people.items():
-            people[name] = people.get(name, frozenset()) | frozenset(roles)
+            given.people[name] = given.people.get(name, frozenset()) | frozenset(roles)
+        return given
+
+    def _make(self) -> Gate:
+        self._rules = self._rules or self._read()
+        policy, people, on_denied = self._rules
+        # Symlinks in path arguments are resolved, so the directory they are compared with must be a real path too.
+        policy = rooted(policy)
         store = open_given(self.store)
         remembers = self.memory is None and store.is_durable
         broker = Broker(
@@ -149,7 +182,7 @@ class Signoff(AbstractCapability[Any]):
         )
         if isinstance(self.store, str):
             close_with(broker.ledger, store)
-        self._gate = Gate(
+        return Gate(
             policy=policy,
             answers=GateAnswers(broker, self._memory(broker), policy),
             reader=CallReader(
@@ -162,7 +195,7 @@ class Signoff(AbstractCapability[Any]):
             mode=ApprovalMode(self.mode),
             wait=as_wait(self.wait),
             approver=self.approver,
-            fallback=lambda: _terminal(self._gate),
+            fallback=lambda: _terminal(self.gate),
             secrets=tuple(self.secrets),
             on_denied=self.on_denied or on_denied,
             judges=(self.judge,) if self.judge is not None else (),
@@ -174,43 +207,56 @@ class Signoff(AbstractCapability[Any]):
             owners=(self.owner,) if isinstance(self.owner, str) and self.owner else (),
             requester=self.requester,
             actors=Requirement(role=self.by) if self.by else None,
+            names=self._names,
         )
 
     def _memory(self, broker: Broker) -> Memory:
         if broker.remembers:
-            return StoreMemory(broker, lambda call: self._gate.reader.read_for_memory(call))
+            return StoreMemory(broker, lambda call: self.gate.reader.read_for_memory(call))
         return OwnMemory(self.memory if self.memory is not None else ApprovalMemory())
 
     @property
     def broker(self) -> Broker:
         """The broker of this gate's store, for everything else that requests, runs and grants allow."""
-        return self._gate.broker
+        return self.gate.broker
 
     @property
     def gate(self) -> Gate:
         """The state that all runs of this capability share."""
-        return self._gate
+        if self._made is None:
+            with self._making:
+                self._made = self._made or self._make()
+        return self._made
+
+    async def ready(self) -> None:
+        """Read the policy file and open the store, in a thread, if that is still to be done.
+
+        A `Signoff` that is made inside a running event loop leaves it for its first run. Await this where a program
+        starts, and a wrong file is an error there.
+        """
+        if self._made is None and has_threads():
+            await asyncio.to_thread(lambda: self.gate)
 
     @property
     def policies(self) -> tuple[Policy, ...]:
         """The policies that judge its calls, one for each layer."""
-        rules = self._gate.policy
+        rules = self.gate.policy
         return (rules,) if isinstance(rules, Policy) else tuple(rules.policies)
 
     @property
     def histories(self) -> Histories:
         """Messages of saved runs that this process has read or written."""
-        return self._gate.histories
+        return self.gate.histories
 
     def report_refused(self, requests: Iterable[ApprovalRequest]) -> None:
         """Report calls to `observe` that were refused before their run was resumed."""
-        report_refused(self._gate, requests)
+        report_refused(self.gate, requests)
 
     # --- answering from elsewhere ---
 
     async def pending(self) -> Sequence[ApprovalRequest]:
         """Requests waiting for an answer, oldest first."""
-        return await self._gate.broker.pending()
+        return await self.gate.broker.pending()
 
     async def answer(self, request_id: str, decision: ApprovalDecision, *, by: Actor | str) -> ApprovalRequest:
         """Answer a request from outside the run, such as from a web handler, a bot or a test.
@@ -220,30 +266,30 @@ class Signoff(AbstractCapability[Any]):
         """
         who = Actor(name=by, via="api") if isinstance(by, str) else by
         try:
-            return await self._gate.answers.take_by_id(request_id, decision, who)
+            return await self.gate.answers.take_by_id(request_id, decision, who)
         except AlreadySettled as late:  # the message quotes a note, which may contain secrets
-            request = await self._gate.broker.get(request_id)
+            request = await self.gate.broker.get(request_id)
             raise AlreadySettled(safe_text(str(late), secrets=request.secrets)).with_moment(late.moment) from late
 
     def reached_through(self, channel: str) -> None:
         """Register a channel of this process that reaches people: runs without an approver wait for its answers."""
-        self._gate.channels.append(channel)
+        self.gate.channels.append(channel)
 
     def not_reached_through(self, channel: str) -> None:
         """Unregister a channel that has ended."""
-        self._gate.channels.remove(channel)
+        self.gate.channels.remove(channel)
 
     async def cancel(self, request_id: str, reason: str = "withdrawn") -> ApprovalRequest:
         """Withdraw a request, or an approval that was not used."""
-        return await self._gate.broker.cancel(request_id, reason)
+        return await self.gate.broker.cancel(request_id, reason)
 
     async def about(self, call_key: str) -> ApprovalRequest | None:
         """Return the newest request about a call, by `Call.key`."""
-        return await self._gate.broker.about(call_key)
+        return await self.gate.broker.about(call_key)
 
     async def requests_of(self, conversation_id: str) -> Sequence[ApprovalRequest]:
         """Return every request of a conversation, oldest first."""
-        return await self._gate.broker.of_conversation(conversation_id)
+        return await self.gate.broker.of_conversation(conversation_id)
 
     async def remembered_for(self, ctx: RunContext[Any], tool: ToolsetTool[Any], args: dict[str, Any]) -> Grant | None:
         """Inside a run: return the grant that a person had remembered for such a call, if it would count now."""
@@ -267,7 +313,7 @@ class Signoff(AbstractCapability[Any]):
         if any(one is self for one in own):
             require_gate(agent, _is_gate)
             if agent.name:
-                self._gate.names.add(agent.name)
+                self._names.add(agent.name)
         return self
 
     async def wrap_run(
@@ -382,10 +428,11 @@ class Signoff(AbstractCapability[Any]):
         key = ctx.run_id or ""
         if (other := self._runs.get(key)) is not None and other.going:
             raise WrongUse(_TWICE.format(run_id=key))
-        if self._gate.keeps_record:
+        await self.ready()
+        if self.gate.keeps_record:
             refuse_to_wait("a Signoff with a store")
-        await self._gate.prepare()
-        self._runs[key] = run = await begin(self._gate, ctx)
+        await self.gate.prepare()
+        self._runs[key] = run = await begin(self.gate, ctx)
         run.reporter.traces = Traces.of_run(ctx.tracer)
         return run
 
@@ -425,7 +472,7 @@ class Signoff(AbstractCapability[Any]):
 
         A name close to one of the agent's tools is a typo; any other may be meant for another agent.
         """
-        gate = self._gate
+        gate = self.gate
         if gate.checked_names:
             return
         gate.checked_names = True

@@ -19,10 +19,25 @@ class UnusableHere(WrongUse, UserError):
     """The event loop, or the sandbox around a module, cannot do what is needed. It ends the workflow."""
 
 
+def in_event_loop() -> bool:
+    """Return whether an event loop is running in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def has_threads() -> bool:
+    """Return whether a thread can wake the running event loop."""
+    loop = type(asyncio.get_running_loop())
+    return loop.call_soon_threadsafe is not asyncio.AbstractEventLoop.call_soon_threadsafe
+
+
 def refuse_to_wait(what: str) -> None:
     """Raise `WrongUse` if `what` would wait for a thread in an event loop that no thread can wake."""
-    loop = type(asyncio.get_running_loop())
-    if loop.call_soon_threadsafe is asyncio.AbstractEventLoop.call_soon_threadsafe:
+    if not has_threads():
+        loop = type(asyncio.get_running_loop())
         raise UnusableHere(
             f"{what} needs threads, and the event loop of a workflow ({loop.__module__}) has none.\n"
             "  There a Signoff can allow and deny by its rules, leave questions for later, and ask an async function:\n"
