@@ -1,4 +1,4 @@
-"""In an event loop that no thread can wake, what would wait for a thread is refused: see also test_durable_engine.py."""
+"""What would wait for a thread is refused in a loop that no thread can wake: see also test_durable_engine.py."""
 
 from __future__ import annotations
 
