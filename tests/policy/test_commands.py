@@ -601,3 +601,21 @@ def test_what_the_table_says_of_directories_is_what_a_last_star_covers() -> None
             for command in (shlex.join([*words, option, "sub"]), f"cd sub && {shlex.join(words)} x"):
                 call = Call(tool="shell", args={"command": command})
                 assert policy.judge(call).effect is Effect.ALLOW, command
+
+
+@table(
+    ("command", "unaided"),
+    [
+        ("lsof -i", Effect.ASK), ("lsof -n -i", Effect.ALLOW), ("lsof -nP -i", Effect.ALLOW),
+        ("netstat -a", Effect.ASK), ("netstat -n -a", Effect.ALLOW),
+        ("cargo --version", Effect.ASK), ("rustc --version", Effect.ASK), ("go version", Effect.ASK),
+        ("xmllint a.xml", Effect.ASK),
+        ("ls", Effect.ALLOW),
+    ],
+)  # fmt: skip
+def test_what_another_program_runs_is_judged_without_what_signoff_adds(command: str, unaided: Effect) -> None:
+    """A hook judges, and the agent runs: no option is added there and no variable set."""
+    policy = Policy.from_rules(READ)
+
+    assert policy.judge(Call(tool="shell", args={"command": command}, roams=True)).effect is unaided
+    assert policy.judge(Call(tool="shell", args={"command": command})).effect is Effect.ALLOW

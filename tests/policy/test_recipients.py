@@ -27,6 +27,19 @@ def judge(rules: list[dict[str, Any]], **args: Any) -> Effect:
     return Policy.from_rules(rules).judge(Call(tool="send", args=args)).effect
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"x": {"b@evil.example": 1}},
+        {"b@evil.example": "hello"},
+        {"data": {"list": {"b@evil.example": True}}},
+        {"to": {"b@evil.example": 1}},
+    ],
+)
+def test_an_address_that_is_a_key_is_a_recipient(args: dict[str, Any]) -> None:
+    assert judge([RULES[0], {"allow": "send"}], **args) is Effect.DENY
+
+
 @table(
     "to",
     [

@@ -130,3 +130,14 @@ def test_a_method_that_is_not_said_is_in_doubt() -> None:
     assert effect(method="HEAD") == "allow"
     assert effect(method="POST") == "ask"
     assert effect() == "ask"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "192.0.0.8", "192.0.0.9", "192.0.0.192", "192.88.99.1", "168.63.129.16", "[100:0:0:1::1]", "[2001:5::1]",
+        "[3fff::1]",        "[5f00::1]", "[fec0::1]", "[4000::1]",
+    ],
+)  # fmt: skip
+def test_every_network_for_special_purposes_is_private(host: str) -> None:
+    assert read_url(f"http://{host}/").private

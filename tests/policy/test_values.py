@@ -12,6 +12,7 @@ from tests.policy.rules import call, finding
 from tests.tables import table
 
 from signoff.core.call import Call
+from signoff.core.verdict import Effect
 from signoff.errors import PolicyError
 from signoff.policy.engine import Policy
 from signoff.policy.match_result import Truth
@@ -29,7 +30,7 @@ YES, NO, UNKNOWN = Truth.YES, Truth.NO, Truth.UNKNOWN
         (1, 1, YES),
         (1, 1.0, YES),
         (1, True, NO),
-        (True, 1, NO),
+        (True, 1, UNKNOWN),
         (True, True, YES),
         ("1", 1, NO),
         (1, "1", NO),
@@ -280,3 +281,19 @@ def test_all_other_arguments_can_only_be_absent(value: object) -> None:
 def test_deps_have_no_others() -> None:
     with pytest.raises(PolicyError, match="bad key"):
         Policy.from_rules([{"allow": {"tool": "pay", "deps": {"*": {"exists": False}}}}])
+
+
+@pytest.mark.parametrize("value", ["true", "True", " yes ", 1, 1.0, "1", "on"])
+def test_what_a_tool_may_take_for_true_is_in_doubt_where_a_rule_asks_or_denies(value: object) -> None:
+    def judge(effect: str) -> Effect:
+        rules: list[dict[str, Any]] = [{effect: {"tool": "t", "args": {"force": True}}}]
+        others = [{"allow": "t"}] if effect != "allow" else []
+        return Policy.from_rules([*rules, *others]).judge(Call(tool="t", args={"force": value})).effect
+
+    assert (judge("deny"), judge("ask"), judge("allow")) == (Effect.ASK, Effect.ASK, Effect.ASK)
+
+
+@pytest.mark.parametrize("value", [False, "false", 0, None, "truer", 2])
+def test_what_no_tool_takes_for_true_is_another_value(value: object) -> None:
+    rules = [{"deny": {"tool": "t", "args": {"force": True}}}, {"allow": "t"}]
+    assert Policy.from_rules(rules).judge(Call(tool="t", args={"force": value})).effect is Effect.ALLOW

@@ -83,7 +83,8 @@ class CommandCondition:
             facts.note(shell.why)
             return MatchResult.no(shell.why)
         allowed = False
-        for simple, judged, directories in zip(shell.line.commands, shell.judged, shell.directories, strict=True):
+        for simple, read, directories in zip(shell.line.commands, shell.judged, shell.directories, strict=True):
+            judged = _unaided(simple, read) if facts.call.roams else read
             if isinstance(judged, ReadOnlyCommand) and is_cd(simple):
                 continue  # only changes the directory for the commands after it, which are judged there
             if not (self.read_only and isinstance(judged, ReadOnlyCommand)):
@@ -162,6 +163,16 @@ class CommandCondition:
                     why = f"{shown(program or '…')} may run {shown(str(inner[0]))}, which its input names"
                     return MatchResult.unknown(why)
         return None
+
+
+def _unaided(simple: Simple, judged: ReadOnlyCommand | Concern) -> ReadOnlyCommand | Concern:
+    """Return what a command does that another program runs: without the options and variables that signoff adds."""
+    if isinstance(judged, Concern) or not (known := judged.program).unaided:
+        return judged
+    if known.adds and all(known.gives(option, simple.argv) for option in known.adds):
+        return judged
+    effect, _, why = known.unaided.partition(": ")
+    return Concern(known.name, "", effect, why)
 
 
 def _moved(simple: Simple, fitting: Sequence[CommandPattern], directories: Iterable[Directory], facts: Facts) -> str:

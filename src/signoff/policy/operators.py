@@ -33,6 +33,7 @@ LISTS = ("all", "any", "none")
 OPERATORS = ("equals", "in", "matches", "regex", *_COMPARE, "exists", *LISTS)
 COMPARISONS = frozenset(_COMPARE)
 
+_FLAGS = {"true": frozenset("true 1 yes on y t".split()), "false": frozenset("false 0 no off n f".split())}
 _STEPS_UP = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])")
 
 
@@ -49,32 +50,45 @@ class Operator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Equals:
-    """Equal as JSON to one of several values: `1` equals `1.0`, but `true` is not `1` and `"1"` is not `1`."""
+    """Equal as JSON to one of several values: `1` equals `1.0`, but `true` is not `1` and `"1"` is not `1`.
+
+    In rules that ask or deny, what a tool may take for `true` or `false` is in doubt: `"true"`, `1`, `"yes"`.
+    """
 
     texts: frozenset[str]
     others: frozenset[str]
     """The canonical JSON of the values that are not texts."""
     text: str
+    wary: bool = True
+    """Whether it must be sure: as in an allow rule."""
 
     @classmethod
-    def to(cls, *values: Any) -> Equals:
+    def to(cls, *values: Any, wary: bool = True) -> Equals:
         """Create it from values. Raises `CannotCanonicalise` if a value has no JSON form."""
         words = "one of " if len(values) > 1 else ""
         return cls(
             frozenset(value for value in values if isinstance(value, str) and canonical(value)),
             frozenset(canonical(value) for value in values if not isinstance(value, str)),
             f"{words}{', '.join(map(as_json, values[:8]))}{' …' if len(values) > 8 else ''}",
+            wary,
         )
 
     def test(self, value: Any) -> Answer:
         if isinstance(value, str):
-            return value in self.texts
+            return value in self.texts or self._may_be(value.strip().lower())
         if not self.others:
             return False
         try:
-            return canonical(value) in self.others
+            return canonical(value) in self.others or self._may_be(canonical(value))
         except CannotCanonicalise as error:
             return f"cannot be compared: {error}"
+
+    def _may_be(self, written: str) -> Answer:
+        """Return doubt if a tool may take what is written for one of the truth values."""
+        meant = next((flag for flag, words in _FLAGS.items() if written in words), "")
+        if self.wary or meant not in self.others:
+            return False
+        return f"may be taken for `{meant}`"
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def read_values(spot: ConfigValue, wary: bool, source: Source) -> Iterator[Value
 
 def _under(spot: ConfigValue, key: KeyPath, source: Source, wary: bool) -> Iterator[ValueCondition]:
     if not isinstance(spot.value, dict):
-        yield ValueCondition(source, key, _equals(spot))
+        yield ValueCondition(source, key, _equals(spot, wary))
         return
     entries = spot.entries()
     if not entries:
@@ -98,7 +98,7 @@ def _over(how: Literal["all", "any", "none"]) -> Callable[[ConfigValue, bool], O
 
     def read(spot: ConfigValue, wary: bool) -> Operator:
         if not isinstance(spot.value, dict):
-            return Over(how, (_equals(spot),))
+            return Over(how, (_equals(spot, wary),))
         entries = spot.entries((*OPERATORS, ANY_CASE))
         if not entries:
             raise spot.wrong("this is empty, so it requires nothing", f"write an operator: {', '.join(OPERATORS)}")
@@ -143,9 +143,9 @@ def _check_possible(spot: ConfigValue, entries: dict[str, ConfigValue]) -> None:
         raise spot.wrong("no number is in this range")
 
 
-def _equals(spot: ConfigValue) -> Equals:
+def _equals(spot: ConfigValue, wary: bool) -> Equals:
     try:
-        return Equals.to(spot.value)
+        return Equals.to(spot.value, wary=wary)
     except CannotCanonicalise as error:
         raise spot.wrong(f"this has no JSON form: {error}") from error
 
@@ -153,7 +153,7 @@ def _equals(spot: ConfigValue) -> Equals:
 def _one_of(spot: ConfigValue, wary: bool) -> Operator:
     items = spot.items("a list of values")
     try:
-        return Equals.to(*(item.value for item in items))
+        return Equals.to(*(item.value for item in items), wary=wary)
     except CannotCanonicalise as error:
         raise spot.wrong(f"this has no JSON form: {error}") from error
 
@@ -184,7 +184,7 @@ def _number(spot: ConfigValue) -> float:
 
 
 _READERS: dict[str, Callable[[ConfigValue, bool], Operator]] = {
-    "equals": lambda spot, wary: _equals(spot),
+    "equals": _equals,
     "in": _one_of,
     "matches": _matches,
     "regex": _regex,

@@ -138,6 +138,8 @@ class RecipientsCondition:
 
     def _named(self, args: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
         for key, value in args.items():
+            if not self.argument and may_name_somebody(key):
+                yield key, key  # some services accept `{address: name}`
             if self.argument:
                 if key == self.argument:
                     yield key, value

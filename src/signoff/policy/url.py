@@ -7,7 +7,7 @@ Host names are converted to ASCII (IDNA, punycode), addresses to their plain for
 from __future__ import annotations
 
 import re
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
@@ -25,6 +25,12 @@ _EMBEDDED = tuple(
     map(IPv6Network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::ffff:0:0:0/96"))
 )
 """IPv6 networks whose addresses embed an IPv4 address, which may be any."""
+_SPECIAL = (
+    *map(IPv4Network, ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32")),
+    *map(IPv6Network, ("100:0:0:1::/64", "2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16", "fec0::/10")),
+)
+"""Networks for special purposes, whatever this version of Python knows of them; metadata services among them."""
+_GLOBAL = IPv6Network("2000::/3")
 _STEPS = re.compile(r"(^|/)(\.|%2e){1,2}(;|/|$)|%25|%2f|%5c|%00", re.IGNORECASE)
 _IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}:[/\\]{2}[^\s'\"<>`]+")
 
@@ -84,13 +90,20 @@ def _host(written: str) -> tuple[str, bool, str]:
             return name, True, odd
     address = _address(name)
     if address is not None:
-        embedded = isinstance(address, IPv6Address) and any(address in network for network in _EMBEDDED)
-        return str(address), embedded or not address.is_global or address.is_multicast, ""
+        return str(address), _is_private(address), ""
     if not _HOST.fullmatch(name) or len(name) > 253:
         return name, True, "has an invalid host name"
     if _NUMBER.fullmatch(name.rpartition(".")[2]):
         return name, True, "has a host that is neither a valid name nor an address"
     return name, "." not in name or name.endswith(_PRIVATE_ENDS), ""
+
+
+def _is_private(address: IPv4Address | IPv6Address) -> bool:
+    """Whether it is not an ordinary address of the public network."""
+    if isinstance(address, IPv6Address) and address not in _GLOBAL:
+        return True
+    special = any(address in network for network in (*_EMBEDDED, *_SPECIAL) if network.version == address.version)
+    return special or not address.is_global or address.is_multicast
 
 
 def _ascii(name: str) -> tuple[str, str]:

@@ -102,7 +102,7 @@ WRAPPERS = (
     "sudo {}", "sudo -u root {}", "env {}", "env A=1 {}", "A=1 {}", "timeout 5 {}", "nohup {}", "nice -n 5 {}",
     "xargs {}", "command {}", "exec {}", "setsid {}", "stdbuf -o0 {}", "time {}", "noglob {}", "- {}", "repeat 2 {}",
     "busybox {}",
-    "frobnicate -- {}", "doas {}", "chroot / {}", "flock x {}", "unshare {}", "watch {}", "! {}", "( {} )", "{{ {}; }}",
+    "frobnicate -- {}", "doas {}", "chroot / {}", "flock x {}", "unshare {}", "! {}", "( {} )", "{{ {}; }}",
     "ls; {}", "ls && {}", "false || {}", "ls | {}", "{} &", "{} > out", "echo $({})", "echo `{}`",
     "if true; then {}; fi",
     "for i in 1; do {}; done", "f() {{ {}; }}; f", "cd x && {}", "cat <({})", "\n{}", "# x\n{}",
@@ -111,7 +111,7 @@ IN_TEXT = (
     "bash -c {}", "sh -c {}", "zsh -c {}", "eval {}", "su -c {}", "byobu new {}", "tmux new {}", "script -c {} x",
     "ssh h {}",
     "newgrp root <<< {}", "bash <<< {}", "mysh <<< {}", "echo {} | sh", "trap {} EXIT", "watch {}",
-    "find . -exec sh -c {} ';'", "xargs -I@ sh -c {}", "env -S {}",
+    "find . -exec sh -c {} ';'", "xargs -I@ sh -c {}",
 )  # fmt: skip
 COPIES = ("cp {} zz; ./zz x", "ln -s {} zz; ./zz x", "install {} zz && ./zz x", "dd if={} of=zz; ./zz x", "mv {} zz")
 DENIED = st.sampled_from([

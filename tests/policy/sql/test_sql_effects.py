@@ -289,6 +289,7 @@ discloses SELECT * FROM t POSITIONAL JOIN 'x.csv'
 discloses SELECT * FROM dir.arrow
 writes    COPY t TO 'x.csv'
 discloses FROM 'x.csv'
+discloses SHOW sec.csv
 discloses FROM "x.csv"
 discloses SELECT * FROM x.parquet
 discloses SELECT * FROM read_parquet('s3://x')

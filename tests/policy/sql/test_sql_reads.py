@@ -242,6 +242,8 @@ SELECT * EXCLUDE (a) FROM t
 SELECT list_transform([1,2], x -> x + 1), {'a': 1}
 SELECT * FROM range(10)
 SHOW TABLES
+SHOW ALL TABLES
+SHOW t
 DESCRIBE SELECT * FROM t
 SUMMARIZE t
 PRAGMA table_info('t')

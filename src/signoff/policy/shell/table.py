@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -97,6 +97,14 @@ class Program:
     """Whether the word after its name is a sub-command, not a file."""
     environment: Mapping[str, str]
     adds: tuple[str, ...] = ()
+    unaided: str = ""
+    """What it may do without these variables and options, as `effect: words`: where signoff does not run it itself."""
+
+    def gives(self, option: str, argv: Sequence[str]) -> bool:
+        """Whether an option without a value is surely given, alone or in a bundle of such options."""
+        plain = {name[1] for name, one in self.options.items() if len(name) == 2 and one.takes is TakesValue.NOTHING}
+        bundles = (word[1:] for word in argv[1:] if word.startswith("-") and plain.issuperset(word[1:]))
+        return option in argv or (len(option) == 2 and any(option[1] in bundle for bundle in bundles))
 
     risky: bool = False
     """Whether any of its options is harmful, so that no word may expand to an option. Options that only wait do not
@@ -149,7 +157,7 @@ def _entry(name: str, seen: tuple[str, ...] = ()) -> Mapping[str, Any] | None:
 _KEYS = frozenset({
     "does", "effect", "why", "style", "flags", "values", "maybe", "asks", "digits", "operands", "no_first", "needs",
     "needs_why", "operands_need", "operands_why", "recursive", "hidden", "suffixes", "directory", "old_style",
-    "language", "commands", "alone", "modules", "elsewhere", "verbs", "environment", "adds",
+    "language", "commands", "alone", "modules", "elsewhere", "verbs", "environment", "adds", "unaided",
 })  # fmt: skip
 
 
@@ -192,6 +200,7 @@ def _build(name: str, entry: Mapping[str, Any]) -> Program:
         verbs=bool(entry.get("verbs")),
         environment=entry.get("environment", {}),
         adds=tuple(str(entry.get("adds", "")).split()),
+        unaided=_trouble(name, entry["unaided"]) if "unaided" in entry else "",
     )
 
 
@@ -217,8 +226,8 @@ class _Commands(Mapping[str, Program]):
 
 
 def _inherited(table: Mapping[str, Any], parent: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a sub-command's table; it inherits the environment of the program."""
-    return {"environment": parent["environment"], **table} if "environment" in parent else table
+    """Return a sub-command's table; it inherits what the environment of the program prevents."""
+    return {**{key: parent[key] for key in ("environment", "unaided") if key in parent}, **table}
 
 
 def _options(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[str, CommandOption]]:

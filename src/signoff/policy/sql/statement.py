@@ -275,6 +275,9 @@ def _described(name: Sequence[Token], reading: SqlReading) -> Judged:
     return Statement("describe", True, tables=(_name(name),)), ""
 
 
+_DUCKDB_LISTS = frozenset(("tables", "databases", "schemas", "variables", "all"))
+
+
 def _show(tokens: Sequence[Token], reading: SqlReading) -> Judged:
     shown = [
         one for one in tokens[1:] if one.kind in (WORD, QUOTED, STRING, NUMBER) or one.text in (".", ",", "=", "*", "%")
@@ -283,6 +286,8 @@ def _show(tokens: Sequence[Token], reading: SqlReading) -> Judged:
         raise NotUnderstood("has a `SHOW` statement that signoff does not understand", "SHOW")
     if word := _shows_secret(shown, reading):
         return Statement("show", False, why=f"discloses: `{word}` shows a secret, or the hash of one", word=word), ""
+    if reading.dialect == "duckdb" and _is_name(shown) and shown[0].low not in _DUCKDB_LISTS:
+        return _described(shown, reading)  # there, `SHOW t` is `DESCRIBE t`
     tables = [_name(shown[at + 1 :]) for at, one in enumerate(shown[:-1]) if one.low in ("from", "in", "table")]
     return Statement("show", True, tables=_once(tables)), ""
 
