@@ -60,7 +60,10 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a function of nothing": (lambda: True, r"a function of the request, as in `def ask\(request\)`; it takes \(\)"),
     "a function of two": (lambda request, other: True, "a function of the request"),
     "a function that wants more": (lambda request, *, who: True, "a function of the request"),
-    "written for another library": (theirs, "written for the ApprovalDecision of .*; use signoff.ApprovalDecision"),
+    "written for another library": (
+        theirs,
+        "written for the ApprovalDecision of .*; import ApprovalDecision from signoff",
+    ),
     "a number": (3, "it must be an object with `choose`, or a function of the request, not an int"),
 }
 

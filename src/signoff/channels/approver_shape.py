@@ -78,5 +78,5 @@ def _foreign(function: Callable[..., Any]) -> str | None:
         return None
     for one in hints:
         if isinstance(one, type) and one is not _OURS.get(one.__name__, one):
-            return f"it is written for the {one.__name__} of {one.__module__}; use signoff.{one.__name__}"
+            return f"it is written for the {one.__name__} of {one.__module__}; import {one.__name__} from signoff"
     return None
