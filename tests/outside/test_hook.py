@@ -15,8 +15,8 @@ import pytest
 from tests import start
 from tests.server.serving import until
 
+from signoff.core.strict_json import MOST_BYTES
 from signoff.errors import WrongUse
-from signoff.outside.strict_json import MOST_BYTES
 from signoff.wiring import hook_launcher, outside_desk, project_trust
 
 POLICY = """\

@@ -176,6 +176,31 @@ async def test_and_no_other(doors: Doors, endpoint: Endpoint) -> None:
     assert "this needs the permission" not in answer.text
 
 
+LETS_MORE_RUN = {"unhalt", "delegate", "end_delegation", "make_token", "write_rule"}
+OTHERS = set(
+    "claim_request release_request assign_request tell_outcome read_request note_presence vote vote_together check_edit "
+    "add_comment start_run resume_run cancel_run revoke_grant judge_call explain_call halt revoke_token "
+    "report_explanation".split()
+)
+"""Programs may do these, as far as each of them goes: a vote is a denial, and a remembered denial is not revoked."""
+
+
+@pytest.mark.parametrize("endpoint", [one for one in ENDPOINTS if one.people_only], ids=lambda one: one.name)
+async def test_a_program_with_every_permission_lets_no_more_run(doors: Doors, endpoint: Endpoint) -> None:
+    await doors.broker.switch.halt(by="ana")
+    _, header = await doors.token("ana", EVERYTHING, is_program=True)  # also one that is called like an admin
+    async with doors.browser() as program:
+        answer = await program.request(endpoint.method, path_of(endpoint), json={}, headers=header)
+    assert (answer.status_code, problem_of(answer)) == (403, "not-permitted"), answer.text
+    assert await doors.broker.switch.state()
+
+
+def test_what_lets_more_run_is_for_people() -> None:
+    """A new endpoint that writes has to be sorted: what lets more run is not for programs."""
+    assert {one.name for one in ENDPOINTS if one.people_only} == LETS_MORE_RUN
+    assert {one.name for one in ENDPOINTS if one.writes} == LETS_MORE_RUN | OTHERS
+
+
 async def test_a_token_can_do_at_most_what_its_holder_can(doors: Doors) -> None:
     _, header = await doors.token("ana", EVERYTHING)
     assert (await me(doors, **header)).json()["permissions"] == sorted(EVERYTHING)

@@ -71,3 +71,47 @@ async def test_more_clients_than_there_is_room_for_are_sent_away(monkeypatch: py
         for reader, writer in clients[:1]:
             writer.write(GET)
             assert (await reader.readline()).startswith(b"HTTP/1.1 503")
+
+
+SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: here\r\n\r\n"
+CHUNKED = b"0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 5",
+        b"Content-Length: 5\r\nTransfer-Encoding:\tchunked",
+        b"content-length: 5\r\ntransfer-encoding: Chunked",
+        b"Content-Length: 0\r\nTransfer-Encoding: chunked",
+        b"Content-Length: 5\r\nTransfer-Encoding: identity, chunked",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+        b"Content-Length: 5\r\nContent-Length: 6",
+        b"Content-Length: 5, 6",
+        b"Content-Length: +5",
+        b"Transfer-Encoding: xchunked",
+        b"Transfer-Encoding : chunked",
+    ],
+)
+async def test_a_request_that_ends_in_two_places_is_refused_and_nothing_after_it_is_read(head: bytes) -> None:
+    async with connected() as [(reader, writer)]:
+        writer.write(b"POST / HTTP/1.1\r\nHost: here\r\n" + head + b"\r\n\r\n" + CHUNKED + SMUGGLED)
+        said = await reader.read()  # until the connection is closed
+    assert said.startswith((b"HTTP/1.1 400", b"HTTP/1.1 501")), said
+    assert said.count(b"HTTP/1.1") == 1, "the next request is not answered"
+
+
+async def test_chunks_in_a_version_without_them_are_refused_too() -> None:
+    async with connected() as [(reader, writer)]:
+        writer.write(b"POST / HTTP/1.0\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n" + CHUNKED + SMUGGLED)
+        said = await reader.read()
+    assert said.count(b"HTTP/1.1") == 1 and b" 400 " in said
+
+
+async def test_chunks_alone_are_fine_and_the_connection_stays() -> None:
+    async with connected() as [(reader, writer)]:
+        for _ in range(2):
+            writer.write(b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n" + CHUNKED)
+            assert b"got 3" in await reader.read(1000)

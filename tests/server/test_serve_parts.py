@@ -94,7 +94,7 @@ def ready(project: str, minutes: int) -> RunStatus:
         setup=RunSetup(project=project),
         changed_at=NOON + timedelta(minutes=minutes),
     )
-    return RunStatus(run=run, waiting=(), answered=(), process=None, alive=False)
+    return RunStatus(run=run, waiting=(), waits=0, answered=(), process=None, alive=False)
 
 
 def order(found: list[RunStatus], going: list[str]) -> list[str]:

@@ -54,9 +54,9 @@ class Ledger:
         # Read the clock inside: the store compares its clock with ours when a transaction begins.
         return await self.store.write(name, lambda tx: work(tx, self.clock.now()), synced=synced)
 
-    async def read(self, work: Callable[[Transaction, datetime], T], *, own: bool = True) -> T:
+    async def read(self, work: Callable[[Transaction, datetime], T]) -> T:
         """Run `work` on a snapshot, with the time at which it runs."""
-        return await self.store.read(lambda tx: work(tx, self.clock.now()), own=own)
+        return await self.store.read(lambda tx: work(tx, self.clock.now()))
 
     def later(self, name: str, work: Callable[[Transaction, datetime], object]) -> None:
         """As `write`, without waiting, with the current time."""

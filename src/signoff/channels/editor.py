@@ -11,8 +11,9 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
+from signoff.core.strict_json import read_json
 from signoff.core.visible_text import visible
 
 _MARKER = re.compile(r"⟦(?:U\+([0-9A-F]{4,6})|(space)|(DEL))(?:×(\d+))?⟧")
@@ -84,7 +85,7 @@ def read_args(text: str) -> dict[str, Any]:
         elif line.strip():
             break
     try:
-        value: object = json.loads("\n".join(lines), object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+        value: object = read_json("\n".join(lines))
     except json.JSONDecodeError as error:
         raise BrokenArgs(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
     except (ValueError, RecursionError) as error:
@@ -102,16 +103,3 @@ def _as_json_escape(marker: re.Match[str]) -> str:
     else:
         escape = "\\u007f" if char == "\x7f" else json.dumps(char)[1:-1]
     return escape * int(count or 1)
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"“{visible(repeated)}” is there twice")
-    return values
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")

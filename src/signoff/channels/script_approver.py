@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Actor, ActorKind
 from signoff.core.request import ApprovalRequest
+from signoff.core.strict_json import read_json
 from signoff.errors import ScriptEnded, WrongUse
 
 Answer = ApprovalDecision | str | Callable[[ApprovalRequest], ApprovalDecision]
@@ -30,7 +30,7 @@ def decision_from(word: str) -> ApprovalDecision:
             return ApprovalDecision(approved=True, remember=Remember(verb))
         case "edit" if rest:
             try:
-                args = json.loads(rest)
+                args = read_json(rest)
             except ValueError as error:
                 raise WrongUse(f"edit:… needs all arguments as a JSON object: {error}") from error
             return ApprovalDecision(approved=True, edited_args=args)

@@ -323,8 +323,10 @@ def _check_labels(labels: Iterable[str]) -> None:
 
 
 def _arguments(text: str) -> dict[str, Any]:
+    from signoff.core.strict_json import read_json
+
     try:
-        value: Any = json.loads(text)
+        value: Any = read_json(text)
     except (ValueError, RecursionError) as error:
         raise WrongUse(f'--args is not JSON: {error}\n  write it as in --args \'{{"path": "a.txt"}}\'') from error
     if not isinstance(value, dict):

@@ -17,6 +17,7 @@ import click
 from signoff.cli.server_choice import OPTION, server_meant, server_options
 from signoff.config.server_entry import is_local_name, is_loopback
 from signoff.core.safe_text import kept_text
+from signoff.core.strict_json import read_json
 from signoff.core.visible_text import visible
 from signoff.errors import EditRefused, RequestError, ServerFailed, SignoffError, UnknownRequest, WrongUse
 from signoff.reports.request_sheet import FORMAT, TOLD
@@ -195,7 +196,7 @@ class ApprovalServer:
         if 300 <= status < 400:
             raise self.strange("it redirects elsewhere, and signoff does not forward the token: use the final address")
         try:
-            answer: Any = json.loads(said)
+            answer: Any = read_json(said.decode())
         except (ValueError, RecursionError) as error:
             raise self.strange(
                 f"it responded {status} without JSON: is this the right address, and the same version of signoff?"

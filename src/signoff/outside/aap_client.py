@@ -24,9 +24,9 @@ from signoff.config.server_entry import is_local_name, is_loopback
 from signoff.core.aap import AapStatus
 from signoff.core.canonical import digest
 from signoff.core.request_context import shortened
+from signoff.core.strict_json import read_object
 from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise, ServerFailed, WrongUse
-from signoff.outside.strict_json import read_object
 
 T = TypeVar("T")
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from signoff.core.declared_secrets import in_headers
+from signoff.core.strict_json import read_object
 from signoff.core.visible_text import quoted, visible
 from signoff.errors import WrongUse
-from signoff.outside.strict_json import read_object
 
 _SAYS_WHERE = frozenset({"HOME", "PWD", "USER", "LOGNAME", "TMPDIR"})
 """Variables that say where and for whom a program runs: as a part of paths, people have to see them."""

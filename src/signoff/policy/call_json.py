@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, cast
 
 from signoff.core.call import Call
+from signoff.core.strict_json import read_json
 from signoff.policy.operators import kind_of
 from signoff.policy.phrases import did_you_mean, shown
 
@@ -24,7 +24,7 @@ class BadRecord(ValueError):
 def read_call(text: bytes) -> Call:
     """Parse a call from a JSON text. Raises `BadRecord`."""
     try:
-        record: Any = json.loads(text.decode())
+        record: Any = read_json(text.decode())
     except (ValueError, RecursionError) as error:
         raise BadRecord(f"this is not JSON: {' '.join(str(error).split())}") from error
     if not isinstance(record, dict):

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from signoff.core.aap import LONGEST_NAME, AapInstance, AapRequest, name_problem
 from signoff.core.access import AccessKey
+from signoff.core.strict_json import read_object
 from signoff.core.visible_text import visible
-from signoff.outside.strict_json import read_object
 
 LONGEST_TOOL = 200
 LONGEST_SERVER = 200

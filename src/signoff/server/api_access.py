@@ -111,8 +111,6 @@ async def make(visit: Visit[Nothing, TokenBody]) -> TokenMade:
     program = body.program.strip()
     if program and not is_admin:
         raise ProblemRaised(403, "not-permitted", "only an admin can create tokens for programs")
-    if not program and identity.actor.kind is not ActorKind.PERSON:
-        raise ProblemRaised(403, "not-permitted", "a program cannot create tokens for itself")
     if identity.key is not None and identity.key.kind is AccessKind.TOKEN and not is_admin:
         # Otherwise a stolen token could renew itself for ever.
         raise ProblemRaised(
@@ -216,6 +214,7 @@ ENDPOINTS: Sequence[Endpoint] = (
         about="Create a token for yourself; an admin can also create one for a program. It cannot have permissions "
         "that you lack.",
         permission=Permission.READ,
+        people_only="create tokens",
         handle=make,
         body=TokenBody,
         returns=TokenMade,

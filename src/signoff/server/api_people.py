@@ -7,11 +7,10 @@ from datetime import datetime
 from pydantic import AwareDatetime, Field
 
 from signoff.core.access import Permission
-from signoff.core.people import ActorKind, Delegation, person_key
+from signoff.core.people import Delegation, person_key
 from signoff.core.visible_text import visible
 from signoff.server.api_requests import LONGEST_NAME
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
-from signoff.server.identity import Identity
 from signoff.server.problem import ProblemRaised
 
 
@@ -77,7 +76,6 @@ async def delegate(visit: Visit[Nothing, DelegationBody]) -> DelegationView:
     # This check is not in the table: everybody may delegate their own answers, only an admin those of others.
     if person_key(absent) != by.key and not visit.identity.is_admin:
         raise ProblemRaised(403, "not-permitted", "delegating for others needs the permission `admin`")
-    _refuse_program(visit.identity)
     delegation = Delegation(
         absent=people.named(absent),
         deputy=people.named(body.deputy),
@@ -92,15 +90,9 @@ async def delegate(visit: Visit[Nothing, DelegationBody]) -> DelegationView:
 async def end_delegation(visit: Visit[Nothing, Nothing]) -> DelegationView:
     people, by = visit.state.broker.people, visit.identity.actor
     absent, deputy = visit.path["absent"], visit.path["deputy"]
-    _refuse_program(visit.identity)
     if by.key not in (person_key(absent), person_key(deputy)) and not visit.identity.is_admin:
         raise ProblemRaised(403, "not-permitted", "ending a delegation between others needs the permission `admin`")
     return _view(await people.end_delegation(absent, deputy, by=by.name))
-
-
-def _refuse_program(identity: Identity) -> None:
-    if identity.actor.kind is not ActorKind.PERSON:
-        raise ProblemRaised(403, "not-permitted", "a program cannot delegate")
 
 
 def _view(one: Delegation) -> DelegationView:
@@ -136,6 +128,7 @@ ENDPOINTS = (
         name="delegate",
         about="Let a deputy answer in your place for a while. The audit log names both.",
         permission=Permission.ANSWER,
+        people_only="delegate",
         handle=delegate,
         body=DelegationBody,
         returns=DelegationView,
@@ -149,6 +142,7 @@ ENDPOINTS = (
         name="end_delegation",
         about="End a delegation, as one of the two or as an admin. Returns the delegation that ended.",
         permission=Permission.ANSWER,
+        people_only="end a delegation",
         handle=end_delegation,
         returns=DelegationView,
         tag="people",

@@ -11,7 +11,6 @@ from pydantic import Field
 from signoff.channels.rule_drafts import WRITTEN
 from signoff.core.access import Permission
 from signoff.core.call import LABELS, Call
-from signoff.core.people import ActorKind
 from signoff.core.quorum import who
 from signoff.core.safe_text import safe_text
 from signoff.core.verdict import Effect
@@ -172,8 +171,6 @@ async def list_drafts(visit: Visit[Nothing, Nothing]) -> RuleDraftsView:
 
 async def write_rule(visit: Visit[Nothing, RuleBody]) -> RuleView:
     body, by = visit.body, visit.identity.actor
-    if by.kind is not ActorKind.PERSON:
-        raise ProblemRaised(403, "not-permitted", "a program cannot write rules: only an admin can")
     request = await found(visit)
     drafts = await _rules(visit.state).drafts(request)
     draft = drafts.drafts[body.draft - 1] if body.draft <= len(drafts.drafts) else None
@@ -226,6 +223,7 @@ ENDPOINTS = (
         name="write_rule",
         about="Write a proposed rule to the project's file. It applies to new runs.",
         permission=Permission.ADMIN,
+        people_only="write rules: only an admin can",
         handle=write_rule,
         body=RuleBody,
         returns=RuleView,

@@ -25,6 +25,7 @@ from starlette.responses import JSONResponse, Response
 
 from signoff.core.access import Permission
 from signoff.core.people import Actor, ActorKind
+from signoff.core.strict_json import read_json
 from signoff.core.visible_text import visible
 from signoff.errors import SignoffError, StoreError
 from signoff.large_work import done
@@ -94,6 +95,8 @@ class Endpoint:
     permission: Permission | None
     """None: no authentication needed."""
     handle: Handle
+    people_only: str = ""
+    """What a program is told that it cannot do, whatever its key permits: all that lets more run. Empty: it may."""
     query: type[BaseModel] = Nothing
     body: type[BaseModel] = Nothing
     returns: type[BaseModel] | None = None
@@ -138,6 +141,8 @@ class Dispatch:
 
     async def _answered(self, endpoint: Endpoint, request: Request) -> Response:
         identity = await self.admitted(request, endpoint.permission, writes=endpoint.writes)
+        if endpoint.people_only and identity.actor.kind is not ActorKind.PERSON:
+            raise ProblemRaised(403, "not-permitted", f"a program cannot {endpoint.people_only}")
         raw = await read_body(request) if endpoint.writes else b""
         query = _checked(lambda: endpoint.query.model_validate(_query_of(request)), "the query")
         body = await _read_json(endpoint.body, request, raw) if endpoint.body is not Nothing else Nothing()
@@ -289,16 +294,12 @@ async def _read_json(model: type[BaseModel], request: Request, raw: bytes) -> Ba
 def _parsed(model: type[BaseModel], raw: bytes) -> BaseModel:
     """Parse a body strictly: a string is not a number, and `"no"` is not false."""
     try:
-        found = json.loads(raw, parse_constant=_refuse_constant)
+        found = read_json(raw.decode())
     except (ValueError, RecursionError) as error:
         raise ProblemRaised(400, "bad-json", f"the body is not JSON: {visible(str(error))}") from error
     if _is_deep(found):
         raise ProblemRaised(400, "too-deep", f"the body is nested more than {_DEEPEST} levels deep")
     return _checked(lambda: model.model_validate_json(raw, strict=True), "the body")
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number in JSON")
 
 
 def _is_deep(value: object) -> bool:

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 
 from signoff.core.moment import moment_text
 from signoff.errors import WrongUse
+from signoff.server.sound_framing import SoundFraming
 
 GRACE = 3
 """Seconds that clients have to receive their responses when the server stops (graceful shutdown)."""
@@ -63,7 +64,8 @@ def listener_for(app: ASGIApp, *, tls: tuple[str, str] | None = None) -> HttpLis
     """Return a server for this application. `tls`: files of a certificate and its key."""
     return HttpListener(
         uvicorn.Config(
-            app,
+            SoundFraming(app),
+            http="h11",  # whatever else is installed: this is what the tests attack
             log_config=None,
             access_log=False,
             server_header=False,

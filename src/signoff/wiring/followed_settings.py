@@ -24,7 +24,7 @@ class FollowedSettings:
         self._settings = settings
         self._directory = settings.directory
         self._file = os.path.abspath(settings.file) if settings.file else ""
-        self._stamps: object = None  # the files may have changed since the settings were read
+        self._stamps: object = self._now()
 
     async def now(self) -> Settings:
         """Return the settings. Files that changed are read in a thread."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from signoff.core.strict_json import MOST_BYTES, read_object
 from signoff.errors import WrongUse
 from signoff.outside.coding_agents import AGENTS, CodingAgent, HookEvent, HookMoment, HookReply
 from signoff.outside.git_repositories import looked_around
 from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import OutsideGate
-from signoff.outside.strict_json import MOST_BYTES, read_object
 from signoff.store.durable_store import DurableStore
 from signoff.store.place import state_root
 from signoff.wiring.outside_desk import OutsideDesk

@@ -174,13 +174,16 @@ async def serve_http(proxy: McpProxy, made: socket.socket, token: str) -> None:
     import uvicorn
     from mcp.server.transport_security import TransportSecuritySettings
 
+    from signoff.server.sound_framing import SoundFraming
+
     names = [f"{host}:{made.getsockname()[1]}" for host in ("127.0.0.1", "localhost")]
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=True, allowed_hosts=names, allowed_origins=[f"http://{one}" for one in names]
     )
     app = server.streamable_http_app(streamable_http_path=PATH, transport_security=security)
     config = uvicorn.Config(
-        TokenGuard(app, token),
+        SoundFraming(TokenGuard(app, token)),
+        http="h11",
         log_level="critical",
         access_log=False,
         timeout_graceful_shutdown=3,

@@ -1,4 +1,7 @@
-"""Strict JSON parsing of input from other programs: one object, no duplicate keys, no NaN or Infinity, a size limit."""
+"""Strict JSON parsing of what others wrote: no key given twice, no NaN or Infinity; for programs also a size limit.
+
+Of a key that is given twice, one reader takes the first value and another the last: then what was shown is not what runs.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,7 @@ def read_object(text: bytes, *, what: str, most: int = MOST_BYTES, exact: bool =
     if len(text) > most:
         raise ValueError(f"{what} is larger than {most} bytes")
     try:
-        value = json.loads(
-            text.decode("utf-8"),
-            object_pairs_hook=_once,
-            parse_constant=_constant,
-            parse_float=_exactly if exact else None,
-        )
+        value = read_json(text.decode("utf-8"), exact=exact)
     except RecursionError as error:
         raise ValueError(f"{what} is nested too deeply") from error
     except UnicodeDecodeError as error:
@@ -34,6 +32,11 @@ def read_object(text: bytes, *, what: str, most: int = MOST_BYTES, exact: bool =
     if not isinstance(value, dict):
         raise ValueError(f"{what} should be a JSON object")
     return cast("dict[str, Any]", value)
+
+
+def read_json(text: str, *, exact: bool = False) -> Any:
+    """Parse any value. Raises what `json.loads` raises, and `ValueError` for a key that is given twice."""
+    return json.loads(text, object_pairs_hook=_once, parse_constant=_constant, parse_float=_exactly if exact else None)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
