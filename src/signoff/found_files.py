@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 
 from signoff.policy.shell.file_patterns import Unclear, components, fits_name, tokens_of
 
 MOST_ENTRIES = 200_000
-"""Most file names that are examined for one pattern."""
+"""Most file names that are examined for one pattern, or below one directory."""
+MOST_LINKS = 20_000
+"""Most entries of a tree that are examined for secrets and links to them; the rest is not checked."""
+PUBLISHED = frozenset({".git", "node_modules", "site-packages"})
+"""Directories that hold no secrets of the user: what others have published, and git's own files."""
 
 
 def expand(pattern: str, directory: str, *, most: int = 10_000, stop: Callable[[], bool] = lambda: False) -> list[str]:
@@ -30,12 +34,12 @@ def expand(pattern: str, directory: str, *, most: int = 10_000, stop: Callable[[
 
 
 def files_below(
-    top: str, *, hidden: bool = True, leave_out: Set[str] = frozenset(), budget: Iterator[int] | None = None
+    top: str, *, hidden: bool = True, published: bool = True, budget: Iterator[int] | None = None
 ) -> Iterator[tuple[str, str]]:
     """Yield each file below a directory, relative to it, and its full path if it is a symlink.
 
-    Symlinks to directories are followed, each directory once. Names in `leave_out` are not looked into. With a `budget`
-    of entries, it ends when that is used up; otherwise it raises `Unclear` if there are too many.
+    Symlinks to directories are followed, each directory once. `hidden` names and directories with `published` files can
+    be left out. With a `budget` of entries, it ends when that is used up; otherwise too many raise `Unclear`.
     """
     waiting = deque([""])
     seen = {os.path.realpath(top)}
@@ -53,7 +57,7 @@ def files_below(
                         continue
                     path = os.path.join(directory, entry.name)
                     if entry.is_dir(follow_symlinks=False):
-                        waiting.extend([path] if entry.name not in leave_out else [])
+                        waiting.extend([path] if published or entry.name not in PUBLISHED else [])
                         continue
                     yield path, entry.path if entry.is_symlink() else ""
                     if entry.is_symlink() and entry.is_dir() and (real := os.path.realpath(entry.path)) not in seen:

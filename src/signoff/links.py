@@ -30,39 +30,43 @@ def looked_up(call: Call, policy: Policy | Layers, root: str) -> Call:
         return call
     start = call.start or root
     found = followed(start, policy.paths_of(call))
+    wary = bool(policy.wary_of_paths(call))
     for files in policy.patterns_of(call):
         try:
-            found |= {path: where for path, where in _standing(files, start) if _matters(call, policy, path, where)}
+            for path, where, is_link in _standing(files, start, wary):
+                if (is_link and secret_place(where)) or (
+                    wary and policy.is_about(call.changed(resolved={path: where}), path)
+                ):
+                    found[path] = where
         except (Unclear, OSError, ValueError):
             found[files.pattern] = UNFOLLOWED
     return call.changed(resolved=found) if found else call
 
 
-def _matters(call: Call, policy: Policy | Layers, path: str, where: str) -> bool:
-    return bool(secret_place(where)) or policy.is_about(call.changed(resolved={path: where}), path)
+def _standing(files: FileSet, root: str, wary: bool) -> Iterator[tuple[str, str, bool]]:
+    """Yield the files that a set stands for, written as its pattern is, where they lead, and whether by a link.
 
-
-def _standing(files: FileSet, root: str) -> Iterator[tuple[str, str]]:
-    """Yield the files that a set stands for, written as its pattern is, and where they lead.
-
-    Raises `Unclear` if that is not clear.
+    Raises `Unclear` if that is not clear. Unless a rule is wary of some, a large tree is not examined completely.
     """
-    from signoff.found_files import files_below  # few calls need it
+    from signoff.found_files import MOST_LINKS, files_below  # few calls need it
 
     pattern = files.pattern
     end = next((end for end in (BELOW_SHOWN, BELOW) if pattern.endswith(end)), "")
-    directory = pattern.removesuffix(end)
-    for path in _expanded(directory, root):
+    budget = None if wary else iter(range(MOST_LINKS))
+    for path in _expanded(pattern.removesuffix(end), root):
+        top = os.path.join(root, _home(root, path))
         if not end:
             if path.startswith("-"):
                 raise Unclear("stands for a name that a program takes for an option")
-            yield path, os.path.realpath(os.path.join(root, _home(root, path)))
+            yield path, os.path.realpath(top), True
             continue
-        top = os.path.join(root, _home(root, path))
-        for below, link in files_below(top, hidden=end == BELOW) if os.path.isdir(top) else ():
+        for below, link in (
+            files_below(top, hidden=end == BELOW, published=wary, budget=budget) if os.path.isdir(top) else ()
+        ):
             if keeps_out(files.filters, below) and not (link and os.path.isdir(link)):
                 continue  # filters for files do not apply to symlinks to directories
-            yield os.path.join(path, below), os.path.realpath(link) if link else os.path.join(top, below)
+            where = os.path.realpath(link) if link else os.path.join(top, below)
+            yield os.path.join(path, below), where, bool(link)
 
 
 def _expanded(pattern: str, root: str) -> Iterable[str]:

@@ -146,9 +146,11 @@ class ClientGate(OutsideGate):
         """
         verdict = OutsideGate._verdict(self, call, outside)
         is_here = isinstance(outside, ClientCall) and outside.is_here
-        if is_here or verdict.effect is not Effect.ALLOW or not (paths := self.policy.paths_of(call)):
+        paths, patterns = self.policy.paths_of(call), self.policy.patterns_of(call)
+        if is_here or verdict.effect is not Effect.ALLOW or not (paths or patterns):
             return verdict
-        read = dict.fromkeys(self.policy.commanded_paths_of(call), _SECRET)
+        commanded = (*self.policy.commanded_paths_of(call), *(files.pattern for files in patterns))
+        read = dict.fromkeys(commanded, _SECRET)
         anywhere = self.policy.judge(call.changed(resolved={**dict.fromkeys(paths, _ANYWHERE), **read}))
         if anywhere.effect is Effect.ALLOW:
             return verdict

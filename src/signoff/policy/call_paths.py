@@ -170,7 +170,7 @@ class Facts:
         if self._any is None:
             texts = path_texts(self.call.args, named_only=False)
             self._any = [self._wide(argument, text, named) for argument, text, named in texts if text is not None]
-            self._any += self.touched_paths
+            self._any += [*self.touched_paths, *self.touched_words]
         return self._any
 
     @property
@@ -193,13 +193,16 @@ class Facts:
     def _touched_paths(self) -> Iterator[PathText]:
         if (touched := self.touched) is None:
             return
-        for path in touched.paths:
-            yield self._commanded(path, self._forms(path))
+        yield from map(self.touched_path, touched.paths)
         for path in touched.tracked:
             yield PathText(COMMAND, self._in_repository(path))
         for pattern in touched.patterns:
-            for path in self.standing_for(pattern):
-                yield self._commanded(path, self._forms(path))
+            yield from map(self.touched_path, self.standing_for(pattern))
+
+    @property
+    def touched_words(self) -> list[PathText]:
+        """The words of programs that are not known, read as paths."""
+        return [self.touched_path(word) for word in self.touched.words] if self.touched is not None else []
 
     def standing_for(self, pattern: str) -> Iterator[str]:
         """Yield the files that a pattern of a command is known to match, as `Call.resolved` has them."""
@@ -208,22 +211,20 @@ class Facts:
 
             yield from stands_for(pattern, self.call.resolved)
 
-    def forms_of(self, path: str) -> tuple[str, ...]:
-        """Return the absolute paths of a file that a command may touch, as written and with symlinks resolved."""
-        return self._commanded(path, self._forms(path)).forms
-
-    def starts(self) -> tuple[str, ...]:
-        """Return the directories that relative paths may start from."""
-        found = (self._start,) if not self.call.also or self.call.start else (self._start, self.call.also)
-        return tuple(normal(one) for one in found)
-
-    def _commanded(self, text: str, forms: tuple[str, ...]) -> PathText:
+    def touched_path(self, text: str) -> PathText:
+        """Return a file that a command may touch, as written and with symlinks resolved."""
+        forms = self._forms(text)
         doubt = "starts with `~`, which a shell expands" if text.startswith("~") else ""
         if (resolved := self.call.resolved.get(text)) == UNFOLLOWED:
             doubt = f"holds {shown(text)}, and the files that it stands for cannot be looked at"
         elif resolved is not None and resolved != forms[0]:
             forms += (normal(resolved),)
         return PathText(COMMAND, forms, doubt, self._floats(text))
+
+    def starts(self) -> tuple[str, ...]:
+        """Return the directories that relative paths may start from."""
+        found = (self._start,) if not self.call.also or self.call.start else (self._start, self.call.also)
+        return tuple(normal(one) for one in found)
 
     def _in_repository(self, text: str) -> tuple[str, ...]:
         """Return the absolute paths of a file in a revision: its repository may begin in any directory above."""

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from signoff.policy.lint import Problem
     from signoff.policy.shell.command_facts import ShellFacts
     from signoff.policy.shell.common_files import FileSet
+
+IsAbout = Callable[[str, Facts], bool]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,10 +139,9 @@ class Policy:
         links = self._index.shelf(call.tool).links
         found: list[str] = []
         if Links.ANY in links and (touched := Facts(call, self.root).touched) is not None:
-            found += touched.paths
+            found += (*touched.paths, *touched.words)
         if Links.COMMAND in links:
             found += [path for shell in _commands(call) for path in shell.places]
-        found += [pattern for pattern, _ in self.patterns_of(call)]
         return tuple(dict.fromkeys(found))
 
     def patterns_of(self, call: Call) -> tuple[FileSet, ...]:
@@ -156,17 +157,20 @@ class Policy:
             found += [pattern for shell in _commands(call) for pattern in shell.patterns]
         return tuple(dict.fromkeys(found))
 
+    def wary_of_paths(self, call: Call) -> tuple[IsAbout, ...]:
+        """Return what tells whether a rule that asks or denies is about a file that a command in the call touches."""
+        shelf = self._index.shelf(call.tool)
+        alternatives = (one for candidate in (*shelf.denies, *shelf.others) for one in candidate.alternatives)
+        conditions = (condition for one in alternatives for condition in one.conditions)
+        found = (
+            getattr(condition, "is_about", None) for condition in conditions if not getattr(condition, "every", True)
+        )
+        return tuple(is_about for is_about in found if is_about is not None)
+
     def is_about(self, call: Call, path: str) -> bool:
         """Whether a rule that asks or denies is about this file, if a command in the call touches it."""
-        shelf, facts = self._index.shelf(call.tool), Facts(call, self.root)
-        conditions = (
-            condition
-            for candidate in (*shelf.denies, *shelf.others)
-            for alternative in candidate.alternatives
-            for condition in alternative.conditions
-        )
-        wary = (one for one in conditions if not getattr(one, "every", True))
-        return any(is_about(path, facts) for one in wary if (is_about := getattr(one, "is_about", None)))
+        facts = Facts(call, self.root)
+        return any(is_about(path, facts) for is_about in self.wary_of_paths(call))
 
     @cached_property
     def tool_names(self) -> frozenset[str]:

@@ -76,6 +76,10 @@ class Layers:
         """Return the patterns of files that commands in the call read or write, as far as any layer looks at them."""
         return tuple(dict.fromkeys(one for policy in self.policies for one in policy.patterns_of(call)))
 
+    def wary_of_paths(self, call: Call) -> bool:
+        """Whether a rule that asks or denies, of any layer, looks at the files that a command in the call touches."""
+        return any(policy.wary_of_paths(call) for policy in self.policies)
+
     def is_about(self, call: Call, path: str) -> bool:
         """Whether a rule that asks or denies, of any layer, is about this file, if a command in the call touches it."""
         return any(policy.is_about(call, path) for policy in self.policies)

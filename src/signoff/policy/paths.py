@@ -38,8 +38,6 @@ class PathCondition:
     """Globs over absolute paths, and globs over paths relative to the policy's root."""
     needles: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """Every match contains one of these texts; empty if directories or bare wildcards rule that out."""
-    floats: bool = field(init=False, repr=False, compare=False)
-    """Whether such a path may be in any directory."""
     anchored: bool = field(init=False, repr=False, compare=False)
     needs_root: bool = field(init=False, repr=False, compare=False)
     text: str = field(init=False, compare=False)
@@ -59,7 +57,6 @@ class PathCondition:
         object.__setattr__(self, "needles", needles if all(needles) and not directories else ())
         anchored = bool(directories) or not all(pattern.startswith("**") for pattern in patterns)
         object.__setattr__(self, "anchored", anchored)
-        object.__setattr__(self, "floats", not directories and all(one.startswith("**") for one in patterns))
         object.__setattr__(self, "needs_root", bool(relative) or not all(one.startswith("/") for one in directories))
         object.__setattr__(self, "text", f"on a path {self._words()}")
         object.__setattr__(self, "no", MatchResult.no(f"no argument is a path {self._words()}"))
@@ -121,8 +118,8 @@ class PathCondition:
         for pattern in touched.patterns:
             if self._may_hold(pattern, facts):
                 return MatchResult.unknown(f"{shown(pattern)} may stand for a path {self._words()}")
-        for pattern, _ in (*touched.below, *touched.given) if not self.floats else ():
-            if self._may_hold(pattern, facts):
+        for pattern, _ in (*touched.below, *touched.given):
+            if self._may_hold(pattern, facts, floating=False):
                 return MatchResult.unknown(f"it reads or writes what is below {shown(directory_of(pattern))}")
         for pattern, _ in touched.below:
             for path in facts.standing_for(pattern):
@@ -135,23 +132,30 @@ class PathCondition:
 
     def is_about(self, path: str, facts: Facts) -> bool:
         """Whether a file that a command may touch is, or may be, such a path."""
-        return any(self._holds(form, facts.root) is not Truth.NO for form in facts.forms_of(path))
+        return any(self._holds(form, facts.root) is not Truth.NO for form in facts.touched_path(path).forms)
 
-    def _may_hold(self, pattern: str, facts: Facts) -> bool:
-        """Whether a file pattern of a command may stand for such a path."""
+    def _may_hold(self, pattern: str, facts: Facts, *, floating: bool = True) -> bool:
+        """Whether a file pattern of a command may stand for such a path.
+
+        Unless `floating`, names that may be in any directory do not count: what is below the one that a command reads,
+        only the disk tells.
+        """
         from signoff.policy.shell.common_files import may_share, normal_pattern  # few policies need it
 
         if facts.root is None and self.needs_root:
             return True
-        rules = [one.pattern for one in self.absolute]
+        rules = [
+            one.pattern for one in self.absolute if floating or self.directories or not one.pattern.startswith("**")
+        ]
         rules += [f"{(facts.root or '').rstrip('/')}/{one.pattern}" for one in self.relative]
         places = [one if one.startswith("/") else normal(f"{facts.root or '/'}/{one}") for one in self.directories]
         within = [part for place in places for part in (place, f"{place.rstrip('/')}/**")]
+        wanted = [some for some, given in ((rules, self.patterns), (within, self.directories)) if given]
         for start in facts.starts():
             whole = normal_pattern(pattern, start)
             if whole is None or pattern.startswith("~"):
                 return True
-            if all(any(may_share(rule, whole) for rule in some) for some in (rules, within) if some):
+            if all(any(may_share(rule, whole) for rule in some) for some in wanted):
                 return True
         return False
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
 
 from signoff.policy.call_paths import Facts, PathText
 from signoff.policy.match import Links
@@ -11,7 +10,7 @@ from signoff.policy.match_result import YES, MatchResult
 from signoff.policy.paths import is_inside
 from signoff.policy.phrases import listed, shown
 from signoff.policy.places import runs_later
-from signoff.policy.secret import secret_place
+from signoff.policy.secret import may_match_secret, secret_place
 from signoff.policy.sensitive_files import sensitive_place
 
 KINDS = ("secret", "hidden", "code", "sensitive")
@@ -21,7 +20,8 @@ KINDS = ("secret", "hidden", "code", "sensitive")
 class PlaceCondition:
     """Paths of the call are of a kind, or outside all the directories: all of them in allow rules, otherwise one.
 
-    Looks at the arguments that are named as paths, as written and with symlinks resolved; each form counts.
+    Looks at the arguments that are named as paths, as written and with symlinks resolved; each form counts. To ask or
+    deny, also at the files that a shell command touches.
     """
 
     kind: str = ""
@@ -30,7 +30,6 @@ class PlaceCondition:
     wanted: bool = True
     outside: tuple[str, ...] = ()
     every: bool = False
-    links: ClassVar[Links] = Links.NAMED
     text: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -44,9 +43,13 @@ class PlaceCondition:
         """The argument whose value a plain text in a rule's examples is."""
         return "path"
 
+    @property
+    def links(self) -> Links:
+        return Links.NAMED if self.every else Links.ANY
+
     def find(self, facts: Facts) -> MatchResult:
-        paths = facts.named_paths
-        if not paths:
+        paths = facts.named_paths if self.every else [*facts.named_paths, *facts.touched_paths]
+        if not paths and (self.every or facts.touched is None):
             return MatchResult.no("no argument has the name of a path")
         doubt = ""
         for path in paths:
@@ -62,7 +65,34 @@ class PlaceCondition:
             return MatchResult.unknown(doubt)
         if self.every:
             return YES
+        if found := self._some_touched(facts):
+            return found
         return MatchResult.no(f"no path in the call is {self.text.removeprefix('on a path ').removeprefix('that is ')}")
+
+    def _some_touched(self, facts: Facts) -> MatchResult | None:
+        """Return doubt if a command may touch such a file, beyond those that it names."""
+        touched = facts.touched
+        if touched is None:
+            return None
+        if touched.opaque:
+            return MatchResult.unknown(touched.opaque)
+        if pattern := next((one for one in touched.patterns if self._may_hold(one)), ""):
+            return MatchResult.unknown(f"{shown(pattern)} may stand for {self.text.removeprefix('on ')}")
+        if path := next((one for one in (*touched.words, *touched.maybe) if self.is_about(one, facts)), ""):
+            return MatchResult.unknown(f"it may touch {shown(path)}")
+        return replace(MatchResult.unknown(touched.strange), strange=True) if touched.strange else None
+
+    def _may_hold(self, pattern: str) -> bool:
+        """Whether a file pattern of a command may stand for such a path."""
+        if self.outside:
+            return pattern.startswith(("/", "~")) or ".." in pattern.split("/")
+        if not self.wanted or self.kind in ("code", "sensitive"):
+            return True
+        return "/." in f"/{pattern}" if self.kind == "hidden" else bool(may_match_secret(pattern))
+
+    def is_about(self, path: str, facts: Facts) -> bool:
+        """Whether a file that a command may touch is such a path."""
+        return self._holds(facts.touched_path(path), facts)
 
     def _holds(self, path: PathText, facts: Facts) -> bool:
         if self.outside:

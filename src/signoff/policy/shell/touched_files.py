@@ -17,7 +17,7 @@ from signoff.policy.places import is_too_long
 from signoff.policy.shell.common_files import BELOW, FileSet
 from signoff.policy.shell.file_patterns import escaped, is_wild, unescaped
 from signoff.policy.shell.line import Simple, Word
-from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, Where, judge_words, seen_from
+from signoff.policy.shell.simple_command import PATH, Concern, ReadOnlyCommand, Where, judge_words, seen_from
 from signoff.policy.shell.syntax_tree import Command, Tree
 from signoff.policy.shell.table import program
 
@@ -38,6 +38,7 @@ _TREES = frozenset({
 _INTO = frozenset({"mv", "cp", "ln", "install"})
 """Those that may put a file of the same name into a directory."""
 _WILD = re.compile(r"[*?\[]")
+_HERE = ("", ".", "./")
 _SEPARATOR = re.compile(r"[=:,@]")
 _OTHER = re.compile(r"[^\w./~+%@-]+")
 """What separates paths in a syntax that is not known, such as code."""
@@ -47,7 +48,9 @@ class Touched(NamedTuple):
     """Files, relative to the directory that the line starts in."""
 
     paths: tuple[str, ...] = ()
-    """Files by name, and words of commands that are not known."""
+    """Files by name."""
+    words: tuple[str, ...] = ()
+    """The words of commands that are not known: each may be a file."""
     tracked: tuple[str, ...] = ()
     """Files in a revision of git, which are named from the top of the repository."""
     patterns: tuple[str, ...] = ()
@@ -109,6 +112,7 @@ class _Touches:
 
     def __init__(self) -> None:
         self.paths: dict[str, None] = {}
+        self.words: dict[str, None] = {}
         self.tracked: dict[str, None] = {}
         self.patterns: dict[str, None] = {}
         self.below: dict[FileSet, None] = {}
@@ -119,6 +123,7 @@ class _Touches:
     def result(self) -> Touched:
         found = Touched(
             tuple(self.paths),
+            tuple(self.words),
             tuple(self.tracked),
             tuple(self.patterns),
             tuple(self.below),
@@ -127,7 +132,7 @@ class _Touches:
             self.opaque,
             self.strange,
         )
-        if max(map(len, found[:6])) > MOST_FILES:
+        if max(map(len, found[:7])) > MOST_FILES:
             return Touched(opaque="it names too many files")
         return found
 
@@ -175,6 +180,8 @@ class _Touches:
                     self.doubt(f"{shown(word.text)} may stand for an option")
 
     def _add_reading(self, judged: ReadOnlyCommand) -> None:
+        if any(map(is_too_long, judged.paths)):
+            self.doubt("a word in it is longer than a path can be")
         self.paths.update(dict.fromkeys(judged.paths))
         self.tracked.update(dict.fromkeys(judged.tracked))
         self.patterns.update(dict.fromkeys(judged.patterns))
@@ -186,10 +193,10 @@ class _Touches:
         if len(words) > MOST_WORDS:
             self.doubt(f"{shown(name)} has too many words")
         operands = words[1:MOST_WORDS]
-        for word in words[:1] if "/" in words[0].text else ():
-            self.add_word(word, directories)
-        for word in operands:
-            self.add_word(word, directories)
+        known = name in _ALONE or name in _TREES
+        program, slash, _ = words[0].text.rpartition("/")
+        for word in (*(words[:1] if slash and program not in PATH else ()), *operands):
+            self.add_word(word, directories, self.paths if known else self.words)
         if name in _MOVERS:
             self.doubt("it changes into a directory that is only known when it runs")
         elif name in _TREES:
@@ -207,7 +214,7 @@ class _Touches:
         for word in operands:
             parts = [part for part in _OTHER.split(word.text) if part and part != word.text]
             self.maybe.update(dict.fromkeys(path for part in parts for path in _plain(part, directories)))
-        values = [value for word in operands[:_MOST_PAIRS] for value in _values(word) if value.text.strip("./")]
+        values = [value for word in operands[:_MOST_PAIRS] for value in _values(word) if value.text not in _HERE]
         self._add_below(self.given, values, directories)
         self._add_joined(combinations(values, 2), directories)
 
@@ -225,16 +232,18 @@ class _Touches:
             joined = join(one.text, basename(other.text) if last else other.text)
             self.maybe.update(dict.fromkeys(_plain(joined, directories)))
 
-    def add_word(self, word: Word, directories: Sequence[str]) -> None:
+    def add_word(self, word: Word, directories: Sequence[str], found: dict[str, None] | None = None) -> None:
         """Add a word as a path or a file pattern, and what may be one in it: `--file=x`, `-fx`, `if=x`, `@x`."""
         if is_too_long(word.text):
             self.doubt("a word in it is longer than a path can be")
             return
         for part in _parts(word.glob or escaped(word.text)):
-            found = self.patterns if is_wild(part) else self.paths
+            plain = self.paths if found is None else found
             for directory in directories:
-                for path in seen_from(directory, part):
-                    found.setdefault(path if is_wild(part) else unescaped(path))
+                if is_wild(part):
+                    self.patterns.update(dict.fromkeys(seen_from(escaped(directory), part)))
+                else:
+                    plain.update(dict.fromkeys(seen_from(directory, unescaped(part))))
 
 
 def _plain(text: str, directories: Sequence[str]) -> Iterator[str]:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 
-from signoff.found_files import files_below
+from signoff.found_files import MOST_LINKS, files_below
 from signoff.policy.secret import holds_secrets, secret_place
 from signoff.policy.shell.filters import keeps_out
 from signoff.policy.shell.simple_command import ReadOnlyCommand
 from signoff.toolsets.builtin.shell.argv import Expander
 from signoff.toolsets.builtin.shell.environment import home_directory
-
-_MOST = 20_000
-"""Most entries that are examined; the rest is not checked."""
-_LEFT_OUT = frozenset({".git", "node_modules", "site-packages"})  # published packages hold no secrets of the user
 
 
 def leads_to(path: str, root: str) -> str:
@@ -32,10 +28,10 @@ def secret_below(reading: ReadOnlyCommand, root: str) -> str:
     if reading.pair and not all(os.path.exists(os.path.join(root, directory)) for directory in directories):
         return ""
     name = reading.program.name
-    budget = iter(range(_MOST))
+    budget = iter(range(MOST_LINKS))
     for directory in directories:
         here = os.path.join(root, directory).removeprefix(f"{root.rstrip('/')}/")
-        for path, link in files_below(os.path.join(root, directory), leave_out=_LEFT_OUT, budget=budget):
+        for path, link in files_below(os.path.join(root, directory), published=False, budget=budget):
             if keeps_out(reading.filters, path) and not (link and os.path.isdir(link)):
                 continue  # filters for files do not apply to symlinks to directories
             why = _linked(link) if link else _hidden(path) or _hidden(os.path.join(here, path))
