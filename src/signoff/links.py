@@ -56,7 +56,7 @@ def _standing(files: FileSet, root: str, wary: bool) -> Iterator[tuple[str, str,
     for path in _expanded(pattern.removesuffix(end), root):
         top = os.path.join(root, _home(root, path))
         if not end:
-            if path.startswith("-"):
+            if "/-" in f"/{path}":  # whatever is before it: the line may have changed into that directory
                 raise Unclear("stands for a name that a program takes for an option")
             yield path, os.path.realpath(top), True
             continue

@@ -1,0 +1,118 @@
+"""What policy is told of the disk: where paths lead, and the files that matter among those a pattern stands for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.tables import table
+
+from signoff.core.call import UNFOLLOWED, Call
+from signoff.core.verdict import Effect
+from signoff.links import followed, looked_up
+from signoff.outside.outside_call import OutsideCall
+from signoff.policy.engine import Policy
+from signoff.policy.layers import Layers
+
+READS = {"allow": {"label": "proc.exec", "command": "read-only"}}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    home, project = tmp_path / "home" / ".ssh", tmp_path / "project"
+    home.mkdir(parents=True)
+    (home / "id_rsa").write_text("key")
+    for directory in ("src", "conf", "odd", "all"):
+        (project / directory).mkdir(parents=True)
+    (project / "notes").symlink_to(home / "id_rsa")
+    (project / "docs").symlink_to(home)
+    (project / "all" / "inner").symlink_to(home / "id_rsa")
+    for file in ("README.md", "plan.txt", "src/a.py", "conf/.env", "conf/a.py", "odd/--files0-from=.npmrc"):
+        (project / file).write_text("x")
+    return project
+
+
+def verdict(project: Path, command: str, *rules: dict[str, object]) -> Effect:
+    """As a hook judges it."""
+    policy = Layers((Policy.from_rules([*rules, READS], root=str(project)),))
+    call = OutsideCall(
+        agents=("claude",), session="s", call_id="c", tool="Bash", args={"command": command},
+        directory=str(project), labels=frozenset({"proc.exec"}),
+    )  # fmt: skip
+    return policy.judge(call.read(policy)).effect
+
+
+@table(
+    "command",
+    ["cat notes", "cat n*", "cat ./n?tes", "head -5 n*", "grep -h . n*", "tail -n 5 docs/*", "cat do*/id*",
+     "grep -R . .", "grep -rn x all", "rg x all", "wc odd/*; cd odd && wc *", "cd odd && du *"],
+)  # fmt: skip
+def test_no_pattern_hides_a_link_to_a_secret_or_an_option(project: Path, command: str) -> None:
+    assert verdict(project, command) is Effect.ASK
+
+
+@table(
+    "command", ["cat *.md", "cat src/*", "grep -rn x src", "rg x conf", "wc -l *.txt", "ls", "ls *", "grep -rn x conf"]
+)
+def test_patterns_over_ordinary_files_are_allowed(project: Path, command: str) -> None:
+    assert verdict(project, command) is Effect.ALLOW
+
+
+@table(
+    ("command", "effect"),
+    [
+        ("grep -rn x conf", Effect.ASK),
+        ("rg --hidden x conf", Effect.ASK),
+        ("cat conf/.e*", Effect.DENY),
+        ("rg x conf", Effect.ALLOW),
+        ("grep -rn --include='*.py' x conf", Effect.ALLOW),
+        ("grep -rn x src", Effect.ALLOW),
+        ("cat conf/*", Effect.ALLOW),
+        ("cat pl?n.txt", Effect.ALLOW),
+    ],
+)
+def test_a_denied_name_is_found_where_it_is(project: Path, command: str, effect: Effect) -> None:
+    assert verdict(project, command, {"deny": {"path": "**/.env"}}) is effect
+
+
+def test_a_pattern_that_matches_a_denied_file_is_denied(project: Path) -> None:
+    rule: dict[str, object] = {"deny": {"path": "plan.txt"}}
+    assert verdict(project, "cat pl?n.txt", rule) is Effect.DENY
+    (project / "plan.txt").unlink()
+    assert verdict(project, "cat pl?n.txt", rule) is Effect.ASK  # it may be there when it runs
+
+
+def test_what_is_not_looked_at_completely_is_in_doubt(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = Policy.from_rules([{"deny": {"path": "**/.env"}}, READS], root=str(project))
+    call = Call(tool="Bash", args={"command": "grep -rn x src"}, labels=frozenset({"proc.exec"}))
+    assert looked_up(call, policy, str(project)).resolved == {}
+    monkeypatch.setattr("signoff.found_files.MOST_ENTRIES", 0)
+    found = looked_up(call, policy, str(project))
+    assert found.resolved == {"src//": UNFOLLOWED}
+    assert policy.judge(found).effect is Effect.ASK
+
+
+@table("step", ["a/", "/a", "../", "~/", "é/", f"{'a' * 300}/"])
+def test_a_text_that_is_no_path_is_not_followed(step: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Not a single look at the disk, however long it is; and no rule about paths allows it."""
+    looks: list[object] = []
+    for name in ("lstat", "readlink", "stat"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *args, real=real, **more: (looks.append(args), real(*args, **more))[1])
+    policy = Policy.from_rules([{"deny": {"path": "/srv/**"}}, {"allow": {"tool": "read", "path": "**"}}], root="/w")
+    for size in (5_000, 10_000, 20_000):
+        text = (step * size)[:size]
+        assert followed(str(tmp_path), [text]) == {}
+        call = looked_up(Call(tool="read", args={"path": text}), policy, str(tmp_path))
+        assert policy.judge(call).effect is Effect.ASK
+    assert looks == []
+
+
+@table("size", [500, 1_000, 2_000])
+def test_a_path_takes_a_look_for_each_step(size: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    looks: list[object] = []
+    real = os.lstat
+    monkeypatch.setattr(os, "lstat", lambda *args, **more: (looks.append(args), real(*args, **more))[1])
+    followed(str(tmp_path), ["./" + "a/" * (size // 2)])
+    assert len(looks) <= size // 2 + len(tmp_path.parts) + 2
