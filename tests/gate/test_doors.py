@@ -10,7 +10,8 @@ from mcp.client.client import Client
 from mcp.server.mcpserver import MCPServer
 from pydantic_ai import Agent, RunContext, Tool
 from pydantic_ai.capabilities import Capability
-from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.direct import model_request
+from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart
 from pydantic_ai.output import ToolOutput
 from pydantic_ai.toolsets import DynamicToolset, FunctionToolset
 from starlette.testclient import TestClient
@@ -120,9 +121,6 @@ async def test_an_output_function_is_no_tool_call(till: Till) -> None:
     assert till.paid == [(5, "shop")]
 
 
-def test_a_response_of_a_direct_request_runs_nothing(till: Till) -> None:
-    from pydantic_ai.direct import model_request_sync
-    from pydantic_ai.messages import ModelRequest
-
-    said = model_request_sync(ScriptedModel(pays(5)), [ModelRequest.user_text_prompt("go")])
+async def test_a_response_of_a_direct_request_runs_nothing(till: Till) -> None:
+    said = await model_request(ScriptedModel(pays(5)), [ModelRequest.user_text_prompt("go")])
     assert isinstance(said, ModelResponse) and till.paid == []
