@@ -55,6 +55,8 @@ class Effort:
     """Requests that are answered in one sample."""
     kept_grants: int = 1_000_000
     """Remembered decisions in the store."""
+    delay_size: int = 1_000_000
+    """Bytes of a message that may delay others."""
     serve_waiting: int = 200
     """Requests that wait while a server is under load."""
     serve_watchers: int = 50

@@ -36,6 +36,7 @@ TINY = Effort(
     pending=60,
     answers=5,
     kept_grants=20,
+    delay_size=4_000,
     serve_waiting=2,
     serve_watchers=2,
     serve_arriving=4,

@@ -332,7 +332,7 @@ def toolset_page(details: ToolsetDetails) -> Iterator[str]:
         if first := next(iter(tool.description.strip().splitlines()), ""):
             yield f"  {visible(first)}"
     if toolset.unknown:
-        yield f"  {visible(toolset.unknown)}"
+        yield f"  {redacted_text(toolset.unknown)}"
     if details.programs:
         yield f"\nruns programs by name from {visible(', '.join(details.programs))}; writes there ask"
     if details.rules:

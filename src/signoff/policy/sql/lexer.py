@@ -82,7 +82,9 @@ READINGS = ("postgres", "sqlite", "mysql")
 _BLANK = re.compile(r"[ \t\r\n]+")
 _NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]+|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(?![\w$.]|[^\x00-\x7f])", re.ASCII)
 _NAME = re.compile(r"[^\W\d][\w$]*")
-_OPERATOR = re.compile(r"[-+*/<>=~!@#%^&|?]+")
+MOST_SIGNS = 32
+"""The limit for signs in a row: databases split longer runs, too, but how is worked out for each sign anew."""
+_OPERATOR = re.compile(rf"[-+*/<>=~!@#%^&|?]{{1,{MOST_SIGNS + 1}}}")
 _DOLLAR = re.compile(r"\$(?:[A-Za-z_]\w*)?\$", re.ASCII)
 _VARIABLE = re.compile(r"(?:\$|:|@@?)[A-Za-z_]\w*(?![\w$(])|\$\d+(?![\w$])|\?\d+(?![\w$])", re.ASCII)
 _NAMED = re.compile(r":(?:[^\W\d]|['\"{])")
@@ -285,6 +287,8 @@ class _Lexer:
 
     def _sign(self) -> Token:
         found = _OPERATOR.match(self.text, self.at)
+        if found is not None and len(found[0]) > MOST_SIGNS:
+            raise NotUnderstood(f"holds more than {MOST_SIGNS} signs in a row", found[0][:8])
         if found is None:
             size = 2 if self.text.startswith("::", self.at) else 1
         elif self.manner.whole_signs:

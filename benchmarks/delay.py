@@ -1,0 +1,156 @@
+"""What one large message delays everybody else: a megabyte through every door, while another client asks for little."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from getpass import getuser
+from importlib.util import find_spec
+from typing import Any
+from uuid import uuid4
+
+from benchmarks.bench import Bench
+from benchmarks.measure import Effort
+from benchmarks.report import Report, Row, Table, Target
+from benchmarks.serve_load import HttpClient, Office, ServeProcess, office, read_head
+
+MOST_DELAY = 50.0
+"""Milliseconds."""
+SIZE = 1_000_000
+EVERY = 0.002
+"""Seconds between two questions of the other client."""
+POLICY = """\
+policy:
+  - {deny: {path: "**/.env"}}
+  - {allow: {tool: read_file, path: "src/**"}}
+  - {allow: {tool: query, sql: read-only}}
+  - {allow: {command: read-only}}
+  - {allow: {tool: fetch, url: "https://example.com/**"}}
+  - {allow: {tool: pay, amount: {"<=": 5}}}
+  - {allow: {tool: mail, recipients: {domains: [a.example]}}}
+  - {ask: "*"}
+"""
+CALLS: Mapping[str, Callable[[int], tuple[str, dict[str, Any]]]] = {
+    "a plain text": lambda size: ("note", {"text": "a " * (size // 2)}),
+    "a path": lambda size: ("read_file", {"path": "a/" * (size // 2)}),
+    "a path from home": lambda size: ("read_file", {"path": "~/" * (size // 2)}),
+    "many paths": lambda size: ("read_file", {"paths": [f"a/b{number}" for number in range(size // 12)]}),
+    "a command": lambda size: ("shell", {"command": "ls;" * (size // 3)}),
+    "SQL": lambda size: ("query", {"sql": "/*" * (size // 2)}),
+    "an address": lambda size: ("fetch", {"url": "https://a." * (size // 10)}),
+    "many recipients": lambda size: ("mail", {"to": [f"a{number}@a.example" for number in range(size // 18)]}),
+    "marks": lambda size: ("note", {"text": "a" + "\u0301\u0316" * (size // 4)}),
+    "hidden characters": lambda size: ("note", {"text": "\u202e" * (size // 3)}),
+    "credentials": lambda size: ("note", {"text": ("ghp_" + "a1B2" * 6 + " ") * (size // 29)}),
+    "many names": lambda size: ("note", {f"a: b{number}": "v" for number in range(size // 18)}),
+    "many numbers": lambda size: ("note", {"numbers": [1.5] * (size // 5)}),
+}
+
+
+def measure(effort: Effort, bench: Bench) -> Report:
+    about = (
+        f"A real server on SQLite. One client sends {effort.delay_size:,} bytes in one message; meanwhile another asks "
+        "for a list of one request, over and over. Given is the longest that one of its questions took."
+    )
+    if missing := [name for name in ("starlette", "uvicorn", "jinja2") if find_spec(name) is None]:
+        note = f"left out: {', '.join(missing)} is not installed; the extra web brings it"
+        return Report("delay", "One large message", about, (), notes=(*bench.notes, note))
+    with asyncio.Runner() as runner:
+        directory = bench.disk.directory / "delay"
+        directory.mkdir()
+        (directory / "signoff.yaml").write_text(POLICY, encoding="utf-8")
+        holder = os.environ.get("SIGNOFF_AS") or getuser()
+        server = ServeProcess(directory, f"sqlite:{directory / 'approvals.db'}", environment={"SIGNOFF_AS": holder})
+        runner.run(server.start())
+        try:
+            rows = runner.run(_rows(effort, server, holder))
+        finally:
+            server.stop()
+    columns = ("submitted (AAP), ms", "explained (API), ms", "its card (API), ms")
+    longest = max(cell for row in rows for cell in row.cells if isinstance(cell, float))
+    return Report(
+        name="delay",
+        title="One large message",
+        about=about,
+        tables=(Table("the longest wait of another client", columns, tuple(rows)),),
+        targets=(Target("the longest wait of another client, ms", longest, MOST_DELAY),),
+        notes=bench.notes,
+    )
+
+
+async def _rows(effort: Effort, server: ServeProcess, holder: str) -> list[Row]:
+    async with office(server, holder) as made:
+        secret = f"soi_{secrets.token_urlsafe(32)}"
+        told = {"owner": holder, "by": holder, "lasts": None}
+        await made.broker.aap.provision(str(uuid4()), "sender", secret, **told, is_here=True)
+        nothing = await _delay(made, lambda: asyncio.sleep(0.5))
+        rows = [Row("nothing", (nothing, nothing, nothing))]
+        for name, call in CALLS.items():
+            tool, args = call(effort.delay_size * 9 // 10)
+            asked = {"tool": tool, "arguments": args, "timeout": "1h"}
+            submitted = await _delay(made, _sending(made.port, secret, "/aap/v1/requests", asked))
+            explained = await _delay(
+                made, _sending(made.port, made.token, "/api/v1/policy/explain", {"tool": tool, "args": args})
+            )
+            shown = [await _delay(made, _reading(made, one.id)) for one in await made.broker.pending()]
+            rows.append(Row(name, (submitted, explained, max(shown, default=None))))
+            for one in await made.broker.pending():
+                await made.broker.cancel(one.id, "measured")
+    return rows
+
+
+def _sending(port: int, token: str, path: str, asked: object) -> Callable[[], Awaitable[object]]:
+    body = json.dumps(asked, ensure_ascii=False).encode()  # before the clock runs: this process measures, too
+
+    async def send() -> None:
+        client = HttpClient(port, token)
+        reader, writer = await client.connected()
+        named = {"Content-Length": str(len(body)), "Idempotency-Key": uuid4().hex}
+        client.write_head(writer, "POST", path, named, True)
+        writer.write(body)
+        await writer.drain()
+        status, said = await read_head(reader)
+        await reader.readexactly(int(said.get("content-length", "0")))
+        client.close()
+        assert status in (200, 201), status
+
+    return send
+
+
+def _reading(made: Office, request: str) -> Callable[[], Awaitable[object]]:
+    async def read() -> None:
+        client = HttpClient(made.port, made.token)
+        await client.request("GET", f"/api/v1/requests/{request}")
+        client.close()
+
+    return read
+
+
+async def _delay(made: Office, work: Callable[[], Awaitable[object]]) -> float:
+    """The longest that a question of another client took while some work was done, in milliseconds."""
+    waits = list[float]()
+
+    async def asks() -> None:
+        client = HttpClient(made.port, made.token)
+        while True:
+            began = time.perf_counter()
+            await client.request("GET", "/api/v1/requests?limit=1")
+            waits.append(time.perf_counter() - began)
+            await asyncio.sleep(EVERY)
+
+    other = asyncio.create_task(asks())
+    await asyncio.sleep(0.05)
+    waits.clear()
+    await work()
+    seen = len(waits)
+    while len(waits) == seen:  # the question that began before the work ended counts, too
+        await asyncio.sleep(EVERY)
+    other.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await other
+    return max(waits) * 1e3
