@@ -20,7 +20,6 @@ from signoff.policy.shell.common_files import BELOW, BELOW_SHOWN, RUN, may_share
 from signoff.policy.shell.file_patterns import escaped
 from signoff.policy.shell.filters import Filter, names_secret, regex_names_secret
 from signoff.policy.shell.languages import (
-    FindResult,
     Trouble,
     check_awk,
     check_find,
@@ -356,8 +355,10 @@ class _Judge:
 
     def _check(self, kind: OperandKind, word: Word, deep: bool = False) -> Concern | None:
         """Return why a value or operand is not harmless or not what its kind says; None if it is."""
-        if kind.name in ("text", "name"):
+        if kind.name == "text":
             return None
+        if kind.name == "name":
+            return self._name(word)
         if kind.name == "number":
             return None if _NUMBER.fullmatch(word.text) else self.concern(word.text, "unknown: is not a number")
         if kind.name == "path":
@@ -374,6 +375,16 @@ class _Judge:
             trouble = _SCRIPTS[kind.name](word.text)
             return self._in_script(trouble) if trouble is not None else None
         return self.concern(word.text, _ALWAYS[kind.name])
+
+    def _name(self, word: Word) -> Concern | None:
+        """Check a file that is not read. A pattern for several may still stand for an option that names one to read."""
+        if not word.glob or not any(option.kind.name == "path" for option in self.program.options.values()):
+            return None
+        globs = tuple(self._seen_from(word.glob))
+        self.patterns += globs
+        if all(self.where.resolved.get(glob) != UNFOLLOWED for glob in globs):
+            return None
+        return self.concern(word.text, "unknown: stands for files that cannot be looked at, or for an option")
 
     def _in_script(self, trouble: Trouble) -> Concern:
         return self.concern(trouble.word, trouble.why)
@@ -466,10 +477,7 @@ class _Judge:
         found = _LANGUAGES[self.program.language](self.words[at:])
         if isinstance(found, Trouble):
             return self._in_script(found)
-        words = (*found.paths, *found.files) if isinstance(found, FindResult) else ()
-        paths = tuple(path for word in words if not word.glob for path in self._seen_from(word.text))
-        patterns = tuple(path for word in words if word.glob for path in self._seen_from(word.glob))
-        return ReadOnlyCommand(self.program, paths, at, patterns=patterns)
+        return ReadOnlyCommand(self.program, (), at)
 
     def _old_style(self, at: int) -> ReadOnlyCommand | Concern:
         """Read `tar tfv x` as `tar -tv -f x`, if at most one letter takes a value."""
