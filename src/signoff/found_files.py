@@ -36,16 +36,16 @@ def expand(pattern: str, directory: str, *, most: int = 10_000, stop: Callable[[
 def files_below(
     top: str, *, hidden: bool = True, published: bool = True, budget: Iterator[int] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield each file below a directory, relative to it, and its full path if it is a symlink.
+    """Yield each file below a directory, relative to it, and its full path if it is a symlink or reached by one.
 
     Symlinks to directories are followed, each directory once. `hidden` names and directories with `published` files can
     be left out. With a `budget` of entries, it ends when that is used up; otherwise too many raise `Unclear`.
     """
-    waiting = deque([""])
+    waiting = deque([("", False)])
     seen = {os.path.realpath(top)}
     left = iter(range(MOST_ENTRIES)) if budget is None else budget
     while waiting:
-        directory = waiting.popleft()  # breadth-first, because a large tree may not be examined completely
+        directory, linked = waiting.popleft()  # breadth-first, because a large tree may not be examined completely
         try:
             with os.scandir(os.path.join(top, directory)) as entries:
                 for entry in entries:
@@ -57,12 +57,12 @@ def files_below(
                         continue
                     path = os.path.join(directory, entry.name)
                     if entry.is_dir(follow_symlinks=False):
-                        waiting.extend([path] if published or entry.name not in PUBLISHED else [])
+                        waiting.extend([(path, linked)] if published or entry.name not in PUBLISHED else [])
                         continue
-                    yield path, entry.path if entry.is_symlink() else ""
+                    yield path, entry.path if linked or entry.is_symlink() else ""
                     if entry.is_symlink() and entry.is_dir() and (real := os.path.realpath(entry.path)) not in seen:
                         seen.add(real)  # some programs follow symlinks
-                        waiting.append(path)
+                        waiting.append((path, True))
         except OSError:
             continue  # the command cannot read it either
 

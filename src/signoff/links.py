@@ -60,12 +60,13 @@ def _standing(files: FileSet, root: str, wary: bool) -> Iterator[tuple[str, str,
                 raise Unclear("stands for a name that a program takes for an option")
             yield path, os.path.realpath(top), True
             continue
+        real = os.path.realpath(top)
         for below, link in (
             files_below(top, hidden=end == BELOW, published=wary, budget=budget) if os.path.isdir(top) else ()
         ):
             if keeps_out(files.filters, below) and not (link and os.path.isdir(link)):
                 continue  # filters for files do not apply to symlinks to directories
-            where = os.path.realpath(link) if link else os.path.join(top, below)
+            where = os.path.realpath(link) if link else os.path.join(real, below)
             yield os.path.join(path, below), where, bool(link)
 
 

@@ -83,6 +83,14 @@ def test_a_pattern_that_matches_a_denied_file_is_denied(project: Path) -> None:
     assert verdict(project, "cat pl?n.txt", rule) is Effect.ASK  # it may be there when it runs
 
 
+def test_a_denied_file_behind_a_linked_directory_is_found(project: Path) -> None:
+    (project / "deep").mkdir()
+    (project / "deep" / "up").symlink_to("..")
+    (project / "linked").symlink_to("src")
+    for command in ("grep -rn x linked", "grep -Rn x deep", "grep -rn x deep/up/linked"):
+        assert verdict(project, command, {"deny": {"path": "src/a.py"}}) is Effect.ASK, command
+
+
 def test_what_is_not_looked_at_completely_is_in_doubt(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = Policy.from_rules([{"deny": {"path": "**/.env"}}, READS], root=str(project))
     call = Call(tool="Bash", args={"command": "grep -rn x src"}, labels=frozenset({"proc.exec"}))

@@ -378,7 +378,11 @@ class _Judge:
 
     def _name(self, word: Word) -> Concern | None:
         """Check a file that is not read. A pattern for several may still stand for an option that names one to read."""
-        if not word.glob or not any(option.kind.name == "path" for option in self.program.options.values()):
+        if (
+            not self.where.wary
+            or not word.glob
+            or not any(option.kind.name == "path" for option in self.program.options.values())
+        ):
             return None
         globs = tuple(self._seen_from(word.glob))
         self.patterns += globs
