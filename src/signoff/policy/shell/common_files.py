@@ -38,7 +38,7 @@ class FileSet(NamedTuple):
     """Which of the files it leaves out."""
 
 
-class _Step(NamedTuple):
+class PatternStep(NamedTuple):
     """One position of an automaton: what it takes, and whether it may take it repeatedly, or not at all."""
 
     chars: str | None = None
@@ -53,44 +53,46 @@ class _Step(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def _of_rule(pattern: str) -> tuple[_Step, ...]:
-    found: list[_Step] = []
+def _of_rule(pattern: str) -> tuple[PatternStep, ...]:
+    found: list[PatternStep] = []
     for kind, text in wildcards(pattern):
         match kind:
             case "directories":
-                found.append(_Step(repeats=True, slash=True, whole=True))
+                found.append(PatternStep(repeats=True, slash=True, whole=True))
             case "run":
-                found.append(_Step(repeats=True, slash=True))
+                found.append(PatternStep(repeats=True, slash=True))
             case "star":
-                found.append(_Step(repeats=True))
+                found.append(PatternStep(repeats=True))
             case "one" | "set":
-                found.append(_Step())
+                found.append(PatternStep())
             case _:
-                found += [_Step(char) for char in text]
+                found += [PatternStep(char) for char in text]
     return tuple(found)
 
 
 @lru_cache(maxsize=512)
-def _of_shell(pattern: str) -> tuple[_Step, ...] | None:
+def _of_shell(pattern: str) -> tuple[PatternStep, ...] | None:
     """Return the automaton of a shell's pattern; None if shells read it differently."""
-    found: list[_Step] = []
-    rest: tuple[_Step, ...] = ()
+    found: list[PatternStep] = []
+    rest: tuple[PatternStep, ...] = ()
     for end, hidden in ((BELOW, True), (BELOW_SHOWN, False)):
         if pattern.endswith(end):
             pattern = pattern.removesuffix(end) + "/"
-            rest = (_Step(repeats=True, slash=True, dot=hidden),)
+            rest = (PatternStep(repeats=True, slash=True, dot=hidden),)
     for number, part in enumerate(pattern.replace("\\/", "/").split("/")):
-        found += [_Step("/")] if number else []
+        found += [PatternStep("/")] if number else []
         try:
             tokens = tokens_of(part)
         except Unclear:
             return None
         for token, before in zip(tokens, (None, *tokens), strict=False):
             if token == before == STAR:  # some shells read `**` as any number of directories, git as any characters
-                found[-1] = _Step(repeats=True, slash=True)
+                found[-1] = PatternStep(repeats=True, slash=True)
                 continue
             literal = isinstance(token, str) and token[0] == "\\"
-            found.append(_Step(str(token)[1:] if literal else None, repeats=token == STAR, dot=tokens[0] == "\\."))
+            found.append(
+                PatternStep(str(token)[1:] if literal else None, repeats=token == STAR, dot=tokens[0] == "\\.")
+            )
     return (*found, *rest)
 
 
@@ -103,7 +105,7 @@ def may_share(rule: str, shell: str) -> bool:
     return theirs is None or _meet(_of_rule(rule), theirs)
 
 
-def _meet(ours: Sequence[_Step], theirs: Sequence[_Step]) -> bool:
+def _meet(ours: Sequence[PatternStep], theirs: Sequence[PatternStep]) -> bool:
     """Whether a path could take both through. If that takes too many steps to find out, it could."""
     if len(theirs) * len(ours) > MOST_STEPS:
         return True
@@ -125,7 +127,7 @@ State = tuple[int, int, bool, bool]
 
 
 def _next(
-    ours: Sequence[_Step], at: int, theirs: Sequence[_Step], place: int, *, starts: bool, whole: bool
+    ours: Sequence[PatternStep], at: int, theirs: Sequence[PatternStep], place: int, *, starts: bool, whole: bool
 ) -> Iterator[State]:
     one = ours[at] if at < len(ours) else None
     other = theirs[place] if place < len(theirs) else None
@@ -141,7 +143,7 @@ def _next(
             yield at + (not one.repeats), place + (not other.repeats), slash, slash or not one.repeats
 
 
-def _takes(step: _Step, char: str, *, starts: bool) -> bool:
+def _takes(step: PatternStep, char: str, *, starts: bool) -> bool:
     if step.chars is not None and char != step.chars:
         return False
     if char == "/" and step.chars is None:
@@ -153,7 +155,7 @@ def stands_for(pattern: str, files: Iterable[str]) -> Iterator[str]:
     """Yield those of the known files, written as the pattern is, that a shell's pattern stands for."""
     theirs = _of_shell(pattern)
     for file in files:
-        if file == pattern or theirs is None or _meet([_Step(char) for char in file], theirs):
+        if file == pattern or theirs is None or _meet([PatternStep(char) for char in file], theirs):
             yield file
 
 
