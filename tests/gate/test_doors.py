@@ -1,4 +1,4 @@
-"""Every way in which PydanticAI comes to run a tool leads through the gate: docs/internals/pydantic-ai.md lists them."""
+"""Every way in which PydanticAI comes to run a tool leads through the gate: see docs/internals/pydantic-ai.md."""
 
 from __future__ import annotations
 

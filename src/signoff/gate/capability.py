@@ -311,7 +311,7 @@ class Signoff(AbstractCapability[Any]):
         # While an agent is constructed, the name that PydanticAI later guesses from a variable is not set yet. It may
         # be set where this capability is given to a single run, besides the agent's own capabilities.
         if any(one is self for one in own):
-            require_gate(agent, _is_gate)
+            require_gate(agent, _gates_in)
             if agent.name:
                 self._names.add(agent.name)
         return self
@@ -500,10 +500,6 @@ def _terminal(gate: Gate) -> ApproverLike:
     from signoff.channels.terminal import TerminalApprover
 
     return TerminalApprover(secrets=gate.secrets)
-
-
-def _is_gate(capability: AbstractCapability[Any]) -> bool:
-    return isinstance(capability, Signoff)
 
 
 # --- the last step before a tool runs ---

@@ -7,7 +7,7 @@ start of each run.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
@@ -18,17 +18,17 @@ from pydantic_ai.toolsets import AbstractToolset
 
 from signoff.errors import WrongUse
 
-IsGate = Callable[[AbstractCapability[Any]], bool]
-_AGENT, _IS_GATE = "signoff_agent", "signoff_is_gate"
+GatesIn = Callable[[AbstractCapability[Any]], Sequence[object]]
+_AGENT, _GATES_IN = "signoff_agent", "signoff_gates_in"
 
 
-def require_gate(agent: AbstractAgent[Any, Any], is_gate: IsGate) -> None:
+def require_gate(agent: AbstractAgent[Any, Any], gates_in: GatesIn) -> None:
     """Let no run of this agent begin without a gate, as far as its own function toolset takes part in it."""
     own: Any = next(iter(agent.toolsets), None)
     if own is None or _AGENT in vars(own):
         return
     object.__setattr__(own, "__class__", _looking(own.__class__))
-    vars(own)[_AGENT], vars(own)[_IS_GATE] = weakref.ref(agent), is_gate
+    vars(own)[_AGENT], vars(own)[_GATES_IN] = weakref.ref(agent), gates_in
 
 
 @lru_cache(maxsize=64)
@@ -37,7 +37,7 @@ def _looking(kind: type[AbstractToolset[Any]]) -> type[AbstractToolset[Any]]:
 
     async def for_run(self: Any, ctx: RunContext[Any]) -> AbstractToolset[Any]:
         own = cast("dict[str, Any]", vars(self))
-        _refuse_without(ctx, own[_AGENT](), own[_IS_GATE])
+        _refuse_without(ctx, own[_AGENT](), own[_GATES_IN])
         return await kind.for_run(self, ctx)
 
     body: dict[str, Any] = {"for_run": for_run, "__doc__": kind.__doc__, "__module__": kind.__module__}
@@ -46,13 +46,11 @@ def _looking(kind: type[AbstractToolset[Any]]) -> type[AbstractToolset[Any]]:
     return make(kind.__name__, (kind,), body)
 
 
-def _refuse_without(ctx: RunContext[Any], agent: AbstractAgent[Any, Any] | None, is_gate: IsGate) -> None:
+def _refuse_without(ctx: RunContext[Any], agent: AbstractAgent[Any, Any] | None, gates_in: GatesIn) -> None:
     # Where an engine executes single tools, the context has no capabilities; its run was looked at when it began.
     if agent is None or ctx.agent is not agent or ctx.root_capability is None:
         return
-    found: list[AbstractCapability[Any]] = []
-    ctx.root_capability.apply(found.append)
-    if not any(is_gate(one) for one in found):
+    if not gates_in(ctx.root_capability):
         raise WrongUse(
             f"{agent.name or 'this agent'} was made with Signoff, and this run would be without it: "
             "agent.override(spec=…) replaces the capabilities of an agent.\n"
