@@ -46,7 +46,7 @@ async def waits(ctx: RunContext[Any]) -> str:
         ("mode", "auto_aprove", "did you mean `auto_approve`?"),
         ("memory", "grants.json", "a str has no `lookup` and no `remember`"),
         ("on_denied", "rasie", "it must be one of 'tell', 'raise'; did you mean `raise`?"),
-        ("on_denied", None, "it must be one of 'tell', 'raise'"),
+        ("on_denied", 3, "it must be one of 'tell', 'raise'"),
         ("judge", "strict", "it must be a function"),
         ("reviewers", "yes", "it must be True or False"),
         ("labels", {"pay": "mony"}, "'pay': unknown label `mony`; did you mean `money`?"),
