@@ -61,6 +61,15 @@ pytest --pd
 python -m pytest --trace
 git commit
 git commit -em x
+journalctl -u --no-pager
+dpkg -l -- --no-pager
+python -X -c
+git commit --author -m
+command less x
+'less' x
+le"ss" x
+less x 2>&1
+! less x
 git add -p
 git -C sub commit
 git -c a=b rebase -i x
@@ -90,6 +99,10 @@ less x | head
 cat x | less | cat
 man ls | cat
 journalctl --no-pager
+journalctl -b --no-pager -u x
+git commit -a -m x
+git commit --no-verify -m x
+git commit --author=x -m y
 systemctl status x --no-pager
 git log
 git log -p

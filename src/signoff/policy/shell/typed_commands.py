@@ -46,20 +46,23 @@ class _Way(NamedTuple):
             command, rest = _split(rest)
             if command is not None and command not in self.commands:
                 return False
-        if any(_is(word, name) for name in self.unless for word in rest):
+        if any(_is(word, name) for word in self._certain(rest) for name in self.unless):
             return False
         return not self.words or any(_may_be(word, name) for name in self.words for word in rest)
 
     def _has_code(self, rest: Words) -> bool:
         """Whether it is given something to run: by an option, or as a word that is no option's value."""
-        for word, before in zip(rest, (None, *rest), strict=False):
-            if word is None or word == "-":
-                continue
-            if word in self.code:
-                return True
-            if not word.startswith("-") and (before is None or not before.startswith("-") or before in self.flags):
-                return True
-        return False
+        return any(word in self.code or (word != "-" and not word.startswith("-")) for word in self._certain(rest))
+
+    def _certain(self, rest: Words) -> Iterator[str]:
+        """Yield the words that are what they look like: none behind `--`, and none that may be an option's value."""
+        before = ""
+        for word in rest:
+            if word == "--":
+                return
+            if word is not None and (not before.startswith("-") or "=" in before or before in self.flags):
+                yield word
+            before = word or "-"
 
 
 def typed_into(facts: ShellFacts) -> str:
@@ -93,10 +96,8 @@ def _split(rest: Words) -> tuple[str | None, Words]:
     return "", ()
 
 
-def _is(word: str | None, name: str) -> bool:
-    """Whether a word is certainly this option: alone, with a value, or as the last of a bundle (`-am`)."""
-    if word is None:
-        return False
+def _is(word: str, name: str) -> bool:
+    """Whether a word is this option: alone, with a value, or as the last of a bundle (`-am`)."""
     if name.startswith("--") or not name.startswith("-"):
         return word == name or word.startswith(f"{name}=")
     return word.startswith(name) or (word[:1] == "-" and word[1:2] != "-" and word.endswith(name[1:]))
