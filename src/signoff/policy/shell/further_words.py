@@ -76,10 +76,10 @@ def uncovered(argv: Sequence[str], fixed: int) -> str:
         if words[: len(before)] != before or None in words:
             return f"{shown(argv[0])} may run something else"
         return uncovered([word for word in words if word is not None], len(before))
-    means_it = any(word.startswith("-") for word in argv[1:fixed]) or _Reader(argv, fixed).entry is None
+    means_it = any(word.startswith("-") for word in argv[1:fixed]) or _FurtherWords(argv, fixed).entry is None
     if handed.inner or (handed.opaque and means_it):
         return ""  # the words of the rule run what follows, whatever it is
-    return _Reader(argv, fixed).trouble()
+    return _FurtherWords(argv, fixed).trouble()
 
 
 def plain_word(words: Sequence[str]) -> str:
@@ -112,7 +112,7 @@ def is_option(name: str, option: str) -> bool:
     )
 
 
-class _Reader:
+class _FurtherWords:
     def __init__(self, argv: Sequence[str], fixed: int) -> None:
         self.argv = argv
         self.fixed = fixed
