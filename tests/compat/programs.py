@@ -129,76 +129,177 @@ LS, RM, DOWN = (("shell", {"command": one}) for one in ("ls", "rm -rf /srv", "sh
 FREE = {"shell": {"pre_approved": True}}
 YES = {"pre_approved": True}
 
-# fmt: off
 PROGRAMS: dict[str, Program] = {
     "nothing in the config": Program(lambda p: p.wrapped(p.tools()), [READ, SEND], did("cb:read,cb:send", "read,send")),
-    "one tool in the config": Program(lambda p: p.wrapped(p.tools(), {"read": YES}), [READ, SEND], did("cb:send", "read,send")),
-    "the config says no": Program(lambda p: p.wrapped(p.tools(), {"read": {"pre_approved": False}}), [READ], did("cb:read", "read")),
+    "one tool in the config": Program(
+        lambda p: p.wrapped(p.tools(), {"read": YES}), [READ, SEND], did("cb:send", "read,send")
+    ),
+    "the config says no": Program(
+        lambda p: p.wrapped(p.tools(), {"read": {"pre_approved": False}}), [READ], did("cb:read", "read")
+    ),
     "an empty entry": Program(lambda p: p.wrapped(p.tools(), {"read": {}}), [READ], did("cb:read", "read")),
-    "a callback that says no": Program(lambda p: p.wrapped(p.tools(), approves=False), [READ, SEND], did("cb:read", "", "ApprovalDenied")),
-    "no to the second": Program(lambda p: p.wrapped(p.tools(), {"read": YES}, approves=False), [READ, SEND], did("cb:send", "read", "ApprovalDenied")),
+    "a callback that says no": Program(
+        lambda p: p.wrapped(p.tools(), approves=False), [READ, SEND], did("cb:read", "", "ApprovalDenied")
+    ),
+    "no to the second": Program(
+        lambda p: p.wrapped(p.tools(), {"read": YES}, approves=False),
+        [READ, SEND],
+        did("cb:send", "read", "ApprovalDenied"),
+    ),
     "an async callback": Program(lambda p: p.wrapped(p.tools(), is_async=True), [READ], did("cb:read", "read")),
-    "an async no": Program(lambda p: p.wrapped(p.tools(), is_async=True, approves=False), [READ], did("cb:read", "", "ApprovalDenied")),
-    "a callback that returns a string": Program(lambda p: p.wrapped(p.tools(), approves=lambda r: "yes"), [READ], did("cb:read", "", "TypeError")),
-    "remember is the caller's to keep": Program(lambda p: p.wrapped(p.tools(), remember="session"), [READ, READ], did("cb:read,cb:read", "read,read")),
-    "asks though the config approves": Program(lambda p: p.wrapped(p.smart(p.only_safe), FREE), [LS, RM], did("cb:shell", "ls,rm -rf /srv")),
-    "asks though the config approves, and no": Program(lambda p: p.wrapped(p.smart(p.only_safe), FREE, approves=False), [LS, RM], did("cb:shell", "ls", "ApprovalDenied")),
-    "asks later though the config approves": Program(lambda p: p.wrapped(p.smart(p.only_safe, is_async=True), FREE), [RM], did("cb:shell", "rm -rf /srv")),
-    "always asks": Program(lambda p: p.wrapped(p.smart(lambda *a: p.asks), {"read": YES}), [READ], did("cb:read", "read")),
+    "an async no": Program(
+        lambda p: p.wrapped(p.tools(), is_async=True, approves=False), [READ], did("cb:read", "", "ApprovalDenied")
+    ),
+    "a callback that returns a string": Program(
+        lambda p: p.wrapped(p.tools(), approves=lambda r: "yes"), [READ], did("cb:read", "", "TypeError")
+    ),
+    "remember is the caller's to keep": Program(
+        lambda p: p.wrapped(p.tools(), remember="session"), [READ, READ], did("cb:read,cb:read", "read,read")
+    ),
+    "asks though the config approves": Program(
+        lambda p: p.wrapped(p.smart(p.only_safe), FREE), [LS, RM], did("cb:shell", "ls,rm -rf /srv")
+    ),
+    "asks though the config approves, and no": Program(
+        lambda p: p.wrapped(p.smart(p.only_safe), FREE, approves=False),
+        [LS, RM],
+        did("cb:shell", "ls", "ApprovalDenied"),
+    ),
+    "asks later though the config approves": Program(
+        lambda p: p.wrapped(p.smart(p.only_safe, is_async=True), FREE), [RM], did("cb:shell", "rm -rf /srv")
+    ),
+    "always asks": Program(
+        lambda p: p.wrapped(p.smart(lambda *a: p.asks), {"read": YES}), [READ], did("cb:read", "read")
+    ),
     "consults the config": Program(lambda p: p.wrapped(p.smart(p.consults), FREE), [RM], did("", "rm -rf /srv")),
-    "consults a config that is empty": Program(lambda p: p.wrapped(p.smart(p.consults)), [LS, RM], did("cb:shell", "ls,rm -rf /srv")),
+    "consults a config that is empty": Program(
+        lambda p: p.wrapped(p.smart(p.consults)), [LS, RM], did("cb:shell", "ls,rm -rf /srv")
+    ),
     "blocks": Program(lambda p: p.wrapped(p.smart(p.consults)), [DOWN], did("", "", "ApprovalBlocked")),
-    "blocks though the config approves": Program(lambda p: p.wrapped(p.smart(lambda *a: p.library.ApprovalResult.blocked("no")), FREE), [LS], did("", "", "ApprovalBlocked")),
-    "approves what the config does not name": Program(lambda p: p.wrapped(p.smart(lambda *a: p.approves)), [READ, SEND], did("", "read,send")),
-    "raises in its check": Program(lambda p: p.wrapped(p.smart(lambda *a: 1 / 0), approves=False), [READ], did("", "", "ZeroDivisionError")),
-    "answers with a bool": Program(lambda p: p.wrapped(p.smart(lambda *a: "yes"), approves=False), [READ], did("", "", "TypeError")),
-    "answers None": Program(lambda p: p.wrapped(p.smart(lambda *a: None), FREE, approves=False), [READ], did("", "", "TypeError")),
-    "raises PermissionError": Program(lambda p: p.wrapped(p.smart(lambda *a: exec("raise PermissionError('no')")), FREE), [LS], did("", "", "PermissionError")),
+    "blocks though the config approves": Program(
+        lambda p: p.wrapped(p.smart(lambda *a: p.library.ApprovalResult.blocked("no")), FREE),
+        [LS],
+        did("", "", "ApprovalBlocked"),
+    ),
+    "approves what the config does not name": Program(
+        lambda p: p.wrapped(p.smart(lambda *a: p.approves)), [READ, SEND], did("", "read,send")
+    ),
+    "raises in its check": Program(
+        lambda p: p.wrapped(p.smart(lambda *a: 1 / 0), approves=False), [READ], did("", "", "ZeroDivisionError")
+    ),
+    "answers with a bool": Program(
+        lambda p: p.wrapped(p.smart(lambda *a: "yes"), approves=False), [READ], did("", "", "TypeError")
+    ),
+    "answers None": Program(
+        lambda p: p.wrapped(p.smart(lambda *a: None), FREE, approves=False), [READ], did("", "", "TypeError")
+    ),
+    "raises PermissionError": Program(
+        lambda p: p.wrapped(p.smart(lambda *a: exec("raise PermissionError('no')")), FREE),
+        [LS],
+        did("", "", "PermissionError"),
+    ),
     "around one that approves other tools": Program(
-        lambda p: p.wrapped(p.wrapped(p.tools(), {"send": YES}, who="in"), {"read": YES}, who="out"), [READ, SEND],
-        did("in:read,out:send", "read,send")),
+        lambda p: p.wrapped(p.wrapped(p.tools(), {"send": YES}, who="in"), {"read": YES}, who="out"),
+        [READ, SEND],
+        did("in:read,out:send", "read,send"),
+    ),
     "around one that approves": Program(
-        lambda p: p.wrapped(p.wrapped(p.tools(), {"read": YES}, who="in"), {}, who="out"), [READ, SEND],
-        did("out:read,out:send,in:send", "read,send")),
+        lambda p: p.wrapped(p.wrapped(p.tools(), {"read": YES}, who="in"), {}, who="out"),
+        [READ, SEND],
+        did("out:read,out:send,in:send", "read,send"),
+    ),
     "around one that does not approve": Program(
-        lambda p: p.wrapped(p.wrapped(p.tools(), {}, who="in"), {"read": YES}, who="out"), [READ], did("in:read", "read")),
+        lambda p: p.wrapped(p.wrapped(p.tools(), {}, who="in"), {"read": YES}, who="out"),
+        [READ],
+        did("in:read", "read"),
+    ),
     "around one whose callback says no": Program(
-        lambda p: p.wrapped(p.wrapped(p.tools(), who="in", approves=False), who="out"), [READ],
-        did("out:read,in:read", "", "ApprovalDenied")),
+        lambda p: p.wrapped(p.wrapped(p.tools(), who="in", approves=False), who="out"),
+        [READ],
+        did("out:read,in:read", "", "ApprovalDenied"),
+    ),
     "around one, and its own callback says no": Program(
-        lambda p: p.wrapped(p.wrapped(p.tools(), who="in"), who="out", approves=False), [READ],
-        did("out:read", "", "ApprovalDenied")),
+        lambda p: p.wrapped(p.wrapped(p.tools(), who="in"), who="out", approves=False),
+        [READ],
+        did("out:read", "", "ApprovalDenied"),
+    ),
     "two around one that consults": Program(
-        lambda p: p.wrapped(p.wrapped(p.smart(p.consults), {}, who="in"), FREE, who="out"), [LS, RM],
-        did("in:shell", "ls,rm -rf /srv")),
+        lambda p: p.wrapped(p.wrapped(p.smart(p.consults), {}, who="in"), FREE, who="out"),
+        [LS, RM],
+        did("in:shell", "ls,rm -rf /srv"),
+    ),
     "two around one that consults, the inner approves": Program(
-        lambda p: p.wrapped(p.wrapped(p.smart(p.consults), FREE, who="in"), {}, who="out"), [RM],
-        did("out:shell", "rm -rf /srv")),
+        lambda p: p.wrapped(p.wrapped(p.smart(p.consults), FREE, who="in"), {}, who="out"),
+        [RM],
+        did("out:shell", "rm -rf /srv"),
+    ),
     "two around one that asks": Program(
-        lambda p: p.wrapped(p.wrapped(p.smart(p.only_safe), FREE, who="in"), FREE, who="out"), [LS, RM],
-        did("out:shell,in:shell", "ls,rm -rf /srv")),
+        lambda p: p.wrapped(p.wrapped(p.smart(p.only_safe), FREE, who="in"), FREE, who="out"),
+        [LS, RM],
+        did("out:shell,in:shell", "ls,rm -rf /srv"),
+    ),
     "three": Program(
-        lambda p: p.wrapped(p.wrapped(p.wrapped(p.tools(), {"read": YES}, who="c"), {"send": YES}, who="b"), {}, who="a"),
-        [READ, SEND], did("a:read,b:read,a:send,c:send", "read,send")),
+        lambda p: p.wrapped(
+            p.wrapped(p.wrapped(p.tools(), {"read": YES}, who="c"), {"send": YES}, who="b"), {}, who="a"
+        ),
+        [READ, SEND],
+        did("a:read,b:read,a:send,c:send", "read,send"),
+    ),
     "two of one config": Program(
-        lambda p: p.wrapped(p.wrapped(p.tools(), {"read": YES}, who="in"), {"read": YES}, who="out"), [READ, SEND],
-        did("out:send,in:send", "read,send")),
-    "inside a prefix": Program(lambda p: p.wrapped(p.tools(), {"read": YES}).prefixed("m"), [("m_read", {}), ("m_send", {})], did("cb:send", "read,send")),
-    "around a prefix": Program(lambda p: p.wrapped(p.tools().prefixed("m"), {"m_read": YES}), [("m_read", {}), ("m_send", {})], did("cb:m_send", "read,send")),
-    "around a prefix, by the inner name": Program(lambda p: p.wrapped(p.tools().prefixed("m"), {"read": YES}), [("m_read", {})], did("cb:m_read", "read")),
-    "around a prefix that hides what decides": Program(lambda p: p.wrapped(p.smart(lambda *a: p.approves).prefixed("m")), [("m_read", {})], did("cb:m_read", "read")),
-    "around a filter that hides what decides": Program(lambda p: p.wrapped(p.smart(lambda *a: p.approves).filtered(lambda c, t: True)), [READ], did("cb:read", "read")),
-    "around a combination": Program(lambda p: p.wrapped(CombinedToolset([p.smart(lambda *a: p.approves)]), {"send": YES}), [READ, SEND], did("cb:read", "read,send")),
-    "in a combination": Program(lambda p: CombinedToolset([p.wrapped(p.tools(), {"send": YES})]), [READ, SEND], did("cb:read", "read,send")),
+        lambda p: p.wrapped(p.wrapped(p.tools(), {"read": YES}, who="in"), {"read": YES}, who="out"),
+        [READ, SEND],
+        did("out:send,in:send", "read,send"),
+    ),
+    "inside a prefix": Program(
+        lambda p: p.wrapped(p.tools(), {"read": YES}).prefixed("m"),
+        [("m_read", {}), ("m_send", {})],
+        did("cb:send", "read,send"),
+    ),
+    "around a prefix": Program(
+        lambda p: p.wrapped(p.tools().prefixed("m"), {"m_read": YES}),
+        [("m_read", {}), ("m_send", {})],
+        did("cb:m_send", "read,send"),
+    ),
+    "around a prefix, by the inner name": Program(
+        lambda p: p.wrapped(p.tools().prefixed("m"), {"read": YES}), [("m_read", {})], did("cb:m_read", "read")
+    ),
+    "around a prefix that hides what decides": Program(
+        lambda p: p.wrapped(p.smart(lambda *a: p.approves).prefixed("m")), [("m_read", {})], did("cb:m_read", "read")
+    ),
+    "around a filter that hides what decides": Program(
+        lambda p: p.wrapped(p.smart(lambda *a: p.approves).filtered(lambda c, t: True)), [READ], did("cb:read", "read")
+    ),
+    "around a combination": Program(
+        lambda p: p.wrapped(CombinedToolset([p.smart(lambda *a: p.approves)]), {"send": YES}),
+        [READ, SEND],
+        did("cb:read", "read,send"),
+    ),
+    "in a combination": Program(
+        lambda p: CombinedToolset([p.wrapped(p.tools(), {"send": YES})]), [READ, SEND], did("cb:read", "read,send")
+    ),
     "around a prefix around one": Program(
         lambda p: p.wrapped(p.wrapped(p.tools(), {"read": YES}, who="in").prefixed("m"), {"m_send": YES}, who="out"),
-        [("m_read", {}), ("m_send", {})], did("out:m_read,in:send", "read,send")),
+        [("m_read", {}), ("m_send", {})],
+        did("out:m_read,in:send", "read,send"),
+    ),
     "options of a toolset's own": Program(
-        lambda p: p.wrapped(p.smart(lambda n, a, c: p.approves if a["command"] in c["shell"]["safe"] else p.asks), {"shell": {"safe": ["ls"]}}),
-        [LS, RM], did("cb:shell", "ls,rm -rf /srv")),
+        lambda p: p.wrapped(
+            p.smart(lambda n, a, c: p.approves if a["command"] in c["shell"]["safe"] else p.asks),
+            {"shell": {"safe": ["ls"]}},
+        ),
+        [LS, RM],
+        did("cb:shell", "ls,rm -rf /srv"),
+    ),
     "options of a toolset's own, from two": Program(
-        lambda p: p.wrapped(p.wrapped(p.smart(lambda n, a, c: p.approves if a["command"] in c.get("shell", {}).get("safe", ()) else p.asks),
-                                      {"shell": {"safe": ["ls"]}}, who="in"), {"shell": {"safe": ["rm -rf /srv"]}}, who="out"),
-        [LS, RM], did("out:shell,in:shell", "ls,rm -rf /srv")),
+        lambda p: p.wrapped(
+            p.wrapped(
+                p.smart(lambda n, a, c: p.approves if a["command"] in c.get("shell", {}).get("safe", ()) else p.asks),
+                {"shell": {"safe": ["ls"]}},
+                who="in",
+            ),
+            {"shell": {"safe": ["rm -rf /srv"]}},
+            who="out",
+        ),
+        [LS, RM],
+        did("out:shell,in:shell", "ls,rm -rf /srv"),
+    ),
 }
-# fmt: on

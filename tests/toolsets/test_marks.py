@@ -526,7 +526,7 @@ async def test_a_mapping_that_misspells_a_tool_is_refused_where_the_tools_are_kn
     tools: FunctionToolset[Any] = FunctionToolset([] if way == "added later" else [look, wipe])
     given: AbstractToolset[Any] = tools
     if way == "attribute":
-        tools.approval_policy = {"lok": {"pre_approved": True}}  # type: ignore[attr-defined] # pyright: ignore
+        tools.approval_policy = {"lok": {"pre_approved": True}}  # pyright: ignore[reportAttributeAccessIssue]
     else:
         with_approval(tools, {"lok": {"pre_approved": True}})
     if way == "added later":
