@@ -19,7 +19,7 @@ WHEEL = "pydantic-ai-blocking-approval==0.9.0"
 @pytest.fixture(scope="module")
 def ours() -> Any:
     module = importlib.import_module("signoff.compat.blocking_approval")
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="blocking_approval"):
         return type("Names", (), {name: getattr(module, name) for name in module.__all__})
 
 
@@ -36,8 +36,8 @@ async def test_m2_a_program_asks_and_runs_what_it_does_with_the_real_library(nam
         assert done == program.real
 
 
-@pytest.mark.nightly
-async def test_the_table_says_what_the_real_library_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     uv = Path(sys.executable).with_name("uv")
     got = subprocess.run(
         [uv, "pip", "install", "--quiet", "--no-deps", "--target", str(tmp_path), WHEEL], capture_output=True, text=True
@@ -45,6 +45,10 @@ async def test_the_table_says_what_the_real_library_does(tmp_path: Path, monkeyp
     if got.returncode:
         pytest.skip(f"{WHEEL} cannot be installed here: {got.stderr.strip()[-200:]}")
     monkeypatch.syspath_prepend(str(tmp_path))
-    real = importlib.import_module("pydantic_ai_blocking_approval")
+    return importlib.import_module("pydantic_ai_blocking_approval")
+
+
+@pytest.mark.nightly
+async def test_the_table_says_what_the_real_library_does(real: Any) -> None:
     done = {name: await program.run(real) for name, program in PROGRAMS.items()}
     assert done == {name: program.real for name, program in PROGRAMS.items()}

@@ -140,4 +140,4 @@ async def test_an_answer_of_another_library_is_told_apart_from_ours() -> None:
 
     requests = DeferredToolRequests(approvals=[ToolCallPart("pay", {}, "a")])
     with pytest.raises(WrongUse, match=rf"True or False, not the one of {__name__}"):
-        await collect_approvals(requests, untyped)  # pyright: ignore
+        await collect_approvals(requests, untyped)  # pyright: ignore[reportArgumentType]

@@ -178,8 +178,8 @@ async def test_and_no_other(doors: Doors, endpoint: Endpoint) -> None:
 
 LETS_MORE_RUN = {"unhalt", "delegate", "end_delegation", "make_token", "write_rule"}
 OTHERS = set(
-    "claim_request release_request assign_request tell_outcome read_request note_presence vote vote_together check_edit "
-    "add_comment start_run resume_run cancel_run revoke_grant judge_call explain_call halt revoke_token "
+    "claim_request release_request assign_request tell_outcome read_request note_presence vote vote_together "
+    "check_edit add_comment start_run resume_run cancel_run revoke_grant judge_call explain_call halt revoke_token "
     "report_explanation".split()
 )
 """Programs may do these, as far as each of them goes: a vote is a denial, and a remembered denial is not revoked."""

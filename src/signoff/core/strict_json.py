@@ -1,6 +1,7 @@
 """Strict JSON parsing of what others wrote: no key given twice, no NaN or Infinity; for programs also a size limit.
 
-Of a key that is given twice, one reader takes the first value and another the last: then what was shown is not what runs.
+Of a key that is given twice, one reader takes the first value and another the last: then what was shown is not what
+runs.
 """
 
 from __future__ import annotations

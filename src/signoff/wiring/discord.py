@@ -80,11 +80,12 @@ class DiscordApprovals:
         store, or in `store`. `channel`: the text channel in which threads are created. `people`: who may answer, each
         with their Discord id; their roles are the capability's or the file's. People from the file are looked up there
         for each answer, so somebody removed from it can no longer answer. `timeout`: how long a request waits once it
-        was shown, or since it was asked if it cannot be shown, if its rule does not say; None: no limit. `notify`: who is mentioned when a call is asked about: by
-        default those who may answer it, unless the file says otherwise, or nobody. `resume`: resumes a run of your
-        agents by its id, as `lambda run: resume(agent, run)`; called for runs that were answered while no process
-        executed them, such as after a restart. Without it, people are told that nobody resumes the run. `name`: which
-        channel of the file to use, if it has several; answers are recorded under this name.
+        was shown, or since it was asked if it cannot be shown, if its rule does not say; None: no limit. `notify`: who
+        is mentioned when a call is asked about: by default those who may answer it, unless the file says otherwise, or
+        nobody. `resume`: resumes a run of your agents by its id, as `lambda run: resume(agent, run)`; called for runs
+        that were answered while no process executed them, such as after a restart. Without it, people are told that
+        nobody resumes the run. `name`: which channel of the file to use, if it has several; answers are recorded under
+        this name.
         """
         if signoff is not None and store is not None:
             raise WrongUse("the Signoff capability has its own store: give DiscordApprovals signoff or store, not both")
