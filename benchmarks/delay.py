@@ -135,8 +135,9 @@ async def _delay(made: Office, work: Callable[[], Awaitable[object]]) -> float:
     """The longest that a question of another client took while some work was done, in milliseconds."""
     waits = list[float]()
 
+    client = HttpClient(made.port, made.token)
+
     async def asks() -> None:
-        client = HttpClient(made.port, made.token)
         while True:
             began = time.perf_counter()
             await client.request("GET", "/api/v1/requests?limit=1")
@@ -144,13 +145,16 @@ async def _delay(made: Office, work: Callable[[], Awaitable[object]]) -> float:
             await asyncio.sleep(EVERY)
 
     other = asyncio.create_task(asks())
-    await asyncio.sleep(0.05)
-    waits.clear()
-    await work()
-    seen = len(waits)
-    while len(waits) == seen:  # the question that began before the work ended counts, too
-        await asyncio.sleep(EVERY)
-    other.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await other
+    try:
+        await asyncio.sleep(0.05)
+        waits.clear()
+        await work()
+        seen = len(waits)
+        while len(waits) == seen and not other.done():  # what was asked before the work ended counts, too
+            await asyncio.sleep(EVERY)
+    finally:
+        other.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await other
+        client.close()
     return max(waits) * 1e3

@@ -349,7 +349,7 @@ def _toolset_title(toolset: ToolsetFacts, behind: str = "") -> str:
 
 def _error_lines(toolset: ToolsetFacts, colour: str) -> Iterator[str]:
     for line in toolset.error.splitlines():
-        yield click.style(f"  {visible(line.strip())}", fg=colour)
+        yield click.style(f"  {redacted_text(line.strip())}", fg=colour)
 
 
 def _outlook(tool: FoundTool, reach: Reach) -> str:
