@@ -15,5 +15,5 @@ def file_stamp(file: str | os.PathLike[str] | None) -> tuple[object, ...]:
     try:
         found = os.stat(file)
     except OSError:
-        return (file,)
+        return file, os.path.lexists(file)  # a broken symlink is not a missing file
     return file, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_uid

@@ -234,7 +234,7 @@ def test_what_is_written_reads_back(args: dict[str, Any]) -> None:
         ('// x\n{"a": 1,}', "line 2, column "),  # which one depends on Python
         ("", "line 1, column 1: "),
         ("[1]", "one object"),
-        ('{"a": 1, "a": 2}', "“a” is there twice"),
+        ('{"a": 1, "a": 2}', 'the key "a" is given twice'),
         ('{"a": NaN}', "NaN is not a JSON number"),
         ('{"a": 1} // later', "line 1, column 10: "),
         ('{"a": ' + "[" * 5000, ""),

@@ -67,6 +67,17 @@ def test_too_many_calls_are_not_approved_together() -> None:
     assert labels(sheet_for(Together(requests=several(20)))) == [["Approve all", "Deny all"]]
 
 
+def test_calls_whose_line_leaves_something_out_are_not_approved_together() -> None:
+    """Each stands whole in a message of its own; this one shows the harmless beginning only."""
+    hidden = asked(args={"command": "ls " + "a" * 200 + "; rm -rf /0"}).changed_to(id="long")
+    sheet = sheet_for(Together(requests=(*several(2), hidden)))
+    check_sheet(sheet)
+    assert "rm -rf" not in sheet.text and labels(sheet) == [["Deny all"]]
+    assert "Not all of them fit into a line" in sheet.text
+    short = asked(args={"command": "ls a; rm -rf /0"}).changed_to(id="short")
+    assert labels(sheet_for(Together(requests=(*several(2), short)))) == [["Approve all", "Deny all"]]
+
+
 def test_calls_that_are_not_shown_whole_have_to_be_opened_first() -> None:
     long = asked(args={"content": "x" * 9000})
     sheet = sheet_for(Together(requests=(*several(2), long)))

@@ -56,6 +56,7 @@ from signoff.store.memory_store import MemoryStore
 from signoff.store.store_factory import open_store
 from signoff.testing.manual_clock import FakeClock
 from signoff.testing.office import soon
+from signoff.wiring import mcp_upstream
 from signoff.wiring.mcp_proxy import McpProxy, ProxyOptions
 from signoff.wiring.mcp_upstream import LONGEST_LINE, McpUpstream, ServerLog
 from signoff.wiring.proxy_server import listener, proxy_server, token_in
@@ -453,6 +454,29 @@ async def test_resources_and_prompts_are_passed_on_and_nothing_else_is_asked_of_
         assert isinstance(message.content, mcp_types.TextContent) and message.content.text == "Greet Ben."
         with pytest.raises(MCPError):
             await client.read_resource("desk://nothing")
+
+
+async def test_completions_are_passed_on(desk: Desk) -> None:
+    server = desk.server()
+
+    @server.completion()
+    async def complete(ref: Any, argument: Any, context: Any) -> mcp_types.Completion:
+        return mcp_types.Completion(values=[f"{argument.value}na", str(context.arguments if context else None)])
+
+    upstream = McpUpstream(UpstreamServer(name="desk"), str(desk.directory), source=server)
+    proxy = McpProxy([upstream], ProxyOptions(project=str(desk.directory), store=f"sqlite:{desk.directory}/store.db"))
+    async with Client(proxy_server(proxy), mode="legacy") as client:
+        ref = mcp_types.PromptReference(type="ref/prompt", name="greet")
+        told = await client.complete(ref, {"name": "who", "value": "an"}, {"where": "here"})
+    await proxy.close()
+    assert told.completion.values == ["anna", "{'where': 'here'}"]
+
+
+async def test_a_server_with_too_many_tools_offers_none(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_upstream, "MOST_TOOLS", 3)
+    async with desk.proxied() as client:
+        with pytest.raises(MCPError, match="has 5 tools; at most 3 are passed on"):
+            await client.list_tools()
 
 
 async def test_what_a_server_asks_of_the_client_does_not_reach_it(desk: Desk) -> None:

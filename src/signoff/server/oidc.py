@@ -147,7 +147,8 @@ class OidcProvider:
         if self._entry.claim != EMAIL:
             # Not by `person_key`, which treats letters of other scripts and widths as equal: other accounts.
             return next((one for one in people.values() if email_key(one.name) == email_key(said)), None)
-        if claims.get("email_verified") not in (True, "true"):
+        verified = claims.get("email_verified")
+        if verified is not True and verified != "true":  # 1 == True, and no provider means it so
             raise SignInRefused("sign_in.unverified", 403, provider=self.name)
         found = [one for one in people.values() if one.email and email_key(one.email) == email_key(said)]
         return found[0] if len(found) == 1 else None

@@ -31,6 +31,8 @@ LONGEST_CALL = 3_600.0
 CLOSING = 5.0
 """Timeout in seconds for a connection to close: once after asking it to, and once more after cancelling it."""
 MOST_PAGES = 200
+MOST_TOOLS = 2_000
+"""A server with more tools than that offers none: each is compared with what was accepted, on every call."""
 LONGEST_LINE = 65_536
 LONGEST_ERROR = 16_000
 """Characters of a server's error that a client is told."""
@@ -68,7 +70,12 @@ class McpUpstream:
         async def listed(client: Client) -> list[mcp_types.Tool]:
             return await _all_pages(lambda at: client.list_tools(cursor=at), lambda page: page.tools)
 
-        return await self._read(listed, "tools")
+        found = await self._read(listed, "tools")
+        if len(found) > MOST_TOOLS:
+            raise UpstreamRefusal(
+                f"the MCP server {self.server.name} has {len(found):,} tools; at most {MOST_TOOLS:,} are passed on"
+            )
+        return found
 
     async def call(self, tool: str, args: dict[str, Any], reports: Reports) -> mcp_types.CallToolResult:
         """Make a call. Raises `UpstreamGone` if it is unknown whether it ran, `UpstreamRefusal` if it did not run."""
@@ -102,6 +109,15 @@ class McpUpstream:
 
     async def prompt(self, name: str, arguments: dict[str, str] | None) -> mcp_types.GetPromptResult:
         return await self._ask(lambda client: client.get_prompt(name, arguments))
+
+    async def completion(
+        self,
+        ref: mcp_types.ResourceTemplateReference | mcp_types.PromptReference,
+        argument: dict[str, str],
+        told: dict[str, str] | None,
+    ) -> mcp_types.CompleteResult:
+        """Return how an argument of a prompt or a resource may go on; `told` are the other arguments so far."""
+        return await self._ask(lambda client: client.complete(ref, argument, told))
 
     async def close(self) -> None:
         """Close the connection, which ends the server's program if there is one."""

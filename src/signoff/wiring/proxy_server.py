@@ -42,6 +42,7 @@ def proxy_server(proxy: McpProxy) -> Server[Any]:
         on_read_resource=offered.resource,
         on_list_prompts=offered.prompts,
         on_get_prompt=offered.prompt,
+        on_completion=offered.completion,
     )
 
 
@@ -85,6 +86,13 @@ class _Offered:
         self, ctx: ServerRequestContext[Any], params: mcp_types.GetPromptRequestParams
     ) -> mcp_types.GetPromptResult:
         return await self._first(lambda one: one.prompt(params.name, params.arguments))
+
+    async def completion(
+        self, ctx: ServerRequestContext[Any], params: mcp_types.CompleteRequestParams
+    ) -> mcp_types.CompleteResult:
+        told = params.context.arguments if params.context is not None else None
+        argument = {"name": params.argument.name, "value": params.argument.value}
+        return await self._first(lambda one: one.completion(params.ref, argument, told))
 
     async def _all(self, asks: Callable[[McpUpstream], Awaitable[list[T]]]) -> list[T]:
         """Collect the items of all servers that can be reached."""

@@ -32,7 +32,7 @@ _FOR_NOTICE = 220
 _LONGEST_TOOL = 120
 _MOST_LINES = 20
 """Maximum calls listed in one message."""
-_LONGEST_LINE = 100
+_LONGEST_LINE = 150
 _LONGEST_COMMAND = 60
 LOOSENED = "⚠️ **Loosened:**"
 """The heading of what was loosened for a run. No other line begins like this."""
@@ -203,11 +203,16 @@ def _together(requests: Sequence[ApprovalRequest]) -> MessageSheet:
     all_of_them = digest_of_all(pending or requests)
     too_many = len(requests) > _MOST_LINES
     cards = [] if too_many else [_card(request) for request in pending]
-    closed = sum(card is None or not _fits(one, card) for one, card in zip(pending, cards, strict=False))
+    is_open = [card is not None and _fits(one, card) for one, card in zip(pending, cards, strict=False)]
+    closed = is_open.count(False)
+    # What has to be opened is read there; all else goes by its line here.
+    is_cut = any(fits and _is_cut(one) for one, fits in zip(pending, is_open, strict=False))
     loosened = dict.fromkeys(visible(text) for request in requests for text in request.context.loosened.texts)
     parts = [*_facts(*((LOOSENED, text) for text in loosened)), *_lines(requests)]
-    text, _ = lay_out([*parts, *_hints(bool(pending) and too_many, closed)], DESCRIPTION)
-    may_approve = not too_many and all(card is not None and Choice.APPROVE in card.choices for card in cards)
+    text, _ = lay_out([*parts, *_hints(bool(pending) and too_many, is_cut, closed)], DESCRIPTION)
+    may_approve = not (too_many or is_cut) and all(
+        card is not None and Choice.APPROVE in card.choices for card in cards
+    )
 
     def button(verb: Verb, label: str, style: Style) -> Button:
         return Button(label=label, style=style, id=Press(verb=verb, request=requests[0].id, digest=all_of_them).id)
@@ -240,9 +245,17 @@ def _lines(requests: Sequence[ApprovalRequest]) -> Iterator[MessagePart]:
         yield MessagePart(label=f"… and {len(requests) - _MOST_LINES:,} more")
 
 
-def _hints(too_many: bool, closed: int) -> Iterator[MessagePart]:
+def _is_cut(request: ApprovalRequest) -> bool:
+    """Whether the line about a call leaves its end out, where the worst of it may stand."""
+    line = summary_span(request, DESCRIPTION)
+    return line.rstrip("`").endswith("…") or summary_span(request, _LONGEST_LINE) != line
+
+
+def _hints(too_many: bool, is_cut: bool, closed: int) -> Iterator[MessagePart]:
     """Say why they cannot all be approved with one press."""
-    if too_many:
+    if is_cut:
+        yield MessagePart(label="Not all of them fit into a line, so approve them one by one, where each stands whole.")
+    elif too_many:
         yield MessagePart(label="There are too many to list, so approve them one by one.")
     elif closed:
         yield MessagePart(label=f"**{closed:,}** of them have to be opened first, with *Show whole*.")
