@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -36,6 +37,24 @@ HOSTILE: dict[str, tuple[dict[str, Any], Any]] = {
     ),
     "many items": ({"items": {"type": "integer", "minimum": 0}}, list(range(100_000))),
     "deep": ({"items": {"$ref": "#"}}, json.loads("[" * 500 + "]" * 500)),
+    "conditions on every item": ({"allOf": [{"items": {}}] * 3}, [1] * 20_000),
+    "items that are looked for": ({"allOf": [{"contains": False, "minContains": 0}] * 3}, [1] * 20_000),
+    "names of names": ({"allOf": [{"propertyNames": {}}] * 3}, {f"a{n}": 1 for n in range(20_000)}),
+    "prefixes": ({"allOf": [{"prefixItems": [{}], "items": True}] * 3}, [1] * 20_000),
+    "names that others need": (
+        {"$defs": {"d": {"dependentRequired": {"a": ["a"] * 20_000}}}, "allOf": [{"$ref": "#/$defs/d"}] * 3},
+        {"a": 1},
+    ),
+    **{
+        name: ({name: wanted}, {"a": 1})
+        for name, wanted in {
+            "dependencies": {"a": ["b"]},
+            "$recursiveRef": "#",
+            "disallow": "object",
+            "extends": {},
+            "divisibleBy": 2,
+        }.items()
+    },
     "a lookahead": ({"pattern": "^(?!-)"}, "x"),
     "unevaluated": ({"unevaluatedProperties": False}, {}),
     "a word boundary beyond ASCII": ({"pattern": r"\bé"}, "é"),
@@ -115,3 +134,33 @@ def test_an_edit_of_one_argument_is_not_refused_for_the_pattern_of_another() -> 
     other = {**schema, "properties": {**schema["properties"], "text": {"$ref": "#/properties/slug"}}}
     with pytest.raises(EditRefused, match="is not checked"):
         fitting(request.changed_to(schema=other), {"slug": "a", "text": "-c"})
+
+
+@table(
+    "schema",
+    [
+        {"if": {"required": ["a"]}, "then": {"required": ["b"]}},
+        {"allOf": [{"required": ["b"]}]},
+        {"$defs": {"d": {"required": ["b"]}}, "$ref": "#/$defs/d"},
+        {"dependentSchemas": {"a": {"required": ["b"]}}},
+        {"dependentRequired": {"a": ["b"]}},
+        {"allOf": [{"properties": {"b": {}}, "additionalProperties": False}]},
+        {"required": ["b"]},
+    ],
+)
+def test_what_a_schema_inside_the_schema_needs_counts_too(schema: dict[str, Any]) -> None:
+    request = ApprovalRequest(
+        tool_call_id="1", tool_name="t", args={}, schema={"properties": {"a": {}, "b": {}}, **schema}
+    )
+    with pytest.raises(EditRefused):
+        fitting(request, {"a": 1})
+
+
+@given(schemas, st.dictionaries(st.sampled_from("xyz"), values, max_size=3))
+@examples(100)
+def test_an_accepted_edit_fits_the_schema(schema: Any, args: dict[str, Any]) -> None:
+    whole: dict[str, Any] = {"properties": {"x": {}, "y": {}, "z": {}}, "allOf": [schema]}
+    request = ApprovalRequest(tool_call_id="1", tool_name="t", args={}, schema=whole)
+    with suppress(EditRefused):
+        fitting(request, args)
+        assert Draft202012Validator(whole).is_valid(args)

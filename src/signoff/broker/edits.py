@@ -98,16 +98,23 @@ def _misfits(tool: str, schema: Mapping[str, Any], args: Mapping[str, Any]) -> I
 
 def _invalid(request: ApprovalRequest, args: Mapping[str, Any]) -> Iterator[str]:
     jsonschema: Any = import_module("jsonschema")
-    for error in _errors(request, request.schema or {}, args):
-        if error.absolute_path or error.validator not in ("required", "additionalProperties"):
+    schema, errors = _errors(request, request.schema or {}, args)
+    for error in errors:
+        # `_misfits` has told these of the schema itself, and only of that: one inside it has names of its own.
+        if error.schema is not schema or error.validator not in ("required", "additionalProperties"):
             inner = jsonschema.exceptions.best_match([error]) or error
             yield _problem(inner.absolute_path, str(inner.validator), inner.validator_value)
 
 
-def _errors(request: ApprovalRequest, schema: Mapping[str, Any], args: Mapping[str, Any]) -> list[Any]:
-    """Return why arguments do not fit a schema. What the model chose itself is left out if it cannot be checked."""
+def _errors(
+    request: ApprovalRequest, schema: Mapping[str, Any], args: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], list[Any]]:
+    """Return why arguments do not fit a schema, with the schema that they were checked by.
+
+    What the model chose itself is left out of that if it cannot be checked.
+    """
     try:
-        return errors_in(schema, args, most=_MOST_PROBLEMS + 1)
+        return schema, errors_in(schema, args, most=_MOST_PROBLEMS + 1)
     except Unchecked as doubt:
         kept = {
             name: True
