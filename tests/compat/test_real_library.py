@@ -19,7 +19,7 @@ WHEEL = "pydantic-ai-blocking-approval==0.9.0"
 @pytest.fixture(scope="module")
 def ours() -> Any:
     module = importlib.import_module("signoff.compat.blocking_approval")
-    with pytest.warns(DeprecationWarning, match="blocking_approval"):
+    with pytest.warns(DeprecationWarning, match="pydantic-ai-blocking-approval"):
         return type("Names", (), {name: getattr(module, name) for name in module.__all__})
 
 
