@@ -35,6 +35,7 @@ _PLAIN = re.compile(r"[\w./:+%^~#,][\w./:+%^~#,@*?-]*|-?", re.ASCII)
 _ADDRESS = re.compile(r"https?://[^\s'\"`\\|;<>{}]+", re.ASCII)
 _SETTING = re.compile(r"[A-Za-z_]\w*=(?:\d+|yes|no|on|off|true|false)?", re.ASCII)
 """A variable with a value that names no program: `V=1`."""
+_WORD = "some-word"  # `x` is a sub-command to bun
 _SCRIPTS = {"awk": check_awk, "sed": check_sed, "jq": check_jq}
 _LANGUAGES = {"find": check_find, "ps": check_ps, "test": check_test, "printf": check_printf}
 _HARMFUL = ("runs:", "unknown:")
@@ -85,7 +86,7 @@ def uncovered(argv: Sequence[str], fixed: int) -> str:
 def plain_word(words: Sequence[str]) -> str:
     """Return a word that may follow with which nothing else is run: a read-only sub-command if it has one."""
     known = program(words[0]) if len(words) == 1 else None
-    return next((name for name, below in known.commands.items() if not below.trouble), "x") if known else "x"
+    return next((name for name, below in known.commands.items() if not below.trouble), _WORD) if known else _WORD
 
 
 def left_open(words: Sequence[str]) -> str:
