@@ -63,10 +63,6 @@ class Requests(Protocol):
         """What a saved run waits for, oldest first, up to the limit; and how many that are in all."""
         ...
 
-    def answered_of(self, run: str) -> Sequence[RunItem]:
-        """Requests of a saved run that were settled and whose approval, if any, was not used up, oldest first."""
-        ...
-
     def opened_at(self, moment: datetime | None, *, conversation_id: str = "", run: str = "") -> Sequence[str]:
         """Ids of requests of a conversation or saved run that were opened at exactly this moment, in order."""
         ...
@@ -90,6 +86,10 @@ class Past(Protocol):
 
     def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
         """Requests that wait for nobody any more, the most recently asked first."""
+        ...
+
+    def answered_of(self, run: str) -> Sequence[RunItem]:
+        """Requests of a saved run that were settled and whose approval, if any, was not used up, oldest first."""
         ...
 
     def before(self, call: Call) -> AskedBefore:

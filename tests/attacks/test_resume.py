@@ -365,7 +365,8 @@ async def test_a_run_level_gate_does_not_replace_the_agents_own() -> None:
     """A capability with an id would be replaced by one of the same id passed to `run`."""
     till = Till()
     agent = agent_with(Signoff([{"deny": "pay"}], memory=ApprovalMemory(None)), pays(5), till)
-    await agent.run("go", capabilities=[Signoff([{"allow": "*"}], memory=ApprovalMemory(None))])
+    with pytest.raises(WrongUse, match="two Signoff on one run"):
+        await agent.run("go", capabilities=[Signoff([{"allow": "*"}], memory=ApprovalMemory(None))])
     assert till.paid == []
 
 

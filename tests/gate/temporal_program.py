@@ -30,7 +30,7 @@ def yes(request: object) -> ApprovalDecision:
 
 
 async def yes_later(request: object) -> ApprovalDecision:
-    await asyncio.sleep(1)
+    await asyncio.sleep(0)
     return ApprovalDecision(approved=True)
 
 

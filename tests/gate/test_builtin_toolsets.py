@@ -80,7 +80,7 @@ async def test_a_rule_of_the_users_allows_a_command_that_then_runs_as_its_words(
     (root / "mytest").write_text("#!/bin/sh\necho planted > planted.txt\n")
     (root / "mytest").chmod(0o755)
     monkeypatch.setenv("PATH", f"{root}:{program.parent}:/usr/bin:/bin")
-    rules = [{"allow": {"tool": "shell", "command": ["read-only", "mytest *"]}}]
+    rules = [{"allow": {"tool": "shell", "command": ["read-only", "mytest *", "mytest 'a b' ';'"]}}]
     ui, told = await run(shell_file_ops(root, sandbox="off"), shells("mytest 'a b' ';' && cat ran.txt"), rules=rules)
     assert ui.asked == []
     assert told[0][1] == "a b;;;"

@@ -743,7 +743,7 @@ def test_a_tool_has_the_same_digest_for_workers_and_for_the_proxy() -> None:
         name="note", description="Write.", parameters_json_schema=takes, metadata={"annotations": said, "meta": None}
     )
     tool = ToolDefinition(toolset="desk", tool="note", description="Write.", takes=takes, annotations=said)
-    assert schema_hash(given, claims=True) == tool.digest
+    assert schema_hash(given, foreign=True) == tool.digest
     for changed in ({"description": "Send."}, {"takes": {}}, {"annotations": None}, {"title": "Writes"}):
         assert replace(tool, **changed).digest != tool.digest
     assert ToolDefinition(toolset="desk", tool="odd\ud800", takes={"x": "\ud800"}).digest, "whatever a server says"

@@ -60,7 +60,7 @@ def shell(command: str) -> dict[str, Any]:
 @pytest.mark.parametrize("in_path", [True, False])
 def test_a_program_that_is_left_out_is_named_with_the_way_to_trust_it(project: Path, in_path: bool) -> None:
     written(project, NARROW)
-    [*_, last] = events(project, [shell("mytest -q")], f"{project}/.venv/bin:" if in_path else "")
+    [*_, last] = events(project, [shell("mytest quick")], f"{project}/.venv/bin:" if in_path else "")
     assert (
         "mytest: command not found. .venv/bin/mytest is there, but directories below the root are left out of PATH"
         in (last["output"])
@@ -76,10 +76,10 @@ def test_a_program_that_is_nowhere_is_not_said_to_be_left_out(project: Path) -> 
 
 def test_a_directory_that_the_file_names_is_searched_first(project: Path) -> None:
     written(project, NARROW, programs=[".venv/bin", "tools/bin"])
-    assert events(project, [shell("mytest -q")])[-1]["output"] == ".venv/bin/mytest"
+    assert events(project, [shell("mytest quick")])[-1]["output"] == ".venv/bin/mytest"
     assert events(project, [shell("cd src && command -v mytest")])[-1]["output"] == f"{project}/.venv/bin/mytest"
     written(project, NARROW, programs=["tools/bin", ".venv/bin"])
-    assert events(project, [shell("cd . && mytest -q")])[-1]["output"] == "tools/bin/mytest"
+    assert events(project, [shell("cd . && mytest quick")])[-1]["output"] == "tools/bin/mytest"
 
 
 @pytest.mark.parametrize(

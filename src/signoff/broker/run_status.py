@@ -59,7 +59,7 @@ def run_status(tx: Transaction, ledger: Ledger, run: SavedRun) -> RunStatus:
         # An approved call that was claimed before is paused with runs inside it, and waits for what they wait for.
         answered=tuple(
             one
-            for one in (tx.requests.answered_of(run.id) if is_going else ())
+            for one in (tx.past.answered_of(run.id) if is_going else ())
             if one.id not in run.heard and not (one.inside and one.state is State.APPROVED)
         ),
         process=process,

@@ -246,9 +246,6 @@ class SqlRequests:
         found = [run_item_of((*row, None, None)) for row in self._sql.rows("waiting_of_run", kept(run), limit)]
         return found, len(found) if len(found) < limit else self._sql.value("waiting_count_of_run", kept(run))
 
-    def answered_of(self, run: str) -> Sequence[RunItem]:
-        return [run_item_of(row) for row in self._sql.rows("answered_of_run", kept(run))]
-
     def opened_at(self, moment: datetime | None, *, conversation_id: str = "", run: str = "") -> Sequence[str]:
         query, of = ("asked_at_in_run", run) if run else ("asked_at_in_conversation", conversation_id)
         return [row[0] for row in self._sql.rows(query, kept(of), opened_column(moment))]
@@ -266,6 +263,9 @@ class SqlPast:
 
     def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
         return [self._requests.read(row) for row in self._sql.rows("recent", limit)]
+
+    def answered_of(self, run: str) -> Sequence[RunItem]:
+        return [run_item_of(row) for row in self._sql.rows("answered_of_run", kept(run))]
 
     def before(self, call: Call) -> AskedBefore:
         [row] = self._sql.rows("asked_before", *like_columns(call), MOST_ANSWERS, kept(call.key))
