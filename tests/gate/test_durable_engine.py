@@ -88,4 +88,4 @@ def test_in_temporal_a_gate_works_without_threads_or_ends_the_workflow_in_words(
 def test_a_gate_made_in_temporals_sandbox_says_what_has_to_pass_through(modules: str, tmp_path: Path) -> None:
     said = in_temporal(tmp_path, "store", modules)
     assert "no worker: Temporal imports modules anew for each workflow" in said
-    assert "with workflow.unsafe.imports_passed_through(): import signoff, MODULE" in said
+    assert "with workflow.unsafe.imports_passed_through(): around both imports" in said

@@ -61,7 +61,7 @@ def refuse_store_in_sandbox() -> None:
 _SANDBOX = (
     "Temporal imports modules anew for each workflow, into a sandbox where signoff can use no files and no threads.\n"
     "  Pass it through, and with it the module that makes the Signoff:\n"
-    "  with workflow.unsafe.imports_passed_through(): import signoff, MODULE\n"
+    "  with workflow.unsafe.imports_passed_through(): around both imports, or\n"
     "  Worker(…, workflow_runner=SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default"
     '.with_passthrough_modules("signoff", "MODULE")))'
 )

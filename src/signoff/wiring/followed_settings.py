@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from typing import TYPE_CHECKING
 
@@ -28,7 +27,11 @@ class FollowedSettings:
 
     async def now(self) -> Settings:
         """Return the settings. Files that changed are read in a thread."""
-        return self._settings if self._now() == self._stamps else await asyncio.to_thread(self.read)
+        if self._now() == self._stamps:
+            return self._settings
+        import asyncio  # a hook reads the settings without an event loop
+
+        return await asyncio.to_thread(self.read)
 
     def read(self) -> Settings:
         """Return the settings. Files that changed are read in this thread."""
