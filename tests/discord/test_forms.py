@@ -114,7 +114,7 @@ def test_what_cannot_be_edited_here_says_why(request_: ApprovalRequest, why: str
         ("  ", "the form was empty"),
         ("{", "line 1, column 2"),
         ("[1]", "one object"),
-        ('{"a": 1, "a": 2}', "“a” is there twice"),
+        ('{"a": 1, "a": 2}', 'the key "a" is given twice'),
         ('{"a": NaN}', "NaN is not a JSON number"),
         ("{“to”: “ACME”}", "curly quotes"),
         ("[" * 99_999, "not valid JSON"),

@@ -69,6 +69,7 @@ OURS = re.compile(
             rf"\*\*\d+\*\* \0 .*|\0 \0 (?:[a-z, ]+)(?: by \0)?[a-z, ]*(?:,[a-z ]* {_AT})*",
             r"\*\*[\d,]+\*\* of them have to be opened first, with \*Show whole\*\.",
             r"There are too many to list, so approve them one by one\.",
+            r"Not all of them fit into a line, so approve them one by one, where each stands whole\.",
         )
     )
 )
