@@ -84,6 +84,20 @@ async def test_asked_here_answered_there_gone_on_with_elsewhere(process: Process
     assert kinds == ["run started", "asked", "voted", "settled", "run resumed", "claimed", "ran", "run ended"]
 
 
+async def test_a_yes_to_edited_arguments_that_are_asked_about_again_counts_for_them(process: Process, till: Till) -> None:
+    run = await asked(process(), pays(5), till)
+    edited = ApprovalDecision(approved=True, edited_args={"amount": 7, "to": "shop"})
+    for changed, answer in (([], edited), ([{"deny": "drop"}], YES), ([{"deny": "other"}], YES)):
+        there = process(policy=[*RULES, *changed])
+        if changed:
+            await resumed(there, pays(5), till, run)
+        [request] = await there.pending()
+        assert request.args == {"amount": 7 if changed else 5, "to": "shop"}
+        await there.answer(request.id, answer, by="ana")
+    result = await resumed(there, pays(5), till, run)
+    assert till.paid == [(7, "shop")] and "A person changed the arguments" in str(result.output)
+
+
 async def test_what_ran_in_the_same_step_is_not_repeated(process: Process, till: Till) -> None:
     looked: list[int] = []
     turns = [calls(("look", {}), ("pay", {"amount": 5}), ("pay", {"amount": 6})), {"say": "{{last}}"}]

@@ -299,6 +299,25 @@ async def test_other_arguments_run_also_where_the_call_is_made_again_after_the_a
     assert desk.notes == ["better"]
 
 
+@pytest.mark.parametrize("waits", [0, 60])
+async def test_a_yes_to_edited_arguments_that_are_asked_about_again_counts_for_them(desk: Desk, waits: float) -> None:
+    better = ApprovalDecision(approved=True, by=ANA, edited_args={"text": "better"})
+    async with desk.proxied(client="desktop") as client:
+        await client.call_tool("note", {"text": "a"})
+        await desk.answer(better)
+    for text in (f"{POLICY}  - {{deny: other}}\n", POLICY):  # it is asked about anew, twice
+        (desk.directory / "signoff.yaml").write_text(text)
+        desk.inbox = open_inbox(desk.opened, project=desk.directory / "signoff.yaml")
+        async with desk.proxied(client="desktop") as client:
+            assert "waits for a person" in text_of(await client.call_tool("note", {"text": "a"}))
+            again = await desk.answer(YES)
+            assert again.args == {"text": "better"} and "the policy changed" in again.changed[0]
+    async with desk.proxied(client="desktop", wait=waits) as client:
+        done = await client.call_tool("note", {"text": "a"})
+        assert 'ana changed the arguments before the call ran. It ran with {"text": "better"}' in text_of(done)
+    assert desk.notes == ["better"]
+
+
 async def test_edited_arguments_that_policy_denies_by_now_do_not_run(desk: Desk) -> None:
     async with desk.proxied() as client:
         await client.call_tool("note", {"text": "a"})

@@ -95,6 +95,8 @@ class ApprovalRequest:
     """The tool's JSON schema, for editors of arguments."""
     changed: tuple[str, ...] = ()
     """Why it is asked again although it was answered before, one sentence each."""
+    stands_for: str = ""
+    """Digest of the arguments that the call was made with, where this asks about those that a person had edited it to."""
     problem: str = ""
     """Why the last answer was not accepted."""
     opened_at: datetime | None = None
@@ -191,6 +193,18 @@ class ApprovalRequest:
         if self.decision is not None and self.decision.edited_args is not None:
             return self.decision.edited_args
         return self.args
+
+    @property
+    def other_args(self) -> Mapping[str, Any] | None:
+        """The arguments that would run instead of those the call was made with; None if they are the same."""
+        if self.decision is not None and self.decision.edited_args is not None:
+            return self.decision.edited_args
+        return self.args if self.stands_for else None
+
+    @property
+    def made_with(self) -> str:
+        """Digest of the arguments that the call was made with."""
+        return self.stands_for or (self.call.args_digest if self.call is not None else "")
 
     @cached
     def args_digest(self) -> str:

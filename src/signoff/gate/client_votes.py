@@ -98,8 +98,8 @@ async def _taken(
         except AlreadySettled:
             request = next(one for one in await signoff.requests_of(conversation_id) if one.id == request.id)
         # The gate reads from the store whether it was approved; it only has to be told with which arguments.
-        edited = request.decision.edited_args if request.decision is not None else None
-        results.approvals[entry.call_id] = ToolApproved(override_args=dict(edited) if edited is not None else None)
+        other = request.other_args
+        results.approvals[entry.call_id] = ToolApproved(override_args=dict(other) if other is not None else None)
     return DeferredToolResults(
         approvals={**{one: ToolApproved() for one in others if one in asked}, **results.approvals}
     )

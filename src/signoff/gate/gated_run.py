@@ -557,10 +557,8 @@ class GatedRun:
         return ""
 
     def _result(self, gated: GatedCall, settled: ApprovalRequest) -> ToolApproved | ToolDenied:
-        decision = decision_of(settled)
         if settled.state is State.APPROVED or settled.claim is not None:  # if it already ran, the second pass says so
-            edited = decision.edited_args
-            return ToolApproved(override_args=dict(edited) if edited is not None else None)
+            return ToolApproved(override_args=dict(other) if (other := settled.other_args) is not None else None)
         return _told(self.refusal_on_record(gated, settled))
 
     async def _foreign(
@@ -625,8 +623,7 @@ def _ended(error: BaseException) -> Ended:
 
 
 def _noticed(gated: GatedCall, request: ApprovalRequest, result: Any) -> Any:
-    edited = decision_of(request).edited_args is not None
-    return with_notice(result, gated.call.args) if edited else result
+    return with_notice(result, gated.call.args) if request.other_args is not None else result
 
 
 def decision_of(request: ApprovalRequest) -> ApprovalDecision:

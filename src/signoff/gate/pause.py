@@ -60,4 +60,4 @@ def _result(request: ApprovalRequest | None, *, raises: bool) -> Any:
     decision = request.decision
     if request.state in (State.DENIED, State.EXPIRED) and not raises:
         return denial(request.tool_name, by=decided_by(decision), reason=decided_why(decision))
-    return ToolApproved(override_args=dict(decision.edited_args) if decision.edited_args is not None else None)
+    return ToolApproved(override_args=dict(other) if (other := request.other_args) is not None else None)

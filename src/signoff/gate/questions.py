@@ -44,6 +44,7 @@ from signoff.errors import CannotCanonicalise, NobodyHere, RequestError
 from signoff.gate.gate import Gate
 from signoff.gate.gated_calls import GatedCall, named_approver, newest_response, places_here
 from signoff.gate.nesting import Level, progress_around
+from signoff.gate.record_facts import stands_for
 from signoff.gate.workflow_loop import refuse_to_wait
 
 REQUEST = "signoff"
@@ -86,6 +87,7 @@ async def question_about(
         schema=gated.tool.tool_def.parameters_json_schema,
         context=context_of(gated),
         changed=changed,
+        stands_for=stands_for(call, gated.on_record),
         requester=(root.run.requester if root is not None else "") or str(gate.requester),
         owners=gate.owners,
         run=root.run.id if root is not None else "",

@@ -43,6 +43,13 @@ def agreed_to(request: ApprovalRequest, requirement: Requirement) -> bool:
     return len(agreed) >= requirement.quorum
 
 
+def stands_for(call: Call, earlier: ApprovalRequest | None) -> str:
+    """Return what a question about a call stands for: the call that a person had edited to this one; empty if none."""
+    if earlier is None or earlier.decision is None or not earlier.decision.approved:
+        return ""
+    return earlier.made_with if earlier.args_digest == call.args_digest != earlier.made_with else ""
+
+
 def why_void(why: Because, request: ApprovalRequest, changed: tuple[str, ...], wanted: Requirement) -> str:
     """Say in words why an approval on record no longer counts: something changed, or others have to agree."""
     void = "that approval no longer counts"

@@ -45,7 +45,7 @@ from signoff.gate.course import (
 )
 from signoff.gate.course import Step as CourseStep
 from signoff.gate.likeness import read_for_memory, with_likeness
-from signoff.gate.record_facts import ON_RECORD, agreed_to, changed_since, recalled_by, why_void
+from signoff.gate.record_facts import ON_RECORD, agreed_to, changed_since, recalled_by, stands_for, why_void
 from signoff.gate.refusal_words import POLICY, SIGNOFF, decided_by, decided_why
 from signoff.large_work import done
 from signoff.outside.outside_call import OutsideCall, shape_of
@@ -156,12 +156,12 @@ class OutsideGate:
                     [request] = await self.broker.open([await self._question(outside, seen, why)], policy=self.policy)
                     if (settled := await self._waited(request, until, asked)) is None:
                         return await self._out_of_time(outside, request, parks)
-                    args = _edited(settled)
+                    args = _args_of(settled)
                 case Pause():
                     request = _known(seen)
                     if (settled := await self._waited(request, until, asked)) is None:
                         return await self._out_of_time(outside, request, parks)
-                    args = _edited(settled)
+                    args = _args_of(settled)
                 case _:
                     raise AssertionError(f"no call of another program gets to {step}")
 
@@ -296,6 +296,7 @@ class OutsideGate:
                 prompt=shortened(outside.prompt, LONGEST_PROMPT), words=shortened(outside.words, LONGEST_WORDS)
             ),
             changed=changed,
+            stands_for=stands_for(call, seen.on_record),
             requester=self.requester,
             root=outside.directory,
             secrets=self.secrets,
@@ -353,7 +354,7 @@ class OutsideGate:
     async def _claim(self, outside: OutsideCall, seen: _Pass) -> CallPermission | None:
         """Claim the approval. None if it was withdrawn at the same moment."""
         request = _known(seen)
-        edited = _decision(request).edited_args
+        edited = request.other_args
         if edited is not None and not self.takes_edits:
             return await self._told_to_edit(outside, request, outside.own(edited))
         try:
@@ -440,14 +441,14 @@ def _decision(request: ApprovalRequest) -> ApprovalDecision:
     return request.decision
 
 
-def _edited(request: ApprovalRequest) -> Mapping[str, Any] | None:
-    """Return the arguments that a person edited, if anybody did."""
-    return request.decision.edited_args if request.decision is not None and request.decision.approved else None
+def _args_of(request: ApprovalRequest) -> Mapping[str, Any] | None:
+    """Return the arguments that were approved, if they are others than the call was made with."""
+    return request.other_args if request.decision is not None and request.decision.approved else None
 
 
 def _edited_before(seen: _Pass) -> Mapping[str, Any] | None:
     """Return the arguments that a person edited before the program made the very call that was asked about again."""
     request = seen.on_record
-    if request is None or request.call is None or request.call.args_digest != seen.call.args_digest:
+    if request is None or request.made_with != seen.call.args_digest:
         return None
-    return _edited(request)
+    return _args_of(request)
