@@ -1,7 +1,8 @@
 """Work that others ask for: done in a thread of its own if it is large, so that nobody else waits for it.
 
-One such piece of work is done at a time: several would only slow each other and everything else down. Whatever took
-long is remembered with whom it was for, so that a log can say why a server stood still.
+One such piece of work is done at a time: several would only slow each other and everything else down. What is very
+large has a thread of its own, so that it holds up nothing but its like. Whatever took long is remembered with whom it
+was for, so that a log can say why a server stood still.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 LARGE = 8_192
 """Characters and parts of a value from which on work on it is large."""
+VERY_LARGE = 131_072
+"""As `LARGE`: from here on, work waits only for other work as large as this, and nothing smaller waits for it."""
 SLOW = 0.1
 """Seconds from which on a piece of work is remembered."""
 
@@ -36,16 +39,19 @@ _slow: deque[SlowWork] = deque(maxlen=16)
 
 async def done(what: str, about: object, work: Callable[[], T]) -> T:
     """Do work about a value, in a thread if the value is large. `what` says for whom: `judging a call of …`."""
-    return await in_thread(what, work) if is_large(about) else _timed(what, work)
+    if not is_large(about):
+        return _timed(what, work)
+    return await in_thread(what, work, about=about)
 
 
-async def in_thread(what: str, work: Callable[[], T]) -> T:
+async def in_thread(what: str, work: Callable[[], T], *, about: object = None) -> T:
     """Do work in a thread that may be large although no value says so, such as a check against a schema."""
     import asyncio
     from contextvars import copy_context
 
     within = copy_context()
-    return await asyncio.get_running_loop().run_in_executor(_thread(), lambda: within.run(_timed, what, work))
+    thread = _thread(is_large(about, VERY_LARGE))
+    return await asyncio.get_running_loop().run_in_executor(thread, lambda: within.run(_timed, what, work))
 
 
 def slowest(since: float) -> SlowWork | None:
@@ -53,9 +59,9 @@ def slowest(since: float) -> SlowWork | None:
     return max((one for one in _slow if one.ended >= since), key=lambda one: one.seconds, default=None)
 
 
-def is_large(value: object) -> bool:
+def is_large(value: object, from_here: int = LARGE) -> bool:
     """Whether a value has many parts or characters. It looks at no more of them than it must."""
-    left, parts = LARGE, [value]
+    left, parts = from_here, [value]
     while parts:
         part = parts.pop()
         left -= len(part) if isinstance(part, str | bytes) else 1
@@ -85,7 +91,7 @@ def _timed(what: str, work: Callable[[], T]) -> T:
 
 
 @cache
-def _thread() -> ThreadPoolExecutor:
+def _thread(very_large: bool) -> ThreadPoolExecutor:
     from concurrent.futures import ThreadPoolExecutor
 
-    return ThreadPoolExecutor(1, "signoff-large-work")
+    return ThreadPoolExecutor(1, f"signoff-{'very-' if very_large else ''}large-work")

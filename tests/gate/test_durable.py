@@ -84,7 +84,7 @@ async def test_asked_here_answered_there_gone_on_with_elsewhere(process: Process
     assert kinds == ["run started", "asked", "voted", "settled", "run resumed", "claimed", "ran", "run ended"]
 
 
-async def test_a_yes_to_edited_arguments_that_are_asked_about_again_counts_for_them(process: Process, till: Till) -> None:
+async def test_a_yes_to_edited_arguments_that_are_asked_about_again_counts(process: Process, till: Till) -> None:
     run = await asked(process(), pays(5), till)
     edited = ApprovalDecision(approved=True, edited_args={"amount": 7, "to": "shop"})
     for changed, answer in (([], edited), ([{"deny": "drop"}], YES), ([{"deny": "other"}], YES)):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signoff import large_work
-from signoff.large_work import LARGE, SlowWork, done, is_large, slowest
+from signoff.large_work import LARGE, VERY_LARGE, SlowWork, done, is_large, slowest
 from signoff.wiring.service import stall_text
 
 
@@ -21,6 +21,17 @@ async def test_the_event_loop_goes_on_while_a_large_value_is_worked_on() -> None
     assert not working.done()
     may_end.set()  # had it been done here, nobody could have said so
     assert await working
+
+
+async def test_what_is_large_does_not_wait_for_what_is_very_large() -> None:
+    may_end = threading.Event()
+    working = [asyncio.ensure_future(done("judging", "a" * VERY_LARGE, lambda: may_end.wait(60))) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert await done("judging", "a" * LARGE, lambda: "judged") == "judged"
+    assert await large_work.in_thread("checking an edit", lambda: "checked") == "checked"
+    assert not any(one.done() for one in working)
+    may_end.set()
+    assert all(await asyncio.gather(*working))
 
 
 async def test_a_small_value_is_worked_on_at_once() -> None:

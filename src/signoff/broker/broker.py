@@ -181,7 +181,8 @@ class Broker:
             if request.state is State.PENDING:
                 refuse_veiled(request)
                 fits = partial(fitting, request, decision.edited_args)
-                edited = await in_thread(f"checking an edit of request {request.id}", fits)
+                about = (request.args, decision.edited_args)
+                edited = await in_thread(f"checking an edit of request {request.id}", fits, about=about)
                 decision = replace(decision, edited_args=edited)
         by, ledger = self.people.known(by), self.ledger
 

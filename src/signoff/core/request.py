@@ -96,7 +96,7 @@ class ApprovalRequest:
     changed: tuple[str, ...] = ()
     """Why it is asked again although it was answered before, one sentence each."""
     stands_for: str = ""
-    """Digest of the arguments that the call was made with, where this asks about those that a person had edited it to."""
+    """Digest of the arguments that the call was made with, where this asks about others that a person had chosen."""
     problem: str = ""
     """Why the last answer was not accepted."""
     opened_at: datetime | None = None

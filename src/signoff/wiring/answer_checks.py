@@ -44,7 +44,8 @@ async def checked_answer(
     run = await broker.store.read(lambda tx: tx.runs.get(request.run)) if request.run else None
     asked_under = await broker.policies.of(request, beside=settings.policy)
     check = partial(checked, request, given, settings, run, asked_under)
-    return replace(decision, edited_args=await in_thread(f"checking an edit of request {request.id}", check))
+    edited = await in_thread(f"checking an edit of request {request.id}", check, about=(request.args, given))
+    return replace(decision, edited_args=edited)
 
 
 def refuse_unseen(request: ApprovalRequest) -> None:
