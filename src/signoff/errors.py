@@ -17,7 +17,8 @@ Exception
     ├── CannotCanonicalise       a value has no canonical JSON form, so it cannot be bound to an approval
     ├── StoreError               the store cannot be used; says why and what to do
     │   ├── StoreUnavailable     it cannot be used now; no run ends because of it, and a retry may help
-    │   │   └── SchemaError      the store was made by another version of signoff
+    │   │   ├── SchemaError      the store was made by another version of signoff
+    │   │   └── StoreDamaged     a stored value is not what signoff writes; names table, row and field
     │   └── Stale                a compare-and-set came too late; the broker retries
     ├── RecordBroken             the audit log was changed, truncated or reordered; names the first bad event
     ├── Halted                   somebody halted the store (kill switch); nothing new runs until `signoff unhalt`
@@ -76,6 +77,7 @@ __all__ = [
     "ServerFailed",
     "SignoffError",
     "Stale",
+    "StoreDamaged",
     "StoreError",
     "StoreUnavailable",
     "UnknownRequest",
@@ -259,6 +261,33 @@ class SchemaError(StoreUnavailable):
 
     Fix: `signoff db upgrade`, or a newer program.
     """
+
+
+class StoreDamaged(StoreUnavailable):
+    """A stored value is not what signoff writes: it was changed from outside, or the disk is faulty.
+
+    `table`, `row` and `field` say which. Nothing is decided from the row.
+
+    Fix: restore a backup, or put the value right.
+    """
+
+    def __init__(self, why: str, *, table: str = "", row: str = "", field: str = "") -> None:
+        self.why = why
+        self.table = table
+        self.row = row
+        self.field = field
+        row = f", row {row[:200]!a}" if row else ""
+        where = f"table {table}{row}" if table else "a row"
+        what = f"its field {field} {why}" if field else f"it {why}"
+        super().__init__(
+            f"the store is damaged: {where}: {what}. Nothing was decided from it. It was changed from outside, or the "
+            "disk is faulty: restore a backup, or put the value right"
+        )
+
+    def within(self, field: str = "", *, table: str = "", row: str = "") -> StoreDamaged:
+        """This error for what holds the damaged value: a field of it, and where it is stored unless that is known."""
+        path = ".".join(part for part in (field, self.field) if part)
+        return StoreDamaged(self.why, table=self.table or table, row=self.row or row, field=path)
 
 
 class Stale(StoreError):

@@ -27,7 +27,7 @@ from signoff.core.run import EnteredCall, Process, RunSetup, RunState, SavedRun
 from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.core.vote import Vote
-from signoff.errors import SchemaError
+from signoff.errors import SchemaError, StoreDamaged
 
 TEXT = st.text(st.characters(exclude_categories=()), max_size=12)  # half a surrogate pair too: models write it
 NUMBERS = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False)
@@ -357,7 +357,7 @@ def test_an_unknown_key_in_a_question_is_refused(where: str) -> None:
 
 @pytest.mark.parametrize("text", ['{"kind":"robot","name":"x"}', '{"roles":7,"name":"x"}', "[]", '"x"', "{}"])
 def test_what_signoff_does_not_write_is_refused(text: str) -> None:
-    with pytest.raises(SchemaError):
+    with pytest.raises(StoreDamaged, match=r"table decisions: its field by"):
         codec.load_decision(f'{{"approved":true,"by":{text}}}')
 
 
@@ -372,7 +372,7 @@ def test_what_is_missing_takes_the_default() -> None:
 
 def test_a_question_without_its_name_is_refused() -> None:
     request = ApprovalRequest(id="r", tool_call_id="c", tool_name="t")
-    with pytest.raises(SchemaError, match="tool_call_id"):
+    with pytest.raises(StoreDamaged, match="table requests, row 'r': its field tool_call_id is missing"):
         codec.load_question('{"id":"r","tool_name":"t"}', changing(request))
 
 
@@ -382,4 +382,4 @@ def test_a_type_that_is_not_known_is_told_when_it_is_described() -> None:
         value: complex = 0j
 
     with pytest.raises(KeyError, match="complex"):
-        codec._Shape(Odd)  # pyright: ignore[reportPrivateUsage]
+        codec.Shape(Odd)

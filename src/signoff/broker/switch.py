@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
 from datetime import datetime
 
 from signoff.broker.ledger import Ledger
 from signoff.broker.watch import HALTED, Watch
+from signoff.core.codec import Shape
 from signoff.core.moment import Zone, in_utc, moment_text
 from signoff.core.visible_text import quoted
 from signoff.errors import Halted
 from signoff.ports import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Halt:
+    """Who halted everything, why and when, as it is stored."""
+
+    by: str
+    why: str
+    at: datetime
+
+
+_HALT = Shape(_Halt, "settings")
 
 
 class Switch:
@@ -26,7 +39,7 @@ class Switch:
 
         def work(tx: Transaction, now: datetime) -> str:
             if (said := tx.settings.get(HALTED)) is None:
-                said = json.dumps({"by": by, "why": ledger.journal.text(why), "at": now.isoformat()})
+                said = _HALT.to_text(_Halt(by=by, why=ledger.journal.text(why), at=now))
                 tx.settings.put(HALTED, said)
                 tx.record.append([ledger.journal.switched("halted", now, by=by, why=why)])
             return said
@@ -68,12 +81,11 @@ def check_not_halted(tx: Transaction) -> None:
 
 
 def _halted(said: str) -> Halted:
-    return Halted(said_by(said)).with_moment(datetime.fromisoformat(json.loads(said)["at"]))
+    return Halted(said_by(said)).with_moment(_HALT.from_text(said).at)
 
 
 def said_by(said: str, zone: Zone = in_utc) -> str:
     """What the switch says, for people."""
-    content = json.loads(said)
-    why = f": {quoted(content['why'])}" if content["why"] else ""
-    at = datetime.fromisoformat(content["at"])
-    return f"halted by {content['by']} at {moment_text(at, zone)}{why}; `signoff unhalt` lifts the halt"
+    halt = _HALT.from_text(said)
+    why = f": {quoted(halt.why)}" if halt.why else ""
+    return f"halted by {halt.by} at {moment_text(halt.at, zone)}{why}; `signoff unhalt` lifts the halt"

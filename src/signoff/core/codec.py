@@ -1,6 +1,7 @@
 """Serialize what a store keeps to JSON, and back. Default values are not written; unknown keys are refused.
 
 The type annotation of a field determines how it is written. An unknown type fails when this module is imported.
+What is read has the type that was written, or reading it raises `StoreDamaged`: nothing is decided from `"false"`.
 """
 
 from __future__ import annotations
@@ -27,13 +28,19 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.request_context import EarlierAnswers, PastCall, RequestContext, Tally
 from signoff.core.run import EnteredCall, Process, RunSetup, RunState, SavedRun
 from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
+from signoff.core.tool_definition import ToolDefinition, ToolPin
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.core.vote import Vote
-from signoff.errors import SchemaError
+from signoff.errors import SchemaError, StoreDamaged
 
 T = TypeVar("T")
 Data = dict[str, Any]
-Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+Encode = Callable[[Any], Any]
+Codec = tuple[Encode | None, type, Encode | None]
+"""How to write a value, its type in JSON, and how to read it back. Without a function it is the same in both."""
+Coded = list[tuple[str, Encode]]
+MOST_SOUND = 256
+"""How many combinations of fields and types are remembered as sound, for each type that is stored."""
 
 VEILED = "veiled"
 """Key for the names of the arguments that are placeholders for a secret."""
@@ -77,8 +84,64 @@ def _span(microseconds: int) -> timedelta:
     return timedelta(microseconds=microseconds)
 
 
+def _amount(text: str) -> Decimal:
+    if not (amount := Decimal(text)).is_finite():
+        raise ValueError(text)
+    return amount
+
+
 def _sorted(texts: frozenset[str]) -> list[str]:
     return sorted(texts)
+
+
+def _texts(items: list[Any]) -> tuple[str, ...]:
+    try:
+        "".join(items)  # the fastest way to see that all of them are texts
+    except TypeError:
+        at, wrong = next((at, one) for at, one in enumerate(items) if type(one) is not str)
+        raise wrong_type(wrong, str).within(str(at)) from None
+    return tuple(items)
+
+
+def _text_set(items: list[Any]) -> frozenset[str]:
+    return frozenset(_texts(items))
+
+
+def _permissions(items: list[Any]) -> frozenset[Permission]:
+    return frozenset(map(Permission, _texts(items)))
+
+
+def _text_map(items: Data) -> Data:
+    for name, one in items.items():
+        if type(one) is not str:
+            raise wrong_type(one, str).within(name)
+    return items
+
+
+def _veil(args: Data, names: Any) -> None:
+    if type(names) is not list:
+        raise wrong_type(names, list)
+    for name in _texts(cast("list[Any]", names)):
+        if type(text := args[name]) is not str:
+            raise wrong_type(text, str).within(name)
+        args[name] = Veiled(text)
+
+
+_TYPES: dict[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    int: "a whole number",
+    float: "a number with a fraction",
+    bool: "true or false",
+    bytes: "bytes",
+    type(None): "nothing",
+}
+
+
+def wrong_type(found: object, due: type) -> StoreDamaged:
+    """Make the error for a stored value of the wrong type. It never shows the value: it may be a secret."""
+    return StoreDamaged(f"holds {_TYPES.get(type(found), 'a value')} where signoff writes {_TYPES[due]}")
 
 
 _CHOICES = (
@@ -96,42 +159,47 @@ _CHOICES = (
     RunState,
     Scope,
 )
-_AS_IT_IS = frozenset(("Any", "str", "int", "bool", "Mapping[str, Any]", "Mapping[str, str]"))
 _CODECS: dict[str, Codec] = {
-    "datetime": (datetime.isoformat, datetime.fromisoformat),
-    "timedelta": (_microseconds, _span),
-    "Decimal": (str, Decimal),
-    "tuple[str, ...]": (list, tuple),
-    "frozenset[str]": (_sorted, frozenset),
-    "frozenset[Permission]": (_sorted, lambda names: frozenset(map(Permission, names))),
-    **{kind.__name__: (str, {one.value: one for one in kind}.__getitem__) for kind in _CHOICES},
+    "Any": (None, object, None),
+    "str": (None, str, None),
+    "int": (None, int, None),
+    "bool": (None, bool, None),
+    "Mapping[str, Any]": (None, dict, None),
+    "Mapping[str, str]": (None, dict, _text_map),
+    "datetime": (datetime.isoformat, str, datetime.fromisoformat),
+    "timedelta": (_microseconds, int, _span),
+    "Decimal": (str, str, _amount),
+    "tuple[str, ...]": (list, list, _texts),
+    "frozenset[str]": (_sorted, list, _text_set),
+    "frozenset[Permission]": (_sorted, list, _permissions),
+    **{kind.__name__: (str, str, {one.value: one for one in kind}.__getitem__) for kind in _CHOICES},
 }
 """How to write and read a field, by its annotation. Each shape below adds its own."""
 
 
-def _codec_of(annotation: str) -> Codec | None:
-    name = annotation.removesuffix(" | None")  # None is written as it is, for every type
-    return None if name in _AS_IT_IS else _CODECS[name]
-
-
-class _Shape(Generic[T]):
+class Shape(Generic[T]):
     """How one dataclass is serialized. The shapes of the types of its fields must be registered before."""
 
-    def __init__(self, kind: type[T], *, leave: str = "", veils: str = "") -> None:
+    def __init__(self, kind: type[T], table: str = "", *, leave: str = "", veils: str = "") -> None:
+        """`table` is where it is stored, unless it is part of something else."""
         self._kind = kind
+        self._table = table
         self._veils = veils
         parts = [one for one in fields(cast("Any", kind)) if one.name not in leave.split()]
         self._names = [one.name for one in parts]
         self._values = attrgetter(*self._names)
         self._defaults = [one.default if one.default_factory is MISSING else one.default_factory() for one in parts]
-        codecs = [_codec_of(cast("str", one.type)) for one in parts]
-        self._out = [codec and codec[0] for codec in codecs]
-        self._back = [(name, codec[1]) for name, codec in zip(self._names, codecs, strict=True) if codec]
+        # None is written as it is, for every type.
+        codecs = [_CODECS[cast("str", one.type).removesuffix(" | None")] for one in parts]
+        self._out = [out for out, _, _ in codecs]
+        self._reads = {name: (due, back) for name, (_, due, back) in zip(self._names, codecs, strict=True)}
+        self._sound: dict[tuple[object, ...], Coded] = {}
+        """By names and types of the fields that were written: which to decode. They are checked once, for speed."""
         pairs = zip(self._names, self._defaults, strict=True)
         self.defaults: Data = {name: default for name, default in pairs if default is not MISSING}
         """The values of fields that were not written."""
-        _CODECS[kind.__name__] = self.dump, self.load
-        _CODECS[f"tuple[{kind.__name__}, ...]"] = self._dump_each, self._load_each
+        _CODECS[kind.__name__] = self.dump, dict, self.load
+        _CODECS[f"tuple[{kind.__name__}, ...]"] = self._dump_each, list, self.load_each
 
     def dump(self, value: T) -> Data:
         data: Data = {}
@@ -144,47 +212,96 @@ class _Shape(Generic[T]):
                 data[VEILED] = veiled
         return data
 
-    def given(self, data: Any) -> Data:
-        """Decode the fields that were written. The result may have unknown keys."""
+    def given(self, written: Any) -> Data:
+        """Decode the fields that were written, in place. All of them are known, and have the type that is written."""
+        if type(written) is not dict:
+            raise wrong_type(written, dict)
+        data = cast("Data", written)
+        name = ""
         try:
-            if self._veils and (veiled := data.pop(VEILED, None)):
-                args: Data = data[self._veils]
-                args.update({name: Veiled(args[name]) for name in veiled})
-            for name, back in self._back:
-                if data.get(name) is not None:
-                    data[name] = back(data[name])
+            if self._veils and VEILED in data:
+                name = VEILED
+                _veil(data[self._veils], data.pop(VEILED))
+                name = ""
+            types = (*data, *map(type, data.values()))
+            if (coded := self._sound.get(types)) is None:
+                coded = self._checked(data)
+                if len(self._sound) >= MOST_SOUND:
+                    self._sound.clear()
+                self._sound[types] = coded
+            for name, back in coded:
+                data[name] = back(data[name])
+        except StoreDamaged as wrong:
+            raise wrong.within(name) from wrong
         except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError) as error:
-            raise SchemaError(
-                f"{self._kind.__name__} is stored in a format that signoff does not write: {error!r}"
-            ) from error
+            raise StoreDamaged("holds a value that signoff does not write", field=name) from error
         return data
+
+    def _checked(self, data: Data) -> Coded:
+        """Return the fields that have to be decoded. Raises for an unknown one, and for one of another type.
+
+        Null is of another type, too: None is always a default, and defaults are not written.
+        """
+        self._refuse_unknown(data)
+        coded: Coded = []
+        for name, item in data.items():
+            due, back = self._reads[name]
+            if type(item) is not due and due is not object:
+                raise wrong_type(item, due).within(name)
+            if back is not None:
+                coded.append((name, back))
+        return coded
 
     def load(self, data: Any) -> T:
         given = self.given(data)
         try:
             return self._kind(**given)
         except (TypeError, ValueError) as error:
-            self.refuse_unknown(given)
-            raise SchemaError(f"a {self._kind.__name__} is kept that cannot be one: {error}") from error
+            missing = [name for name in self._names if name not in given and name not in self.defaults]
+            raise StoreDamaged("is missing" if missing else f"cannot be: {error}", field=", ".join(missing)) from error
 
     def to_text(self, value: T) -> str:
         return dumps(self.dump(value))
 
     def from_text(self, text: str) -> T:
-        return self.load(read(text))
+        """Raises `StoreDamaged` with the table and, where the text has one, the id."""
+        data: Any = None
+        try:
+            data = read_stored(text)
+            return self.load(data)
+        except StoreDamaged as wrong:
+            raise wrong.within(table=self._table, row=_id_in(data)) from wrong
 
     def _dump_each(self, values: Sequence[T]) -> list[Data]:
         return [self.dump(one) for one in values]
 
-    def _load_each(self, data: Sequence[Data]) -> tuple[T, ...]:
-        return tuple(self.load(one) for one in data)
+    def load_each(self, data: Sequence[Any]) -> tuple[T, ...]:
+        found = list[T]()
+        try:
+            for one in data:
+                found.append(self.load(one))
+        except StoreDamaged as wrong:
+            raise wrong.within(str(len(found))) from wrong
+        return tuple(found)
 
-    def refuse_unknown(self, given: Data) -> None:
+    def _refuse_unknown(self, given: Data) -> None:
         if unknown := sorted(given.keys() - set(self._names)):
             raise SchemaError(
                 f"{self._kind.__name__} is kept with {', '.join(unknown)}, which this version does not know; "
                 "a newer version of signoff wrote it: upgrade signoff"
             )
+
+
+def read_stored(text: str) -> Any:
+    """Parse a stored text. Raises `StoreDamaged` unless it is JSON."""
+    try:
+        return read(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StoreDamaged("is not the JSON that signoff writes") from error
+
+
+def _id_in(data: Any) -> str:
+    return found if type(data) is dict and type(found := cast("Data", data).get("id")) is str else ""
 
 
 _PARTS = (
@@ -201,25 +318,27 @@ _PARTS = (
     EarlierAnswers,
     Loosened,
     RequestContext,
+    ToolDefinition,
 )
 """Parts of the other types, the innermost first."""
 for _part in _PARTS:
-    _Shape[Any](_part)
-_DECISION = _Shape(ApprovalDecision, veils="edited_args")
-_VOTE = _Shape(Vote)
-_CLAIM = _Shape(Claim)
-_GRANT = _Shape(Grant)
-_RUN = _Shape(SavedRun)
-_PROCESS = _Shape(Process)
-_DELEGATION = _Shape(Delegation)
-_ACCESS_KEY = _Shape(AccessKey)
-_COMMENT = _Shape(Comment)
+    Shape[Any](_part)
+_DECISION = Shape(ApprovalDecision, "decisions", veils="edited_args")
+_VOTE = Shape(Vote, "votes")
+_CLAIM = Shape(Claim, "claims")
+_GRANT = Shape(Grant, "grants")
+_RUN = Shape(SavedRun, "runs")
+_PROCESS = Shape(Process, "processes")
+_DELEGATION = Shape(Delegation, "delegations")
+_ACCESS_KEY = Shape(AccessKey, "access_keys")
+_COMMENT = Shape(Comment, "comments")
 for _part in (AapDecision, AapOutcome, AapUpdate):
-    _Shape[Any](_part)
-_AAP_REQUEST = _Shape(AapRequest)
-_AAP_INSTANCE = _Shape(AapInstance)
-_CALL = _Shape(Call, leave="deps", veils="args")
-_QUESTION = _Shape(ApprovalRequest, leave=" ".join((*CHANGING, "call", "comments")), veils="args")
+    Shape[Any](_part)
+_AAP_REQUEST = Shape(AapRequest, "aap_requests")
+_AAP_INSTANCE = Shape(AapInstance, "aap_instances")
+_PIN = Shape(ToolPin, "settings")
+_CALL = Shape(Call, leave="deps", veils="args")
+_QUESTION = Shape(ApprovalRequest, leave=" ".join((*CHANGING, "call", "comments")), veils="args")
 
 _CALL_DEFAULTS = {**_CALL.defaults, "deps": None}
 _CALL_SIZE = len(fields(Call))
@@ -247,20 +366,31 @@ def dump_question(request: ApprovalRequest) -> str:
 
 def load_question(text: str, changing: Mapping[str, Any]) -> ApprovalRequest:
     """Load a request from its unchanging part and from all of its fields that change."""
-    data = read(text)
+    data: Any = None
+    try:
+        data = read_stored(text)
+        return _question(data, changing)
+    except StoreDamaged as wrong:
+        raise wrong.within(table="requests", row=_id_in(data)) from wrong
+
+
+def _question(data: Any, changing: Mapping[str, Any]) -> ApprovalRequest:
+    if type(data) is not dict:
+        raise wrong_type(data, dict)
+    data = cast("Data", data)
     same = data.pop("same", False)
     if "owner" in data:  # the format of 0.1
-        data["owners"] = data.pop("owner").split("\n")
+        owner = data.pop("owner")
+        data["owners"] = owner.split("\n") if type(owner) is str else owner
     call: Call | None = None
-    if (written := data.pop("call", None)) is not None:
-        made: Data = {**_CALL_DEFAULTS, "args": {}, "resolved": {}, **_CALL.given(written)}
-        if len(made) > _CALL_SIZE:
-            _CALL.refuse_unknown(written)
-        call = Call.made(made)
+    if "call" in data:
+        call = _call(data.pop("call"))
         data.setdefault("tool_name", call.tool)
         data.setdefault("tool_call_id", call.call_id)
-        if same:
-            data["args"] = call.args
+    if same is not False:
+        if same is not True or call is None or "args" in data:
+            raise StoreDamaged("holds a value that signoff does not write", field="same")
+        data["args"] = call.args
     given = _QUESTION.given(data)
     request = object.__new__(ApprovalRequest)  # as `changed_to` does, for speed
     held = request.__dict__
@@ -269,14 +399,39 @@ def load_question(text: str, changing: Mapping[str, Any]) -> ApprovalRequest:
     held.update(given)
     held.update(changing)
     if len(held) != _REQUEST_SIZE:
-        _QUESTION.refuse_unknown(given)
-        raise SchemaError(f"a request is kept without {', '.join(_REQUEST_FIELDS - held.keys())}")
+        raise StoreDamaged("is missing", field=", ".join(sorted(_REQUEST_FIELDS - held.keys())))
     return request
+
+
+def _call(written: Any) -> Call:
+    try:
+        made: Data = {**_CALL_DEFAULTS, "args": {}, "resolved": {}, **_CALL.given(written)}
+    except StoreDamaged as wrong:
+        raise wrong.within("call") from wrong
+    if len(made) != _CALL_SIZE:
+        raise StoreDamaged("is missing", field="call.tool")
+    return Call.made(made)
+
+
+def load_pin(text: str) -> ToolPin:
+    """Load a pin. In the format of earlier versions, what a definition does not have is null."""
+    data = read_stored(text)
+    if type(data) is dict and type(whole := cast("Data", data).get("definition")) is dict:
+        data["definition"] = {name: item for name, item in cast("Data", whole).items() if item is not None}
+    try:
+        return _PIN.load(data)
+    except StoreDamaged as wrong:
+        raise wrong.within(table="settings") from wrong
 
 
 def load_votes(text: str) -> tuple[Vote, ...]:
     """Load votes from a JSON array."""
-    return tuple(_VOTE.load(one) for one in read(text))
+    try:
+        if type(data := read_stored(text)) is not list:
+            raise wrong_type(data, list)
+        return _VOTE.load_each(cast("list[Any]", data))
+    except StoreDamaged as wrong:
+        raise wrong.within(table="votes") from wrong
 
 
 dump_vote = _VOTE.to_text
@@ -288,5 +443,6 @@ dump_process, load_process = _PROCESS.to_text, _PROCESS.from_text
 dump_delegation, load_delegation = _DELEGATION.to_text, _DELEGATION.from_text
 dump_access_key, load_access_key = _ACCESS_KEY.to_text, _ACCESS_KEY.from_text
 dump_comment, load_comment = _COMMENT.to_text, _COMMENT.from_text
+dump_pin = _PIN.to_text
 dump_aap_request, load_aap_request = _AAP_REQUEST.to_text, _AAP_REQUEST.from_text
 dump_aap_instance, load_aap_instance = _AAP_INSTANCE.to_text, _AAP_INSTANCE.from_text

@@ -60,7 +60,7 @@ class ToolDefinition:
         return unified_diff(before.text, self.text, f"definition of {self.tool}").text
 
     def data(self) -> dict[str, Any]:
-        """The definition as it is stored."""
+        """All of it as JSON."""
         return {
             "toolset": self.toolset,
             "tool": self.tool,
@@ -78,14 +78,3 @@ class ToolPin:
     definition: ToolDefinition
     by: str
     at: datetime
-
-    def text(self) -> str:
-        """The pin as it is stored, as JSON."""
-        return json.dumps({"definition": self.definition.data(), "by": self.by, "at": self.at.isoformat()})
-
-    @classmethod
-    def read(cls, text: str) -> ToolPin:
-        """Parse a pin that `text` wrote."""
-        told = json.loads(text)
-        definition = ToolDefinition(**told["definition"])
-        return cls(definition=definition, by=told["by"], at=datetime.fromisoformat(told["at"]))

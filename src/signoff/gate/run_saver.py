@@ -31,7 +31,7 @@ from signoff.broker.runs import RunProgress, text_of
 from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState, SavedRun, Segment
-from signoff.errors import Stale
+from signoff.errors import Stale, StoreDamaged
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 
@@ -348,14 +348,27 @@ async def conversation_of(broker: Broker, histories: Histories, run: SavedRun) -
     """
     if not run.rest:
         return None
-    rest = ConversationTypeAdapter.validate_json(run.rest)
+    with _damage("runs", run.id, "rest"):
+        rest = ConversationTypeAdapter.validate_json(run.rest)
     messages = histories.of(run.tip)
     if messages is None:
         messages = list[ModelMessage]()
         for segment in await broker.runs.messages(run):
-            messages.extend(ModelMessagesTypeAdapter.validate_json(text_of(segment)))
+            with _damage("segments", segment.id, "body"):
+                messages.extend(ModelMessagesTypeAdapter.validate_json(text_of(segment)))
             histories.remember(segment.id, list(messages))
     return replace(rest, messages=[*messages, *rest.messages])
+
+
+@contextmanager
+def _damage(table: str, row: str, field: str) -> Generator[None]:
+    """Raise `StoreDamaged` if what a run continues with cannot be read: the run stays as it is."""
+    try:
+        yield
+    except (ValueError, zlib.error) as error:
+        raise StoreDamaged(
+            "holds what this version of PydanticAI cannot read", table=table, row=row, field=field
+        ) from error
 
 
 def _segment(parent: str, messages: list[ModelMessage]) -> Segment:
@@ -431,7 +444,8 @@ def is_of(request: ApprovalRequest, call: Call, run: str) -> bool:
 def replayed(request: ApprovalRequest, saved: bytes | None) -> Any:
     """Return what the model is told about a call that already ran in a process that has ended."""
     if saved is not None:
-        return from_json(saved)
+        with _damage("results", request.id, "result"):
+            return from_json(saved)
     claim = request.claim
     note: dict[str, Any] = {"note": "this call was already made, in a process that has ended; it was not repeated"}
     if request.state is State.FAILED:

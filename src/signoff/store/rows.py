@@ -7,7 +7,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, TypeVar
+from enum import Enum
+from types import NoneType
+from typing import Any, Generic, TypeVar, get_args
 
 from signoff.core.call import Call
 from signoff.core.codec import (
@@ -22,6 +24,8 @@ from signoff.core.codec import (
     load_question,
     load_run,
     load_votes,
+    read_stored,
+    wrong_type,
 )
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import Delivery, DeliveryState
@@ -34,6 +38,7 @@ from signoff.core.request_filter import RequestFilter, plain_case
 from signoff.core.run import PLAIN_SETUP, RunState, SavedRun, Segment
 from signoff.core.subject import Occasion, Subject, SubjectKind
 from signoff.core.vote import Vote
+from signoff.errors import StoreDamaged
 
 Row = Sequence[Any]
 T = TypeVar("T")
@@ -69,8 +74,71 @@ def kept(text: str) -> str:
 
 
 def told(text: str) -> str:
-    """Decode what `kept` encoded."""
-    return json.loads(text[len(_ODD) :]) if text.startswith(_ODD) else text
+    """Decode what `kept` encoded. Raises `StoreDamaged` for what is no text: a column of SQLite can hold anything."""
+    if type(text) is str and text.startswith(_ODD):
+        text = read_stored(text[len(_ODD) :])
+    if type(text) is not str:
+        raise wrong_type(text, str)
+    return text
+
+
+class _Table(Generic[T]):
+    """Reads the rows of one query. Raises `StoreDamaged` for a value of a type that is not written to its column."""
+
+    def __init__(self, table: str, columns: dict[str, Any], make: Callable[[Row], T]) -> None:
+        """`columns` has the type of each column as it is read: a time and a choice are stored as others."""
+        self._table = table
+        self._columns = columns
+        self._make = make
+        self._sound: set[tuple[type, ...]] = set()
+        """The types of the rows that were read: checked once, for speed."""
+
+    def __call__(self, row: Row) -> T:
+        try:
+            types = tuple(map(type, row))
+            if types not in self._sound:
+                for name, kind, value in zip(self._columns, self._columns.values(), row, strict=True):
+                    self._check(name, kind, value)
+                self._sound.add(types)
+            return self._make(row)
+        except (StoreDamaged, ValueError, OverflowError) as error:
+            wrong = error if isinstance(error, StoreDamaged) else self._wrong(row)
+            raise wrong.within(table=self._table, row=row[0] if type(row[0]) is str else "") from error
+
+    def _check(self, name: str, kind: Any, value: object) -> None:
+        if value is None and NoneType in get_args(kind):
+            return
+        kind = _without_none(kind)
+        due: Any = str if issubclass(kind, Enum) else _STORED_AS.get(kind, kind)
+        if type(value) is not due and not (due is bytes and type(value) is memoryview):
+            raise wrong_type(value, due).within(name)
+
+    def _wrong(self, row: Row) -> StoreDamaged:
+        """Make the error for the value that has the right type, and cannot be."""
+        fields = [
+            name
+            for name, kind, value in zip(self._columns, self._columns.values(), row, strict=True)
+            if _cannot_be(_without_none(kind), value)
+        ]
+        return StoreDamaged("holds a value that signoff does not write", field=", ".join(fields))
+
+
+_STORED_AS: dict[type, type] = {datetime: int, bool: int}
+
+
+def _without_none(kind: Any) -> type:
+    return (get_args(kind) or (kind,))[0]
+
+
+def _cannot_be(kind: type, value: Any) -> bool:
+    try:
+        if issubclass(kind, Enum) and value:
+            kind(value)
+        elif kind is datetime and value != _NEVER:
+            moment(value)
+    except (ValueError, OverflowError):
+        return True
+    return False
 
 
 def changing_columns(request: ApprovalRequest) -> tuple[Any, ...]:
@@ -117,8 +185,7 @@ def like_columns(call: Call) -> tuple[str, str, str]:
     return kept(call.tool), kept(target), kept(same)
 
 
-def request_of(row: Row) -> ApprovalRequest:
-    """A request from a row of the query `whole_request`."""
+def _request(row: Row) -> ApprovalRequest:
     _, version, state, opened_at, deadline, remind_at, escalated, assigned, votes, decision, claim, question = row
     changing = {
         "version": version,
@@ -133,6 +200,27 @@ def request_of(row: Row) -> ApprovalRequest:
         "claim": load_claim(claim) if claim is not None else None,
     }
     return _asked(question).changed_to(**changing)
+
+
+request_of = _Table(
+    "requests",
+    {
+        "id": str,
+        "version": int,
+        "state": State,
+        "opened_at": datetime,
+        "deadline": datetime | None,
+        "remind_at": datetime | None,
+        "escalated": bool,
+        "assigned": str,
+        "votes": str | None,
+        "decision": str | None,
+        "claim": str | None,
+        "question": str,
+    },
+    _request,
+)
+"""A request from a row of the query `whole_request`."""
 
 
 class _Recent(Generic[T]):
@@ -209,8 +297,7 @@ def run_text(run: SavedRun) -> str:
 _UNCHANGED = {one.name: one.default for one in fields(ApprovalRequest) if one.name in CHANGING}
 
 
-def run_item_of(row: Row) -> RunItem:
-    """A request of a run, from the query `answered_of_run`."""
+def _run_item(row: Row) -> RunItem:
     id_, state, title, worker, decided_at, claim = row
     return RunItem(
         id=id_,
@@ -222,8 +309,15 @@ def run_item_of(row: Row) -> RunItem:
     )
 
 
-def item_of(row: Row) -> Item:
-    """A row of the inbox from the query `inbox`."""
+run_item_of = _Table(
+    "requests",
+    {"id": str, "state": State, "title": str, "worker": str, "decided_at": datetime | None, "claim": str | None},
+    _run_item,
+)
+"""A request of a run, from the query `answered_of_run`."""
+
+
+def _item(row: Row) -> Item:
     id_, state, title, tool, worker, run, role, quorum, votes, assigned, opened_at, deadline, escalated = row
     return Item(
         id=id_,
@@ -240,6 +334,28 @@ def item_of(row: Row) -> Item:
         deadline=moment(deadline),
         escalated=bool(escalated),
     )
+
+
+item_of = _Table(
+    "requests",
+    {
+        "id": str,
+        "state": State,
+        "title": str,
+        "tool": str,
+        "worker": str,
+        "run": str,
+        "role": str,
+        "quorum": int,
+        "votes": int,
+        "assigned": str,
+        "opened_at": datetime,
+        "deadline": datetime | None,
+        "escalated": bool,
+    },
+    _item,
+)
+"""A row of the inbox from the query `inbox`."""
 
 
 def item_place(item: Item) -> tuple[int, str]:
@@ -294,8 +410,7 @@ def delivery_columns(delivery: Delivery) -> tuple[Any, ...]:
     )
 
 
-def delivery_of(row: Row) -> Delivery:
-    """A delivery from a row of the query `whole_delivery`."""
+def _delivery(row: Row) -> Delivery:
     channel, kind, about, occasion, trail, state, place, shown, live, may_stand, hopeless, *rest = row
     attempts, since, due, problem, instead, run_state, worker, result = rest
     subject = Subject(SubjectKind(kind), told(about), Occasion(occasion) if occasion else None)
@@ -324,6 +439,34 @@ def delivery_of(row: Row) -> Delivery:
     )
 
 
+delivery_of = _Table(
+    "deliveries",
+    {
+        "channel": str,
+        "kind": SubjectKind,
+        "about": str,
+        "occasion": Occasion,
+        "trail": str,
+        "state": DeliveryState,
+        "place": str,
+        "shown": int,
+        "live": bool,
+        "may_stand": bool,
+        "hopeless": bool,
+        "attempts": int,
+        "since": datetime | None,
+        "due": datetime | None,
+        "problem": str,
+        "instead": str,
+        "run_state": RunState,
+        "worker": str,
+        "result": str,
+    },
+    _delivery,
+)
+"""A delivery from a row of the query `whole_delivery`."""
+
+
 def lease_columns(lease: Lease) -> tuple[Any, ...]:
     down = lease.down
     found_by = (kept(lease.channel), kept(lease.process), kept(lease.backup_for))
@@ -332,7 +475,7 @@ def lease_columns(lease: Lease) -> tuple[Any, ...]:
     return *found_by, micros(down.since), kept(down.problem), down.attempts, micros(down.due), int(down.hopeless)
 
 
-def lease_of(row: Row) -> Lease:
+def _lease(row: Row) -> Lease:
     channel, process, backup_for, since, problem, attempts, due, hopeless = row
     down = None
     if since is not None:
@@ -346,16 +489,35 @@ def lease_of(row: Row) -> Lease:
     return Lease(channel=told(channel), process=told(process), backup_for=told(backup_for), down=down)
 
 
+lease_of = _Table(
+    "leases",
+    {
+        "channel": str,
+        "process": str,
+        "backup_for": str,
+        "since": datetime | None,
+        "problem": str,
+        "attempts": int,
+        "due": datetime | None,
+        "hopeless": bool,
+    },
+    _lease,
+)
+
+
 def segment_key(segment_id: str) -> bytes:
     """A segment's id in half the space: most ids are SHA-256 digests in hexadecimal."""
     return b"\0" + bytes.fromhex(segment_id) if _DIGEST.fullmatch(segment_id) else segment_id.encode()
 
 
-def segment_of(row: Row) -> Segment:
+def _segment(row: Row) -> Segment:
     key, parent, messages, body = row
     return Segment(
         id=_segment_id(key), parent=_segment_id(parent) if parent is not None else "", count=messages, body=bytes(body)
     )
+
+
+segment_of = _Table("segments", {"id": bytes, "parent": bytes | None, "messages": int, "body": bytes}, _segment)
 
 
 def _segment_id(key: bytes) -> str:

@@ -103,7 +103,13 @@ def one_end(rows: Sequence[Row]) -> tuple[int, str]:
             f"the table `chain`, which holds the end of the record, has {len(rows)} rows instead of one: "
             "the store was changed from outside; restore a backup"
         )
-    return rows[0][0], rows[0][1]
+    seq, link = rows[0][:2]
+    if type(seq) is not int or type(link) is not str:
+        raise RecordBroken(
+            "the table `chain`, which holds the end of the record, holds values of the wrong type: "
+            "the store was changed from outside; restore a backup"
+        )
+    return seq, link
 
 
 class SqlChain:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from signoff.broker.ledger import Ledger
 from signoff.broker.wall_clock import pause_for
+from signoff.core.codec import Shape
 from signoff.core.moment import moment_text
 from signoff.core.run import Process
 from signoff.errors import WrongUse
@@ -31,14 +31,14 @@ class ServeLease:
 
     @property
     def text(self) -> str:
-        return json.dumps({"process": self.process, "url": self.url, "since": self.since.isoformat()})
+        return _LEASE.to_text(self)
 
     @classmethod
     def read(cls, text: str | None) -> ServeLease | None:
-        if not text:
-            return None
-        data = json.loads(text)
-        return cls(process=data["process"], url=data["url"], since=datetime.fromisoformat(data["since"]))
+        return _LEASE.from_text(text) if text else None
+
+
+_LEASE = Shape(ServeLease, "settings")
 
 
 async def take_store(ledger: Ledger, url: str, waits: Callable[[str], None] | None = None) -> None:
