@@ -50,6 +50,36 @@ pytest * :: pytest --alluredir x --clean-alluredir
 pytest * :: pytest --benchmark-save=x
 pytest * :: pytest -W error::evil.X
 pytest * :: pytest --cov-report=html:/x
+pytest * :: pytest --xfail-tb --junitxml=/x
+pytest * :: pytest --xfail-tb /elsewhere/test_x.py
+pytest * :: pytest --force-short-summary -pplug
+pytest * :: pytest -k @p.args
+pytest * :: pytest -n --junitxml=x
+mypy * :: mypy -m @a.args
+mypy * :: mypy --exclude @a.args .
+ruff check * :: ruff check --select @r.args .
+pyright * :: pyright --threads --pythonpath=./x
+gcc * :: gcc -D @opts a.c
+gcc * :: gcc -l @opts a.c
+rustc * :: rustc --cfg @opts a.rs
+prettier * :: prettier --log-level --plugin=./x.js a.js
+prettier * :: prettier --parser ./x.js a.js
+mocha * :: mocha --mode --require=/x.js a.js
+mocha * :: mocha -w /x.js
+vitest * :: vitest -r --config=/x.mjs
+phpunit * :: phpunit --colors --bootstrap=/x.php
+phpunit * :: phpunit --colors /x.php
+cargo * :: cargo build --timings --config=x.toml
+mvn * :: mvn -Dtest a:b:1:c
+./mvnw * :: ./mvnw a:b:1:c
+uv * :: uv venv -p ./x
+uv * :: uv sync --python /x
+uv * :: uv tool run x
+poetry * :: poetry env use ./x
+rename * :: rename s/a/exit/e a
+psql * :: psql -n '-c\! id'
+mysql * :: mysql -p --plugin-dir=x
+git * :: git apply --unsafe-paths --directory=.git/hooks a.patch
 pytest * :: pytest -o addopts=-p
 pytest * :: pytest --junitxml=x
 pytest * :: pytest -c x.ini

@@ -38,6 +38,8 @@ _SETTING = re.compile(r"[A-Za-z_]\w*=(?:\d+|yes|no|on|off|true|false)?", re.ASCI
 _WORD = "some-word"  # `x` is a sub-command to bun
 _SCRIPTS = {"awk": check_awk, "sed": check_sed, "jq": check_jq}
 _LANGUAGES = {"find": check_find, "ps": check_ps, "test": check_test, "printf": check_printf}
+_OPTION = re.compile(r"-(?!\d+\Z)\S", re.ASCII)
+"""What some program reads as an option, even behind one that wants a value."""
 _HARMFUL = ("runs:", "unknown:")
 
 
@@ -59,6 +61,8 @@ class Further(NamedTuple):
     """Options that are fine behind `--`, where another program reads them."""
     script: bool = False
     """Whether the first operand is a program of its own, which is given all words behind it."""
+    expands: bool = False
+    """Whether a word `@file` is replaced by the words in that file, also where it is the value of an option."""
     single: bool = False
     """Whether `-word` is one option, not a bundle of letters."""
 
@@ -185,7 +189,7 @@ class _FurtherWords:
             if (kind and name in names) or (name in self.named and name not in entry.flags and kind == "text"):
                 if equals or not following:
                     return 1, _operand(kind, value)
-                return 2, _operand(kind, following[0]) if at + 1 >= self.fixed else ""
+                return 2, _following(entry, kind, following[0]) if at + 1 >= self.fixed else ""
         if name in self.named:
             return 1, ""
         if word.startswith("--"):
@@ -204,7 +208,7 @@ class _FurtherWords:
             if kind:
                 if word[place:]:
                     return 1, _operand(kind, word[place:].removeprefix("="))
-                return 2, _operand(kind, following[0]) if following and at + 1 >= self.fixed else ""
+                return 2, _following(entry, kind, following[0]) if following and at + 1 >= self.fixed else ""
             if name in entry.attached and word[place:]:
                 return 1, ""
             if name not in entry.flags and not (letter.isdigit() and "-1" in entry.flags):
@@ -279,6 +283,15 @@ def _taken(option: CommandOption, attached: bool) -> tuple[int, str]:
     if option.kind.name == "command":
         return 1, "it names a program to run"
     return (2 if option.takes is TakesValue.VALUE and not attached else 1), ""
+
+
+def _following(entry: Further, kind: str, word: str) -> str:
+    """Return why a word is not fine as the value of the option before it, or ""."""
+    if _OPTION.match(word):
+        return f"{shown(word)} may be an option of its own"
+    if entry.expands and word.startswith("@"):
+        return f"{shown(word)} names a file with options"
+    return _operand(kind, word)
 
 
 def _operand(kind: str, word: str) -> str:
