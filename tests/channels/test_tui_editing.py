@@ -58,7 +58,7 @@ async def test_what_is_no_object_of_arguments_is_refused() -> None:
         await ana.presses("e")
         for old, new, told in (
             ('{\n  "a": 1\n}', "[1]", "the arguments have to be one object"),
-            ("[1]", '{"a": 1, "a": 2}', "the key \"a\" is given twice"),
+            ("[1]", '{"a": 1, "a": 2}', 'the key "a" is given twice'),
             ('{"a": 1, "a": 2}', '{"a": NaN}', "NaN is not a JSON number"),
             ('{"a": NaN}', '{"a": 1}', "The arguments are unchanged."),
         ):

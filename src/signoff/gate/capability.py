@@ -44,8 +44,8 @@ from signoff.gate.execution import begin, execute, go_on, pause_of
 from signoff.gate.gate import Gate, Judge
 from signoff.gate.gated_run import GatedRun
 from signoff.gate.missing_gate import require_gate
-from signoff.gate.offered_tools import leave_allowed, refuse_session
 from signoff.gate.nesting import is_left_over
+from signoff.gate.offered_tools import leave_allowed, refuse_session
 from signoff.gate.options import (
     GivenRules,
     Rules,
