@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -780,6 +781,31 @@ async def test_a_call_that_is_cancelled_half_way_is_unknown() -> None:
         await running
     [request] = await signoff.requests_of("c")
     assert request.state is State.UNKNOWN
+
+
+@pytest.mark.parametrize("rules", [[{"allow": "slow"}], ASK_ALL], ids=["allowed", "approved"])
+async def test_the_record_ends_a_call_that_is_cancelled_half_way(rules: Any, tmp_path: Path) -> None:
+    """Also one that nobody was asked about: the log must not say for ever that it runs."""
+    started, seen = asyncio.Event(), list[CallEvent]()
+
+    async def slow() -> str:
+        started.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    store = f"sqlite:{tmp_path / 'signoff.db'}"
+    signoff = gate(rules, ScriptedApprover(["approve"]), store=store, observe=seen.append)
+    agent = Agent(ScriptedModel([calls(("slow", {})), {"say": "done"}]), tools=[slow], capabilities=[signoff])
+    running = asyncio.ensure_future(agent.run("go"))
+    await started.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await signoff.broker.store.flush()
+    kinds = [entry.kind for entry in await signoff.broker.store.read(lambda tx: tx.record.entries())]
+    assert kinds.count("unknown") == 1, kinds
+    assert "ran" not in kinds and "failed" not in kinds
+    assert (seen[-1].what, seen[-1].text) == (CallStep.CUT_OFF, "CancelledError")
 
 
 async def test_a_run_that_dies_withdraws_its_questions(till: Till) -> None:

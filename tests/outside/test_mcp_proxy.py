@@ -378,6 +378,23 @@ async def test_giving_up_on_one_of_two_equal_calls_does_not_void_the_claim_of_th
     assert "returned" not in kept and kept.count("claimed") == 1
 
 
+async def test_the_record_ends_an_allowed_call_that_the_client_gives_up(desk: Desk) -> None:
+    """Nobody was asked about it, so only the log says that it began."""
+    policy = desk.directory / "signoff.yaml"
+    policy.write_text(policy.read_text().replace("policy:\n", "policy:\n  - {allow: note}\n"))
+    desk.hangs = True
+    async with desk.proxied(wait=60) as client:
+        call = asyncio.create_task(client.call_tool("note", {"text": "a"}))
+        await asyncio.wait_for(desk.running.wait(), 20)
+        call.cancel()
+
+        async def has_ended() -> bool:
+            kept = [entry.kind for entry in await desk.record("")]
+            return kept.count("allowed") == kept.count("unknown") == 1
+
+        await soon(has_ended, "the log says that it still runs")
+
+
 async def test_a_tool_that_fails_is_on_record_as_failed(desk: Desk) -> None:
     async with desk.proxied(wait=60) as client:
         call = asyncio.create_task(client.call_tool("boom", {}))

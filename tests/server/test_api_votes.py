@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from tests.server.api_desk import ApiDesk, no, yes
+
+from signoff.core.request import State
 
 SOON = (datetime.now(UTC) + timedelta(hours=2)).replace(microsecond=0).isoformat()
 
@@ -152,3 +155,24 @@ async def test_bodies_that_are_no_plain_json_are_refused(api_desk: ApiDesk) -> N
     assert await sent(b" " * (1024 * 1024 + 1)) == 413
     assert (await api_desk.get(f"/requests/{asked.id}"))["state"] == "pending"
     assert await sent(good) == 200
+
+
+DOUBLED = {
+    "at the top": '{"decision": "deny", "args_digest": "%s", "decision": "approve"}',
+    "the same value": '{"decision": "approve", "decision": "approve", "args_digest": "%s"}',
+    "written with an escape": '{"decision": "deny", "args_digest": "%s", "decisio\\u006e": "approve"}',
+    "inside": '{"decision": "approve", "args_digest": "%s", "edited_args": {"target": "staging", "target": "prod"}}',
+}
+
+
+@pytest.mark.parametrize("how", DOUBLED)
+async def test_a_key_that_is_given_twice_answers_nothing(api_desk: ApiDesk, how: str) -> None:
+    """What a proxy in between reads may be the first of them, and what counts the last."""
+    asked = await api_desk.ask()
+    body = DOUBLED[how] % asked.args_digest
+    headers = {"x-who": "ben", "content-type": "application/json"}
+    reply = await api_desk.client.post(f"/api/v1/requests/{asked.id}/votes", content=body, headers=headers)
+    assert (reply.status_code, reply.json()["type"]) == (400, "urn:signoff:bad-json"), reply.text
+    assert "is given twice" in reply.json()["detail"]
+    after = await api_desk.broker.get(asked.id)
+    assert after.state is State.PENDING and not after.votes

@@ -288,6 +288,18 @@ async def test_the_same_made_over_without_a_lie_lets_somebody_in(doors: Doors, p
     assert (await sign_in(doors, provider, "1"))[1].status_code == 303
 
 
+@pytest.mark.parametrize(
+    "verified", [1, 1.0, "1", "True", "yes", [True], {"true": True}, False, 0, "false", ""], ids=repr
+)
+async def test_an_address_counts_only_where_the_provider_says_true(
+    doors: Doors, provider: Provider, verified: object
+) -> None:
+    provider.lies = lambda claims: saying(email="ana@example.com", email_verified=verified)(provider, claims)
+    _, answer = await sign_in(doors, provider, "1")
+    assert answer.status_code == 403
+    assert await nobody_is_in(doors)
+
+
 async def test_what_is_not_in_the_token_is_asked_for(doors: Doors, provider: Provider) -> None:
     provider.lies = lambda claims: saying(email=None, email_verified=None)(provider, claims)
     assert (await sign_in(doors, provider, "1"))[1].status_code == 303

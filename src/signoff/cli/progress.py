@@ -235,7 +235,7 @@ class ProgressPrinter:
         self.secrets.update(event.secrets)
         if event.what is CallStep.DENIED:
             self._denied.add(event.call.path)
-        elif event.what in (CallStep.RAN, CallStep.FAILED):
+        elif event.what in (CallStep.RAN, CallStep.FAILED, CallStep.CUT_OFF):
             self._ran.add(event.call.path)
 
     def _note(self, event: CallEvent) -> None:

@@ -32,6 +32,8 @@ class CallStep(StrEnum):
     """The tool returned."""
     FAILED = "failed"
     """The tool raised; `text` is the error."""
+    CUT_OFF = "unknown"
+    """The call was cut off while it ran, so its outcome is unknown; `text` says by what."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ KINDS: Mapping[str, str] = {
     "paused": "a call was suspended with its inner run, and is claimed again when that resumes",
     "ran": "the tool returned",
     "failed": "the tool raised",
-    "unknown": "the process of a call died, and its outcome is unknown",
+    "unknown": "a call was cut off, or its process died: its outcome is unknown",
     "late outcome": "the outcome of a call arrived after it was marked as unknown",
     "told": "a person reported the outcome of an unknown call",
     "commented": "somebody commented on a request, asked a question or replied",

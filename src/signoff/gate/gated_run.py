@@ -476,6 +476,10 @@ class GatedRun:
             if is_left_over(error):
                 raise WrongUse(ungated(call.tool)) from error
             raise
+        except BaseException as error:  # cancelled half-way: what was allowed has an end on record, too
+            self.reporter.report(CallStep.CUT_OFF, gated, request=request, text=type(error).__name__)
+            self.gate.broker.audit_buffer.flush()  # the run may have ended before its call
+            raise
         if gated.enclosing is not None:
             gated.enclosing.over()
         self.reporter.report(CallStep.RAN, gated, request=request)

@@ -195,7 +195,7 @@ class Reporter:
                 traces.asked(request)
             case CallStep.RAN:
                 traces.ran(gated.call, request)
-            case CallStep.FAILED:
+            case CallStep.FAILED | CallStep.CUT_OFF:
                 traces.ran(gated.call, request, text)
             case _:
                 traces.judged(gated.call, gated.verdict, what)

@@ -369,7 +369,7 @@ class McpProxy:
             if permission.request:
                 gate.broker.cut_off(permission.request, call.attempt)
             else:
-                self._end(gate, call, "the client gave up on it")
+                self._end(gate, call, CallStep.CUT_OFF, "the client gave up on it")
             raise
         try:
             told, passed = _texts(result), _passed_on(result, permission)
@@ -380,11 +380,10 @@ class McpProxy:
         lost = await self._report(gate, call, permission, error=error, preview=told)
         return _after(lost, passed)
 
-    def _end(self, gate: OutsideGate, call: OutsideCall, error: str | None) -> None:
+    def _end(self, gate: OutsideGate, call: OutsideCall, step: CallStep, error: str) -> None:
         """Record the outcome of a call that nobody was asked about."""
-        step = CallStep.RAN if error is None else CallStep.FAILED
         buffer = gate.broker.audit_buffer
-        buffer.add(step, call.read(gate.policy), None, text=error or "", secrets=gate.secrets)
+        buffer.add(step, call.read(gate.policy), None, text=error, secrets=gate.secrets)
         buffer.flush()
 
     async def _report(
@@ -405,7 +404,8 @@ class McpProxy:
         try:
             if not request:
                 what = f"recording a call of {call.caller}"
-                await done(what, call.args, lambda: self._end(gate, call, error))
+                step = CallStep.CUT_OFF if not is_known else CallStep.RAN if error is None else CallStep.FAILED
+                await done(what, call.args, lambda: self._end(gate, call, step, error or ""))
                 return ""
             if is_known:
                 broker.finish(request, error=error, preview=preview, token=call.attempt, secrets=secrets)
