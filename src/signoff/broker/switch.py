@@ -7,7 +7,7 @@ from datetime import datetime
 
 from signoff.broker.ledger import Ledger
 from signoff.broker.watch import HALTED, Watch
-from signoff.core.codec import Shape
+from signoff.core.codec import StoredShape
 from signoff.core.moment import Zone, in_utc, moment_text
 from signoff.core.visible_text import quoted
 from signoff.errors import Halted
@@ -23,7 +23,7 @@ class _Halt:
     at: datetime
 
 
-_HALT = Shape(_Halt, "settings")
+_HALT = StoredShape(_Halt, "settings")
 
 
 class Switch:

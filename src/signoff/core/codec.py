@@ -177,7 +177,7 @@ _CODECS: dict[str, Codec] = {
 """How to write and read a field, by its annotation. Each shape below adds its own."""
 
 
-class Shape(Generic[T]):
+class StoredShape(Generic[T]):
     """How one dataclass is serialized. The shapes of the types of its fields must be registered before."""
 
     def __init__(self, kind: type[T], table: str = "", *, leave: str = "", veils: str = "") -> None:
@@ -322,23 +322,23 @@ _PARTS = (
 )
 """Parts of the other types, the innermost first."""
 for _part in _PARTS:
-    Shape[Any](_part)
-_DECISION = Shape(ApprovalDecision, "decisions", veils="edited_args")
-_VOTE = Shape(Vote, "votes")
-_CLAIM = Shape(Claim, "claims")
-_GRANT = Shape(Grant, "grants")
-_RUN = Shape(SavedRun, "runs")
-_PROCESS = Shape(Process, "processes")
-_DELEGATION = Shape(Delegation, "delegations")
-_ACCESS_KEY = Shape(AccessKey, "access_keys")
-_COMMENT = Shape(Comment, "comments")
+    StoredShape[Any](_part)
+_DECISION = StoredShape(ApprovalDecision, "decisions", veils="edited_args")
+_VOTE = StoredShape(Vote, "votes")
+_CLAIM = StoredShape(Claim, "claims")
+_GRANT = StoredShape(Grant, "grants")
+_RUN = StoredShape(SavedRun, "runs")
+_PROCESS = StoredShape(Process, "processes")
+_DELEGATION = StoredShape(Delegation, "delegations")
+_ACCESS_KEY = StoredShape(AccessKey, "access_keys")
+_COMMENT = StoredShape(Comment, "comments")
 for _part in (AapDecision, AapOutcome, AapUpdate):
-    Shape[Any](_part)
-_AAP_REQUEST = Shape(AapRequest, "aap_requests")
-_AAP_INSTANCE = Shape(AapInstance, "aap_instances")
-_PIN = Shape(ToolPin, "settings")
-_CALL = Shape(Call, leave="deps", veils="args")
-_QUESTION = Shape(ApprovalRequest, leave=" ".join((*CHANGING, "call", "comments")), veils="args")
+    StoredShape[Any](_part)
+_AAP_REQUEST = StoredShape(AapRequest, "aap_requests")
+_AAP_INSTANCE = StoredShape(AapInstance, "aap_instances")
+_PIN = StoredShape(ToolPin, "settings")
+_CALL = StoredShape(Call, leave="deps", veils="args")
+_QUESTION = StoredShape(ApprovalRequest, leave=" ".join((*CHANGING, "call", "comments")), veils="args")
 
 _CALL_DEFAULTS = {**_CALL.defaults, "deps": None}
 _CALL_SIZE = len(fields(Call))

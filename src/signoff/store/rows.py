@@ -82,7 +82,7 @@ def told(text: str) -> str:
     return text
 
 
-class _Table(Generic[T]):
+class _RowReader(Generic[T]):
     """Reads the rows of one query. Raises `StoreDamaged` for a value of a type that is not written to its column."""
 
     def __init__(self, table: str, columns: dict[str, Any], make: Callable[[Row], T]) -> None:
@@ -202,7 +202,7 @@ def _request(row: Row) -> ApprovalRequest:
     return _asked(question).changed_to(**changing)
 
 
-request_of = _Table(
+request_of = _RowReader(
     "requests",
     {
         "id": str,
@@ -309,7 +309,7 @@ def _run_item(row: Row) -> RunItem:
     )
 
 
-run_item_of = _Table(
+run_item_of = _RowReader(
     "requests",
     {"id": str, "state": State, "title": str, "worker": str, "decided_at": datetime | None, "claim": str | None},
     _run_item,
@@ -336,7 +336,7 @@ def _item(row: Row) -> Item:
     )
 
 
-item_of = _Table(
+item_of = _RowReader(
     "requests",
     {
         "id": str,
@@ -439,7 +439,7 @@ def _delivery(row: Row) -> Delivery:
     )
 
 
-delivery_of = _Table(
+delivery_of = _RowReader(
     "deliveries",
     {
         "channel": str,
@@ -489,7 +489,7 @@ def _lease(row: Row) -> Lease:
     return Lease(channel=told(channel), process=told(process), backup_for=told(backup_for), down=down)
 
 
-lease_of = _Table(
+lease_of = _RowReader(
     "leases",
     {
         "channel": str,
@@ -517,7 +517,7 @@ def _segment(row: Row) -> Segment:
     )
 
 
-segment_of = _Table("segments", {"id": bytes, "parent": bytes | None, "messages": int, "body": bytes}, _segment)
+segment_of = _RowReader("segments", {"id": bytes, "parent": bytes | None, "messages": int, "body": bytes}, _segment)
 
 
 def _segment_id(key: bytes) -> str:

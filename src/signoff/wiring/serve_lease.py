@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from signoff.broker.ledger import Ledger
 from signoff.broker.wall_clock import pause_for
-from signoff.core.codec import Shape
+from signoff.core.codec import StoredShape
 from signoff.core.moment import moment_text
 from signoff.core.run import Process
 from signoff.errors import WrongUse
@@ -38,7 +38,7 @@ class ServeLease:
         return _LEASE.from_text(text) if text else None
 
 
-_LEASE = Shape(ServeLease, "settings")
+_LEASE = StoredShape(ServeLease, "settings")
 
 
 async def take_store(ledger: Ledger, url: str, waits: Callable[[str], None] | None = None) -> None:
