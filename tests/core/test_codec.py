@@ -382,4 +382,4 @@ def test_a_type_that_is_not_known_is_told_when_it_is_described() -> None:
         value: complex = 0j
 
     with pytest.raises(KeyError, match="complex"):
-        codec.Shape(Odd)
+        codec.StoredShape(Odd)
