@@ -87,7 +87,7 @@ def test_a_denied_file_behind_a_linked_directory_is_found(project: Path) -> None
     (project / "deep").mkdir()
     (project / "deep" / "up").symlink_to("..")
     (project / "linked").symlink_to("src")
-    for command in ("grep -rn x linked", "grep -Rn x deep", "grep -rn x deep/up/linked"):
+    for command in ("grep -rn x linked", "grep -Rn x deep", "grep -rn x deep/up/linked", "grep -rn x deep/up/"):
         assert verdict(project, command, {"deny": {"path": "src/a.py"}}) is Effect.ASK, command
 
 
@@ -99,6 +99,9 @@ def test_what_is_not_looked_at_completely_is_in_doubt(project: Path, monkeypatch
     found = looked_up(call, policy, str(project))
     assert found.resolved == {"src//": UNFOLLOWED}
     assert policy.judge(found).effect is Effect.ASK
+    anything = Policy.from_rules([{"deny": {"path": "**/.env"}}, {"allow": "Bash"}], root=str(project))
+    assert anything.judge(call).effect is Effect.ALLOW
+    assert anything.judge(found).effect is Effect.ASK
 
 
 @table("step", ["a/", "/a", "../", "~/", "é/", f"{'a' * 300}/"])

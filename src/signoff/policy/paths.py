@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from posixpath import normpath
 
+from signoff.core.call import UNFOLLOWED
 from signoff.policy.call_paths import Facts, PathText
 from signoff.policy.glob import BadGlob, Glob, any_glob, is_visible
 from signoff.policy.match import Links
@@ -122,6 +123,10 @@ class PathCondition:
             if self._may_hold(pattern, facts, floating=False):
                 return MatchResult.unknown(f"it reads or writes what is below {shown(directory_of(pattern))}")
         for pattern, _ in touched.below:
+            if facts.call.resolved.get(pattern) == UNFOLLOWED:
+                return MatchResult.unknown(
+                    f"what is below {shown(directory_of(pattern))} cannot be looked at completely"
+                )
             for path in facts.standing_for(pattern):
                 if self.is_about(path, facts):
                     return MatchResult.unknown(f"it reads or writes {shown(path)}")

@@ -77,7 +77,7 @@ def _of_shell(pattern: str) -> tuple[PatternStep, ...] | None:
     rest: tuple[PatternStep, ...] = ()
     for end, hidden in ((BELOW, True), (BELOW_SHOWN, False)):
         if pattern.endswith(end):
-            pattern = pattern.removesuffix(end) + "/"
+            pattern = pattern.removesuffix(end).rstrip("/") + "/"
             rest = (PatternStep(repeats=True, slash=True, dot=hidden),)
     for number, part in enumerate(pattern.replace("\\/", "/").split("/")):
         found += [PatternStep("/")] if number else []

@@ -56,6 +56,8 @@ takes `-A 08` for the pattern, and then what follows for a file."""
 _WILD = re.compile(r"[*?\[]")
 _MAGIC = re.compile(r"\A:(?:\([^)]*\)|[!^/]*):?")
 """Pathspec magic of git before a path: `:(icase)`, `:!`, `:/`."""
+_OTHERS = re.compile(r":(?:[!^]|\([^)]*(?:icase|attr|exclude|glob))")
+"""Magic by which a pathspec stands for other files than it names."""
 
 
 class Concern(NamedTuple):
@@ -418,6 +420,12 @@ class _Judge:
                 return self.concern(word.text, f"discloses: reads {path}, which {why}")
         if colon:
             self.tracked.append(tracked)
+            if tracked.startswith(("./", "../")) or tracked == "..":
+                self.paths += self._seen_from(tracked)
+        if word.text.startswith(":") and not word.glob:
+            self.tracked.append(pathspec)
+            if _OTHERS.match(word.text):
+                self.patterns += self._seen_from("**")
         if not word.glob and _WILD.search(pathspec):  # git expands it itself: its `*` matches any characters
             self.patterns += self._seen_from(pathspec.replace("*", "**"))
         return self._path(word, deep=True, walks=deep)

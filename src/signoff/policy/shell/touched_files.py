@@ -39,6 +39,8 @@ _INTO = frozenset({"mv", "cp", "ln", "install"})
 """Those that may put a file of the same name into a directory."""
 _WILD = re.compile(r"[*?\[]")
 _HERE = ("", ".", "./")
+_SEEN_BY_PROCESS = re.compile(r"/(?:proc/[^/]+/(?:task/[^/]+/)?(?:cwd|root|fd|map_files)|dev/fd)(?:/|\Z)")
+"""Links of the kernel that lead elsewhere for each process."""
 _SEPARATOR = re.compile(r"[=:,@]")
 _OTHER = re.compile(r"[^\w./~+%@-]+")
 """What separates paths in a syntax that is not known, such as code."""
@@ -134,6 +136,9 @@ class _Touches:
         )
         if max(map(len, found[:7])) > MOST_FILES:
             return Touched(opaque="it names too many files")
+        named = (*found.paths, *found.words, *found.maybe, *found.patterns)
+        if any(_SEEN_BY_PROCESS.search(path) for path in named):
+            return found._replace(opaque=found.opaque or "a path in it leads elsewhere for each process")
         return found
 
     def doubt(self, why: str) -> None:
@@ -204,7 +209,8 @@ class _Touches:
         elif name not in _ALONE:
             self._add_strange(name, operands, directories, handed=name in runs)
         if name in _INTO:
-            pairs = ((one, other) for one in operands for other in operands if one is not other)
+            places = [*operands, *(value for word in operands for value in _values(word))]
+            pairs = ((one, other) for one in places for other in operands if one is not other)
             self._add_joined(pairs, directories, last=True)
 
     def _add_strange(self, name: str, operands: Sequence[Word], directories: Sequence[str], *, handed: bool) -> None:
@@ -267,8 +273,10 @@ def _values(word: Word) -> Iterator[Word]:
         yield word
         return
     _, equals, value = word.text.partition("=")
-    if equals or word.text[1:2] != "-":
-        yield Word(value if equals else word.text[2:])
+    if equals:
+        yield Word(value)
+    if word.text[1:2] != "-":
+        yield from (Word(word.text[at:]) for at in range(2, min(len(word.text), _MOST_PARTS)))
 
 
 def _as_word(text: str) -> Word:
