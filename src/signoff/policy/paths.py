@@ -123,17 +123,19 @@ class PathCondition:
             if self._may_hold(pattern, facts, floating=False):
                 return MatchResult.unknown(f"it reads or writes what is below {shown(directory_of(pattern))}")
         for pattern, _ in touched.below:
-            if facts.call.resolved.get(pattern) == UNFOLLOWED:
-                return MatchResult.unknown(
-                    f"what is below {shown(directory_of(pattern))} cannot be looked at completely"
-                )
-            for path in facts.standing_for(pattern):
-                if self.is_about(path, facts):
-                    return MatchResult.unknown(f"it reads or writes {shown(path)}")
+            if why := self._below(pattern, facts):
+                return MatchResult.unknown(why)
         for path in touched.maybe:
             if self.is_about(path, facts):
                 return MatchResult.unknown(f"it may touch {shown(path)}")
         return replace(MatchResult.unknown(touched.strange), strange=True) if touched.strange else None
+
+    def _below(self, pattern: str, facts: Facts) -> str:
+        """Return why a recursive command may touch such a path, by what is known of the disk; "" if nothing says so."""
+        if facts.call.resolved.get(pattern) == UNFOLLOWED:
+            return f"what is below {shown(directory_of(pattern))} cannot be looked at completely"
+        found = (path for path in facts.standing_for(pattern) if self.is_about(path, facts))
+        return next((f"it reads or writes {shown(path)}" for path in found), "")
 
     def is_about(self, path: str, facts: Facts) -> bool:
         """Whether a file that a command may touch is, or may be, such a path."""
