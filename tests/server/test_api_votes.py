@@ -171,7 +171,7 @@ async def test_a_key_that_is_given_twice_answers_nothing(api_desk: ApiDesk, how:
     asked = await api_desk.ask()
     body = DOUBLED[how] % asked.args_digest
     headers = {"x-who": "ben", "content-type": "application/json"}
-    reply = await api_desk.client.post(f"/api/v1/requests/{asked.id}/votes", content=body, headers=headers)
+    reply = await api_desk.client.post(f"/requests/{asked.id}/votes", content=body, headers=headers)
     assert (reply.status_code, reply.json()["type"]) == (400, "urn:signoff:bad-json"), reply.text
     assert "is given twice" in reply.json()["detail"]
     after = await api_desk.broker.get(asked.id)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -29,7 +32,9 @@ from tests.store.test_rows import DOWNS, deliveries
 from signoff.core import codec
 from signoff.core.lease import Lease
 from signoff.errors import SchemaError, StoreDamaged
+from signoff.store import rows
 from signoff.store.rows import Row, delivery_columns, delivery_of, lease_columns, lease_of, request_of
+from signoff.store.sqlite import SqliteStore
 
 OTHERS: list[Any] = [None, True, False, 0, 7, -1, 1.5, "", "false", "x", [], ["x"], [7], {}, {"x": 1}]
 FREE = {"args", "metadata", "schema", "edited_args", "input", "value"}
@@ -247,6 +252,20 @@ def test_a_request_says_what_is_wrong_with_it(column: int, value: Any, said: str
     row[column] = value
     with pytest.raises(StoreDamaged, match=said):
         request_of(row)
+
+
+async def test_an_approval_that_was_changed_in_the_file_is_used_by_nobody(tmp_path: Path) -> None:
+    """The text `"false"` would be true in Python."""
+    file = tmp_path / "signoff.db"
+    asked = samples.request()
+    with closing(SqliteStore(file)) as store:
+        await store.write("add", lambda tx: tx.requests.add(asked))
+        await store.write("put", lambda tx: tx.requests.put(samples.approved(asked)))
+        with closing(sqlite3.connect(file)) as other, other:
+            other.execute("update decisions set decision = replace(decision, ':true', ':\"false\"')")
+        rows.forget()
+        with pytest.raises(StoreDamaged, match=f"table decisions, row '{asked.id}': its field approved holds a text"):
+            await store.read(lambda tx: tx.requests.get(asked.id))
 
 
 # --- and it stays fast: reading a request is what every resumed call begins with ---
