@@ -58,7 +58,7 @@ WATCHED: dict[str, tuple[CodeType, ...]] = {
     "hand-overs": _codes(Writer._put),
     "canonicalisations": _codes(canonical.canonical),
     "texts written": _codes(codec.dumps),
-    "requests read": _codes(rows.request_of),
+    "requests read": _codes(rows.request_of.make),
     "copies of a request": _codes(ApprovalRequest.changed_to),
     "hooks": tuple(vars(Signoff)[name].__code__ for name in HOOKS if name in vars(Signoff)),
 }

@@ -89,7 +89,7 @@ class _RowReader(Generic[T]):
         """`columns` has the type of each column as it is read: a time and a choice are stored as others."""
         self._table = table
         self._columns = columns
-        self._make = make
+        self.make = make
         self._sound: set[tuple[type, ...]] = set()
         """The types of the rows that were read: checked once, for speed."""
 
@@ -100,7 +100,7 @@ class _RowReader(Generic[T]):
                 for name, kind, value in zip(self._columns, self._columns.values(), row, strict=True):
                     self._check(name, kind, value)
                 self._sound.add(types)
-            return self._make(row)
+            return self.make(row)
         except (StoreDamaged, ValueError, OverflowError) as error:
             wrong = error if isinstance(error, StoreDamaged) else self._wrong(row)
             raise wrong.within(table=self._table, row=row[0] if type(row[0]) is str else "") from error
