@@ -14,15 +14,7 @@ from posixpath import normpath
 from typing import Any, NamedTuple, cast
 
 from signoff.policy.phrases import shown
-from signoff.policy.shell.languages import (
-    check_awk,
-    check_find,
-    check_jq,
-    check_printf,
-    check_ps,
-    check_sed,
-    check_test,
-)
+from signoff.policy.shell.languages import OF_WORDS, check_awk, check_jq, check_sed
 from signoff.policy.shell.languages.trouble import Trouble
 from signoff.policy.shell.line import Word
 from signoff.policy.shell.literal import Arg
@@ -37,7 +29,6 @@ _SETTING = re.compile(r"[A-Za-z_]\w*=(?:\d+|yes|no|on|off|true|false)?", re.ASCI
 """A variable with a value that names no program: `V=1`."""
 _WORD = "some-word"  # `x` is a sub-command to bun
 _SCRIPTS = {"awk": check_awk, "sed": check_sed, "jq": check_jq}
-_LANGUAGES = {"find": check_find, "ps": check_ps, "test": check_test, "printf": check_printf}
 _OPTION = re.compile(r"-(?!\d+\Z)\S", re.ASCII)
 """What some program reads as an option, even behind one that wants a value."""
 _HARMFUL = ("runs:", "unknown:")
@@ -219,7 +210,7 @@ class _FurtherWords:
         """Check the words of a program by the table of programs, which says what each option does."""
         words = [Word(word) for word in self.argv[start:]]
         if known.language:
-            found = _LANGUAGES[known.language](words)
+            found = OF_WORDS[known.language](words)
             return self._unfit(found.word, found.why) if isinstance(found, Trouble) and _is_harmful(found.why) else ""
         if known.commands:
             return self._unfit(self.argv[start], "not a sub-command that is covered") if words else ""

@@ -19,16 +19,7 @@ from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
 from signoff.policy.shell.common_files import BELOW, BELOW_SHOWN, RUN, may_share, stands_for
 from signoff.policy.shell.file_patterns import escaped
 from signoff.policy.shell.filters import Filter, names_secret, regex_names_secret
-from signoff.policy.shell.languages import (
-    Trouble,
-    check_awk,
-    check_find,
-    check_jq,
-    check_printf,
-    check_ps,
-    check_sed,
-    check_test,
-)
+from signoff.policy.shell.languages import OF_WORDS, Trouble, check_awk, check_jq, check_sed
 from signoff.policy.shell.line import Word
 from signoff.policy.shell.table import CommandOption, OperandKind, Program, TakesValue, program
 
@@ -46,7 +37,6 @@ ALWAYS = "always"
 PAIR = "pair"
 _SOCKETS = ("/inet/", "/inet4/", "/inet6/")
 _FILTERS = frozenset({"glob", "skip", "skip_directory", "pattern"})
-_LANGUAGES = {"find": check_find, "ps": check_ps, "test": check_test, "printf": check_printf}
 _SCRIPTS = {"awk": check_awk, "sed": partial(check_sed, separate=True), "jq": check_jq}
 
 
@@ -486,7 +476,7 @@ class _Judge:
 
     def _expression(self, at: int) -> ReadOnlyCommand | Concern:
         """Check the words of a program that has its own language for them."""
-        found = _LANGUAGES[self.program.language](self.words[at:])
+        found = OF_WORDS[self.program.language](self.words[at:])
         if isinstance(found, Trouble):
             return self._in_script(found)
         return ReadOnlyCommand(self.program, (), at)

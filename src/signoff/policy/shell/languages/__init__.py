@@ -6,7 +6,7 @@ sends or discloses a secret. A script with an endless loop passes: the caller se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from signoff.policy.shell.languages.trouble import FindResult, Trouble
 from signoff.policy.shell.line import Word
@@ -77,6 +77,15 @@ def check_printf(words: Sequence[Word]) -> Trouble | None:
     from signoff.policy.shell.languages.conditions import printf_trouble
 
     return _guarded_words(printf_trouble, words)
+
+
+OF_WORDS: Mapping[str, Callable[[Sequence[Word]], FindResult | Trouble | None]] = {
+    "find": check_find,
+    "ps": check_ps,
+    "test": check_test,
+    "printf": check_printf,
+}
+"""The checks of programs whose words are a language, as the table of programs names them."""
 
 
 def _guarded_words(check: Callable[[Sequence[Word]], Trouble | None], words: Sequence[Word]) -> Trouble | None:
