@@ -424,7 +424,7 @@ def test_a_changed_first_line(change: tuple[bytes, bytes]) -> None:
         ({"title": "Delete a.txt", "reason": "rule"}, "", "Delete a.txt: rule"),
         ({"approved": True, "by": "ana", "note": "fine"}, "ana", "approves: fine"),
         ({"approved": False, "by": "ana", "stands_for": "ben"}, "ana", "denies, standing in for ben"),
-        ({"approved": True, "edited_args": {}}, "", "approves, with other arguments"),
+        ({"approved": True, "edited_args": {"to": "é"}}, "", 'approves, with other arguments {"to": "é"}'),
         ({"state": "approved", "ending": "approved", "by": "ana"}, "ana", "approved"),
         ({"tool": "pay", "args": {"to": "é"}, "why": "no"}, "", 'pay {"to": "é"}: no'),
         ({"tool": "look", "args": {}}, "", "look"),

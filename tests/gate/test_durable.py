@@ -98,6 +98,26 @@ async def test_a_yes_to_edited_arguments_that_are_asked_about_again_counts(proce
     assert till.paid == [(7, "shop")] and "A person changed the arguments" in str(result.output)
 
 
+async def test_later_questions_name_what_ran_not_what_the_model_asked_for(process: Process, till: Till) -> None:
+    turns = [calls(("pay", {"amount": amount})) for amount in (5, 6, 8)] + [{"say": "{{last}}"}]
+    run = await asked(process(), turns, till)
+    for edited, before in ((71, []), (72, [71]), (None, [71, 72])):
+        there = process()  # nothing of the calls before is left in its memory
+        [request] = await there.pending()
+        assert [one.summary for one in request.context.recent] == [f'pay(amount={one}, to="shop")' for one in before]
+        args = {"amount": edited, "to": "shop"} if edited else None
+        await there.answer(request.id, ApprovalDecision(approved=True, edited_args=args), by="ana")
+        await resumed(there, turns, till, run)
+    assert till.paid == [(71, "shop"), (72, "shop"), (8, "shop")]
+    titles = [item.title for item in await there.broker.store.read(lambda tx: tx.past.recent(limit=5))]
+    assert titles == ['pay(amount=8, to="shop")', 'pay(amount=72, to="shop")', 'pay(amount=71, to="shop")']
+
+    here = process(wait="inline", approver=ScriptedApprover(['edit:{"amount": 73, "to": "shop"}', "approve"]))
+    await agent_with(here, turns[1:], till).run("go")
+    newest = (await here.broker.store.read(lambda tx: tx.past.recent(limit=1)))[0]
+    assert [one.summary for one in newest.context.recent] == ['pay(amount=73, to="shop")']
+
+
 async def test_what_ran_in_the_same_step_is_not_repeated(process: Process, till: Till) -> None:
     looked: list[int] = []
     turns = [calls(("look", {}), ("pay", {"amount": 5}), ("pay", {"amount": 6})), {"say": "{{last}}"}]

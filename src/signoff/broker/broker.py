@@ -198,7 +198,7 @@ class Broker:
                 if refuse is not None:
                     refuse(request, decision)
             absent = self.people.stands_in_for(tx, request, by, now, denies=not decision.approved)
-            voted = stored.put(tx, request, Voted(by, decision, absent), now)
+            voted = stored.vote(tx, ledger.journal, request, Voted(by, decision, absent), now)
             drafts = [ledger.journal.voted(voted, now)]
             if voted.state is not State.PENDING:
                 drafts.append(ledger.journal.settled(voted, now))

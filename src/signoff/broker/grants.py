@@ -13,7 +13,6 @@ from signoff.broker.journal import Journal
 from signoff.broker.ledger import Ledger
 from signoff.core.call import Call
 from signoff.core.canonical import canonical
-from signoff.core.card import safe_summary
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant, grant_for, places_of
 from signoff.core.offer import may_be_remembered, offers
@@ -160,11 +159,7 @@ def remember(tx: Transaction, journal: Journal, request: ApprovalRequest, now: d
     if not may_be_remembered(request) or decision.by.kind is ActorKind.MODE or _lacks_role(request, decision.by):
         return ()
     call = request.call.changed(args=request.effective_args)
-    summary = request.title
-    if decision.edited_args is not None:  # title and tool summary describe the original call
-        plain = request.changed_to(summary="", metadata={})
-        summary = safe_summary(plain, secrets=journal.secrets)
-    grant = replace(grant_for(request, call, decision, summary), id=new_id())
+    grant = replace(grant_for(request, call, decision, request.title), id=new_id())
     tx.grants.add(grant)
     return [journal.granted(grant, "granted", now, by=decision.by.name)]
 

@@ -22,6 +22,7 @@ from signoff.core.lifecycle import (
     Paused,
     Returned,
     Succeeded,
+    Voted,
     advance,
     remind_at,
 )
@@ -71,6 +72,15 @@ def put(tx: Transaction, request: ApprovalRequest, event: Event, now: datetime) 
     changed = advance(request, event, now)
     tx.requests.put(changed)
     return changed
+
+
+def vote(tx: Transaction, journal: Journal, request: ApprovalRequest, event: Voted, now: datetime) -> ApprovalRequest:
+    """Advance the request by an answer, and store it. From then on its title names the call as it runs."""
+    voted = advance(request, event, now)
+    if voted.state is State.APPROVED and voted.other_args is not None:
+        voted = voted.changed_to(title=safe_summary(voted, secrets=journal.secrets))
+    tx.requests.put(voted)
+    return voted
 
 
 def settle(tx: Transaction, journal: Journal, request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:

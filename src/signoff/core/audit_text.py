@@ -83,7 +83,7 @@ def _answer(said: Mapping[str, Any], zone: Zone) -> Iterator[str]:
         if isinstance(said.get(name), bool):
             yield yes if said[name] else no
     if "edited_args" in said:
-        yield "with other arguments"
+        yield f"with other arguments {json.dumps(said['edited_args'], ensure_ascii=False)}"
     if absent := _text(said.get("stands_for")):
         yield f"standing in for {absent}"
     if ending := _text(said.get("ending") or said.get("state")):

@@ -122,7 +122,10 @@ class ApprovalRequest:
     run: str = ""
     """Id of the saved run that waits for the answer."""
     title: str = ""
-    """The summary, safe to show anywhere: secrets masked, hidden characters made visible."""
+    """The call as it would run, or ran, on one line: with the arguments of a person who approved others.
+
+    Safe to show anywhere: secrets masked, hidden characters made visible.
+    """
     assigned: str = ""
     """Who is working on the answer, so that nobody else starts."""
     remind_at: datetime | None = None

@@ -44,7 +44,8 @@ def _call_ids(response: ModelResponse) -> set[str]:
     return {part.tool_call_id for part in response.parts if isinstance(part, ToolCallPart)}
 
 
-def _place(response: ModelResponse, run_id: str) -> str:
+def made_at(response: ModelResponse, run_id: str) -> str:
+    """Return what identifies a response: its calls have it in their keys."""
     return f"{response.run_id or run_id}.{response.timestamp.timestamp():.6f}"
 
 
@@ -65,10 +66,10 @@ class Places:
         if newest is not None and newest is not self._response:
             self._response, self._ids = newest, _call_ids(newest)
         if newest is not None and call_id in self._ids:
-            return _place(newest, run_id)
+            return made_at(newest, run_id)
         for message in reversed(messages):
             if isinstance(message, ModelResponse) and call_id in _call_ids(message):
-                return _place(message, run_id)
+                return made_at(message, run_id)
         return run_id
 
     def made_by_model(self, messages: Sequence[ModelMessage], call_id: str) -> bool:

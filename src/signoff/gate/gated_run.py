@@ -627,7 +627,11 @@ def _ended(error: BaseException) -> Ended:
 
 
 def _noticed(gated: GatedCall, request: ApprovalRequest, result: Any) -> Any:
-    return with_notice(result, gated.call.args) if request.other_args is not None else result
+    """Return a result with a notice if the call ran with a person's arguments; later questions name those, too."""
+    if request.other_args is None:
+        return result
+    gated.level.ran_with[gated.sealed.key] = request.other_args
+    return with_notice(result, gated.call.args)
 
 
 def decision_of(request: ApprovalRequest) -> ApprovalDecision:

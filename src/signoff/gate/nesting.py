@@ -9,7 +9,7 @@ resumed, each paused call is made again, and the runs inside it continue where t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -60,6 +60,8 @@ class Level:
     """Runs that began inside its calls."""
     context: tuple[ModelResponse | None, RequestContext] | None = None
     """The context of the questions about the current calls, and the response that made these calls."""
+    ran_with: dict[str, Mapping[str, Any] | None] = field(default_factory=dict[str, Mapping[str, Any] | None])
+    """By call key, the arguments that a person gave a call that ran; None for a call that ran as it was made."""
 
     @property
     def run_id(self) -> str:

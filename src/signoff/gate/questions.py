@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired
@@ -42,7 +42,7 @@ from signoff.core.summary import summary_of
 from signoff.delivery.local_channel import Attended
 from signoff.errors import CannotCanonicalise, NobodyHere, RequestError
 from signoff.gate.gate import Gate
-from signoff.gate.gated_calls import GatedCall, named_approver, newest_response, places_here
+from signoff.gate.gated_calls import GatedCall, made_at, named_approver, newest_response, places_here
 from signoff.gate.nesting import Level, progress_around
 from signoff.gate.record_facts import stands_for
 from signoff.gate.workflow_loop import refuse_to_wait
@@ -85,7 +85,7 @@ async def question_about(
         verdict=gated.verdict,
         policy_revision=gate.policy.revision,
         schema=gated.tool.tool_def.parameters_json_schema,
-        context=context_of(gated),
+        context=await context_of(gated),
         changed=changed,
         stands_for=stands_for(call, gated.on_record),
         requester=(root.run.requester if root is not None else "") or str(gate.requester),
@@ -113,24 +113,24 @@ def secrets_in(request: ApprovalRequest, secrets: Sequence[str]) -> tuple[str, .
 # --- what led to a question ---
 
 
-def context_of(gated: GatedCall) -> RequestContext:
+async def context_of(gated: GatedCall) -> RequestContext:
     """Return what the run is for, what its model says, the calls before this one, and what was loosened."""
     level, response = gated.level, newest_response(gated.ctx.messages)
     if level.context is None or level.context[0] is not response:  # the same for all calls of a response
-        level.context = (response, _context(gated.ctx, level, response))
+        level.context = (response, await _context(gated, response))
     return level.context[1]
 
 
-def _context(ctx: RunContext[Any], innermost: Level, response: ModelResponse | None) -> RequestContext:
+async def _context(gated: GatedCall, response: ModelResponse | None) -> RequestContext:
     said = [part.content for part in response.parts if isinstance(part, TextPart)] if response is not None else []
-    outermost, level = ctx, innermost
+    outermost, level = gated.ctx, gated.level
     while level.enclosing is not None:
         outermost, level = level.enclosing.ctx, level.enclosing.level
-    gate, root = innermost.gate, innermost.root
+    gate, root = gated.level.gate, gated.level.root
     return RequestContext(
         prompt=shortened(_prompt(outermost.messages), LONGEST_PROMPT),
         words=shortened("\n".join(said), LONGEST_WORDS),
-        recent=tuple(_recent(ctx.messages, gate.secrets)),
+        recent=await _recent(gated),
         loosened=gate.loosened | root.run.setup.loosened if root is not None else gate.loosened,
     )
 
@@ -145,9 +145,36 @@ def _prompt(messages: Sequence[ModelMessage]) -> str:
     return ""
 
 
-def _recent(messages: Sequence[ModelMessage], secrets: Sequence[str]) -> list[PastCall]:
-    """Return the last calls of a history that have a result."""
-    found: list[PastCall] = []
+async def _recent(gated: GatedCall) -> tuple[PastCall, ...]:
+    """Return the last calls of the run that have a result, as they ran."""
+    past = _past_calls(gated.ctx.messages)
+    level, secrets = gated.level, gated.level.gate.secrets
+    keys = [_key_of(one, gated) for one in past]
+    # Calls of this run were noted when they ran. Of earlier ones the history has only what the model wrote.
+    before = [
+        key
+        for key, one in zip(keys, past, strict=True)
+        if one.response.run_id != gated.ctx.run_id and key not in level.ran_with
+    ]
+    if before:
+        asked = await level.gate.broker.store.read(lambda tx: [tx.requests.about(key) for key in before])
+        for key, request in zip(before, asked, strict=True):
+            level.ran_with[key] = request.other_args if request is not None else None
+    return tuple(
+        PastCall(summary=_summary(one, level.ran_with.get(key), secrets), outcome=one.result.outcome)
+        for key, one in zip(keys, past, strict=True)
+    )
+
+
+class _Past(NamedTuple):
+    response: ModelResponse
+    call: ToolCallPart | None
+    result: ToolReturnPart
+
+
+def _past_calls(messages: Sequence[ModelMessage]) -> list[_Past]:
+    """Return the last calls of a history that have a result, oldest first."""
+    found: list[_Past] = []
     ended: list[ToolReturnPart] = []
     for message in reversed(messages):
         if isinstance(message, ModelRequest):
@@ -155,18 +182,26 @@ def _recent(messages: Sequence[ModelMessage], secrets: Sequence[str]) -> list[Pa
             continue
         # The results of a response's calls come right after it: providers reuse call ids.
         made = {part.tool_call_id: part for part in message.parts if isinstance(part, ToolCallPart)}
-        found += [_past(part, made.get(part.tool_call_id), secrets) for part in ended]
+        found += [_Past(message, made.get(part.tool_call_id), part) for part in ended]
         ended.clear()
         if len(found) >= MOST_CALLS:
             break
     return found[:MOST_CALLS][::-1]
 
 
-def _past(part: ToolReturnPart, call: ToolCallPart | None, secrets: Sequence[str]) -> PastCall:
+def _key_of(past: _Past, gated: GatedCall) -> str:
+    """Return the key of an earlier call beside this one."""
+    around, call_id = gated.path.rpartition("/")[0], past.result.tool_call_id
+    where = made_at(past.response, gated.ctx.run_id or "")
+    return Call(tool="", call_id=call_id, run_id=where, path=f"{around}/{call_id}" if around else "").key
+
+
+def _summary(past: _Past, ran_with: Mapping[str, Any] | None, secrets: Sequence[str]) -> str:
     made: Mapping[str, Any] = {}
     with suppress(ValueError, AssertionError, CannotCanonicalise):  # a model may write anything
-        made = redact(call.args_as_dict(), secrets=secrets).args if call is not None else {}
-    return PastCall(summary=summary_of(part.tool_name, made, {}), outcome=part.outcome)
+        asked = past.call.args_as_dict() if past.call is not None else {}
+        made = redact(asked if ran_with is None else ran_with, secrets=secrets).args
+    return summary_of(past.result.tool_name, made, {})
 
 
 @dataclass(slots=True)
