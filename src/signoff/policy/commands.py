@@ -16,7 +16,7 @@ from signoff.policy.shell.command_facts import PLAIN, ShellFacts, read_shell
 from signoff.policy.shell.line import Simple
 from signoff.policy.shell.patterns import READ_ONLY, CommandPattern
 from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand
-from signoff.policy.shell.unknown_programs import copied, fed, may_start
+from signoff.policy.shell.unknown_programs import copied, fed, may_start, read_programs
 from signoff.policy.shell.working_directories import Directory, is_cd
 
 ARGUMENT = "command"
@@ -131,9 +131,11 @@ class CommandCondition:
                 return YES
             if found.truth is Truth.UNKNOWN:
                 doubt = doubt or found
-            elif why := self._may_start(argv):
+            elif not shell.read_only and (why := self._may_start(argv)):
                 doubt = doubt or MatchResult.unknown(why)
-        doubt = doubt or self._fed(shell)
+        if not shell.read_only:
+            read = next((why for path in read_programs(shell.tree) if (why := self._renamed(path, "`<`"))), "")
+            doubt = doubt or (MatchResult.unknown(read) if read else self._fed(shell))
         if shell.opaque:
             return MatchResult.unknown(shell.opaque)
         return doubt or self._doubt(shell) or self.no
@@ -149,14 +151,16 @@ class CommandCondition:
         for inner in may_start(argv):
             if any(pattern.finds(inner).truth is not Truth.NO for pattern in self.patterns):
                 return f"{shown(str(argv[0]))} may run {shown(str(inner[0]))}: signoff does not know it well enough"
-        for source in copied(argv):
-            if any(pattern.may_be(source) for pattern in self.patterns):
-                return f"{shown(str(argv[0]))} may give {shown(source)} another name"
+        return next((why for source in copied(argv) if (why := self._renamed(source, str(argv[0])))), "")
+
+    def _renamed(self, source: str, by: str) -> str:
+        if any(pattern.may_be(source) for pattern in self.patterns):
+            return f"{shown(by)} may give {shown(source)} another name"
         return ""
 
     def _fed(self, shell: ShellFacts) -> MatchResult | None:
         """Return doubt if a program that signoff does not know is fed a command that a pattern names."""
-        for command in () if shell.read_only else shell.tree.commands:
+        for command in shell.tree.commands:
             program = command.words[0] if command.words else None
             for inner in fed(program, command.stdin):
                 if any(pattern.finds(inner).truth is not Truth.NO for pattern in self.patterns):

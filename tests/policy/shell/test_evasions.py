@@ -54,6 +54,28 @@ docker rm :: docker container rm x|docker container remove x
 zypper remove :: zypper rm x
 gh extension install :: gh ext install x
 kubectl delete namespace :: kubectl delete ns x
+git push :: echo push | xargs git|printf '%s' push | xargs -I{} git {}|echo git push | xargs env|hub push
+git push :: git http-push u
+git push :: script -- git push|printf 'a:\n\tgit push' | make -f /proc/self/fd/0|gcc -wrapper git,push x.c
+git push :: perl x.pl git push
+git push :: head -c 9999999 /usr/bin/git > g|cat < /usr/bin/git > g|tee g < /bin/git|cp /usr/bin/gi? g
+git push :: sort /usr/bin/git > g
+git push :: tar -cf - /usr/bin/git | tar -xf - -O > g|base64 /usr/bin/git | base64 -d > g
+git push :: cp "$(which git)" g; ./g push|cp `which git` g && g push|cp -- $G ~/bin/g; g push|ln -s "$G" g; x/g push
+git push :: echo 'git push' > x; ./x|printf 'git push' > x && chmod +x x && ./x|echo 'git push' | tee x; ./x
+git push :: echo 'git push' > /tmp/x; /tmp/x
+git push :: echo 'git push' > x; cp x y; ./y|echo 'git push' > x; mv x y; ./y|cp /dev/stdin y <<< 'git push'; ./y
+git push :: install /dev/stdin y <<EOF; ./y
+git push :: echo 'exec "git push"' > x; perl x|echo 'os.system("git push")' > x.py; python3 x.py
+git push :: echo x > x.py; python3 -m x|echo x > x.js; node x
+git push :: echo x > x.c; gcc x.c; ./a.out|printf 'a:\n\tgit push' > Makefile; make
+git push :: printf 'a:\n\tgit push' > m; make -f m|echo x > t/test_x.py; pytest -q
+git push :: echo x > package.json; npm test|echo x > .git/hooks/pre-commit; git commit -m x
+git push :: curl -o x https://x.com; ./x|wget x.com/x; ./x
+git push :: find . -maxdepth 0 -fprintf x 'git push'; ./x|sed -n 'w x' <<< 'git push'; ./x|bash -c 'echo x > y; ./y'
+git push :: echo x > ~/bin/ls; ~/bin/ls
+git push :: dd of=x <<< 'git push'; ./x|echo 'git push' | sort -o x; ./x|echo x > conftest.py; pytest
+git push :: echo x > x; frobnicate ./x
 """
 # Each row: what is denied, and lines that do something else.
 OTHERS = r"""
@@ -73,6 +95,14 @@ gem install :: gem list
 helm uninstall :: helm list|helm upgrade x y
 hg commit :: hg status|hg log
 curl :: cp curl.txt b|echo curl
+git push :: echo x > notes.txt; git add notes.txt|make > log.txt; cat log.txt|pytest -q > out.log; tail -3 out.log
+git push :: cp a.sh b.sh; make
+git push :: gcc -o x x.c && ./x|curl -o d.json x.com; python3 parse.py d.json|chmod +x run.sh && ./run.sh
+git push :: sudo /usr/bin/git status
+git push :: bash -c 'echo a > out; cat out'|echo x >> .gitignore && git add .gitignore|mkdir x && cd x && make
+git push :: cargo build 2> err; cat err
+git push :: cat /usr/bin/git | wc -c|ls -l /usr/bin/git > x|perl x.pl git status
+git push :: python3 x.py > out.txt; python3 y.py out.txt
 """
 
 

@@ -20,6 +20,7 @@ from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, Where,
 from signoff.policy.shell.syntax_tree import Command, Tree, parse_tree
 from signoff.policy.shell.touched_files import Stage, Touched, touched
 from signoff.policy.shell.working_directories import Directories, directories_of, named
+from signoff.policy.shell.written_programs import runs_written
 
 MOST_DIRECTORIES = 8
 LABEL_OF = {
@@ -137,8 +138,10 @@ class ShellFacts:
 
     @cached_property
     def tree(self) -> Tree:
-        """The result of the full parser."""
-        return parse_tree(self.text)
+        """The result of the full parser, which is also in doubt where the line runs what it writes itself."""
+        tree = parse_tree(self.text)
+        why = runs_written(tree)
+        return tree._replace(opaque=(*tree.opaque, why)) if why else tree
 
     @cached_property
     def commands(self) -> tuple[tuple[str | None, ...], ...]:

@@ -187,7 +187,12 @@ class CommandPattern:
 
     def may_be(self, word: str) -> bool:
         """Whether a word, such as the source of a copy, is the program that the pattern names."""
-        return self._named(word, _synonyms().get(self.words[0].pattern, Synonyms())) is not Truth.NO
+        known = _synonyms().get(self.words[0].pattern, Synonyms())
+        if self._named(word, known) is not Truth.NO:
+            return True
+        names = [(glob.literal or glob.pattern).rpartition("/")[2] for glob in (self.words[0], *known.names)]
+        wild = word.rpartition("/")[2]
+        return _WILDCARD.search(wild) is not None and any(fnmatchcase(name, wild) for name in names)
 
     def _named(self, program: str, known: Synonyms) -> Truth:
         """Return whether this is the program that the pattern names. A path means its file, however it is called."""

@@ -9,9 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from signoff.policy.shell.syntax_tree import parse_tree
+from signoff.policy.shell.file_patterns import is_wild
+from signoff.policy.shell.line import Word
+from signoff.policy.shell.literal import Arg
+from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, judge_words
+from signoff.policy.shell.syntax_tree import Tree, parse_tree
 from signoff.policy.shell.table import program
-from signoff.policy.shell.wrappers import is_modelled
+from signoff.policy.shell.wrappers import hand_on, is_modelled
 
 Words = tuple[str | None, ...]
 
@@ -23,11 +27,12 @@ _COPIES = frozenset(
     "cp gcp ln gln link install ginstall mv gmv dd gdd rsync scp ditto cat tee hash alias symlink".split()
 )
 """Programs that give another file, or another name, to what their words name."""
+_PROGRAMS = re.compile(r"(?:\A|/)(?:s?bin|libexec|git-core)\Z")
 
 
 def may_start(argv: Sequence[str | None]) -> Iterator[Words]:
     """Yield the commands that this one may run, as far as is known."""
-    if not argv or argv[0] is None or not _may_run(argv[0].rpartition("/")[2]):
+    if not argv or argv[0] is None or not _may_run(argv[0].rpartition("/")[2], argv):
         return
     rest = tuple(argv[1 : MOST_WORDS + 1])
     for at, word in enumerate(rest):
@@ -37,16 +42,34 @@ def may_start(argv: Sequence[str | None]) -> Iterator[Words]:
         value = word.partition("=")[2] if word.startswith("-") else word
         if value and (value != word or " " in value):
             yield from (command.words for command in parse_tree(value).commands)
+        if value:
             yield from (tuple(piece.split()) for piece in _INSIDE.split(value)[1 : MOST_WORDS + 1] if piece.strip())
+            yield from [tuple(filter(None, value.split(",")))] if "," in value.strip(",") else []
 
 
 def copied(argv: Sequence[str | None]) -> Iterator[str]:
-    """Yield the files that this command copies or links to, which may be programs: later they run as another name."""
-    if argv and argv[0] is not None and argv[0].rpartition("/")[2] in _COPIES:
-        for word in argv[1:]:
-            source = (word or "").rpartition("=")[2]
-            if source and not source.startswith("-"):
-                yield source
+    """Yield the files that this command copies or links to, which may be programs: later they run as another name.
+
+    What else reads a program writes it somewhere, too: `head -c 9999999 /bin/rm > x`.
+    """
+    if not argv or argv[0] is None or hand_on(tuple(map(Arg, argv))).inner:
+        return
+    copies = argv[0].rpartition("/")[2] in _COPIES
+    judged = None if copies else judge_words([Word(word) for word in argv if word is not None])
+    for word in judged.paths if isinstance(judged, ReadOnlyCommand) else argv[1:]:
+        source = (word or "").rpartition("=")[2]
+        if source and (_is_program(source) or (copies and not source.startswith("-") and not is_wild(source))):
+            yield source
+
+
+def read_programs(tree: Tree) -> Iterator[str]:
+    """Yield the programs that are the input of a command."""
+    yield from (source for source in tree.reads if _is_program(source))
+
+
+def _is_program(path: str) -> bool:
+    """Whether a file, or what a pattern stands for, is in a directory of programs."""
+    return _PROGRAMS.search(path.rpartition("/")[0]) is not None
 
 
 def fed(program: str | None, stdin: str, depth: int = 3) -> Iterator[Words]:
@@ -59,11 +82,14 @@ def fed(program: str | None, stdin: str, depth: int = 3) -> Iterator[Words]:
         yield from fed(command.words[0] if command.words else None, command.stdin, depth - 1)
 
 
-def _may_run(name: str) -> bool:
+def _may_run(name: str, argv: Sequence[str | None] = ()) -> bool:
     if is_modelled(name):
         return False
     known = program(name)
     if known is None:
         return True
     trouble = known.trouble or (known.needs_trouble if known.needs else "")
+    if not trouble and argv:  # an option that is not known may name a program
+        judged = judge_words([Word(word) for word in argv if word is not None])
+        trouble = judged.effect if isinstance(judged, Concern) else ""
     return trouble != "" and not trouble.startswith(("writes", "waits"))

@@ -68,6 +68,7 @@ class _Spec(NamedTuple):
     optional: str = ""
     starts: str = ""
     abbreviates: bool = False
+    dashes: bool = False
     doubt: str = ""
     commands: Mapping[str, _Spec] = {}
 
@@ -122,9 +123,12 @@ def is_number(text: str) -> bool:
 
 
 def is_modelled(name: str) -> bool:
-    """Whether the commands that the program of this name runs can be found in its words."""
+    """Whether the commands that the program of this name runs can be found in its words.
+
+    Of an interpreter they cannot: what a program in a file does with its words is not known.
+    """
     table = _table()
-    tables = (table.wrappers, table.scripts, table.code, table.words, table.doubts, SPECIAL)
+    tables = (table.wrappers, table.scripts, table.words, table.doubts, SPECIAL)
     return any(name in one for one in tables) or _LOADER.match(name) is not None
 
 
@@ -311,6 +315,8 @@ def _wrapper(name: str, args: Args, spec: _Spec, out: Out) -> None:
     if programs := [value for option, value in scan.seen if option in spec.program]:
         out.inner.append(Inner(name, (programs[-1], *args[scan.at :])))
         return
+    if spec.dashes and args[scan.at - 1].sure == "--" and args[scan.at :]:
+        out.inner.append(Inner(name, args[scan.at :]))
     at, seen = _skip_operands(name, args, scan, spec, out)
     if spec.assigns:
         at = _assignments(args, at, out)
