@@ -203,7 +203,22 @@ async def test_a_call_that_the_client_rewrites_after_its_approval_is_asked_about
     await shop.sends()
     shop.messages[-1]["toolCalls"][0]["function"]["arguments"] = '{"amount": 300}'
     assert interrupts(await shop.sends(yes(), by=ANA)) == ["int-c1"], "it was approved for other arguments"
-    assert shop.paid == []
+    assert shop.paid == [] and [one.votes for one in await shop.signoff.requests_of("t1")] == [(), ()]
+
+
+@pytest.mark.parametrize("shown", [None, "", "3", '{"amount": 3, "amount": 3}'])
+async def test_an_answer_without_the_call_that_it_is_about_is_none(shop: Shop, shown: str | None) -> None:
+    await shop.sends()
+    if shown is None:
+        del shop.messages[-1]
+    else:
+        shop.messages[-1]["toolCalls"][0]["function"]["arguments"] = shown
+    if shown == "":  # a call without arguments, which is another one
+        assert interrupts(await shop.sends(yes(), by=ANA)) == []
+    else:
+        with pytest.raises(WrongUse, match="do not have the call 'c1'"):
+            await shop.sends(yes(), by=ANA)
+    assert shop.paid == [] and all(not one.votes for one in await shop.signoff.requests_of("t1"))
 
 
 async def test_the_same_answer_sent_again_runs_nothing_again(shop: Shop) -> None:

@@ -171,7 +171,56 @@ async def test_a_call_that_the_client_rewrites_is_asked_about_again(shop: Shop) 
     shop.says(True)
     shop.messages[-1]["parts"][-1]["input"] = {"amount": 300}
     assert await shop.sends(by=ANA) == ["c1"], "it was approved for other arguments"
-    assert shop.paid == []
+    assert shop.paid == [] and [one.votes for one in await shop.signoff.requests_of(shop.chat)] == [(), ()]
+    shop.says(True)
+    assert await shop.sends(by=ANA) == []
+    assert shop.paid == [300], "of the call that it shows, it is asked like of any other"
+
+
+async def test_an_answer_to_an_older_card_approves_nothing(shop: Shop) -> None:
+    """A window left open shows the call of an earlier run, whose id the model has used again since."""
+    await shop.sends()
+    older = json.loads(json.dumps(shop.messages))
+    call = Call(tool="pay", args={"amount": 900}, call_id="c1", run_id="r2", conversation_id=shop.chat, path="c1")
+    asked = ApprovalRequest(tool_call_id="c1", tool_name="pay", args=call.args, call=call)
+    [newer] = await shop.signoff.broker.open([asked])
+    shop.messages = older
+    for answer in (True, False):
+        shop.says(answer)
+        assert await shop.sends(by=ANA) == ["c1"]
+        assert (await shop.signoff.broker.get(newer.id)).votes == () and shop.paid == []
+
+
+async def test_a_call_that_the_tool_reads_as_another_is_the_one_that_is_shown(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, {"ask": "refund"})
+    shop.agent = Agent(
+        ScriptedModel([{"calls": [{"tool": "refund", "args": {"amount": "7"}, "id": "c1"}]}, {"say": "done"}]),
+        name="shop",
+        capabilities=[shop.signoff],
+        output_type=[str, DeferredToolRequests],
+    )
+
+    @shop.agent.tool_plain
+    def refund(amount: int, why: str = "") -> str:  # pyright: ignore[reportUnusedFunction]
+        shop.paid.append(-amount)
+        return why
+
+    assert await shop.sends() == ["c1"]
+    shop.says(True)
+    assert await shop.sends(by=ANA) == [] and shop.paid == [-7]
+
+
+async def test_arguments_that_somebody_chose_are_approved_where_they_are_shown(shop: Shop) -> None:
+    await shop.sends()
+    chosen = Call(tool="pay", args={"amount": 5}, call_id="c1", run_id="r2", conversation_id=shop.chat, path="c1")
+    made_with = (await shop.request()).args_digest
+    [again] = await shop.signoff.broker.open(
+        [ApprovalRequest(tool_call_id="c1", tool_name="pay", args=chosen.args, call=chosen, stands_for=made_with)]
+    )
+    shop.says(True)
+    with pytest.raises(WrongUse, match=f"signoff show {again.id}"):
+        await shop.sends(by=ANA)
+    assert shop.paid == [] and (await shop.signoff.broker.get(again.id)).votes == ()
 
 
 async def test_a_call_that_the_model_never_made_is_unknown(shop: Shop) -> None:

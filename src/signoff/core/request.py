@@ -97,6 +97,10 @@ class ApprovalRequest:
     """Why it is asked again although it was answered before, one sentence each."""
     stands_for: str = ""
     """Digest of the arguments that the call was made with, where this asks about others that a person had chosen."""
+    written: str = ""
+    """Digest of the arguments as the model wrote them, where the tool reads them as others: `"3"` as 3, or a default.
+
+    A chat client shows these."""
     problem: str = ""
     """Why the last answer was not accepted."""
     opened_at: datetime | None = None

@@ -3,20 +3,26 @@
 PydanticAI's adapters trust what the client says about a waiting call. The gate does not: a call runs only if the store
 says that it was approved. So the answers are first put into the store, as votes of the person that the application has
 signed in. The policy decides whether they are enough.
+
+An answer counts for exactly the call that the client shows: it has to be the call that is asked about now, with these
+arguments. A client that shows another one is asked again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from pydantic_ai.tools import DeferredToolResults, ToolApproved
 
+from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
-from signoff.core.request import ApprovalRequest
-from signoff.errors import AlreadySettled, UnknownRequest, WrongUse
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.strict_json import read_json
+from signoff.errors import AlreadySettled, CannotCanonicalise, UnknownRequest, WrongUse
 from signoff.gate.capability import Signoff
 
 PREFIX = "int-"
@@ -44,6 +50,18 @@ class ChatRequest(Protocol):
 class _ClientAnswer:
     call_id: str
     decision: ApprovalDecision
+    shown: str
+    """Digest of the arguments that the client shows; empty if it shows none."""
+
+    def is_about(self, request: ApprovalRequest) -> bool:
+        """Return whether the client shows what the request is about. Other arguments than the model's it cannot show.
+
+        Whoever sends arguments of their own says what they approve, and a denial is about the call.
+        """
+        mine = self.decision
+        if mine.approved and mine.edited_args is None and request.stands_for:
+            return False
+        return self.shown in (request.made_with, request.written)
 
 
 async def take_interrupts(signoff: Signoff, run_input: InterruptedRun, *, by: Actor) -> DeferredToolResults | None:
@@ -52,13 +70,17 @@ async def take_interrupts(signoff: Signoff, run_input: InterruptedRun, *, by: Ac
     `by` is the person your application has signed in; what the client says about itself is ignored. The thread is the
     client's claim too: if not everybody may answer for everybody, check first that this thread belongs to this person.
     A request that somebody else has decided meanwhile stays as it is. A run whose calls need more votes is interrupted
-    again. Returns None if the request contains no answer.
+    again, and so is one whose client shows another call than the one that is asked about: that answer is not recorded.
+    Returns None if the request contains no answer.
 
-    Raises `WrongUse` before any answer is recorded if an answer is malformed, names no thread, or answers one question
-    twice. Raises `UnknownRequest` if no such call of this thread was asked about, `NotEntitled` if this answer does not
-    count, and `EditRefused` if edited arguments do not fit.
+    Raises `WrongUse` before any answer is recorded if an answer is malformed, names no thread, answers one question
+    twice, or is about a call that the messages do not have; or if it approves a call that is asked about with other
+    arguments, which the client cannot show. Raises `UnknownRequest` if no such call of this thread was asked about,
+    `NotEntitled` if this answer does not count, and `EditRefused` if edited arguments do not fit.
     """
-    entries = [_interrupt(one) for one in cast("Sequence[Any]", getattr(run_input, "resume", None) or ())]
+    answers = cast("Sequence[Any]", getattr(run_input, "resume", None) or ())
+    calls = _calls_in(cast("Sequence[Any]", getattr(run_input, "messages", None) or ())) if answers else {}
+    entries = [_interrupt(one, calls) for one in answers]
     return await _taken(signoff, run_input.thread_id, entries, by)
 
 
@@ -90,9 +112,13 @@ async def _taken(
             raise WrongUse(f"the call {entry.call_id!r} is answered twice")
         if entry.call_id not in asked:
             raise UnknownRequest(f"no call {entry.call_id!r} of this thread was asked about")
+        _refuse_unshown(entry, asked[entry.call_id])
     results = DeferredToolResults()
     for entry in entries:
         request = asked[entry.call_id]
+        if not entry.is_about(request):
+            results.approvals[entry.call_id] = ToolApproved()  # by nobody's vote: the gate asks about what it finds
+            continue
         try:
             request = await signoff.answer(request.id, entry.decision, by=by)
         except AlreadySettled:
@@ -114,22 +140,56 @@ def _was_shown(request: ApprovalRequest) -> bool:
     return request.call is not None and request.call.path == request.tool_call_id
 
 
+def _refuse_unshown(entry: _ClientAnswer, request: ApprovalRequest) -> None:
+    """Raise `WrongUse` for an answer to what the client does not show, and cannot be made to show."""
+    if not entry.shown:
+        raise WrongUse(f"the messages do not have the call {entry.call_id!r}: send them with the answer")
+    if request.stands_for and request.state is State.PENDING and not entry.is_about(request):
+        raise WrongUse(
+            f"the call {entry.call_id!r} is asked about with other arguments, which somebody chose for it and this "
+            f"client does not show.\n  Answer it where they are shown: signoff show {request.id}"
+        )
+
+
+def _digest_of(args: object) -> str:
+    """Return the digest of what a client shows as the arguments of a call; empty if it is no object."""
+    if args is None or args == "":
+        args = {}
+    try:
+        return digest(cast("dict[str, Any]", args)) if isinstance(args, dict) else ""
+    except CannotCanonicalise:
+        return ""
+
+
+def _calls_in(messages: Sequence[Any]) -> dict[str, str]:
+    """Return what an AG-UI client shows: the digest of the arguments by call id, of the newest such call."""
+    found: dict[str, str] = {}
+    for message in messages:
+        for call in cast("Sequence[Any]", getattr(message, "tool_calls", None) or ()):
+            with suppress(ValueError, RecursionError):
+                text = str(call.function.arguments)
+                found[str(call.id)] = _digest_of(read_json(text) if text else {})
+    return found
+
+
 def _approval(part: Any) -> _ClientAnswer:
     """Read one answer of a Vercel AI client. It approves only if `approved` is explicitly true."""
     approved, reason = getattr(part.approval, "approved", None), getattr(part.approval, "reason", None)
     if not isinstance(approved, bool):
         raise WrongUse(f"the answer to the call {part.tool_call_id!r} should say `approved`: true or false")
-    return _ClientAnswer(str(part.tool_call_id), ApprovalDecision(approved=approved, note=str(reason or "")))
+    decision = ApprovalDecision(approved=approved, note=str(reason or ""))
+    return _ClientAnswer(str(part.tool_call_id), decision, _digest_of(getattr(part, "input", None)))
 
 
-def _interrupt(entry: Any) -> _ClientAnswer:
+def _interrupt(entry: Any, calls: Mapping[str, str]) -> _ClientAnswer:
     """Read one answer of an AG-UI client. It approves only if `approved` is explicitly true."""
     name = str(entry.interrupt_id)
     if not name.startswith(PREFIX):
         raise WrongUse(f"the interrupt {name!r} is not one of signoff's: its id does not begin with {PREFIX!r}")
     call_id = name.removeprefix(PREFIX)
+    shown = calls.get(call_id, "")
     if entry.status == CANCELLED:
-        return _ClientAnswer(call_id, ApprovalDecision(approved=False, note="cancelled by the user"))
+        return _ClientAnswer(call_id, ApprovalDecision(approved=False, note="cancelled by the user"), shown)
     payload: object = entry.payload
     if not isinstance(payload, Mapping):
         raise WrongUse(f"the answer to the interrupt {name!r} should be an object with `approved`")
@@ -148,4 +208,5 @@ def _interrupt(entry: Any) -> _ClientAnswer:
             note=reason or "",
             edited_args=cast("dict[str, Any]", edited) if approved and edited is not None else None,
         ),
+        shown,
     )

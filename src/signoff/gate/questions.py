@@ -26,6 +26,7 @@ from pydantic_ai.tools import DeferredToolRequests
 from signoff.broker import new_id
 from signoff.channels.approver import ApproverChannel
 from signoff.core.call import Call
+from signoff.core.canonical import digest
 from signoff.core.card import safe_summary
 from signoff.core.lifecycle import OPEN
 from signoff.core.redact import redact
@@ -88,6 +89,7 @@ async def question_about(
         context=await context_of(gated),
         changed=changed,
         stands_for=stands_for(call, gated.on_record),
+        written=_written(gated, call),
         requester=(root.run.requester if root is not None else "") or str(gate.requester),
         owners=gate.owners,
         run=root.run.id if root is not None else "",
@@ -98,6 +100,17 @@ async def question_about(
         secrets=secrets_in(request, gate.secrets), title=safe_summary(request, secrets=gate.secrets)
     )
     return Question(request, gated, said or {})
+
+
+def _written(gated: GatedCall, call: Call) -> str:
+    """Return the digest of the arguments as the model wrote them; empty if the tool takes them as they are."""
+    response = newest_response(gated.ctx.messages)
+    parts = response.tool_calls if response is not None else ()
+    part = next((one for one in parts if one.tool_call_id == call.call_id and one.tool_name == call.tool), None)
+    with suppress(ValueError, AssertionError, CannotCanonicalise):  # a model may write anything
+        found = digest(part.args_as_dict()) if part is not None else call.args_digest
+        return found if found != call.args_digest else ""
+    return ""
 
 
 def secrets_in(request: ApprovalRequest, secrets: Sequence[str]) -> tuple[str, ...]:
