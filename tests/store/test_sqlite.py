@@ -11,7 +11,7 @@ import stat
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,8 +26,9 @@ from tests.store.children import ended, forked, started
 from signoff.errors import StoreError, WrongUse
 from signoff.ports import Transaction
 from signoff.store import migration_list, sqlite_file
+from signoff.store.change_watch import Watchers
 from signoff.store.queries import Queries
-from signoff.store.sqlite import SqliteStore
+from signoff.store.sqlite import SqliteStore, _Looked
 from signoff.store.sqlite_file import APPLICATION, connect
 
 
@@ -594,3 +595,46 @@ def test_a_store_that_somebody_else_makes_meanwhile_is_ours(tmp_path: Path) -> N
     path.touch()
     with closing(sqlite3.connect(path, factory=Meanwhile)) as connection:
         assert sqlite_file.version_of(connection, path) in (0, migration_list.latest("sqlite"))
+
+
+@pytest.mark.parametrize("closers", [1, 2])
+def test_a_store_is_closed_once_nobody_looks_for_changes_any_more(closers: int) -> None:
+    """A connection of SQLite that one thread closes while another uses it ends the process."""
+    looks, over = threading.Event(), list[bool]()
+
+    def look(stop: threading.Event, tick: Callable[[], None]) -> None:
+        looks.set()
+        stop.wait()
+        for _ in range(5_000):
+            os.stat(os.curdir)  # it is in the middle of a look, and others run meanwhile
+        over.append(True)
+
+    watchers = Watchers(look)
+    end = watchers.add(lambda: None)
+    looks.wait()
+    if closers == 1:
+        end()
+    together, seen = threading.Barrier(closers), list[bool]()
+
+    def close() -> None:
+        together.wait()
+        watchers.close()
+        seen.append(bool(over))
+
+    threads = [threading.Thread(target=close) for _ in range(closers)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert seen == [True] * closers
+
+
+def test_a_store_leaves_what_another_thread_uses_to_that_thread(path: Path) -> None:
+    store = SqliteStore(path)
+    looked = _Looked()
+    store._has_changed(looked)  # as a thread does that still looks
+    assert looked.connection is not None
+    store.close()
+    looked.connection.execute("select 1")
+    store._stop_looking(looked)
+    assert not store._open

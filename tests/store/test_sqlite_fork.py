@@ -231,13 +231,13 @@ if fork():
 def test_who_comes_while_a_process_forks_does_not_count_as_a_user(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drop = sqlite_fork.OpenConnections.drop_before_fork
+    drop = sqlite_fork.OpenConnections.close_unused
 
     def drop_and_come(connections: sqlite_fork.OpenConnections) -> None:
         drop(connections)
         sqlite_fork._uses[-1] = 1  # a thread on its way to the end of the queue
 
-    monkeypatch.setattr(sqlite_fork.OpenConnections, "drop_before_fork", drop_and_come)
+    monkeypatch.setattr(sqlite_fork.OpenConnections, "close_unused", drop_and_come)
     try:
         forked(lambda: asyncio.run(store.write("note", note(1))))
     finally:

@@ -23,7 +23,8 @@ class Watchers:
         self._lock = threading.Lock()
         self._ticks: dict[object, Callable[[], None]] = {}
         self._stop: threading.Event | None = None
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
+        """The one that looks, and those that were told to stop and may not have stopped yet."""
 
     def add(self, tick: Callable[[], None]) -> Callable[[], None]:
         """Call `tick` after every change. Returns a function that stops it."""
@@ -32,10 +33,11 @@ class Watchers:
             self._ticks[key] = tick
             if self._stop is None:
                 self._stop = threading.Event()
-                self._thread = threading.Thread(
+                thread = threading.Thread(
                     target=self._look, args=(self._stop, self.tick), name="signoff store watch", daemon=True
                 )
-                self._thread.start()
+                self._threads = [*(one for one in self._threads if one.is_alive()), thread]
+                thread.start()
 
         def stop() -> None:
             with self._lock:
@@ -54,15 +56,16 @@ class Watchers:
                 warn(f"a watcher failed: {error!r}")
 
     def close(self) -> None:
-        """End the thread and remove all watchers."""
+        """Remove all watchers, and wait until no thread looks for them any more."""
         with self._lock:
             self._ticks.clear()
-            thread = self._thread
+            threads = list(self._threads)
             self._end()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        for thread in threads:
+            if thread is not threading.current_thread():
+                thread.join()
 
     def _end(self) -> None:
         if self._stop is not None:
             self._stop.set()
-            self._stop = self._thread = None
+            self._stop = None

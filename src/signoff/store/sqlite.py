@@ -197,11 +197,13 @@ class SqliteStore(DurableStore):
 
     def _look(self, stop: Event, tick: Callable[[], None]) -> None:
         looked = _Looked()
-        while not stop.is_set():
-            if self._has_changed(looked):
-                tick()
-            stop.wait(LOOK)
-        self._stop_looking(looked)
+        try:
+            while not stop.is_set():
+                if self._has_changed(looked):
+                    tick()
+                stop.wait(LOOK)
+        finally:
+            self._stop_looking(looked)
 
     @uses_sqlite
     def _has_changed(self, looked: _Looked) -> bool:
@@ -235,7 +237,7 @@ class SqliteStore(DurableStore):
 
     def close(self) -> None:
         super().close()
-        self._open.drop()
+        self._open.close_idle()
 
 
 @dataclass(slots=True)

@@ -107,9 +107,11 @@ class OpenConnections:
             while True:
                 _orphans.pop().close()
         self.writing: sqlite3.Connection | None = None
+        """The one of the writer thread, which closes it."""
         self.readers: list[sqlite3.Connection] = []
-        """Those that nobody uses at the moment."""
+        """Those that nobody uses at the moment: whoever takes one out has it alone."""
         self.watching: set[sqlite3.Connection] = set()
+        """Those of the threads that look for changes. Each closes its own."""
         _open.add(self)
         weakref.finalize(owner, _orphans.append, self).atexit = False
 
@@ -117,12 +119,14 @@ class OpenConnections:
         return bool(self.writing or self.readers or self.watching)
 
     @uses_sqlite
-    def drop(self) -> None:
-        """Close them. Others may be opened later."""
-        self.drop_before_fork()
+    def close_idle(self) -> None:
+        """Close those that nobody uses. The others are left to their threads: closed under its user, one crashes it."""
+        with suppress(IndexError):  # another thread may do the same
+            while True:
+                self.readers.pop().close()
 
-    def drop_before_fork(self) -> None:
-        """Close them, in a thread that is about to fork and has waited until nobody uses them."""
+    def close_unused(self) -> None:
+        """Close them all, where nobody uses any: before a fork that waited for that, or once their store is gone."""
         connection, self.writing = self.writing, None
         if connection is not None:
             connection.close()
@@ -133,7 +137,7 @@ class OpenConnections:
     @uses_sqlite
     def close(self) -> None:
         """Close them for good, once nobody can open others or give one back."""
-        self.drop()
+        self.close_unused()
         _open.discard(self)
 
     def forget(self) -> None:
@@ -158,7 +162,7 @@ def _before() -> None:
         if me not in _forkers:
             return
         try:
-            one.drop_before_fork()
+            one.close_unused()
         except Exception as error:  # the others must still be closed
             warn(f"a connection was not closed before a fork: {error!r}")
     if me in _forkers:
