@@ -153,12 +153,11 @@ def use_grant(tx: Transaction, journal: Journal, wanted: GrantUse, now: datetime
 
 def remember(tx: Transaction, journal: Journal, request: ApprovalRequest, now: datetime) -> Sequence[EventDraft]:
     """Store a settled answer as a grant, if the answer says so; return the audit events."""
-    decision = request.decision
-    if decision is None or decision.remember is Remember.NONE or request.call is None or decision.by is None:
+    decision, call = request.decision, request.effective_call
+    if decision is None or decision.remember is Remember.NONE or call is None or decision.by is None:
         return ()
     if not may_be_remembered(request) or decision.by.kind is ActorKind.MODE or _lacks_role(request, decision.by):
         return ()
-    call = request.call.changed(args=request.effective_args)
     grant = replace(grant_for(request, call, decision, request.title), id=new_id())
     tx.grants.add(grant)
     return [journal.granted(grant, "granted", now, by=decision.by.name)]

@@ -119,8 +119,6 @@ class Journal:
             name: self.text(value, secrets=request.secrets) if isinstance(value, str) else value
             for name, value in body.items()
         }
-        if kind in _RUNS and request.other_args is not None:  # `asked` has the title of the call as it was made
-            told["title"] = self.text(request.title, secrets=request.secrets)
         return self.about(request, kind, at, told)
 
     def granted(self, grant: Grant, kind: str, at: datetime, *, by: str) -> EventDraft:
@@ -178,10 +176,13 @@ class Journal:
         self, request: ApprovalRequest, kind: str, at: datetime, body: Mapping[str, Any] = MappingProxyType({})
     ) -> EventDraft:
         """A step of a request; the texts in `body` are masked already."""
+        if kind in _RUNS and request.other_args is not None:  # `asked` has the title of the call as it was made
+            body = {**body, "title": self.text(request.title, secrets=request.secrets)}
         return EventDraft(kind=kind, at=at, request=request.id, run=request.run, body=body)
 
 
-_RUNS = frozenset({"ran", "failed", "unknown"})
+_RUNS = frozenset({"ran", "failed", "unknown", "handed over"})
+"""The events that say what became of the call itself."""
 
 
 def _actor(by: Actor) -> dict[str, Any]:

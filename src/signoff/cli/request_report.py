@@ -146,7 +146,8 @@ def _told(body: dict[str, Any]) -> Iterator[str]:
     if body.get("ending") is not None:
         yield safe(str(body["ending"]))
     elif body.get("approved") is not None:
-        yield "approved" if body["approved"] else "denied"
+        edited = " with other arguments" if "edited_args" in body else ""
+        yield f"approved{edited}" if body["approved"] else "denied"
     elif body.get("happened") is not None:
         yield "it happened" if body["happened"] else "it did not happen"
     for name, before in _WORDS.items():

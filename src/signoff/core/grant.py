@@ -12,6 +12,7 @@ from signoff.core.canonical import canonical
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.moment import Zone, in_utc
 from signoff.core.request import ApprovalRequest
+from signoff.core.summary import summary_of
 from signoff.core.terms import ArgCondition, Budget, Scope, Terms, amount_of, named, scope_text
 from signoff.core.verdict import Verdict
 from signoff.errors import CannotCanonicalise
@@ -195,11 +196,13 @@ def grant_for(request: ApprovalRequest, call: Call, decision: ApprovalDecision, 
 
 def grant_from(request: ApprovalRequest, decision: ApprovalDecision) -> Grant | None:
     """Make the grant for the answer to a request; None if nothing is to be remembered, or nothing can be."""
-    args = decision.edited_args if decision.edited_args is not None else request.args
-    call = call_of(request).changed(args=args)
+    answered = request.changed_to(decision=decision)
+    call = call_of(request).changed(args=answered.effective_args)
     if decision.remember is Remember.NONE or not has_identity(call):
         return None
-    return Grant.of(call, decision, summary=request.summary)
+    # The tool's words are about the call as it was made.
+    summary = request.summary if decision.edited_args is None else summary_of(request.tool_name, call.args, {})
+    return Grant.of(call, decision, summary=summary)
 
 
 def has_identity(call: Call) -> bool:

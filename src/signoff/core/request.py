@@ -209,6 +209,11 @@ class ApprovalRequest:
         return self.args if self.stands_for else None
 
     @property
+    def effective_call(self) -> Call | None:
+        """The call that would run: with the edited arguments, if a person edited them."""
+        return self.call.changed(args=self.effective_args) if self.call is not None else None
+
+    @property
     def made_with(self) -> str:
         """Digest of the arguments that the call was made with."""
         return self.stands_for or (self.call.args_digest if self.call is not None else "")

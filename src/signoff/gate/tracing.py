@@ -68,6 +68,7 @@ class Traces:
         if decision is not None:
             said["signoff.ending"] = str(decision.ending)
             said["signoff.edited"] = decision.edited_args is not None
+            said["signoff.title"] = request.title  # after an edit: of the call as it runs
             if decision.by is not None:
                 said |= {"signoff.by": decision.by.name, "signoff.by_kind": str(decision.by.kind)}
                 said |= {"signoff.via": decision.by.via} if decision.by.via else {}

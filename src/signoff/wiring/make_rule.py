@@ -111,7 +111,7 @@ async def rule_offers(
     file = check_may_write(settings)
     text = text_of(file)
     recorded = await _recorded(broker, request)
-    call = request.call.changed(args=request.effective_args) if request.call is not None else None
+    call = request.effective_call
     if call is not None:
         call = _followed(call, settings.directory)
         request = request.changed_to(call=call)
