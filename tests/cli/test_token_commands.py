@@ -9,6 +9,7 @@ import pytest
 from tests.cli.desk import Desk
 
 from signoff.core.access import AccessKey, AccessKind, digest_of
+from signoff.wiring.serve_lease import take_store
 
 PEOPLE = """\
 people:
@@ -112,6 +113,17 @@ def test_a_link_to_sign_in_with(team: Desk) -> None:
     assert team.run("people", "link", "ben", "--url", "signoff.example.com").code == 2
     assert [one["kind"] for one in team.run("tokens", "list", "--sessions", "--json").data["tokens"]] == ["link"]
     assert "ben  ops" in team.run("people").out.replace("   ", "  "), "alone it lists people, as before"
+
+
+def test_a_link_leads_to_the_server_that_runs(desk: Desk) -> None:
+    (desk.directory / "signoff.yaml").write_text(PEOPLE.replace('server: {url: "https://signoff.example.com"}\n', ""))
+    said = desk.run("people", "link", "ben")
+    assert said.out.startswith("http://127.0.0.1:8420/sign-in?link=sol_")
+    assert "No server runs now. This is for one that signoff serve starts at http://127.0.0.1:8420" in said.err
+    desk.do(lambda broker: take_store(broker.ledger, "http://127.0.0.1:18320"))
+    said = desk.run("people", "link", "ben")
+    assert said.out.startswith("http://127.0.0.1:18320/sign-in?link=sol_") and "No server" not in said.err
+    assert "http://127.0.0.1:18320/aap" in desk.run("aap", "instance", "create", "bot").err
 
 
 def test_where_nobody_is_on_file_keys_are_for_whoever_works_here(desk: Desk) -> None:

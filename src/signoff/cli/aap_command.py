@@ -80,7 +80,7 @@ def create(
         made, key, _ = await broker.aap.provision(
             str(uuid4()), called, secret, owner=by.name, by=by.name, lasts=lasts, is_here=here
         )
-        return made, key, secret, f"{server_address(None, settings)}/aap"
+        return made, key, secret, f"{await server_address(None, broker, settings)}/aap"
 
     made, key, secret, url = with_broker(store, policy, work, make=True)
     if as_json:

@@ -19,7 +19,7 @@ T = TypeVar("T")
 Where: TypeAlias = "tuple[str | None, str | None]"
 """The options `--store` and `--policy`."""
 HERE = "http://127.0.0.1:8420"
-"""The default server address."""
+"""The address of a server that was started without options."""
 
 
 def holder_named(name: str, settings: Settings) -> str:
@@ -54,13 +54,24 @@ def check_admin(by: Actor, settings: Settings, *, holder: str) -> None:
         )
 
 
-def server_address(url: str | None, settings: Settings) -> str:
-    """The server's address: the option, else the project file, else this machine."""
+async def server_address(url: str | None, broker: Broker, settings: Settings) -> str:
+    """The server's address: the option, else the project file, else where the store is served now.
+
+    If no server runs, this machine: it says so on standard error, since another program may listen there.
+    """
     from signoff.config.server_entry import origin_of
     from signoff.core.visible_text import visible
+    from signoff.wiring.serve_lease import who_serves
 
     if not url:
-        return settings.server.url or HERE
+        if settings.server.url:
+            return settings.server.url
+        if (lease := await who_serves(broker.ledger)) is not None:
+            return lease.url
+        click.echo(
+            f"No server runs now. This is for one that signoff serve starts at {HERE}; else use --url.", err=True
+        )
+        return HERE
     try:
         return origin_of(url)
     except ValueError as error:

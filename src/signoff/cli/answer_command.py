@@ -274,15 +274,14 @@ def _data(done: Done) -> Mapping[str, Any]:
 
 
 async def _hint(desk: ApprovalDesk, done: Sequence[Done]) -> None:
-    """Print which runs can be resumed now, unless a live process resumes them."""
-    from signoff.cli.request_report import going_on
+    """Print how the runs continue that wait for nobody now."""
     from signoff.errors import ServerFailed, StoreError
 
     runs = {one.answer.sheet["run"] for one in done if one.answer is not None and one.answer.sheet["run"]}
     for run in sorted(runs):
         try:
-            found = await desk.run_of(run)
+            line = await desk.going_on(run)
         except (ServerFailed, StoreError):  # the answers themselves were printed
             return
-        if found is not None and found["state"] in ("ready", "died") and not found["waiting"]:
-            click.secho(going_on(found["id"], found["agent"] or ""), dim=True)
+        if line:
+            click.secho(line, dim=True)

@@ -107,8 +107,8 @@ class ApprovalDesk(Protocol):
 
     async def run(self, prefix: str) -> dict[str, Any]: ...
 
-    async def run_of(self, run_id: str) -> Mapping[str, Any] | None:
-        """The current state of a run; None if it is not saved."""
+    async def going_on(self, run_id: str) -> str:
+        """How a run whose requests are answered continues, as a line; empty if it runs, waits, or is not saved."""
         ...
 
     async def cancel(self, prefix: str, note: str) -> CancelledRun: ...

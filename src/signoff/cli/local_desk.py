@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.cli.request_report import Sheet
     from signoff.config import Settings
+    from signoff.wiring.served_projects import ServedProjects
 
 
 class LocalDesk:
@@ -145,10 +147,30 @@ class LocalDesk:
     async def run(self, prefix: str) -> dict[str, Any]:
         return await run_report(self.broker, prefix)
 
-    async def run_of(self, run_id: str) -> Mapping[str, Any] | None:
+    async def going_on(self, run_id: str) -> str:
+        from signoff.cli.request_report import going_on, resumed_by
+        from signoff.wiring.serve_lease import who_serves
+
         if await self.broker.runs.inside(run_id) is None:
-            return None  # a run that only the program that started it knows
-        return run_data(await self.broker.runs.status(run_id))
+            return ""  # a run that only the program that started it knows
+        status = await self.broker.runs.status(run_id)
+        if not is_resumable(run_data(status)):
+            return ""
+        lease = await who_serves(self.broker.ledger)
+        if lease is not None and self._project(lease.projects).of(status.run) is not None:
+            return resumed_by(lease.url)
+        return going_on(status.run.id, status.run.agent)
+
+    def _project(self, served: Sequence[str]) -> ServedProjects:
+        """This project, if a server of the projects with these roots serves it; otherwise no project."""
+        from signoff.wiring.project_people import OnFile
+        from signoff.wiring.served_projects import ServedProject, ServedProjects
+
+        here = ServedProject(
+            directory=os.path.realpath(self.settings.directory), settings=self.settings, on_file=OnFile(self.settings)
+        )
+        found = (here,) if (here.root or here.directory) in served else ()
+        return ServedProjects(found, chosen_store(self._store, self.settings))
 
     async def cancel(self, prefix: str, note: str) -> CancelledRun:
         by, broker = self.who(), self.broker
@@ -215,6 +237,11 @@ class LocalDesk:
 
     async def unhalt(self, why: str) -> bool:
         return await self.broker.switch.unhalt(by=self.who().name, why=why)
+
+
+def is_resumable(run: Mapping[str, Any]) -> bool:
+    """Whether a run, as `run_data` returns it, has its answers and is executed by nobody."""
+    return run["state"] in ("ready", "died") and not run["waiting"]
 
 
 def problems_of(error: RequestError) -> tuple[str, ...]:

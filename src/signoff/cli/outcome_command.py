@@ -36,7 +36,6 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
       signoff outcome k3f9 happened --note "the payment is on the account"
     """
     from signoff.cli.open_desk import with_desk
-    from signoff.cli.request_report import going_on
 
     async def work(desk: ApprovalDesk) -> str:
         if said == "stop-run":
@@ -44,8 +43,8 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
         request = await desk.tell(request_id, happened=said == "happened", note=note)
         told = "it happened" if said == "happened" else "it did not happen"
         risk = "" if said == "happened" else f"\n{RISK}"
-        run = await desk.run_of(request["run"]) if request["run"] else None
-        go_on = f"\n{going_on(run['id'], run['agent'] or '')}" if run is not None else ""
+        line = await desk.going_on(request["run"]) if request["run"] else ""
+        go_on = f"\n{line}" if line else ""
         return f"on record: {told}  {_named(request)}{risk}{go_on}"
 
     click.echo(with_desk(store, policy, name, work))

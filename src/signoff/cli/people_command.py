@@ -63,9 +63,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 @people.command(no_args_is_help=True)
 @click.argument("person", metavar="NAME")
-@click.option(
-    "--url", metavar="URL", help="Address of the server. Default: server.url of signoff.yaml, or this machine."
-)
+@click.option("--url", metavar="URL", help="Address of the server. Default: server.url, or where it runs now.")
 @click.option("--expires", default="1d", show_default=True, metavar="WHEN", help="Expiry: 2h, 1d, monday.")
 @shared_options.as_json
 @shared_options.who
@@ -103,7 +101,7 @@ def link(
         by = whoami(name, settings, via="command")
         holder = holder_named(person, settings)
         check_admin(by, settings, holder=holder)
-        address = server_address(url, settings)
+        address = await server_address(url, broker, settings)
         key, secret = await broker.access.issue(AccessKind.LINK, holder, by=by.name, lasts=lasts)
         return key, link_url(address, secret)
 

@@ -14,13 +14,14 @@ from signoff.cli.approval_desk import (
     PreparedAnswer,
     TypedAnswer,
 )
+from signoff.cli.local_desk import is_resumable
 from signoff.cli.request_report import late_text, outcome_step
 from signoff.cli.server_client import ApprovalServer, named
 from signoff.cli.terminal_text import iso, now, safe
 from signoff.core.comment import CommentKind
 from signoff.core.visible_text import visible
 from signoff.errors import AlreadySettled, EditRefused, RequestError, SignoffError, UnknownRequest, UnknownRun, WrongUse
-from signoff.reports.request_sheet import MOST_LISTED
+from signoff.reports.request_sheet import MOST_LISTED, TOLD
 
 if TYPE_CHECKING:
     from signoff.cli.request_report import Sheet
@@ -192,11 +193,16 @@ class RemoteDesk:
     def _run(self, prefix: str) -> dict[str, Any]:
         return self._server.report(f"/runs/{named(prefix)}")
 
-    async def run_of(self, run_id: str) -> Mapping[str, Any] | None:
+    async def going_on(self, run_id: str) -> str:
+        from signoff.cli.request_report import going_on, resumed_by
+
         try:
-            return self._run(run_id)
+            run = self._run(run_id)
         except UnknownRun:
-            return None
+            return ""
+        if not is_resumable(run):
+            return ""
+        return resumed_by(self._server.url) if run[TOLD].get("resumes") else going_on(run["id"], run["agent"] or "")
 
     async def cancel(self, prefix: str, note: str) -> CancelledRun:
         before = self._run(prefix)

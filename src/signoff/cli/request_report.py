@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signoff.cli.terminal_text import local, now, safe, short_local
 from signoff.core.moment import ago, moment_text
@@ -13,16 +13,8 @@ from signoff.core.visible_text import quoted, visible
 from signoff.reports.inbox_report import OUTCOMES
 from signoff.reports.request_sheet import TOLD
 
-if TYPE_CHECKING:
-    from signoff.core.run import SavedRun
-
 Sheet = Mapping[str, Any]
 """A request, as returned by `signoff.reports.request_sheet`."""
-
-
-def how_to_go_on(run: SavedRun) -> str:
-    """How to resume a run whose requests are answered."""
-    return going_on(run.id, run.agent)
 
 
 def going_on(run_id: str, agent: str) -> str:
@@ -32,6 +24,11 @@ def going_on(run_id: str, agent: str) -> str:
         if agent
         else f"Its run can be resumed: {by_program(run_id)}"
     )
+
+
+def resumed_by(server: str) -> str:
+    """Which server resumes a run whose requests are answered, by its address."""
+    return f"The server at {safe(server)} resumes its run."
 
 
 def by_program(run_id: str) -> str:

@@ -74,7 +74,10 @@ async def report_runs(visit: Visit[RunsReportQuery, Nothing]) -> Report:
 
 
 async def report_run(visit: Visit[Nothing, Nothing]) -> Report:
-    return _report(await run_report(visit.state.broker, visit.path["run_id"], most=LONGEST_TIMELINE))
+    found = await run_report(visit.state.broker, visit.path["run_id"], most=LONGEST_TIMELINE)
+    runs = visit.state.runs
+    resumes = runs is not None and not await runs.hindrance(found["id"])
+    return _report({**found, TOLD: {**found[TOLD], "resumes": resumes}})
 
 
 async def report_grants(visit: Visit[GrantsReportQuery, Nothing]) -> Report:

@@ -28,6 +28,8 @@ class ServeLease:
     process: str
     url: str
     since: datetime
+    projects: tuple[str, ...] = ()
+    """The roots of the projects whose runs it resumes; for a project without a file, its directory."""
 
     @property
     def text(self) -> str:
@@ -41,7 +43,9 @@ class ServeLease:
 _LEASE = StoredShape(ServeLease, "settings")
 
 
-async def take_store(ledger: Ledger, url: str, waits: Callable[[str], None] | None = None) -> None:
+async def take_store(
+    ledger: Ledger, url: str, waits: Callable[[str], None] | None = None, *, projects: tuple[str, ...] = ()
+) -> None:
     """Take the lease, so that this process serves the store. Raises `WrongUse` if another server is alive.
 
     The lease is taken over from a dead server, and from one on another machine whose heartbeats stopped. Whether a
@@ -55,7 +59,7 @@ async def take_store(ledger: Ledger, url: str, waits: Callable[[str], None] | No
             process = tx.processes.get(lease.process)
             if process is not None and is_alive(process, now):
                 return lease, process
-        tx.settings.put(NAME, ServeLease(process=ledger.process.id, url=url, since=now).text)
+        tx.settings.put(NAME, ServeLease(process=ledger.process.id, url=url, since=now, projects=projects).text)
         ledger.enlist(tx, now)
         return None
 
@@ -71,12 +75,12 @@ async def take_store(ledger: Ledger, url: str, waits: Callable[[str], None] | No
         await pause_for(ledger.clock, AGAIN)
 
 
-async def who_serves(ledger: Ledger) -> str:
-    """Return the URL of the server that is alive; empty if there is none."""
+async def who_serves(ledger: Ledger) -> ServeLease | None:
+    """Return the lease of the server that is alive; None if there is none."""
 
-    def work(tx: Transaction) -> str:
+    def work(tx: Transaction) -> ServeLease | None:
         lease = ServeLease.read(tx.settings.get(NAME))
-        return lease.url if lease is not None and is_alive(tx.processes.get(lease.process), ledger.now()) else ""
+        return lease if lease is not None and is_alive(tx.processes.get(lease.process), ledger.now()) else None
 
     return await ledger.store.read(work)
 

@@ -219,7 +219,8 @@ class Service:
         def waits(text: str) -> None:
             self._log.say("waiting", text, text=text)
 
-        taking = asyncio.create_task(take_store(self.broker.ledger, url, waits))
+        served = tuple(one.root or one.directory for one in self.projects.all)
+        taking = asyncio.create_task(take_store(self.broker.ledger, url, waits, projects=served))
         told = asyncio.create_task(self._stop.wait())
         try:
             await asyncio.wait([taking, told], return_when=asyncio.FIRST_COMPLETED)
