@@ -306,7 +306,7 @@ def same(said: Said, desk: Desk) -> tuple[int, str, str]:
         text = re.sub(r"(?m)(<ago> .{40}).*…$", r"\1…", text)  # how much fits behind it depends on its length
         text = re.sub(r"(searched: .*|searched: .*)", "<where>", text)
         text = re.sub(r"(?m)^(project .*|server http.*)$", "<where>", text)
-        text = re.sub(r"(Its run can be resumed: .*|The server at .* resumes its run\.)", "<how its run continues>", text)
+        text = re.sub(r"(Its run can be resumed: .*|The server at .* resumes its run\.)", "<how it continues>", text)
         text = re.sub(r"by process \S+|\"process\": \"[^\"]+\"", "<process>", text)
         text = re.sub(r"via (command|api)|\((command|api)\)|\"via\": \"(command|api)\"", "<via>", text)
         text = re.sub(r"\"(hash|prev|head|key|call_key|digest)\": \"[0-9a-f]*\"|key [0-9a-f]{20,}", "<digest>", text)
