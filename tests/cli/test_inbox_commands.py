@@ -79,6 +79,7 @@ def test_for_programs(desk: Desk) -> None:
             "assigned": None,
             "opened_at": "2031-05-24T12:00:00.000Z",
             "deadline": "2031-05-24T12:15:00.000Z",
+            "then": "it is denied",
             "escalated": False,
             "deliveries": [],
         }

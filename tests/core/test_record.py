@@ -410,6 +410,9 @@ def test_what_is_no_export(file: bytes, what: str) -> None:
         verify_export(lines(file), is_sealed)
 
 
+OF_A_KEY = {"key": "k1", "by": "ana", "permissions": ["answer", "read"]}
+
+
 @pytest.mark.parametrize("change", [(b'"version":1', b'"version":0'), (b'"store":', b'"spore":')], ids=str)
 def test_a_changed_first_line(change: tuple[bytes, bytes]) -> None:
     assert told(FILE.replace(*change, 1))[1] == "the first line was changed"
@@ -443,6 +446,10 @@ def test_a_changed_first_line(change: tuple[bytes, bytes]) -> None:
             "",
             'pay {"a": 100000000000000000001, "b": "10n, \\\\"}',
         ),
+        (OF_A_KEY | {"kind": "link", "holder": "ben"}, "ana", "a sign-in link for ben"),
+        (OF_A_KEY | {"kind": "session", "holder": "ben", "label": "Firefox"}, "ana", "a session of ben, Firefox"),
+        (OF_A_KEY | {"kind": "token", "holder": "bot", "label": "ci"}, "ana", "a token for bot: answer, read (ci)"),
+        (OF_A_KEY | {"kind": "instance", "holder": "3f9a", "label": "support"}, "ana", "the instance support"),
         ({"by": 5, "title": []}, "", ""),
         ({}, "", ""),
     ],

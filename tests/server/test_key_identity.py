@@ -388,6 +388,14 @@ async def test_the_settings_tell_who_is_in_as_somebody(doors: Doors) -> None:
     assert "of the program" in page and "this one" in page and "not hers" not in page
 
 
+async def test_a_session_is_listed_with_what_its_person_may_do(doors: Doors) -> None:
+    ana, ben = await doors.signed_in("ana"), await doors.signed_in("ben")
+    [page, own] = [(await one.get("/settings", headers={"Accept-Language": "en"})).text for one in (ben, ana)]
+    assert ": answer, read, run; " in page and ": admin, answer, read, run; " in own
+    [key] = (await ana.get("/api/v1/tokens", params={"kind": "session", "holder": "ben"})).json()["tokens"]
+    assert key["permissions"] == ["answer", "read", "run"]
+
+
 async def test_nobody_makes_more_than_they_have(doors: Doors) -> None:
     ana, ben = await doors.signed_in("ana"), await doors.signed_in("ben")
     assert (await ben.post("/api/v1/tokens", json={"permissions": ["admin"]})).status_code == 403

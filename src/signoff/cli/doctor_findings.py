@@ -165,7 +165,9 @@ def people_findings(files: Files) -> Iterator[Finding]:
     held = {role for person in settings.people.values() for role in person.roles}
     alone = [person.name for person in settings.people.values() if not person.discord]
     if alone:
-        what = f"{listed(alone)} can only be asked at a terminal: no Discord account is known"
+        what = (
+            f"{listed(alone)} must look for themselves, at a terminal or in the web inbox: no Discord account is known"
+        )
         yield Finding(
             severity=NOTE,
             check="no-channel",

@@ -99,7 +99,7 @@ def _facts(item: Item, at: datetime) -> Iterator[str]:
         yield visible(chain)
     yield f"needs {item.needs}" if item.needs else "asks anyone"
     if item.deadline is not None:
-        yield f"ends {ahead(item.deadline, at)}"
+        yield f"{item.then} {ahead(item.deadline, at)}"
     if item.questions:
         yield f"{count(item.questions, 'question')} not answered"
     if item.assigned:

@@ -67,6 +67,8 @@ _ENDINGS = ("error", "preview", "why", "note")
 
 
 def _head(said: Mapping[str, Any], zone: Zone) -> str:
+    if "key" in said and (key := _key(said)):
+        return key
     workers = _texts(said.get("worker"))
     for name in _SUBJECTS:
         if text := _text(said.get(name)):
@@ -75,6 +77,22 @@ def _head(said: Mapping[str, Any], zone: Zone) -> str:
         args, chain = said.get("args"), " > ".join((*workers, tool))
         return f"{chain} {json.dumps(args, ensure_ascii=False)}" if args else chain
     return ", ".join(_answer(said, zone))
+
+
+def _key(said: Mapping[str, Any]) -> str:
+    """Which access key an event is about: what it is, and whom it lets in."""
+    kind, holder, label = (_text(said.get(name)) for name in ("kind", "holder", "label"))
+    match kind:
+        case "link":
+            return f"a sign-in link for {holder}"
+        case "session":
+            return f"a session of {holder}{f', {label}' if label else ''}"
+        case "token":
+            return f"a token for {holder}: {', '.join(_texts(said.get('permissions')))}{f' ({label})' if label else ''}"
+        case "instance":
+            return f"the instance {label or holder}"
+        case _:
+            return ""
 
 
 def _answer(said: Mapping[str, Any], zone: Zone) -> Iterator[str]:

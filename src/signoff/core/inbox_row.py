@@ -103,6 +103,8 @@ class Item:
     """The prompt of its run, and for whom it runs; safe to show."""
     needs: str = ""
     """Who must approve and who has, in words; safe to show. Empty if anyone may answer."""
+    then: str = ""
+    """What happens at the deadline, in words; safe to show. Empty without one."""
     questions: int = 0
     """Number of questions without an answer."""
     loosened: tuple[str, ...] = ()

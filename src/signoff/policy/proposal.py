@@ -199,7 +199,7 @@ def _by_arguments(name: str, pattern: Sequence[ArgCondition], call: Call, effect
                 conditions["path"] = {"matches": below, "sensitive": False}
                 said[-1] = (
                     f"{named(one.arg)} any path inside {canonical(directory)}, written without `..`, links followed, "
-                    "but  not the directory itself, and none known to hold secrets or settings, or to be run by tools"
+                    "but not the directory itself, and none known to hold secrets or settings, or to be run by tools"
                 )
                 match[one.arg] = path
                 miss = {**match, one.arg: f"{directory}-{path.rpartition('/')[2]}"}

@@ -13,6 +13,7 @@ from signoff.core.moment import Zone, in_utc, iso
 from signoff.core.people import Actor, person_key
 from signoff.core.quorum import entitled_as, why_not_entitled
 from signoff.core.request import State
+from signoff.core.request_status import without_answer
 from signoff.core.safe_text import printable
 from signoff.core.visible_text import visible
 
@@ -116,12 +117,13 @@ def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
 
 
 def _standing(tx: Transaction, item: Item) -> dict[str, Any]:
-    """Return who must agree, as on the card, and the number of unanswered questions."""
+    """Return who must agree, what happens at the deadline, both as on the card, and the number of open questions."""
     request = tx.requests.get(item.id) if item.state is State.PENDING else None
     if request is None:
         return {}
     said = tx.comments.of(item.id) if request.version else ()  # adding a comment changes the version
-    return {"needs": visible(needs_of(request)), "questions": len(unanswered(said)) if said else 0}
+    then = visible(without_answer(request)) if request.deadline is not None else ""
+    return {"needs": visible(needs_of(request)), "then": then, "questions": len(unanswered(said)) if said else 0}
 
 
 def _deliveries(
@@ -195,7 +197,7 @@ def page_from(data: Mapping[str, Any], told: Mapping[str, Any]) -> Page:
     deliveries: dict[str, Sequence[Delivery]] = {}
     for one in data["requests"]:
         fields: dict[str, Any] = {name: one[name] for name in _AS_TOLD}
-        fields |= {name: one[name] or "" for name in ("task", "needs", "role", "assigned")}
+        fields |= {name: one[name] or "" for name in ("task", "needs", "then", "role", "assigned")}
         items.append(
             Item(
                 **fields,
@@ -246,6 +248,7 @@ def item_data(item: Item) -> dict[str, Any]:
         "assigned": item.assigned or None,
         "opened_at": iso(item.opened_at),
         "deadline": iso(item.deadline),
+        "then": item.then or None,
         "escalated": item.escalated,
     }
     if item.state == "unknown":

@@ -17,6 +17,7 @@ from signoff.core.safe_text import safe_text
 from signoff.core.visible_text import visible
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.server.identity import Identity
+from signoff.server.key_identity import permissions_of
 from signoff.server.problem import ProblemRaised
 from signoff.server.state import ServerState
 
@@ -102,7 +103,7 @@ async def tokens(visit: Visit[TokenQuery, Nothing]) -> TokenList:
     keys = await state.broker.access.list(kind=AccessKind(query.kind))
     shown = [one for one in keys if _is_theirs(identity, one) and (query.all or not one.refusal(now))]
     whose = person_key(query.holder)
-    return TokenList(tokens=[_view(one, now) for one in shown if not whose or person_key(one.holder) == whose])
+    return TokenList(tokens=[_view(state, one, now) for one in shown if not whose or person_key(one.holder) == whose])
 
 
 async def make(visit: Visit[Nothing, TokenBody]) -> TokenMade:
@@ -130,22 +131,23 @@ async def make(visit: Visit[Nothing, TokenBody]) -> TokenMade:
         is_program=bool(program),
         permissions=wanted,
     )
-    return TokenMade(token=_view(key, state.broker.clock.now()), secret=secret)
+    return TokenMade(token=_view(state, key, state.broker.clock.now()), secret=secret)
 
 
 async def revoke(visit: Visit[Nothing, Nothing]) -> TokenView:
-    access, identity = visit.state.broker.access, visit.identity
+    state, identity = visit.state, visit.identity
+    access = state.broker.access
     found = await access.get(visit.path["token_id"])
     if found is None or not _may_revoke(identity, found):
         raise ProblemRaised(404, "unknown-token", "there is no such token, or you may not revoke it")
-    return _view(await access.revoke(found.id, by=identity.actor.name), visit.state.broker.clock.now())
+    return _view(state, await access.revoke(found.id, by=identity.actor.name), state.broker.clock.now())
 
 
 async def own_keys(state: ServerState, identity: Identity) -> list[TokenView]:
     """List the caller's own sessions and tokens, and the keys of programs that the caller made."""
     now, every = state.broker.clock.now(), await state.broker.access.list()
     mine = [one for one in every if _is_held(identity, one) or person_key(one.created_by) == identity.actor.key]
-    return [_view(one, now) for one in mine if one.kind is not AccessKind.LINK and not one.refusal(now)]
+    return [_view(state, one, now) for one in mine if one.kind is not AccessKind.LINK and not one.refusal(now)]
 
 
 def _may_revoke(identity: Identity, key: AccessKey) -> bool:
@@ -168,14 +170,22 @@ def _is_held(identity: Identity, key: AccessKey) -> bool:
     return key.is_program is is_program and person_key(key.holder) == identity.actor.key
 
 
-def _view(key: AccessKey, now: datetime) -> TokenView:
+def _permitted(state: ServerState, key: AccessKey) -> frozenset[Permission]:
+    """What a key permits now: a person's never permits more than the person may do."""
+    if key.is_program or not (people := state.people()):
+        return key.permissions
+    person = next((one for one in people.values() if person_key(one.name) == person_key(key.holder)), None)
+    return key.permissions & permissions_of(person) if person is not None else frozenset()
+
+
+def _view(state: ServerState, key: AccessKey, now: datetime) -> TokenView:
     return TokenView(
         id=key.id,
         kind=key.kind,
         holder=visible(key.holder),
         is_program=key.is_program,
         label=safe_text(key.label),
-        permissions=sorted(key.permissions),
+        permissions=sorted(_permitted(state, key)),
         created_at=key.created_at,
         created_by=visible(key.created_by),
         expires_at=key.expires_at,
