@@ -1,6 +1,6 @@
 """How much Hypothesis tries. `SIGNOFF_TEST_PROFILE` says which profile: `daily`, the default, or `nightly`.
 
-`daily` draws the same 100 examples each time, derived from the test itself: a suite that fails by chance on a change
+`daily` draws the same 50 examples each time, derived from the test itself: a suite that fails by chance on a change
 that has nothing to do with it is soon run again instead of read. What chance has found before is therefore kept as an
 `@example` or a case of its own and is tried every day.
 
@@ -23,7 +23,7 @@ SLOW = [HealthCheck.too_slow]
 """It measures the machine: one that is busy would fail a test."""
 
 settings.register_profile(
-    "daily", max_examples=100, derandomize=True, deadline=None, print_blob=True, suppress_health_check=SLOW
+    "daily", max_examples=50, derandomize=True, deadline=None, print_blob=True, suppress_health_check=SLOW
 )
 settings.register_profile("nightly", max_examples=1_000, deadline=None, print_blob=True, suppress_health_check=SLOW)
 
@@ -35,7 +35,7 @@ def load() -> None:
     settings.load_profile(PROFILE)
 
 
-def examples(nightly: int, daily: int = 100, *, suppress: Iterable[HealthCheck] = (), **others: Any) -> settings:
+def examples(nightly: int, daily: int = 50, *, suppress: Iterable[HealthCheck] = (), **others: Any) -> settings:
     """Settings with this many examples by night; by day `daily` of them, or all if they are fewer.
 
     `suppress` is for checks of Hypothesis that a test cannot meet; `others` are settings as Hypothesis knows them.

@@ -253,7 +253,7 @@ texts_of_any_length = (
 )
 
 
-@examples(1_000, daily=60)
+@examples(1_000, daily=50)
 @given(
     st.dictionaries(st.text(max_size=3), texts_of_any_length | json_values, max_size=3),
     st.dictionaries(st.sampled_from(["summary", "diff", "command", "note", "more"]), texts_of_any_length, max_size=3),

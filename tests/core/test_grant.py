@@ -371,7 +371,7 @@ amounts = st.one_of(tiny_and_large, st.integers(0, 250), st.floats(0, 250), st.s
 
 
 @given(st.lists(amounts, max_size=20), st.sampled_from([1, 3, 28, 50]))
-@examples(4_000, daily=60)
+@examples(4_000, daily=50)
 def test_a_budget_is_never_exceeded_not_even_by_rounding(sums: list[object], digits: int) -> None:
     limit = Decimal(200)
     budgeted = grant(budget=Budget(arg="amount", limit=limit))

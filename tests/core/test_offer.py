@@ -290,7 +290,7 @@ calls = st.builds(
 
 
 @given(calls)
-@examples(5_000, daily=60)
+@examples(5_000, daily=50)
 def test_whatever_is_offered_covers_the_call_and_widens_one_thing_only(asked: ApprovalRequest) -> None:
     assert asked.call is not None
     offered = offers(asked)
@@ -338,7 +338,7 @@ elsewhere = st.lists(
 
 
 @given(elsewhere, st.sampled_from(["", "/", "docs/", "//docs/", "docs\\", "./docs/", "docs/x/"]))
-@examples(5_000, daily=70)
+@examples(5_000, daily=50)
 def test_a_directory_that_was_offered_never_covers_what_is_outside(steps: list[str], start: str) -> None:
     asked = request({"path": "docs/a.md", "content": "x"})
     grant = remembered(offers(asked)[2], asked)
@@ -354,7 +354,7 @@ def test_a_directory_that_was_offered_never_covers_what_is_outside(steps: list[s
 
 
 @given(st.one_of(st.integers(), st.floats(), st.booleans(), st.text(max_size=3), st.sampled_from([10**400, -0.0])))
-@examples(3_000, daily=70)
+@examples(3_000, daily=50)
 def test_always_on_one_dollar_covers_nothing_above_one_dollar(amount: object) -> None:
     asked = request({"to": "bob", "amount": 1}, "pay")
     grant = remembered(offers(asked)[1], asked)

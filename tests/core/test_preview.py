@@ -42,7 +42,7 @@ def test_the_diff_turns_one_text_into_the_other(before: str, after: str) -> None
     assert not diff or patched(before, diff) == after
 
 
-@examples(1_000, daily=70)
+@examples(1_000, daily=50)
 @given(texts, texts)
 def test_lines_are_counted(before: str, after: str) -> None:
     preview = unified_diff(before, after, "f")

@@ -64,7 +64,7 @@ TEXTS = st.text(alphabet="abcABé1_-. {]\n\u00a0", max_size=12)
 
 
 @given(patterns(ATOMS), TEXTS, st.sampled_from(FLAGS))
-@examples(5_000, daily=100)
+@examples(5_000, daily=50)
 @example("(?:^|b)a$", "ba", "")
 @example("(a|b)*c{2,3}", "abccc", "")
 @example("x{0}", "", "")
@@ -82,7 +82,7 @@ def test_it_agrees_with_re(pattern: str, text: str, flags: str) -> None:
 
 
 @given(patterns([*ATOMS[:6], r"\b", r"\B"]), TEXTS)
-@examples(3_000, daily=60)
+@examples(3_000, daily=50)
 @example(r"\ba\b", "é a")
 @example(r"\B", "")
 @example(".*\\ba$\n?", "é a\n")

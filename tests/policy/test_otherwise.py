@@ -425,7 +425,7 @@ def test_over_sql(text: str) -> None:
     narrows(made(SQL), made([*SQL, DENY]), Call(tool="query", args={"sql": text}))
 
 
-@examples(3_000, daily=70)
+@examples(3_000, daily=50)
 @given(
     st.lists(paths, min_size=1, max_size=2),
     st.sampled_from(["allow", "ask"]),

@@ -217,7 +217,7 @@ COLUMN_VALUES: list[Any] = [None, 0, 7, 2**80, 1.5, "", "false", "\x01json:[", "
 
 
 @pytest.mark.parametrize(("values", "read", "table"), ROWS, ids=[one[2] for one in ROWS])
-@examples(1_000, daily=60)
+@examples(1_000, daily=50)
 @given(data=st.data())
 def test_no_column_of_another_type_is_believed(
     values: st.SearchStrategy[Row], read: Callable[[Row], Any], table: str, data: st.DataObject

@@ -211,7 +211,7 @@ LINES = st.lists(
 
 
 @needs_git
-@examples(1_500, daily=60)
+@examples(1_500, daily=50)
 @given(LINES)
 def test_what_is_understood_is_what_git_reads(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
     text = "\n".join(["[core]", *lines])

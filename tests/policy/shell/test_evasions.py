@@ -170,7 +170,7 @@ def evasions(draw: st.DrawFn) -> tuple[str, str]:
     return pattern, spelled
 
 
-@examples(5_000, daily=120)
+@examples(5_000, daily=50)
 @given(evasions())
 def test_no_line_that_runs_a_denied_command_is_simply_allowed(case: tuple[str, str]) -> None:
     pattern, line = case

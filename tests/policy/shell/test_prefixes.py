@@ -247,7 +247,7 @@ lines = st.builds(
 
 @given(lines)
 @example("pytest -x tests/a.py::b")
-@examples(20_000, daily=70)
+@examples(20_000, daily=50)
 def test_a_line_with_a_prefix_is_one_command_of_these_words_and_names(line: str) -> None:
     """Held against the full parse, which is another program than the strict one."""
     if (found := prefix_of(line)) is None:

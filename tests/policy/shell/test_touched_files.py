@@ -208,7 +208,7 @@ NAMES = st.text("ab.*", min_size=1, max_size=3).filter(lambda name: name not in 
 
 
 @given(RULES, st.lists(PARTS, min_size=1, max_size=3), st.lists(NAMES, min_size=1, max_size=3), st.booleans())
-@examples(nightly=10_000, daily=300)
+@examples(nightly=10_000, daily=150)
 def test_a_file_that_both_patterns_match_is_never_ruled_out(
     rule: str, parts: list[str], names: list[str], below: bool
 ) -> None:
@@ -274,7 +274,7 @@ def opened(line: str, project: Path) -> Iterator[str]:
 
 @pytest.mark.skipif(BASH is None, reason="there is no bash to compare with")
 @given(st.sampled_from(FORMS), st.sampled_from(WORDS), st.sampled_from(RULES_ON))
-@examples(nightly=2_000, daily=60)
+@examples(nightly=2_000, daily=50)
 def test_whatever_bash_opens_a_rule_on_it_sees(project: Path, form: str, word: str, rule: str) -> None:
     line = form.format(w=word)
     for file in opened(line, project):

@@ -349,7 +349,7 @@ PIECES = st.sampled_from((
 TEXTS = st.one_of(st.lists(PIECES, max_size=30).map("".join), st.text(max_size=60))
 
 
-@examples(100_000, daily=90)
+@examples(100_000, daily=50)
 @given(TEXTS)
 @example("")
 @example("\ud800")
@@ -371,7 +371,7 @@ PLAIN = st.lists(
 ).map("".join)  # fmt: skip
 
 
-@examples(10_000, daily=60)
+@examples(10_000, daily=50)
 @given(PLAIN)
 def test_both_readings_agree(text: str) -> None:
     """Where the strict reading accepts a line, the full parse has the same words, or says that it is not sure."""

@@ -255,7 +255,7 @@ def test_the_longest_text_is_read() -> None:
     assert read("p " + "a" * (LONGEST - 2)).commands[0].argv[1] == "a" * (LONGEST - 2)
 
 
-@examples(3_000, daily=70)
+@examples(3_000, daily=50)
 @given(st.text(st.characters() | st.sampled_from("\ud800'\"\\$`|&;<>{}[]*?~!#=: \n"), max_size=40))
 def test_no_text_raises(text: str) -> None:
     assert isinstance(read_line(text), CommandLine | Refused)

@@ -245,7 +245,7 @@ def test_too_long() -> None:
     assert check_sed("p;" * (LIMIT // 2) + "p") is not None
 
 
-@examples(3_000, daily=60)
+@examples(3_000, daily=50)
 @given(pieces=st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=8), extended=st.booleans())
 def test_what_passes_changes_nothing(pieces: list[str], extended: bool, scratch: Scratch) -> None:
     script = "".join(pieces)
