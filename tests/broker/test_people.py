@@ -11,8 +11,9 @@ import pytest
 from tests.broker.conftest import Opens, ask, kinds
 
 from signoff.broker import Broker
+from signoff.core.audit_text import account_of
 from signoff.core.decision import ApprovalDecision, Ending
-from signoff.core.inbox_row import agreed
+from signoff.core.inbox_row import agreed, needs_of
 from signoff.core.people import Actor, ActorKind, Delegation
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.terms import Terms
@@ -97,6 +98,30 @@ async def test_a_quorum_is_of_distinct_people_whatever_the_spelling(broker: Brok
     assert (await votes(broker, request, "ana", "ANA", "  ana ", "ａｎａ")).state is State.PENDING
     assert len((await broker.get(request)).votes) == 1
     assert (await votes(broker, request, "cleo")).state is State.APPROVED
+
+
+async def test_a_quorum_that_nobody_can_complete_is_said_where_it_is_asked_and_on_record(
+    another: Opens, clock: FakeClock
+) -> None:
+    broker = another(people={"ana": frozenset({"ops"}), "ben": frozenset({"ops"}), "dan": frozenset({"it"})})
+    need = replace(TWO_OPS, not_by=frozenset({"requester"}))
+    request = await ask(broker, need=need, requester="ana")
+    short = "at most 1 of 2 can: nobody else who is listed may approve it, so it cannot run"
+
+    async def said(request_id: str) -> str:
+        return needs_of(await broker.shown(await broker.get(request_id))).partition("; ")[2]
+
+    assert await said(request) == short
+    [asked] = await broker.store.read(lambda tx: tx.record.entries(request=request))
+    assert account_of(asked).what.endswith(short)
+    await votes(broker, request, "ben")
+    assert await said(request) == f"1 of 2 (ben); {short}"
+    await away(broker, "ben", "dan", clock)
+    assert await said(request) == f"1 of 2 (ben); {short}", "a deputy of somebody who counts already is nobody more"
+    assert await said(await ask(broker, "c2", need=TWO_OPS, requester="ana")) == ""
+    nobody = await ask(broker, "c3", need=Requirement(role="boss"))
+    assert await said(nobody) == "nobody who is listed may approve it, so it cannot run"
+    assert await said(await ask(broker, "c4")) == ""
 
 
 async def test_it_settles_as_soon_as_enough_agree_and_whoever_comes_late_hears_it(broker: Broker) -> None:

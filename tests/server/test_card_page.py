@@ -184,6 +184,24 @@ def test_a_lock_says_why_and_a_veto_may_deny() -> None:
     assert button(page, "claim")["aria-disabled"] == "true"
 
 
+def test_what_happens_next_is_said_for_the_person_who_reads_it() -> None:
+    desk = WebDesk(people=PEOPLE)
+    desk.office.broker.people.follow(lambda: {name: one.roles for name, one in PEOPLE.items()})
+    mine = desk.get(f"/requests/{desk.ask(need=TWO)}")
+    assert (
+        "Your approval counts. 1 more person has to approve" in mine.words
+        and "It does not run. The agent" in mine.words
+    )
+    assert mine.all("button", data_do="edit") and not mine.all("p", data_shortage=True)
+    for need in (Requirement(role="boss", quorum=2), Requirement(role="boss")):
+        page = desk.get(f"/requests/{desk.ask(need=need, args=MAIL | {'copies': need.quorum})}")
+        assert page.words.count("Your answer would not count: ana does not have the role boss") >= 2
+        for untrue in ("Your approval counts", "It runs once", "It does not run. The agent"):
+            assert untrue not in page.words
+        assert not page.all("button", data_do="edit") and not page.all("button", data_do="remember")
+        assert "Too few people: nobody who is listed may approve it" in page.words
+
+
 def test_a_deputy_is_told_in_whose_place_they_answer() -> None:
     desk = WebDesk(people=PEOPLE)
     now = desk.office.clock.now()

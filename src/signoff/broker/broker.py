@@ -17,7 +17,7 @@ from signoff.broker.aap_requests import BrokerAap
 from signoff.broker.access_keys import BrokerAccess
 from signoff.broker.audit_buffer import AuditBuffer
 from signoff.broker.checkpoints import Signer
-from signoff.broker.comments import BrokerComments
+from signoff.broker.comments import BrokerComments, with_comments
 from signoff.broker.deadlines import Deadlines, feed
 from signoff.broker.entitlements import People
 from signoff.broker.grants import BrokerGrants, check_role, check_terms, remember
@@ -119,7 +119,8 @@ class Broker:
             for request in requests:
                 refuse_over(tx, request.run)
                 fresh = stored.opened(ledger.journal, request, now)
-                opened.append(stored.ask(tx, ledger.journal, fresh, now, places))
+                short = self.people.shortage(tx, fresh, now)
+                opened.append(stored.ask(tx, ledger.journal, fresh, now, places, short=short))
             return opened
 
         return await ledger.write("ask", work) if requests or progress else []
@@ -131,6 +132,17 @@ class Broker:
     async def find(self, prefix: str) -> ApprovalRequest:
         """Return the request with this id prefix; raises `UnknownRequest` for none, `RequestError` for several."""
         return await self.store.read(lambda tx: stored.found_by_prefix(tx, prefix))
+
+    async def shown(self, request: ApprovalRequest) -> ApprovalRequest:
+        """Return a request as people see it: with its comments, and whether enough people may approve it."""
+
+        def work(tx: Transaction, now: datetime) -> ApprovalRequest:
+            found = with_comments(tx, request)
+            short = self.people.shortage(tx, request, now)
+            return found.changed_to(shortage=short) if short else found
+
+        is_plain = not request.version and not request.requirement.is_strict
+        return request if is_plain else await self.ledger.read(work)
 
     async def inbox(self, *, limit: int = 50, after: Item | None = None) -> Sequence[Item]:
         """List what waits for a person, oldest first."""

@@ -71,13 +71,9 @@ class BrokerComments:
         asked = [one.id for one in said if one.kind is CommentKind.QUESTION]
         return question_called(request_id, asked, [one.id for one in unanswered(said)], prefix)
 
-    async def shown_with(self, request: ApprovalRequest) -> ApprovalRequest:
-        """Return a request as people see it: with its comments."""
-        return await self._ledger.store.read(lambda tx: with_comments(tx, request)) if request.version else request
-
 
 def with_comments(tx: Transaction, request: ApprovalRequest) -> ApprovalRequest:
-    """Return a request as people see it: with its comments."""
+    """Return a request with its comments."""
     if not request.version:  # a comment would have raised the version
         return request
     return request.changed_to(comments=tuple(tx.comments.of(request.id)))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from signoff.broker.ledger import Ledger
 from signoff.core.people import Actor, ActorKind, Delegation, person_key
-from signoff.core.quorum import entitled_as, who, why_not_entitled
+from signoff.core.quorum import approvers, entitled_as, who, why_not_entitled
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import NotEntitled, WrongUse
 from signoff.ports import Transaction
@@ -211,6 +211,33 @@ class People:
         absent = self.stands_in_for(tx, request, by, now, denies=denies)
         _, refusal = entitled_as(request.requirement, by, absent, request.parties, denies=denies)
         return not refusal
+
+    def shortage(self, tx: Transaction, request: ApprovalRequest, now: datetime) -> str:
+        """Why the listed people cannot complete the quorum of a pending request now; empty if they can.
+
+        Not safe to show yet. Who is not listed does not count, except where nobody is.
+        """
+        if not request.requirement.is_strict or request.state is not State.PENDING:
+            return ""
+        try:
+            listed = self._people
+        except NotEntitled:  # the file has an error, so that nobody knows who is listed
+            return ""
+        if not listed and not self._is_closed:
+            return ""
+        counted = set(approvers(request.requirement, request.votes, request.args_digest, request.parties))
+        for name, roles in listed.values():
+            one = Actor(name=name, roles=roles)
+            if self.may_answer(tx, request, one, now, denies=False):
+                absent = self.stands_in_for(tx, request, one, now, denies=False)
+                principal, _ = entitled_as(request.requirement, one, absent, request.parties)
+                counted.add((principal or one).key)
+        most, needed = len(counted), request.requirement.quorum
+        if most >= needed:
+            return ""
+        if not most:
+            return "nobody who is listed may approve it, so it cannot run"
+        return f"at most {most} of {needed} can: nobody else who is listed may approve it, so it cannot run"
 
     def check_assigns(self, tx: Transaction, request: ApprovalRequest, by: Actor, now: datetime) -> None:
         """Raise `NotEntitled` if somebody may not assign a request, because they could not approve it."""

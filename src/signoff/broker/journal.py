@@ -59,7 +59,7 @@ class Journal:
             body["grant"] = grant
         return EventDraft(kind=kind, at=at, run=run, body=body)
 
-    def asked(self, request: ApprovalRequest, at: datetime) -> EventDraft:
+    def asked(self, request: ApprovalRequest, at: datetime, short: str = "") -> EventDraft:
         if not self.is_kept:
             return self.about(request, "asked", at)
         body: dict[str, Any] = {
@@ -78,6 +78,8 @@ class Journal:
             }
         if request.deadline is not None:
             body["deadline"] = request.deadline.isoformat()
+        if short:
+            body["short"] = short
         if request.changed:
             body["changed"] = [self.text(one) for one in request.changed]
         for name in ("requester", "owner"):

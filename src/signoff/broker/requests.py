@@ -112,10 +112,13 @@ def ask(
     request: ApprovalRequest,
     now: datetime,
     places: Mapping[str, str] = NOWHERE,
+    *,
+    short: str = "",
 ) -> ApprovalRequest:
     """Store a request, unless one about the same call exists that was not withdrawn: then return that one.
 
     `places` say where it is shown, by channel. They are stored with it, for the next process that runs the channel.
+    `short` is for the audit log: why too few people may approve it.
     """
     if request.call is not None:
         known, answers = tx.past.before(request.call)
@@ -127,7 +130,7 @@ def ask(
     for channel, place in places.items():
         subject = Subject(SubjectKind.REQUEST, request.id)
         tx.deliveries.put(Delivery(channel=channel, subject=subject, trail=trail_of(request), place=place))
-    tx.record.append([journal.asked(request, now)])
+    tx.record.append([journal.asked(request, now, short)])
     return request
 
 

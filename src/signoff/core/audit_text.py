@@ -119,6 +119,8 @@ def _rest(said: Mapping[str, Any], kind: str) -> str:
         return f"loosened: {'; '.join(loosened)}"
     if kind == "remembered" and (grant := _text(said.get("grant"))):
         return f"grant {grant}"
+    if kind == "asked" and (short := _text(said.get("short"))):
+        return "; ".join(filter(None, (_text(said.get("reason")), short)))
     names = _ENDINGS if kind in ("ran", "failed") else _REASONS
     return next((text for name in names if (text := _text(said.get(name)))), "")
 

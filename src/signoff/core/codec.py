@@ -338,11 +338,13 @@ _AAP_REQUEST = StoredShape(AapRequest, "aap_requests")
 _AAP_INSTANCE = StoredShape(AapInstance, "aap_instances")
 _PIN = StoredShape(ToolPin, "settings")
 _CALL = StoredShape(Call, leave="deps", veils="args")
-_QUESTION = StoredShape(ApprovalRequest, leave=" ".join((*CHANGING, "call", "comments")), veils="args")
+_SHOWN = {"comments": (), "shortage": ""}
+"""Fields that are filled when a request is loaded to be shown."""
+_QUESTION = StoredShape(ApprovalRequest, leave=" ".join((*CHANGING, "call", *_SHOWN)), veils="args")
 
 _CALL_DEFAULTS = {**_CALL.defaults, "deps": None}
 _CALL_SIZE = len(fields(Call))
-_QUESTION_DEFAULTS = {**_QUESTION.defaults, "comments": ()}
+_QUESTION_DEFAULTS = {**_QUESTION.defaults, **_SHOWN}
 _REQUEST_FIELDS = {one.name for one in fields(ApprovalRequest)}
 _REQUEST_SIZE = len(_REQUEST_FIELDS)
 

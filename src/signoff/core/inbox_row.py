@@ -35,15 +35,16 @@ def needs_of(request: ApprovalRequest, viewer: str = "") -> str:
         return ""
     if request.escalated:
         text += f"; escalated, as {request.silence}"
+    short = f"; {request.shortage}" if request.shortage and request.state is State.PENDING else ""
     if not request.votes:
-        return text
+        return text + short
     # Only those who approved what is shown: somebody may have approved other arguments.
     agreed = approvers(requirement, request.votes, request.args_digest, request.parties)
     if agreed and requirement.quorum > 1:
         text += f"; {len(agreed)} of {requirement.quorum} ({', '.join(sorted(agreed.values()))})"
     if request.state is State.PENDING and viewer and has_approved(request, viewer, request.args_digest):
-        text += ALREADY
-    return text
+        return f"{text}{short}{ALREADY}"
+    return text + short
 
 
 def has_approved(request: ApprovalRequest, name: str, args_digest: str) -> bool:

@@ -135,6 +135,8 @@ class ApprovalRequest:
     remind_at: datetime | None = None
     comments: tuple[Comment, ...] = ()
     """Comments in order, if the request was loaded to be shown. A store keeps them separately."""
+    shortage: str = ""
+    """Why too few people may approve it now, if it was loaded to be shown; empty if there are enough. Not stored."""
     version: int = 0
     """Counts changes, for optimistic locking: a store updates a request only if the version is unchanged."""
 

@@ -80,7 +80,7 @@ class StoreInbox:
             raise self._safe(late, await self.broker.get(request_id)) from late
 
     async def request(self, prefix: str) -> ApprovalRequest:
-        return await self.broker.comments.shown_with(await self.broker.find(prefix))
+        return await self.broker.shown(await self.broker.find(prefix))
 
     async def pending(self) -> Sequence[ApprovalRequest]:
         """Return the open requests, after expired ones were settled."""

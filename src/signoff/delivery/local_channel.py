@@ -143,7 +143,7 @@ class Attended:
 
     async def _show(self, request: ApprovalRequest) -> None:
         try:
-            await self._channel.show(Asked(request=await self._broker.comments.shown_with(request)))
+            await self._channel.show(Asked(request=await self._broker.shown(request)))
         except ChannelFailed as failure:
             self.asked.pop(request.id, None)
             if failure.whole:

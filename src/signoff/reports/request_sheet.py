@@ -45,7 +45,7 @@ FORMAT = 2
 async def request_sheet(broker: Broker, prefix: str, *, viewer: str = "") -> dict[str, Any]:
     """Return the request whose id begins with `prefix`, after expired ones were settled. `viewer` is who reads it."""
     await broker.sweep()
-    request = await broker.comments.shown_with(await broker.find(prefix))
+    request = await broker.shown(await broker.find(prefix))
     history = await broker.store.read(lambda tx: tx.record.entries(request=request.id))
     return sheet_of(request, history, viewer=viewer)
 

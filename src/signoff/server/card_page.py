@@ -152,6 +152,8 @@ class Onlooking:
     """Why that run cannot continue here; not yet safe to show."""
     runs_agents: bool = False
     """Whether agents run here, so that the agent of the call can be asked."""
+    shortage: str = ""
+    """Why too few people may approve it; not yet safe to show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +184,11 @@ class CardPage:
     """Whom it can be assigned to."""
     locks: tuple[CardLock, ...]
     """Why it cannot be approved."""
+    approving_locks: tuple[CardLock, ...]
+    """Why the viewer's approval would not count, or may not be given."""
     denying_locks: tuple[CardLock, ...]
+    shortage: str
+    """Why too few people may approve it; empty if there are enough."""
     taking_locks: tuple[CardLock, ...]
     """Why the viewer cannot assign it to themselves."""
     telling_locks: tuple[CardLock, ...]
@@ -231,6 +237,7 @@ async def card_page(state: ServerState, identity: Identity, request_id: str) -> 
         remembers=broker.remembers,
         people=tuple(sorted(visible(one) for one in state.people())),
         halted=bool(await broker.switch.state()),
+        shortage=(await broker.shown(request)).shortage,
         run_word=run_word,
         hindrance=hindrance,
         runs_agents=state.runs is not None,
@@ -284,7 +291,7 @@ def made_page(request: ApprovalRequest, comments: Sequence[Comment], identity: I
         *((CardLock(word="unread"),) if any(one.long for one in (*args, *details)) and not around.has_read else ()),
     )
     editable: Mapping[str, Any] = {} if card is None else redact(request.args, secrets=request.secrets).args
-    can_edit = is_open and Choice.EDIT in choices
+    can_edit = is_open and Choice.EDIT in choices and not approving
     may_keep = bool(choices & {Choice.SESSION, Choice.ALWAYS, Choice.WIDER})
     outcome = outcome_of(request)
     then, then_role = _then(request)
@@ -316,6 +323,7 @@ def made_page(request: ApprovalRequest, comments: Sequence[Comment], identity: I
         editable_json=_raw(editable) if can_edit else "",
         people=around.people,
         locks=locks,
+        approving_locks=approving,
         denying_locks=denying,
         taking_locks=tuple(one for one in denying if one.word != "taken"),
         telling_locks=tuple(one for one in approving if one.word != "taken"),
@@ -330,7 +338,11 @@ def made_page(request: ApprovalRequest, comments: Sequence[Comment], identity: I
         then=then,
         then_role=then_role,
         can_edit=can_edit,
-        can_remember=is_open and around.remembers and may_keep and not request.requirement.irreversible,
+        can_remember=is_open
+        and around.remembers
+        and may_keep
+        and not approving
+        and not request.requirement.irreversible,
         can_ask_agent=is_open and bool(request.run) and around.runs_agents,
         halted=around.halted,
         run_word=around.run_word,
@@ -338,6 +350,7 @@ def made_page(request: ApprovalRequest, comments: Sequence[Comment], identity: I
         result=marked(outcome.result) if outcome.result else (),
         error=marked(outcome.error) if outcome.error else (),
         has_read=around.has_read,
+        shortage=safe_text(around.shortage) if is_open else "",
     )
 
 
