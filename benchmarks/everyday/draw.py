@@ -1,0 +1,247 @@
+"""Draws the command lines of `lines.jsonl` from source packages of well-known projects: `python -m benchmarks.everyday.draw`.
+
+`sources.toml` names the packages, their versions and the sums of their files, and the seed. The packages come from the
+index that pip uses here, or from npm. The same packages give the same lines in the same order; which of them change
+something is told in `kinds.tsv`, by hand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urljoin
+from urllib.request import Request, urlopen
+
+import yaml
+
+HERE = Path(__file__).parent
+LINES = HERE / "lines.jsonl"
+LONGEST = 400
+"""Characters: what is longer is a program in a text, and not a line that somebody types."""
+
+
+class Found(NamedTuple):
+    """One command line, and the file it stands in."""
+
+    line: str
+    project: str
+    file: str
+
+    @property
+    def id(self) -> str:
+        return hashlib.sha256(self.line.encode()).hexdigest()[:12]
+
+
+def main() -> None:
+    plan = tomllib.loads((HERE / "sources.toml").read_text())
+    every: dict[str, Found] = {}
+    for source in plan["source"]:
+        for found in _drawn(source, plan["seed"], source.get("most", plan["most"])):
+            every.setdefault(found.line, found)
+    chosen = sorted(every.values(), key=lambda found: (found.project, found.file, found.line))
+    random.Random(plan["seed"]).shuffle(chosen)
+    kept = sorted(chosen[: plan["lines"]], key=lambda found: (found.project, found.file, found.line))
+    rows = ({"id": found.id, **found._asdict()} for found in kept)
+    LINES.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    print(f"{len(kept)} of {len(every)} lines of {len({found.project for found in kept})} projects")
+
+
+def _drawn(source: dict[str, Any], seed: int, most: int) -> list[Found]:
+    """Some of the lines of a package: a large project does not stand for all, nor one program for a project."""
+    with tarfile.open(_package(source)) as package:
+        lines = {found.line: found for found in _lines(source["name"], package) if _is_one(found.line)}
+    shuffled = [lines[line] for line in sorted(lines)]
+    random.Random(f"{seed} {source['name']}").shuffle(shuffled)
+    with_word: Counter[str] = Counter()
+    found: list[Found] = []
+    for each in shuffled:
+        word = each.line.split(maxsplit=1)[0]
+        if with_word[word] < source.get("most_of_word", 3):
+            with_word[word] += 1
+            found.append(each)
+    return found[:most]
+
+
+def _is_one(line: str) -> bool:
+    """Whether it is a line as it would be typed, and nothing is left to be filled in by another program."""
+    if not line or len(line) > LONGEST or line.startswith(("#", "%", ">>>", "[", "<")):
+        return False
+    if re.search(r"\$\{\{|\{posargs|\{env|\{tox|\{\[|\{toxinidir|<[A-Za-z][\w -]*>|\x00", line):
+        return False
+    return subprocess.run(["bash", "-n"], input=line.encode(), capture_output=True, check=False).returncode == 0
+
+
+# ------------------------------------------------------------------------------------------- packages
+
+
+def _package(source: dict[str, Any]) -> Path:
+    """The package's file, which is kept from one run to the next."""
+    cache = Path(os.environ.get("SIGNOFF_PACKAGES") or Path(tempfile.gettempdir()) / "signoff-packages")
+    cache.mkdir(parents=True, exist_ok=True)
+    file = cache / source["file"]
+    if not file.exists():
+        if source.get("index") == "npm":
+            subprocess.run(["npm", "pack", "--silent", f"{source['name']}@{source['version']}"], cwd=cache, check=True)
+        else:
+            file.write_bytes(_sdist(source))
+    found = hashlib.sha256(file.read_bytes()).hexdigest()
+    if found != source["sha256"]:
+        sys.exit(f"{file.name} is another than sources.toml says: {found}")
+    return file
+
+
+def _sdist(source: dict[str, Any]) -> bytes:
+    asked = subprocess.run([sys.executable, "-m", "pip", "config", "get", "global.index-url"], capture_output=True)
+    index = os.environ.get("PIP_INDEX_URL") or asked.stdout.decode().strip() or "https://pypi.org/simple"
+    page = f"{index.rstrip('/')}/{source['name']}/"
+    with urlopen(Request(page, headers={"Accept": "text/html"})) as answer:
+        links = re.findall(r'href="([^"]+)"[^>]*>\s*([^<]+?)\s*<', answer.read().decode())
+    link = next(link for link, name in links if name == source["file"])
+    with urlopen(urljoin(page, link.split("#")[0])) as answer:
+        return answer.read()
+
+
+# ------------------------------------------------------------------------------------------- lines in files
+
+
+def _lines(project: str, package: tarfile.TarFile) -> Iterator[Found]:
+    for member in sorted(package.getmembers(), key=lambda member: member.name):
+        path = member.name.split("/", 1)[-1]
+        reader = next((reader for pattern, reader in READERS if re.search(pattern, path)), None)
+        if reader is None or not member.isfile() or re.search(r"(^|/)(subprojects|vendor|external)/", path):
+            continue
+        opened = package.extractfile(member)
+        text = opened.read().decode(errors="replace") if opened else ""
+        for line in reader(text):
+            yield Found(line.strip(), project, path)
+
+
+def _of_workflow(text: str) -> Iterator[str]:
+    try:
+        known = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return
+    for job in (known.get("jobs") or {}).values() if isinstance(known, dict) else ():
+        for step in job.get("steps") or ():
+            shell = str(step.get("shell") or "bash")
+            if isinstance(step.get("run"), str) and shell.startswith(("bash", "sh")):
+                yield from _commands(step["run"].splitlines())
+
+
+def _of_makefile(text: str) -> Iterator[str]:
+    recipe = [line[1:].lstrip("@-+ ") for line in _joined(text.splitlines()) if line.startswith("\t")]
+    for line in recipe:
+        if not re.search(r"(?<!\$)\$(?!\$)", line):  # a variable of make, not of the shell
+            yield line.replace("$$", "$")
+
+
+def _of_tox(text: str) -> Iterator[str]:
+    inside = False
+    for line in _joined(text.splitlines()):
+        begins = re.match(r"commands(?:_pre|_post)?\s*=\s*(.*)", line)
+        inside = bool(begins) or (inside and line[:1] in (" ", "\t"))
+        if inside:
+            line = begins[1] if begins else line
+            yield re.sub(r"\{posargs(:[^{}]*)?\}", lambda words: (words[1] or ":")[1:], re.sub(r"^[\w,!-]+: ", "", line.strip()).lstrip("-! "))
+
+
+def _of_npm(text: str) -> Iterator[str]:
+    try:
+        known = json.loads(text)
+    except ValueError:
+        return
+    yield from (script for script in (known.get("scripts") or {}).values() if isinstance(script, str))
+
+
+def _of_guide(text: str) -> Iterator[str]:
+    """What stands behind a prompt, and the blocks that say they are for a shell."""
+    block: list[str] | None = None
+    fence, depth = "", 0
+    for line in text.splitlines():
+        bare = line.strip()
+        if block is None:
+            opened = re.match(r"(`{3,}|~{3,})\s*\{?\.?(console|bash|shell|sh|shell-session)\b", bare)
+            directive = re.match(r"\.\. (code-block|sourcecode|code):: *(console|bash|shell|sh)$", bare)
+            if opened or directive:
+                block, fence, depth = [], opened[1] if opened else "", len(line) - len(line.lstrip())
+            elif prompt := re.match(r"\s+(?:\$|\.\.\.\\>) (.+)$", line):
+                yield prompt[1]
+            continue
+        ended = bare.startswith(fence) if fence else bool(bare) and len(line) - len(line.lstrip()) <= depth
+        if not ended:
+            block.append(bare)
+            continue
+        yield from _of_block(block)
+        block = None
+    yield from _of_block(block or [])
+
+
+def _of_block(block: list[str]) -> Iterator[str]:
+    prompted = [line[2:] for line in _joined(block) if line.startswith("$ ")]
+    yield from prompted or _commands(line for line in block if not line.startswith(":"))
+
+
+def _of_examples(text: str) -> Iterator[str]:
+    """The blocks that stand four columns in, as Markdown has them."""
+    yield from _commands(line[4:] for line in text.splitlines() if line.startswith("    ") and line[4:5] != " ")
+
+
+def _of_manual(text: str) -> Iterator[str]:
+    """Lines behind a prompt in a page for `man`."""
+    for line in text.splitlines():
+        bare = re.sub(r"\\f[BIRP]|\\&|\\fB|\\f\(CW", "", line).replace("\\-", "-").replace("\\e", "\\")
+        bare = bare.replace("\\(aq", "'").replace("\\(dq", '"').replace("\\.", ".").replace("\\'", "'")
+        if prompt := re.match(r"\s*\$ (.+)$", bare):
+            yield prompt[1]
+
+
+READERS = (
+    (r"(^|/)\.github/workflows/[^/]+\.ya?ml$", _of_workflow),
+    (r"(^|/)(GNU)?[Mm]akefile$", _of_makefile),
+    (r"(^|/)tox\.ini$", _of_tox),
+    (r"^(\./)?package\.json$", _of_npm),
+    (r"^eg/examples/[^/]+\.md$", _of_examples),
+    (r"(?i)(^|/)(contributing|readme|develop)[^/]*\.(md|rst|txt)$|^(docs?|documentation)/.*\.(md|rst|txt)$", _of_guide),
+    (r"(^|/)man/.*\.[1-8]$|(^|/)[a-z-]+\.1$", _of_manual),
+)
+
+
+def _joined(lines: Iterable[str]) -> Iterator[str]:
+    """Lines that a backslash goes on with, as one."""
+    held = ""
+    for line in lines:
+        if line.endswith("\\"):
+            held += line[:-1].rstrip() + " "
+        else:
+            yield held + (line.strip() if held else line)
+            held = ""
+
+
+def _commands(lines: Iterable[str]) -> Iterator[str]:
+    """The commands of a script: a line each, or as many as a loop, a text in quotes or a here-document takes."""
+    held: list[str] = []
+    for line in _joined(lines):
+        if not held and (not line.strip() or line.lstrip().startswith("#")):
+            continue
+        held.append(line)
+        text = "\n".join(held)
+        read = subprocess.run(["bash", "-n"], input=text.encode(), capture_output=True, check=False)
+        if read.returncode == 0 and b"here-document" not in read.stderr:
+            yield text
+            held = []
+
+
+if __name__ == "__main__":
+    main()
