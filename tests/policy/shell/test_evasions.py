@@ -76,6 +76,12 @@ git push :: find . -maxdepth 0 -fprintf x 'git push'; ./x|sed -n 'w x' <<< 'git 
 git push :: echo x > ~/bin/ls; ~/bin/ls
 git push :: dd of=x <<< 'git push'; ./x|echo 'git push' | sort -o x; ./x|echo x > conftest.py; pytest
 git push :: echo x > x; frobnicate ./x
+rm :: env 'BASH_FUNC_ls%%=() { rm f; }' bash -c ls|make CC='rm f'|npm x -c 'rm f'|npm explore x -- rm f
+rm :: sftp h <<< '!rm f'
+rm :: tar -cf a.tar -C /bin rm --transform s/rm/q/|cpio --rsh-command=rm -F h:x|sftp -D 'rm f'
+rm :: echo 'rm f' > d/x.sh; make -C d
+rm :: echo x > main.go; go run .|echo 'rm f' > x; xargs ./x|echo 'rm f' 1<> x; ./x|(echo 'rm f') > x; ./x
+rm :: exec > x; echo 'rm f'; ./x
 """
 # Each row: what is denied, and lines that do something else.
 OTHERS = r"""
@@ -94,7 +100,7 @@ git commit :: git checkout x|git config a b|git add c
 gem install :: gem list
 helm uninstall :: helm list|helm upgrade x y
 hg commit :: hg status|hg log
-curl :: cp curl.txt b|echo curl
+curl :: cp curl.txt b|echo curl|make curl=1|tar xf curl.tar
 git push :: echo x > notes.txt; git add notes.txt|make > log.txt; cat log.txt|pytest -q > out.log; tail -3 out.log
 git push :: cp a.sh b.sh; make
 git push :: gcc -o x x.c && ./x|curl -o d.json x.com; python3 parse.py d.json|chmod +x run.sh && ./run.sh

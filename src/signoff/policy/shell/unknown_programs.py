@@ -15,7 +15,7 @@ from signoff.policy.shell.literal import Arg
 from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, judge_words
 from signoff.policy.shell.syntax_tree import Tree, parse_tree
 from signoff.policy.shell.table import program
-from signoff.policy.shell.wrappers import hand_on, is_modelled
+from signoff.policy.shell.wrappers import hand_on, has_settings, is_modelled
 
 Words = tuple[str | None, ...]
 
@@ -24,17 +24,26 @@ _INSIDE = re.compile(r"[=:({\[\"'`|&;!,]")
 MOST_WORDS = 64
 """How many words are tried as the start of a command; a line with more is assumed to list things."""
 _COPIES = frozenset(
-    "cp gcp ln gln link install ginstall mv gmv dd gdd rsync scp ditto cat tee hash alias symlink".split()
+    """
+    cp gcp ln gln link install ginstall mv gmv dd gdd rsync scp ditto cat tee hash alias symlink tar
+    gtar bsdtar cpio pax zip 7z
+    """.split()
 )
 """Programs that give another file, or another name, to what their words name."""
+_BRACES = re.compile(r"[{},]")
 _PROGRAMS = re.compile(r"(?:\A|/)(?:s?bin|libexec|git-core)\Z")
 
 
 def may_start(argv: Sequence[str | None]) -> Iterator[Words]:
     """Yield the commands that this one may run, as far as is known."""
-    if not argv or argv[0] is None or not _may_run(argv[0].rpartition("/")[2], argv):
+    if not argv or argv[0] is None:
         return
-    rest = tuple(argv[1 : MOST_WORDS + 1])
+    name, rest = argv[0].rpartition("/")[2], tuple(argv[1 : MOST_WORDS + 1])
+    if has_settings(name):
+        for word in rest:
+            yield from (command.words for command in parse_tree((word or "").partition("=")[2]).commands)
+    if not _may_run(name, argv):
+        return
     for at, word in enumerate(rest):
         if word is None:
             continue
@@ -60,6 +69,7 @@ def copied(argv: Sequence[str | None]) -> Iterator[str]:
         source = (word or "").rpartition("=")[2]
         if source and (_is_program(source) or (copies and not source.startswith("-") and not is_wild(source))):
             yield source
+            yield from filter(None, _BRACES.split(source.rpartition("/")[2]) if "{" in source else ())
 
 
 def read_programs(tree: Tree) -> Iterator[str]:

@@ -132,6 +132,11 @@ def is_modelled(name: str) -> bool:
     return any(name in one for one in tables) or _LOADER.match(name) is not None
 
 
+def has_settings(name: str) -> bool:
+    """Whether the program of this name takes `NAME=value`, and may run the value: `make CC=x`."""
+    return name in _table().words
+
+
 def hand_on(args: Args, stdin: Arg | None = None) -> Handed:
     """Return the commands that this command runs in turn. `stdin` is its input text, if known."""
     out = Out(stdin)
@@ -357,9 +362,11 @@ def _below(word: str, spec: _Spec) -> _Spec | None:
 
 
 def _assignments(args: Args, at: int, out: Out) -> int:
-    while at < len(args) and (match := _ASSIGNMENT.match(args[at].text or "")):
-        if changes_programs(match[1]):
-            out.opaque.append(f"sets `{match[1]}`")
+    """Skip what `env` and `sudo` take for assignments: any word with a `=`, also `BASH_FUNC_ls%%=…`."""
+    while at < len(args) and "=" in (text := args[at].text or ""):
+        name = text.partition("=")[0]
+        if changes_programs(name) or not (name.isidentifier() and name.isascii()):
+            out.opaque.append(f"sets `{name}`")
         at += 1
     return at
 

@@ -104,7 +104,7 @@ class _Runner:
         if hands_on or effect not in ("runs", "unknown") or name in _FROM_DISK or name in _COPIERS:
             return ""
         used = self._named(command.words[1:])
-        if not used and (effect == "runs" or self.later):
+        if not used and (effect == "runs" or self.later or program(name) is not None):
             used = self.later or next((one for one in sorted(self.found) if _CODE.fullmatch(one)), "")
         return f"{shown(name)} may run {shown(used)}, which the line itself writes" if used else ""
 
