@@ -7,13 +7,15 @@ import os
 import shlex
 import sys
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from signoff.core.safe_text import safe_beginning, safe_text
+from signoff.core.visible_text import visible
 from signoff.errors import MissingExtra
 from signoff.outside.mcp_servers import UpstreamServer
+from signoff.wiring.mcp_notices import LONGEST_URI, PASSED, Change, LatestProgress, LogMessage, Notice, bounded
 
 if TYPE_CHECKING:
     import httpx2
@@ -33,6 +35,8 @@ CLOSING = 5.0
 MOST_PAGES = 200
 MOST_TOOLS = 2_000
 """A server with more tools than that offers none: each is compared with what was accepted, on every call."""
+LISTENING_AGAIN = 5.0
+"""Seconds before a stream of changes that a server has ended is opened again."""
 LONGEST_LINE = 65_536
 LONGEST_ERROR = 16_000
 """Characters of a server's error that a client is told."""
@@ -63,6 +67,15 @@ class McpUpstream:
         self._link: _Link | None = None
         self._lock = asyncio.Lock()
         self._log = ServerLog(server)
+        self.on_notice: Callable[[Notice], None] = _unheard
+        """Called for what the server says unasked. It must not wait."""
+        self._watched = set[str]()
+        self._watching = asyncio.Lock()
+        self._level = ""
+        self._listens = asyncio.Event()
+        """Set when other resources are watched than those that the server was asked about."""
+        self._heeded = asyncio.Event()
+        """Set when the server knows which."""
 
     async def tools(self) -> list[mcp_types.Tool]:
         """Return all its tools, as it defines them now."""
@@ -80,10 +93,7 @@ class McpUpstream:
     async def call(self, tool: str, args: dict[str, Any], reports: Reports) -> mcp_types.CallToolResult:
         """Make a call. Raises `UpstreamGone` if it is unknown whether it ran, `UpstreamRefusal` if it did not run."""
 
-        async def reported(progress: float, total: float | None, message: str | None) -> None:
-            await reports(progress, total, message)
-
-        return await self._ask(lambda client: client.call_tool(tool, args, progress_callback=reported))
+        return await self._ask(lambda client: client.call_tool(tool, args, progress_callback=LatestProgress(reports)))
 
     async def resources(self) -> list[mcp_types.Resource]:
         async def listed(client: Client) -> list[mcp_types.Resource]:
@@ -118,6 +128,125 @@ class McpUpstream:
     ) -> mcp_types.CompleteResult:
         """Return how an argument of a prompt or a resource may go on; `told` are the other arguments so far."""
         return await self._ask(lambda client: client.complete(ref, argument, told))
+
+    async def watch(self, uri: str) -> None:
+        """Have the server say when a resource changes, on every connection from now on."""
+
+        async def begun(client: Client) -> None:
+            resources = client.server_capabilities.resources
+            if resources is None or not resources.subscribe:
+                raise UpstreamRefusal(f"the MCP server {self.server.name} does not say when a resource changes")
+            if not _is_modern(client):
+                await client.session.send_request(_subscribe(uri), _empty())
+            self._watched.add(uri)
+            if _is_modern(client):
+                await self._listen_anew()
+
+        async with self._watching:
+            try:
+                await self._in_time(begun, f"whether it will say when {visible(uri)} changes")
+            except BaseException:
+                self._watched.discard(uri)
+                raise
+
+    async def unwatch(self, uri: str, *, unless: Callable[[], bool]) -> None:
+        """Undo `watch`, `unless` somebody watches it again by now. A server that is not connected is not told."""
+
+        async def ended(client: Client) -> None:
+            if _is_modern(client):
+                await self._listen_anew()
+            else:
+                await client.session.send_request(_unsubscribe(uri), _empty())
+
+        async with self._watching:
+            if unless():
+                return
+            self._watched.discard(uri)
+            if self._link is not None:
+                await self._in_time(ended, f"that it no longer watches {visible(uri)}")
+
+    async def set_level(self, level: str) -> None:
+        """Have the server send log messages of this level and above, on every connection from now on."""
+        self._level = level
+        if self._link is not None:
+            with suppress(UpstreamGone, UpstreamRefusal):
+                await self._in_time(self._tell_level, "which log messages it sends")
+
+    async def _tell_level(self, client: Client) -> None:
+        from mcp_types import SetLevelRequest, SetLevelRequestParams
+
+        # The newer protocol has no level of a connection: there, `_client` says which messages it wants.
+        if self._level and client.server_capabilities.logging is not None and not _is_modern(client):
+            level: Any = self._level
+            await client.session.send_request(SetLevelRequest(params=SetLevelRequestParams(level=level)), _empty())
+
+    async def _tell_again(self, client: Client) -> None:
+        """Tell a new connection what the one before it was told. What changed meanwhile is not known: look again."""
+        with suppress(Exception):  # what it cannot do now, it could not do before
+            async with asyncio.timeout(LISTING):
+                await self._tell_level(client)
+                for uri in () if _is_modern(client) else sorted(self._watched):
+                    await client.session.send_request(_subscribe(uri), _empty())
+        for uri in self._watched:
+            self.on_notice(Change("resource", uri))
+
+    async def _in_time(self, work: Callable[[Client], Awaitable[None]], what: str) -> None:
+        async def limited(client: Client) -> None:
+            try:
+                async with asyncio.timeout(LISTING):
+                    await work(client)
+            except TimeoutError as error:
+                name = self.server.name
+                raise UpstreamRefusal(
+                    f"the MCP server {name} did not say within {LISTING:.0f} seconds {what}"
+                ) from error
+
+        await self._ask(limited)
+
+    async def _listen_anew(self) -> None:
+        """Have the stream of changes opened anew, with what is watched now, and wait until it is open."""
+        self._heeded.clear()
+        self._listens.set()
+        await self._heeded.wait()
+
+    async def _listen(self, client: Client) -> None:
+        """Keep a stream of changes open, for a server of the newer protocol. An older one says them without."""
+        while _is_modern(client):
+            self._listens.clear()
+            can = client.server_capabilities
+            asked = {
+                "tools_list_changed": can.tools is not None and bool(can.tools.list_changed),
+                "prompts_list_changed": can.prompts is not None and bool(can.prompts.list_changed),
+                "resources_list_changed": can.resources is not None and bool(can.resources.list_changed),
+            }
+            with suppress(Exception):  # it is opened again below
+                if any(asked.values()) or self._watched:
+                    async with client.listen(**asked, resource_subscriptions=sorted(self._watched)) as stream:
+                        self._heeded.set()
+                        await _first_of(_drained(stream), self._listens.wait())
+            self._heeded.set()
+            if not self._listens.is_set():
+                async with _at_most(LISTENING_AGAIN):
+                    await self._listens.wait()
+
+    async def _hear(self, message: object) -> None:
+        """Take what the server says unasked. It is called for each message, and must not wait."""
+        import mcp_types as types
+
+        match message:
+            case types.ToolListChangedNotification():
+                self.on_notice(Change("tools"))
+            case types.ResourceListChangedNotification():
+                self.on_notice(Change("resources"))
+            case types.PromptListChangedNotification():
+                self.on_notice(Change("prompts"))
+            case types.ResourceUpdatedNotification() if len(str(message.params.uri)) <= LONGEST_URI:
+                self.on_notice(Change("resource", str(message.params.uri)))
+            case types.LoggingMessageNotification():
+                told = LogMessage(message.params.level, message.params.data, message.params.logger)
+                self.on_notice(bounded(told, self.server.secrets))
+            case _:
+                pass
 
     async def close(self) -> None:
         """Close the connection, which ends the server's program if there is one."""
@@ -158,7 +287,7 @@ class McpUpstream:
         link = await self._connected()
         try:
             return await link.ask(work)
-        except _Silence:
+        except (_Silence, UpstreamRefusal):
             raise
         except MCPError as error:
             if error.code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
@@ -172,9 +301,11 @@ class McpUpstream:
     async def _connected(self) -> _Link:
         async with self._lock:
             if self._link is None:
-                link = _Link(self._client())
+                link = _Link(self._client(), beside=self._listen)
                 try:
                     await link.open()
+                    if self._level or self._watched:
+                        await link.ask(self._tell_again)
                 except Exception as error:
                     raise UpstreamGone(self._not_there(error)) from error
                 self._link = link
@@ -210,7 +341,7 @@ class McpUpstream:
             source = _with(web, streamable_http_client(server.url, http_client=web))
         # It declares neither sampling nor elicitation nor roots, so requests from a server to the client are refused
         # here. It caches nothing, whatever lifetime the server announces: definitions are always the current ones.
-        return Client(source, mode="auto", cache=None)
+        return Client(source, mode="auto", cache=None, message_handler=self._hear, log_level=PASSED)
 
     def _hidden(self, text: str) -> str:
         return safe_beginning(text, longest=LONGEST_ERROR, secrets=self.server.secrets)
@@ -231,8 +362,10 @@ class McpUpstream:
 class _Link:
     """A connection. It lives in its own task, because the task that opened it has to close it."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, beside: Callable[[Client], Awaitable[None]]) -> None:
+        """`beside` runs for as long as it is open."""
         self._client = client
+        self._beside = beside
         self._ready = asyncio.Event()
         self._over = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -283,7 +416,12 @@ class _Link:
             # The client judges the result of a tool. A proxy that validates it would hide what is wrong.
             client.session.validate_tool_result = _unchecked
             self._ready.set()
-            await self._over.wait()
+            beside = asyncio.ensure_future(self._beside(client))
+            try:
+                await self._over.wait()
+            finally:
+                beside.cancel()
+                await asyncio.wait([beside], timeout=1)
 
 
 @asynccontextmanager
@@ -291,6 +429,59 @@ async def _with(web: httpx2.AsyncClient, transport: AbstractAsyncContextManager[
     """Open a transport together with its HTTP client."""
     async with web, transport as streams:
         yield streams
+
+
+def _unheard(notice: Notice) -> None:
+    """Discard what a server says unasked, where nobody is told."""
+
+
+def _is_modern(client: Client) -> bool:
+    """Return whether a server speaks the protocol in which changes come on a stream that the client opens."""
+    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+    return client.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def _subscribe(uri: str) -> Any:
+    from mcp_types import SubscribeRequest, SubscribeRequestParams
+
+    return SubscribeRequest(params=SubscribeRequestParams(uri=uri))
+
+
+def _unsubscribe(uri: str) -> Any:
+    from mcp_types import UnsubscribeRequest, UnsubscribeRequestParams
+
+    return UnsubscribeRequest(params=UnsubscribeRequestParams(uri=uri))
+
+
+def _empty() -> Any:
+    from mcp_types import EmptyResult
+
+    return EmptyResult
+
+
+async def _drained(stream: Any) -> None:
+    """Read a stream of changes to its end. Each change also comes as a message, which is how it is passed on."""
+    async for _ in stream:
+        pass
+
+
+async def _first_of(*works: Coroutine[Any, Any, Any]) -> None:
+    """Wait until one of them is done, and end the others."""
+    tasks = [asyncio.ensure_future(one) for one in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _at_most(seconds: float) -> AsyncGenerator[None]:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            yield
 
 
 async def _unchecked(name: str, result: mcp_types.CallToolResult) -> None:

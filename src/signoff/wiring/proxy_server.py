@@ -9,9 +9,11 @@ import secrets
 import signal
 import socket
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from signoff.errors import MissingExtra, SignoffError, WrongUse
+from signoff.wiring.mcp_audience import McpAudience
 from signoff.wiring.mcp_proxy import McpProxy, ProxyCaller
 from signoff.wiring.mcp_upstream import McpUpstream, UpstreamGone, UpstreamRefusal
 
@@ -29,11 +31,13 @@ SHORTEST_TOKEN = 16
 def proxy_server(proxy: McpProxy) -> Server[Any]:
     """Build the MCP server that clients talk to."""
     try:
-        from mcp.server.lowlevel import Server
+        from mcp.server.lowlevel import NotificationOptions, Server
+        from mcp_types import SetLevelRequestParams
     except ImportError as error:
         raise MissingExtra("the proxy", "mcp") from error
-    offered = _Offered(proxy)
-    return Server(
+    audience = McpAudience(proxy.upstreams)
+    offered = _Offered(proxy, audience)
+    made: Server[Any] = Server(
         "signoff",
         on_list_tools=offered.tools,
         on_call_tool=offered.call,
@@ -43,28 +47,41 @@ def proxy_server(proxy: McpProxy) -> Server[Any]:
         on_list_prompts=offered.prompts,
         on_get_prompt=offered.prompt,
         on_completion=offered.completion,
+        on_subscribe_resource=offered.subscribe,
+        on_unsubscribe_resource=audience.unsubscribe,
+        on_subscriptions_listen=offered.listen,
     )
+    # Clients of today set it; the library calls it deprecated as the newer protocol has no level of a connection.
+    made.add_request_handler("logging/setLevel", SetLevelRequestParams, audience.set_level)
+    changes = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
+    plain: Any = made
+    plain.create_initialization_options = partial(made.create_initialization_options, changes)
+    return made
 
 
 class _Offered:
     """Handlers for protocol requests. Tools go through the gate; resources and prompts are passed on unchanged."""
 
-    def __init__(self, proxy: McpProxy) -> None:
+    def __init__(self, proxy: McpProxy, audience: McpAudience) -> None:
         self._proxy = proxy
+        self._audience = audience
 
     async def tools(self, ctx: ServerRequestContext[Any], params: object) -> mcp_types.ListToolsResult:
         from mcp_types import ListToolsResult
 
+        self._audience.meet(ctx)
         return ListToolsResult(tools=await _told(self._proxy.tools()))
 
     async def call(
         self, ctx: ServerRequestContext[Any], params: mcp_types.CallToolRequestParams
     ) -> mcp_types.CallToolResult:
+        self._audience.meet(ctx)
         return await self._proxy.call(params.name, dict(params.arguments or {}), _caller(ctx))
 
     async def resources(self, ctx: ServerRequestContext[Any], params: object) -> mcp_types.ListResourcesResult:
         from mcp_types import ListResourcesResult
 
+        self._audience.meet(ctx)
         return ListResourcesResult(resources=await self._all(lambda one: one.resources()))
 
     async def templates(self, ctx: ServerRequestContext[Any], params: object) -> mcp_types.ListResourceTemplatesResult:
@@ -80,6 +97,7 @@ class _Offered:
     async def prompts(self, ctx: ServerRequestContext[Any], params: object) -> mcp_types.ListPromptsResult:
         from mcp_types import ListPromptsResult
 
+        self._audience.meet(ctx)
         return ListPromptsResult(prompts=await self._all(lambda one: one.prompts()))
 
     async def prompt(
@@ -93,6 +111,16 @@ class _Offered:
         told = params.context.arguments if params.context is not None else None
         argument = {"name": params.argument.name, "value": params.argument.value}
         return await self._first(lambda one: one.completion(params.ref, argument, told))
+
+    async def subscribe(
+        self, ctx: ServerRequestContext[Any], params: mcp_types.SubscribeRequestParams
+    ) -> mcp_types.EmptyResult:
+        return await _told(self._audience.subscribe(ctx, params))
+
+    async def listen(
+        self, ctx: ServerRequestContext[Any], params: mcp_types.SubscriptionsListenRequestParams
+    ) -> mcp_types.SubscriptionsListenResult:
+        return await _told(self._audience.listen(ctx, params))
 
     async def _all(self, asks: Callable[[McpUpstream], Awaitable[list[T]]]) -> list[T]:
         """Collect the items of all servers that can be reached."""
