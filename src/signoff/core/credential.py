@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from signoff.core.unescaped import inside_base64
+
 
 @dataclass(frozen=True, slots=True)
 class Credential:
@@ -94,6 +96,14 @@ def own_credentials_in(text: str) -> Iterator[Credential]:
         yield Credential(*match.span(), "signoff credential")
 
 
+def may_hide_own(text: str) -> bool:
+    """Whether such a credential may stand in a text in a spelling that hides it from `own_credentials_in`.
+
+    JSON, URLs, HTML and shells spell it as it is, unless they are told to spell every character.
+    """
+    return _MAY_HIDE.search(text) is not None
+
+
 def credentials_in(text: str) -> Iterator[Credential]:
     """Find every credential of a well-known shape in `text`. Some may overlap."""
     for match in _TOKEN.finditer(text):
@@ -139,7 +149,16 @@ _TOKENS = (
     ("JWT", r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
 )
 # Its own are masked everywhere, also where other tokens are left visible because a person has to see a target.
-_OWN = re.compile(r"so(?:t|i|l|s)_[A-Za-z0-9_-]{20,}")
+_MARKS = ("sot_", "soi_", "sol_", "sos_")
+_OWN = re.compile(
+    rf"(?:{'|'.join(_MARKS)})(?:[A-Za-z0-9_-]{{20,}}|(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{{8,}}(?=…|\.\.\.|\Z))"
+)
+_HEX = r"(?:2[dD]|3\d|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff])"
+"""A letter, a digit, `-` or `_`."""
+_MAY_HIDE = re.compile(
+    "|".join(sorted({form for mark in _MARKS for form in inside_base64(mark.encode())}))
+    + rf"|%{_HEX}|\\(?:u00|x){_HEX}|\\1[0-7]{{2}}|\\[_-]|&#"
+)
 # No token is shorter than this or has other characters: most words are skipped without trying each pattern.
 _LONG_ENOUGH = r"(?=[\w.:=-]{15})"
 _TOKEN = re.compile(

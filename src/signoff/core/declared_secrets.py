@@ -1,19 +1,14 @@
-"""Find declared secrets in a text, however they are quoted, escaped, encoded or truncated there.
-
-The work grows linearly with the text, whatever is in it: each form of a secret is searched for twice at most.
-"""
+"""Find declared secrets in a text, whole or truncated. How the text is spelled is undone in `unescaped`."""
 
 from __future__ import annotations
 
-import html
-import json
 import re
-import shlex
-from base64 import b64encode, urlsafe_b64encode
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from urllib.parse import quote, quote_plus
+
+from signoff.core.unescaped import SHORTEST_PACKED, Unescaped
 
 SHORTEST = 4
 """A shorter secret is recognised only where it is the whole text, or stands in quotes."""
@@ -21,9 +16,12 @@ LONG = 8
 """Characters that a line of a secret, or the rest of a truncated one, must have to be recognised."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{0,2}")
 _PASSWORD = re.compile(r"(?<=://)([^/?#@:]*):.*@", re.DOTALL)
-_ESCAPE = re.compile(r"%[0-9A-F]{2}")
 _DOTS = ("…", "...")
 _QUOTES = "'\"`"
+_REST = r"(?:[\\%&'\"][\w\\%&#'\"{]{0,11}|[\w+/-]{0,3})"
+"""What may be left of an escape, or of three bytes in base64, where a text is cut."""
+_CUT_AFTER = re.compile(rf"{_REST}(?:…|\.\.\.|\Z)")
+_CUT_BEFORE = re.compile(r"(?:…|\.\.\.|\A)[\w\\%&#;'\"+/{}-]{0,12}\Z")
 
 
 def in_headers(headers: Mapping[str, str]) -> tuple[str, ...]:
@@ -33,21 +31,41 @@ def in_headers(headers: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSecrets:
-    """All forms of some secrets. Create it with `declared`, which keeps the latest."""
+    """Some secrets, to be found in texts. Create it with `declared`, which keeps the latest."""
 
     short: frozenset[str]
-    forms: tuple[str, ...]
+    long: tuple[str, ...]
+    """What is searched for: the secrets, and what else of them must not be seen."""
 
-    def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where a secret stands, as (start, end). Spans may overlap."""
-        if self.short:
-            yield from self._short(text)
-        is_cut = any(dots in text for dots in _DOTS)
-        for form in self.forms:
-            yield from _everywhere(text, form)
-            if is_cut and len(form) > LONG:
-                yield from _begun(text, form)
-                yield from _ended(text, form)
+    def __bool__(self) -> bool:
+        return bool(self.short or self.long)
+
+    def spans(self, one: Unescaped) -> Iterator[tuple[int, int]]:
+        """Yield where a secret stands in what was read, as (start, end). Spans may overlap."""
+        for start, end in self._within(one):
+            if (span := one.origin(start, end)) is not None:
+                yield span
+
+    def open_at(self, text: str) -> int | None:
+        """Where the earliest secret with a blank in it may have begun, if more text follows."""
+        found = len(text)
+        for secret in self.long:
+            if any(map(str.isspace, secret)):
+                tail = max(0, len(text) - len(secret) + 1)
+                found = min(found, next((at for at in range(tail, found) if secret.startswith(text[at:])), found))
+        return found if found < len(text) else None
+
+    def _within(self, one: Unescaped) -> Iterator[tuple[int, int]]:
+        if self.short and not one.packed:
+            yield from self._short(one.text)
+        has_dots = any(dots in one.whole for dots in _DOTS)
+        for secret in self.long:
+            if one.packed and len(secret.encode("utf-8", "surrogatepass")) < SHORTEST_PACKED:
+                continue
+            yield from _everywhere(one.text, secret)
+            if len(secret) > LONG:
+                yield from _begun(one, secret, has_dots)
+                yield from _ended(one, secret, has_dots)
 
     def _short(self, text: str) -> Iterator[tuple[int, int]]:
         if text in self.short:
@@ -60,71 +78,94 @@ class DeclaredSecrets:
 
 @lru_cache(maxsize=64)
 def declared(secrets: tuple[str, ...]) -> DeclaredSecrets:
-    """All forms of these secrets."""
+    """These secrets, to be found in texts."""
     told = [secret for secret in secrets if secret.strip()]
     long = {form for secret in told if len(secret) >= SHORTEST for form in _forms(secret)}
     return DeclaredSecrets(
         short=frozenset(secret for secret in told if len(secret) < SHORTEST),
-        forms=tuple(sorted(form for form in long if len(form) >= SHORTEST)),
+        long=tuple(sorted(form for form in long if len(form) >= SHORTEST)),
     )
 
 
-def _everywhere(text: str, form: str) -> Iterator[tuple[int, int]]:
-    start = text.find(form)
+def _forms(secret: str) -> Iterator[str]:
+    """Yield a secret and each long line of it; as a URL is shown without its password; as Unicode is normalised."""
+    for one in (secret, *(line for line in secret.splitlines() if len(line) >= LONG)):
+        yield from (one, _PASSWORD.sub(r"\1:…@", one))
+        yield from (unicodedata.normalize("NFC", one), unicodedata.normalize("NFD", one))
+
+
+def _everywhere(text: str, part: str, start: int = 0) -> Iterator[tuple[int, int]]:
+    start = text.find(part, start)
     while start >= 0:
-        yield start, start + len(form)
-        start = text.find(form, start + len(form))
+        yield start, start + len(part)
+        start = text.find(part, start + len(part))
 
 
-def _begun(text: str, form: str) -> Iterator[tuple[int, int]]:
-    """Yield where the beginning of a form stands before an ellipsis."""
-    scheme = _SCHEME.match(form)
+def _begun(one: Unescaped, secret: str, has_dots: bool) -> Iterator[tuple[int, int]]:
+    """Yield where the beginning of a secret stands before an ellipsis, or most of it where the whole text ends."""
+    text = one.text
+    scheme = _SCHEME.match(secret)
     least = max(LONG, (scheme.end() if scheme is not None else 0) + 1)  # the scheme of a URL is no secret
-    for start, end in _everywhere(text, form[:least]):
-        size = least + _in_common(text[end : start + len(form)], form[least:])
-        # A secret may have dots itself, where the ellipsis begins.
-        if any(text.startswith(_DOTS, start + size - dots) for dots in range(3)):
+    for start, end in _everywhere(text, secret[:least], 0 if has_dots else max(0, len(text) - len(secret))):
+        size = least + _in_common(text[end : start + len(secret)], secret[least:])
+        if size < len(secret) and _is_cut_after(one, start, size, secret):
             yield start, start + size
 
 
-def _ended(text: str, form: str) -> Iterator[tuple[int, int]]:
-    """Yield where the end of a form stands after an ellipsis."""
-    for start, end in _everywhere(text, form[-LONG:]):
-        before = text[max(0, end - len(form)) : start]
-        size = LONG + _in_common(before[::-1], form[-LONG - 1 :: -1])
-        if any(text.endswith(_DOTS, 0, end - size + dots) for dots in range(3)):
+def _is_cut_after(one: Unescaped, start: int, size: int, secret: str) -> bool:
+    # A secret may have dots itself, where the ellipsis begins.
+    if any(one.text.startswith(_DOTS, start + size - dots) for dots in range(3)):
+        return True
+    span = one.origin(start, start + size)
+    if span is None:
+        return False
+    is_escaped = one.text is not one.whole
+    if not is_escaped and span[1] < len(one.whole):
+        return False
+    cut = _CUT_AFTER.match(one.whole, span[1])
+    if cut is None:
+        return False
+    is_broken = one.packed or cut[0][:1] in {"\\", "%", "&"}
+    return cut[0].endswith(_DOTS) or (
+        2 * size >= len(secret) and (is_broken or (not cut[0] and _is_word(secret, size)))
+    )
+
+
+def _ended(one: Unescaped, secret: str, has_dots: bool) -> Iterator[tuple[int, int]]:
+    """Yield where the end of a secret stands after an ellipsis, or most of it where the whole text begins."""
+    text = one.text
+    for start, end in _everywhere(text if has_dots else text[: len(secret)], secret[-LONG:]):
+        before = text[max(0, end - len(secret)) : start]
+        size = LONG + _in_common(before[::-1], secret[-LONG - 1 :: -1])
+        if size < len(secret) and _is_cut_before(one, end, size, secret):
             yield end - size, end
 
 
-def _in_common(text: str, form: str) -> int:
+def _is_cut_before(one: Unescaped, end: int, size: int, secret: str) -> bool:
+    if any(one.text.endswith(_DOTS, 0, end - size + dots) for dots in range(3)):
+        return True
+    span = one.origin(end - size, end)
+    if span is None:
+        return False
+    is_escaped = one.text is not one.whole
+    if not is_escaped and span[0] > 0:
+        return False
+    begin = max(0, span[0] - 15)
+    cut = _CUT_BEFORE.search(one.whole[begin : span[0]])
+    if cut is None or (begin > 0 and not cut[0].startswith(_DOTS)):
+        return False
+    is_broken = one.packed and len(cut[0]) < 4
+    return cut[0].startswith(_DOTS) or (
+        2 * size >= len(secret) and (is_broken or (not cut[0] and _is_word(secret, -size)))
+    )
+
+
+def _is_word(secret: str, at: int) -> bool:
+    """Whether a cut here is within a word: a text that ends before a separator is whole, such as a path above."""
+    return secret[at - 1].isalnum() and secret[at].isalnum()
+
+
+def _in_common(text: str, other: str) -> int:
     """How many characters both begin with."""
-    pairs = enumerate(zip(text, form, strict=False))
-    return next((size for size, (one, other) in pairs if one != other), min(len(text), len(form)))
-
-
-def _forms(secret: str) -> Iterator[str]:
-    """Yield a secret and each long line of it: as it is, and as it is escaped and encoded elsewhere."""
-    for one in {secret, *(line for line in secret.splitlines() if len(line) >= LONG)}:
-        raw = one.encode("utf-8", "surrogatepass")
-        yield one
-        yield _PASSWORD.sub(r"\1:…@", one)  # a URL as it is shown elsewhere, without its password
-        yield repr(raw)[2:-1]
-        for spelled in (repr, ascii):
-            yield spelled(one)[1:-1]
-            yield spelled(f"{one}'\"")[1:-4]  # if the text has quotes of both kinds, repr escapes them
-        yield from (json.dumps(one)[1:-1], json.dumps(one, ensure_ascii=False)[1:-1])
-        yield from (shlex.quote(one), one.encode("unicode_escape").decode("ascii"), html.escape(one))
-        for escaped in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
-            yield escaped
-            yield _ESCAPE.sub(lambda code: code[0].lower(), escaped)
-        yield from _in_base64(raw)
-
-
-def _in_base64(raw: bytes) -> Iterator[str]:
-    """Yield what is the same in the base64 of every longer text with this in it: it may start at three places."""
-    for before in range(3):
-        known = slice((before * 8 + 5) // 6, (before + len(raw)) * 8 // 6)
-        for encode in (b64encode, urlsafe_b64encode):
-            form = encode(bytes(before) + raw).decode()[known]
-            if len(form) >= LONG:
-                yield form
+    pairs = enumerate(zip(text, other, strict=False))
+    return next((size for size, (one, two) in pairs if one != two), min(len(text), len(other)))

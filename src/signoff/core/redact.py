@@ -13,8 +13,16 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, cast
 
-from signoff.core.credential import Credential, credentials_in, own_credentials_in, secret_name, target_name
+from signoff.core.credential import (
+    Credential,
+    credentials_in,
+    may_hide_own,
+    own_credentials_in,
+    secret_name,
+    target_name,
+)
 from signoff.core.declared_secrets import DeclaredSecrets, declared
+from signoff.core.unescaped import unescaped
 from signoff.core.visible_text import CLOSE, OPEN, visible
 from signoff.errors import CannotCanonicalise, EditRefused
 
@@ -145,9 +153,15 @@ class Redactor:
 
     def _known_in(self, text: str) -> Iterator[Credential]:
         """What is masked wherever it stands, in the name of a target too: declared secrets, and signoff's own."""
-        for start, end in self._declared.spans(text):
-            yield Credential(start, end, _DECLARED)
-        yield from own_credentials_in(text)
+        if not self._declared and not may_hide_own(text):
+            yield from own_credentials_in(text)
+            return
+        for one in unescaped(text):
+            for start, end in self._declared.spans(one):
+                yield Credential(start, end, _DECLARED)
+            for own in own_credentials_in(one.text):
+                if (span := one.origin(own.start, own.end)) is not None:
+                    yield Credential(*span, own.kind)
 
     def _masked_text(self, text: str, path: str, found: Sequence[Credential]) -> str:
         pieces: list[str] = []
