@@ -18,8 +18,11 @@ from tests.cli.program import signoff
 from tests.cli.wording import AGO, MOMENT, Wording
 
 from signoff.broker import Broker
+from signoff.cli.inbox_watch import WatchScreen, part_of
 from signoff.core.people import Actor
+from signoff.core.request import State
 from signoff.core.verdict import OnTimeout, Requirement
+from signoff.reports.inbox_report import View
 from signoff.testing import FakeClock
 
 OPS = Requirement(role="ops", quorum=2, timeout=timedelta(minutes=15), message="Two ops people, please")
@@ -203,6 +206,61 @@ def test_watching_at_a_terminal_redraws_and_leaves_it_as_it_was(desk: Desk) -> N
     assert (program.before or "").strip() in ("", "^C")
     program.close()
     assert program.exitstatus == 0
+
+
+def test_a_key_opens_the_card_of_a_request_and_answers_it_there(desk: Desk) -> None:
+    lost = desk.start_and_die(asks())
+    [one, two] = desk.open(asks(), asks("write_file", {"path": "notes/a.md"}))
+    program = desk.sits_down("inbox", "--watch")
+    program.expect_exact(f"> \x1b[36m{lost}")
+    program.send("\x1b[B\x1b[B")
+    program.expect_exact(f"> \x1b[36m{two}")
+    program.send("\r")
+    program.expect_exact("\x1b[?1049l")
+    program.expect_exact("may write_file run?")
+    program.expect_exact("your answer >")
+    program.sendline("a")
+    program.expect_exact("\x1b[?1049h")
+    program.expect_exact('approved: write_file(path="notes/a.md")')
+    assert desk.request(two).state is State.APPROVED
+    program.expect_exact(f"> \x1b[36m{lost}")
+    program.send("j\r")
+    program.expect_exact("your answer >")
+    program.sendintr()
+    program.expect_exact("still open: pay(")
+    assert desk.request(one).state is State.PENDING, "Ctrl-C on the card denies nothing"
+    program.send("k\r")
+    program.expect_exact("What happened?")
+    program.expect_exact("your answer >")
+    program.sendline("h")
+    program.expect_exact("on record: it happened")
+    assert desk.request(lost).state is State.SUCCEEDED
+    [new] = desk.open(asks())
+    program.expect_exact("\a")
+    program.expect_exact(new)
+    program.send("q")
+    program.expect(pexpect.EOF)
+    program.close()
+    assert program.exitstatus == 0
+
+
+def test_a_full_line_keeps_its_last_character(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.monkeypatch.setenv("TERM", "xterm")
+    desk.monkeypatch.setenv("COLUMNS", "60")
+    desk.open(asks(summary="x" * 200))
+    screen = WatchScreen(mine=False)
+    screen.show(desk.do(lambda broker: View(10).page(broker.store)))
+    rows = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", capsys.readouterr().out).split("\r\n")
+    assert max(map(len, rows)) == 59 and any(row.endswith("…") for row in rows)
+
+
+def test_a_long_list_follows_the_chosen_request() -> None:
+    body = [f"line {at}" for at in range(30)]
+    for at in range(30):
+        shown = part_of(body, 10, at)
+        assert body[at] in shown and len(shown) <= 10
+        assert (body[0] in shown) is ("more above" not in shown[0])
+        assert (body[-1] in shown) is ("more below" not in shown[-1])
 
 
 def test_watching_needs_a_terminal_or_json(desk: Desk, wording: Wording) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @shared_options.as_json
-@click.option("--watch", is_flag=True, help="Keep running, and redraw when something changes. Ctrl-C quits.")
+@click.option("--watch", is_flag=True, help="Keep running, and open cards by key to answer them. q quits.")
 @click.option("--tui", is_flag=True, help="Answer pending and new requests on the full screen. q quits.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many to show.")
 @click.option("--mine", is_flag=True, help="Only requests that you can answer and that nobody else has taken.")
@@ -72,7 +72,12 @@ def inbox(
             from signoff.cli.inbox_watch import stay
             from signoff.cli.loops import run
 
-            run(stay(lambda: view.page(kept), kept.watch, as_json=as_json, mine=mine))
+            answers = None
+            if not as_json:
+                from signoff.cli.inbox_answer import InboxAnswers
+
+                answers = InboxAnswers(kept, store, policy, name)
+            run(stay(lambda: view.page(kept), kept.watch, as_json=as_json, mine=mine, answer=answers))
         else:
             _show(asyncio.run(view.page(kept)), as_json, mine, chosen.in_words())
     finally:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from signoff.core.inbox_row import Item
 
 _INDENT = " " * 12
+CHOSEN = "> "
+"""How the line of the chosen request begins. Then the others are indented as far."""
 
 
 def trouble(delivery: Delivery, at: datetime) -> str:
@@ -39,8 +41,8 @@ def clock(moment: datetime, at: datetime) -> str:
     return f"{here:%H:%M %Z}" if here.date() == today.date() else f"{here:%Y-%m-%d %H:%M %Z}"
 
 
-def lines(page: Page, at: datetime, width: int, *, mine: bool = False) -> Iterator[str]:
-    """The inbox page for people."""
+def lines(page: Page, at: datetime, width: int, *, mine: bool = False, chosen: str = "") -> Iterator[str]:
+    """The inbox page for people; `chosen` is the id of the request that is marked."""
     if page.halted:
         for line in fold(f"Nothing new runs: {halted_text(page.halted, datetime.astimezone)}", width):
             yield click.style(line, fg="red", bold=True)
@@ -58,10 +60,12 @@ def lines(page: Page, at: datetime, width: int, *, mine: bool = False) -> Iterat
     column = max(map(len, ages))
     for item, age in zip(page.items, ages, strict=True):
         yield ""
-        yield from _item_lines(item, pad(age, column), at, width)
+        mark = (CHOSEN if item.id == chosen else " " * len(CHOSEN)) if chosen else ""
+        for index, line in enumerate(_item_lines(item, pad(age, column), at, width - len(mark))):
+            yield f"{mark if not index else ' ' * len(mark)}{line}"
         for one in page.deliveries.get(item.id, ()):
             if told := trouble(one, at):
-                for line in fold(_INDENT + told, width, _INDENT):
+                for line in fold(" " * len(mark) + _INDENT + told, width, " " * len(mark) + _INDENT):
                     yield click.style(line, fg="yellow")
 
 
@@ -83,7 +87,7 @@ def _item_lines(item: Item, age: str, at: datetime, width: int) -> Iterator[str]
         yield click.style(line, fg="yellow")
     for word, meaning in OUTCOMES.items():
         command = f"{_INDENT}  signoff outcome {safe(item.id)} {word:9}"
-        yield command + click.style(clip(f"  {meaning}", max(1, width - len(command))), dim=True)
+        yield from fold(f"{command}  {meaning}", width, _INDENT + " " * 6)
 
 
 def loosened_lines(texts: Sequence[str], width: int, indent: str) -> Iterator[str]:

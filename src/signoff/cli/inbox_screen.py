@@ -51,7 +51,7 @@ async def _answered(
     approver = tui_approver(actor=me, draft_rules=drafts_in(store, settings))
     screen = ApproverChannel(approver, name="tui", by=me)
     async with Attended(broker, screen, project_inbox(broker, settings, "tui").take) as attended:
-        with _watching(broker, attended.wake):
+        with watching(broker, attended.wake):
             while attended.failure is None:
                 looked_at = broker.clock.now()
                 waiting = await _waiting(broker)
@@ -88,7 +88,7 @@ def _shown_to(me: Actor, waiting: Sequence[ApprovalRequest], *, mine: bool) -> S
 
 
 @contextmanager
-def _watching(broker: Broker, news: Callable[[], None]) -> Generator[None]:
+def watching(broker: Broker, news: Callable[[], None]) -> Generator[None]:
     """Call `news` whenever any process may have changed something."""
     loop = asyncio.get_running_loop()
 
