@@ -84,29 +84,30 @@ class CommandCondition:
             return MatchResult.no(shell.why)
         allowed = False
         for simple, read, directories in zip(shell.line.commands, shell.judged, shell.directories, strict=True):
+            fed = shell.line.feeds(simple)
             judged = _unaided(simple, read) if facts.call.roams else read
             if isinstance(judged, ReadOnlyCommand) and is_cd(simple):
                 continue  # only changes the directory for the commands after it, which are judged there
             if not (self.read_only and isinstance(judged, ReadOnlyCommand)):
-                fitting = self._fitting(simple, judged)
-                why = _moved(simple, fitting, directories, facts) if fitting else self._unfit(simple, judged)
+                fitting = self._fitting(simple, judged, fed)
+                why = _moved(simple, fitting, directories, facts) if fitting else self._unfit(simple, judged, fed)
                 if why:
                     facts.note(why, close=bool(fitting))
                     return MatchResult.no(why)
             allowed = True
         return YES if allowed or self.read_only else MatchResult.no("no pattern covers `cd`")
 
-    def _fitting(self, simple: Simple, judged: ReadOnlyCommand | Concern) -> list[CommandPattern]:
+    def _fitting(self, simple: Simple, judged: ReadOnlyCommand | Concern, fed: bool) -> list[CommandPattern]:
         """Return the patterns that a command matches, wherever it runs."""
         if isinstance(judged, Concern) and judged.command.endswith(" <"):
             return []  # it reads from a secret file, whatever its words
         concern = judged if isinstance(judged, Concern) else None
-        return [pattern for pattern in self.patterns if pattern.covers(simple, concern) is Truth.YES]
+        return [pattern for pattern in self.patterns if pattern.covers(simple, concern, fed=fed) is Truth.YES]
 
-    def _unfit(self, simple: Simple, judged: ReadOnlyCommand | Concern) -> str:
+    def _unfit(self, simple: Simple, judged: ReadOnlyCommand | Concern, fed: bool) -> str:
         """Return why no pattern covers a command."""
         concern = judged if isinstance(judged, Concern) else None
-        if why := next((why for pattern in self.patterns if (why := pattern.beyond(simple, concern))), ""):
+        if why := next((why for pattern in self.patterns if (why := pattern.beyond(simple, concern, fed=fed))), ""):
             return why
         return concern.sentence if concern is not None else f"no pattern covers `{simple.words[0].text}`"
 

@@ -77,6 +77,72 @@ uv * :: uv sync --python /x
 uv * :: uv tool run x
 poetry * :: poetry env use ./x
 rename * :: rename s/a/exit/e a
+sort * :: sort -o /etc/x a
+sort * :: sort -T /etc a
+sort * :: sort -o .git/hooks/pre-commit a
+tee * :: ls | tee /etc/x
+tee * :: ls | tee ../x
+tee * :: ls | tee a/../../x
+tee * :: ls | tee .git/hooks/pre-commit
+tee * :: ls | tee //etc/x
+cp * :: cp a /etc/x
+cp * :: cp --target-directory=../ a
+cp * :: cp -t/etc a
+cp src/* * :: cp src/a /etc/x
+ln * :: ln -s /etc/x a
+rm * :: rm -rf ../x
+dd * :: dd if=a of=/dev/sda
+chmod * :: chmod 777 /etc
+csplit * :: csplit --prefix=/etc/x a 1
+install * :: install a /etc/x
+split * :: split a /etc/x
+sed * :: sed 's/x/y/w /etc/x' a
+sed * :: sed -n -e 'w x' a
+sed * :: sed -i s/x/y/ /etc/x
+awk * :: awk '{print > "/etc/x"}' a
+mawk * :: mawk '{print > "x"}' a
+find * :: find . -fprintf /etc/x y
+find * :: find . -fls ../x
+tar * :: tar -C /etc -xf a
+tar * :: tar cf /etc/x a
+tar * :: tar -xPf a
+rsync * :: rsync a ../x
+git diff * :: git diff --output=/etc/x
+git log * :: git log --output ../x
+git clone * :: git clone u ../x
+git * :: git worktree add ../x
+git * :: git config --global x y
+git * :: git format-patch -o /etc HEAD
+git apply * :: git apply --directory=../x a
+frobnicate * :: frobnicate /etc/x
+frobnicate * :: frobnicate ../x
+frobnicate * :: frobnicate a:/etc/x
+frobnicate * :: ls | frobnicate
+frobnicate * :: frobnicate x < y
+frobnicate --out * :: frobnicate --out /etc/x
+frobnicate --out=* :: frobnicate --out=/etc/x
+frobnicate -o* :: frobnicate -o/etc/x
+python * :: python
+python * :: ls | python
+node * :: node
+bash * :: bash
+bash * :: ls | bash
+sqlite3 * :: sqlite3 x < y
+sqlite3 * :: ls | sqlite3 x
+vim * :: vim -c '!id' x
+curl * :: curl -o /etc/x https://x.com
+wget * :: wget -P /etc https://x.com
+xxd * :: xxd a /etc/x
+iconv * :: iconv -o ../x a
+unzip * :: unzip a -d /etc
+zstd * :: zstd -o /etc/x a
+shuf * :: shuf -o ../x a
+docker run * :: docker run -v /:/x a
+docker cp * :: docker cp c:/x /etc/x
+npm install * :: npm install -g x
+patch * :: patch /etc/x a
+go run * :: go run /tmp/x.go
+script * :: script /etc/x
 psql * :: psql -n '-c\! id'
 mysql * :: mysql -p --plugin-dir=x
 git * :: git apply --unsafe-paths --directory=.git/hooks a.patch
@@ -214,7 +280,7 @@ go * :: go vet ./...|go mod tidy|go fmt ./...|go version|go list ./...|go run ./
 git * :: git status|git diff --stat HEAD~1|git add -A|git commit -m 'Fix: a = b'|git commit -am "x"|git push
 git * :: git push -u origin main|git checkout -b x|git log --oneline -5|git stash|git stash pop|git fetch origin
 git * :: git pull --rebase|git branch -d x|git merge --no-ff x|git reset --hard HEAD|git restore --staged a
-git * :: git switch -c x|git tag v1|git show HEAD:a|git worktree add ../x|git remote -v|git cherry-pick abc
+git * :: git switch -c x|git tag v1|git show HEAD:a|git worktree add x|git remote -v|git cherry-pick abc
 git * :: git revert HEAD --no-edit|git bisect good|git blame a.py|git rm -r --cached x|git mv a b|git clean -nd
 git * :: git config user.name x|git grep -n x|git ls-files|git rev-parse HEAD|git commit --amend --no-edit
 git * :: git stash list|git --no-pager log
@@ -252,6 +318,11 @@ poetry * :: poetry install|poetry add requests|poetry show
 bundle * :: bundle install
 rspec * :: rspec spec/a_spec.rb:12|rspec -fd
 sed * :: sed -n 1,5p a|sed -i s/a/b/ x
+sort * :: sort -o b a
+git diff * :: git diff --output=x|git diff HEAD~1 -- a
+curl * :: curl -o /dev/null -sS https://x.com/a/../b
+docker exec c * :: docker exec c rm /tmp/x
+git commit * :: git commit -m '/etc is ../here'
 tar * :: tar czf a.tgz b|tar xzf a.tgz|tar -tf a.tar
 find * :: find . -name '*.py' -delete|find src -type f
 awk * :: awk '{print $1}' a
@@ -267,7 +338,7 @@ coverage * :: coverage report -m|coverage html
 
 
 def allows(pattern: str, line: str) -> bool:
-    policy = Policy.from_rules([{"allow": {"tool": "shell", "command": pattern}}])
+    policy = Policy.from_rules([{"allow": {"tool": "shell", "command": ["ls", pattern]}}])
     return policy.judge(Call(tool="shell", args={"command": line})).effect is Effect.ALLOW
 
 
@@ -287,6 +358,15 @@ def test_a_star_covers_no_word_that_runs_something_else(pattern: str, line: str)
 )
 def test_a_star_covers_what_people_write(pattern: str, line: str) -> None:
     assert allows(pattern, line)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line"),
+    [("tee *", "ls | tee a.txt"), ("python *", "ls | python scripts/x.py"), ("make *", "ls | make x")],
+)
+def test_what_is_fed_to_a_program_that_does_not_run_it_is_covered(pattern: str, line: str) -> None:
+    judged = Policy.from_rules([{"allow": {"tool": "shell", "command": ["read-only", pattern]}}])
+    assert judged.judge(Call(tool="shell", args={"command": line})).effect is Effect.ALLOW
 
 
 def test_an_option_that_the_pattern_names_is_covered() -> None:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from posixpath import normpath
 from typing import Any, NamedTuple, cast
 
 from signoff.policy.phrases import shown
+from signoff.policy.places import runs_later
 from signoff.policy.shell.languages import OF_WORDS, check_awk, check_jq, check_sed
 from signoff.policy.shell.languages.trouble import Trouble
 from signoff.policy.shell.line import Word
 from signoff.policy.shell.literal import Arg
+from signoff.policy.shell.simple_command import ReadOnlyCommand, judge_words
 from signoff.policy.shell.table import CommandOption, Program, TakesValue, program
 from signoff.policy.shell.wrappers import hand_on
 from signoff.policy.table_files import table_text
@@ -29,8 +31,16 @@ _SETTING = re.compile(r"[A-Za-z_]\w*=(?:\d+|yes|no|on|off|true|false)?", re.ASCI
 """A variable with a value that names no program: `V=1`."""
 _WORD = "some-word"  # `x` is a sub-command to bun
 _SCRIPTS = {"awk": check_awk, "sed": check_sed, "jq": check_jq}
+_ELSEWHERE = frozenset("ssh rsh autossh mosh docker podman nerdctl kubectl oc k3s machinectl lxc vagrant".split())
+"""Programs that run commands on another machine, or in a container."""
+_WHERE = re.compile(r"(?:\A|[=:,])(?=[/~]|\.\.(?:/|\Z))|(?:\A|/)\.\.(?:/|\Z)")
 _OPTION = re.compile(r"-(?!\d+\Z)\S", re.ASCII)
 """What some program reads as an option, even behind one that wants a value."""
+_NO_PLACES = frozenset({"text", "number", "pattern", "sed", "awk", "jq", "glob", "skip", "skip_directory"})
+_NAMES_PLACE = re.compile(
+    r"-(?:o|O|C|d|F|P|T|out\w*|.*(?:file|dir|directory|path|prefix|output|root|dest|cwd|location|template).*)\Z"
+)
+"""Options of which the value is a place, though the list does not say so."""
 _HARMFUL = ("runs:", "unknown:")
 
 
@@ -58,12 +68,16 @@ class Further(NamedTuple):
     """Whether `-word` is one option, not a bundle of letters."""
 
 
-def uncovered(argv: Sequence[str], fixed: int) -> str:
-    """Return why a final `*` does not stand for all words from `fixed` on; "" if it does."""
-    if len(argv) == fixed:
-        return ""
+def uncovered(argv: Sequence[str], fixed: int, *, here: bool = True) -> str:
+    """Return why a final `*` does not stand for all words from `fixed` on; "" if it does.
+
+    It stands for no place outside the directory, unless the program only reads, or the command is not run `here`.
+    """
     last = plain_word(argv[:fixed])
     handed = hand_on(tuple(map(Arg, (*argv[:fixed], last))))
+    if len(argv) == fixed:
+        more = set(hand_on(tuple(map(Arg, argv))).opaque).difference(handed.opaque)
+        return next((f"without a further word, {why}" for why in sorted(more)), "")
     inner = handed.inner[0] if len(handed.inner) == 1 else None
     if inner is not None and len(inner.args) > 1 and inner.args[-1].sure == last:
         found = hand_on(tuple(map(Arg, argv))).inner
@@ -71,11 +85,24 @@ def uncovered(argv: Sequence[str], fixed: int) -> str:
         before = [arg.sure for arg in inner.args[:-1]]
         if words[: len(before)] != before or None in words:
             return f"{shown(argv[0])} may run something else"
-        return uncovered([word for word in words if word is not None], len(before))
-    means_it = any(word.startswith("-") for word in argv[1:fixed]) or _FurtherWords(argv, fixed).entry is None
+        here = here and argv[0].rpartition("/")[2] not in _ELSEWHERE
+        return uncovered([word for word in words if word is not None], len(before), here=here)
+    further = _FurtherWords(argv, fixed)
+    means_it = any(word.startswith("-") for word in argv[1:fixed]) or (further.entry is None and fixed > 1)
     if handed.inner or (handed.opaque and means_it):
         return ""  # the words of the rule run what follows, whatever it is
-    return _FurtherWords(argv, fixed).trouble()
+    return further.trouble() or (further.elsewhere() if here else "")
+
+
+def runs_input(argv: Sequence[str]) -> str:
+    """Return why a command may run what it is fed, for a rule with a final `*`; "" if it does not."""
+    name = argv[0].rpartition("/")[2]
+    if why := next(iter(hand_on(tuple(map(Arg, argv))).opaque), ""):
+        return f"{why}, and it is fed"
+    entry, known, _ = _found(argv)
+    if entry is None and known is None and name not in _contained():
+        return f"signoff does not know what {shown(name)} does with the input that it is fed"
+    return ""
 
 
 def plain_word(words: Sequence[str]) -> str:
@@ -108,6 +135,17 @@ def is_option(name: str, option: str) -> bool:
     )
 
 
+def leads_away(word: str) -> bool:
+    """Whether a word is, or holds as its value, a path that leads out of the directory as written."""
+    return _WHERE.search(word) is not None
+
+
+def _hidden_code(path: str) -> bool:
+    """Whether a path is in a hidden directory whose content programs run or follow: `.git/hooks/x`."""
+    *directories, _ = path.rpartition("=")[2].split("/")
+    return any(one[:1] == "." and one.strip(".") and runs_later(f"{one}/x") for one in directories)
+
+
 class _FurtherWords:
     def __init__(self, argv: Sequence[str], fixed: int) -> None:
         self.argv = argv
@@ -124,6 +162,66 @@ class _FurtherWords:
         if self.known is not None and _is_reader(self.known):
             return self._table(self.known, self.at)
         return self._plain()
+
+    def elsewhere(self) -> str:
+        """Return which of the words names a place outside the directory, unless the command only reads."""
+        if isinstance(judge_words([Word(word) for word in self.argv]), ReadOnlyCommand):
+            return ""
+        scripts = dict(self._scripts())
+        for at, word in enumerate(self.argv[self.fixed :], self.fixed):
+            if at in scripts:
+                check, script = scripts[at]
+                if found := check(script):
+                    return self._unfit(word, found.why)
+                continue
+            if self._is_text(word, self.argv[at - 1]):
+                continue
+            for part in (word, *([word[2:]] if word[:1] == "-" and word[1:2] != "-" else [])):
+                if "://" not in part and part != "/dev/null" and leads_away(part):
+                    return self._unfit(word, "it is outside the directory")
+                if self.name not in ("git", "hg") and _hidden_code(part):
+                    return self._unfit(word, "programs follow what is there")
+        return ""
+
+    def _is_text(self, word: str, before: str) -> bool:
+        """Whether a word is known to be no path: the value of an option that is a text, or a script."""
+        if word.startswith("-"):
+            name = word.partition("=")[0]
+            return self._takes_text(name) if "=" in word else self._takes_text(word[:2])
+        if before.startswith("-") and "=" not in before:
+            return self._takes_text(before) or (before[:2] != "--" and self._takes_text(f"-{before[-1]}"))
+        return False
+
+    def _scripts(self) -> Iterator[tuple[int, tuple[Callable[[str], Trouble | None], str]]]:
+        """Yield where the scripts of awk, sed and jq are among the words, with the check and the text of each."""
+        check = next((check for name, check in _SCRIPTS.items() if self.name.endswith(name)), None)
+        if self.known is None or check is None:
+            return
+        first = True
+        for at, word in enumerate(self.argv[self.at :], self.at):
+            name, equals, value = word.partition("=")
+            if word.startswith("-"):
+                first = first and name not in self.known.no_first and word[:2] not in self.known.no_first
+                option = self.known.options.get(name) or self.known.options.get(word[:2])
+                if option is None or option.kind.name not in _SCRIPTS:
+                    continue
+                if equals and word.startswith("--"):
+                    yield at, (check, value)
+                elif word[2:] and not word.startswith("--"):
+                    yield at, (check, word[2:])
+                elif at + 1 < len(self.argv):
+                    yield at + 1, (check, self.argv[at + 1])
+            elif first:
+                yield at, (check, word)
+                return
+
+    def _takes_text(self, option: str) -> bool:
+        if self.entry is not None and option in self.entry.values:
+            return not _NAMES_PLACE.search(option)
+        known = self.known.options.get(option) if self.known is not None else None
+        if known is None or known.trouble or known.takes is TakesValue.NOTHING:
+            return False
+        return known.kind.name in _NO_PLACES
 
     def _unfit(self, word: str, why: str) -> str:
         return f"the final `*` does not stand for {shown(word)}: {why}"
@@ -263,6 +361,8 @@ def _table_option(known: Program, word: str) -> tuple[int, str]:
         if option is None:
             return 1, f"`-{letter}` is not an option that signoff knows"
         took, why = _taken(option, bool(word[place:]))
+        if option.trouble and word[place:].isalpha():
+            continue  # whether the rest is its value or more letters is not known
         if why or option.takes is not TakesValue.NOTHING:
             return took, why
     return 1, ""

@@ -63,6 +63,11 @@ class CommandLine(NamedTuple):
 
     pipelines: tuple[Pipeline, ...]
 
+    def feeds(self, command: Simple) -> bool:
+        """Whether a command reads what another one writes, or a file, on its standard input."""
+        first = any(command is pipeline.stages[0] for pipeline in self.pipelines)
+        return not first or any(redirect.source is not None for redirect in command.redirects)
+
     @property
     def commands(self) -> tuple[Simple, ...]:
         return tuple(stage for pipeline in self.pipelines for stage in pipeline.stages)

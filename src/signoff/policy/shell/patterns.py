@@ -18,7 +18,7 @@ from typing import NamedTuple
 from signoff.policy.glob import Glob
 from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
 from signoff.policy.places import normal
-from signoff.policy.shell.further_words import is_option, left_open, plain_word, uncovered
+from signoff.policy.shell.further_words import is_option, left_open, plain_word, runs_input, uncovered
 from signoff.policy.shell.line import Simple, Word
 from signoff.policy.shell.literal_words import Refused, read_line
 from signoff.policy.shell.simple_command import PATH, Concern, judge_words
@@ -102,10 +102,11 @@ class CommandPattern:
             fixed = fixed[1:]
         return all(_PLAIN_OPTION.fullmatch(word) for word in fixed)
 
-    def covers(self, command: Simple, concern: Concern | None = None) -> Truth:
+    def covers(self, command: Simple, concern: Concern | None = None, *, fed: bool = False) -> Truth:
         """Return whether an allow rule with the pattern allows the command, word for word.
 
-        `concern` is what is known against the command: a final `*` does not stand for words that run other programs.
+        `concern` is what is known against the command: a final `*` does not stand for words that run other programs,
+        or run the input that the command is `fed`.
         """
         words = command.words
         if len(words) < len(self.words) or (len(words) > len(self.words) and not self.open):
@@ -115,17 +116,21 @@ class CommandPattern:
         truths = [_covered(glob, word.text) for glob, word in zip(self.words, words, strict=False)]
         if Truth.NO in truths:
             return Truth.NO
-        if Truth.UNKNOWN in truths or self.beyond(command, concern):
+        if Truth.UNKNOWN in truths or self.beyond(command, concern, fed=fed):
             return Truth.UNKNOWN
         return Truth.YES
 
-    def beyond(self, command: Simple, concern: Concern | None) -> str:
+    def beyond(self, command: Simple, concern: Concern | None, *, fed: bool = False) -> str:
         """Return why the final `*` does not stand for the words of the command behind those of the pattern, or ""."""
         argv = command.argv
-        if len(argv) <= len(self.words) or any(
-            _covered(*one) is Truth.NO for one in zip(self.words, argv, strict=False)
-        ):
+        if not self.open or len(argv) < len(self.words):
             return ""
+        if any(_covered(*one) is Truth.NO for one in zip(self.words, argv, strict=False)):
+            return ""
+        if fed and concern is not None and (why := runs_input(argv)):
+            return why
+        if len(argv) == len(self.words):
+            return uncovered(argv, len(self.words)) if concern is not None else ""
         if concern is not None and self._runs_more(argv, concern):
             return concern.sentence
         return uncovered(argv, len(self.words))
@@ -215,6 +220,10 @@ def _covered(glob: Glob, word: str) -> Truth:
     if found is Truth.YES and glob.literal is None:
         led = glob.pattern[:1] in "*?["
         if _UP.search(word) or (led and word[:1] in ("-", "/", "~")):
+            return Truth.UNKNOWN
+        at = len(_WILDCARD.split(glob.pattern, maxsplit=1)[0])
+        value = glob.pattern[at - 1 : at] in ("=", ":", ",") or (at == 2 and glob.pattern[:1] == "-")
+        if value and word[at : at + 1] in ("/", "~"):
             return Truth.UNKNOWN
     return found
 
