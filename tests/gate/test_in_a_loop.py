@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.gate.agents import Till, agent_with, pays
 
-from signoff import ApprovalMemory, Signoff
+from signoff import ApprovalDecision, ApprovalMemory, Signoff, resume
 from signoff.errors import PolicyError, WrongFile
 from signoff.testing import ScriptedApprover
 
@@ -60,6 +60,21 @@ async def test_a_policy_file_is_read_and_a_store_is_opened_in_a_thread(tmp_path:
     till = Till()
     await agent_with(signoff, pays(1), till).run("go")
     assert till.paid == [(1, "shop")]
+
+
+async def test_asking_answering_and_resuming_touch_the_store_alone(tmp_path: Path, touched: list[str]) -> None:
+    """The key that signs the audit log is read in a thread, too; an SQLite file is read in place."""
+    touched.clear()
+    signoff = Signoff([{"ask": "pay"}], store=f"sqlite:{tmp_path}/approvals.db", wait="suspend")
+    till = Till()
+    agent = agent_with(signoff, pays(1), till, suspends=True)
+    result = await agent.run("go")
+    [request] = await signoff.pending()
+    await signoff.answer(request.id, ApprovalDecision(approved=True), by="ana")
+    await resume(agent, result)
+    await signoff.broker.signing.sign_if_due()
+    assert till.paid == [(1, "shop")]
+    assert [one for one in touched if "approvals.db" not in one and one != "getcwd()"] == []
 
 
 async def test_a_wrong_file_is_an_error_when_it_is_read(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from signoff.config import load_settings, no_settings
 from signoff.core.call import Call
 from signoff.core.verdict import Effect
 from signoff.errors import SignoffError
+from signoff.file_stamp import Followed, file_stamp
 from signoff.policy.layers import Layers
 from signoff.wiring.followed_settings import FollowedSettings
 from signoff.wiring.job import RunOptions, job_for
+from signoff.wiring.project_people import OnFile
 
 RULES = {Effect.DENY: "policy: [{deny: drop}]\n", Effect.ALLOW: "policy: [{allow: drop}]\n"}
 ABOVE = 'policy: [{allow: "*"}]\n'
@@ -75,3 +78,31 @@ def test_a_worker_is_not_started_by_the_file_above(tmp_path: Path) -> None:
     own.unlink()
     with pytest.raises(SignoffError, match="there is no file"):
         job_for("clerk", options)
+
+
+async def test_in_an_event_loop_what_changed_is_read_in_a_thread(tmp_path: Path) -> None:
+    """By a server, a proxy and the helper of hooks: whoever waits for an answer does not wait for a disk."""
+    file = tmp_path / "signoff.yaml"
+    file.write_text("policy: []\npeople: {ana: {}}\n")
+    on_file, loop, read_in = OnFile(load_settings(file)), threading.get_ident(), list[int]()
+    followed = Followed(lambda: file_stamp(file), lambda: read_in.append(threading.get_ident()))
+    for text in ("people: {ana: {}, ben: {}}\n", "people: {ben: {}, cat: {}}\n"):
+        file.write_text(f"policy: []\n{text}")
+        await followed.soon()
+        await followed.soon()
+        await on_file.look()
+    assert len(read_in) == 2 and loop not in read_in
+    assert sorted(on_file.people()) == ["ben", "cat"]
+
+
+def test_what_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+    file, read = tmp_path / "file", list[str]()
+
+    def reads() -> str:
+        read.append(file.read_text())
+        file.write_text("x" * len(read)) if len(read) < 3 else None
+        return read[-1]
+
+    file.write_text("")
+    followed = Followed(lambda: file_stamp(file), reads)
+    assert [followed.now() for _ in range(5)] == ["", "x", "xx", "xx", "xx"] and len(read) == 3

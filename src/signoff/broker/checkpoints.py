@@ -6,6 +6,7 @@ was rewritten never gets a new signature from a machine that signed the original
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -65,8 +66,10 @@ def is_due(head: int, last: Checkpoint | None, now: datetime) -> bool:
 
 async def checkpoint_if_due(store: Store, signer: Signer, now: datetime) -> Checkpoint | None:
     """Make a checkpoint if it is time. Cheap if not: one read of the store, one of the copy."""
+    import asyncio
+
     head, name = await store.read(lambda tx: (tx.record.head()[0], store_id(tx)))
-    last = signer.newest(name) if name else None
+    last = await asyncio.to_thread(signer.newest, name) if name else None
     return await make_checkpoint(store, signer, now) if is_due(head, last, now) else None
 
 
@@ -75,10 +78,14 @@ async def make_checkpoint(store: Store, signer: Signer, now: datetime) -> Checkp
 
     Raises `RecordBroken`, and signs nothing, if the log no longer contains what this machine signed before.
     """
+    import asyncio
+
     place = place_of(store)
-    if await store.read(lambda tx: _unsigned(tx, known_as(tx, place), signer)) is None:
+    names = await store.read(lambda tx: known_as(tx, place))
+    copies = await asyncio.to_thread(lambda: {name: signer.newest(name) for name in names})
+    if await store.read(lambda tx: _unsigned(tx, names, signer, copies.get)) is None:
         return None
-    signer.public_key(make=True)  # write the key file before the transaction takes the lock
+    await asyncio.to_thread(signer.public_key, make=True)  # before the transaction takes the lock
 
     def work(tx: Transaction) -> tuple[tuple[str, ...], Checkpoint] | None:
         names = known_as(tx, place)
@@ -88,8 +95,6 @@ async def make_checkpoint(store: Store, signer: Signer, now: datetime) -> Checkp
     made = await store.write("checkpoint", work)
     if made is None:
         return None
-    import asyncio
-
     names, checkpoint = made
     for name in names:
         # Only after the commit: a copy that is ahead of its store would be a false alarm.
@@ -102,7 +107,7 @@ def signed(tx: Transaction, names: tuple[str, ...], signer: Signer, now: datetim
 
     The caller keeps the copy after the commit, not before.
     """
-    head = _unsigned(tx, names, signer)
+    head = _unsigned(tx, names, signer, signer.newest)
     if head is None:
         return None
     (seq, link), at = head, timestamp(now)
@@ -112,7 +117,9 @@ def signed(tx: Transaction, names: tuple[str, ...], signer: Signer, now: datetim
     return checkpoint
 
 
-def _unsigned(tx: Transaction, names: tuple[str, ...], signer: Signer) -> tuple[int, str] | None:
+def _unsigned(
+    tx: Transaction, names: tuple[str, ...], signer: Signer, newest_copy: Callable[[str], Checkpoint | None]
+) -> tuple[int, str] | None:
     """Return the last event if this machine did not sign it yet; raises `RecordBroken` if what it signed is gone."""
     seq, link = tx.record.head()
     if not seq or link == START:  # nothing was written, or this store in memory keeps no audit log
@@ -122,7 +129,7 @@ def _unsigned(tx: Transaction, names: tuple[str, ...], signer: Signer) -> tuple[
         raise RecordBroken(f"event {seq} is missing or was changed; `signoff audit verify` says more", seq=seq)
     upto = 0
     for name in names:
-        if (last := signer.newest(name)) is None:
+        if (last := newest_copy(name)) is None:
             continue
         signed = tx.record.entries(after=last.seq - 1, limit=1)
         if not signed or signed[0].seq != last.seq or signed[0].hash != last.hash:

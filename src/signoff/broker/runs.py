@@ -238,7 +238,7 @@ class BrokerRuns:
             _end(tx, self._ledger, run_id, epoch, state, text, now, last)
             return self._signing.sign_in(tx, now)
 
-        self._signing.get_ready()
+        await self._signing.get_ready()
         self._signing.keep(await self._ledger.write("end", work))
 
     def end_later(

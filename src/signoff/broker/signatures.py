@@ -36,6 +36,7 @@ class Signing:
         self._ledger = ledger
         self._signer = signer
         self._copies = Copies(signer) if signer is not None else None
+        self._is_ready = False
 
     async def sign_if_due(self) -> None:
         """Sign the end of the audit log, if the last signature is old enough."""
@@ -55,11 +56,18 @@ class Signing:
 
     # --- together with the last write of a run ---
 
-    def get_ready(self) -> None:
-        """Make the key if there is none. Files are written before the transaction takes the lock, not during it."""
-        if self._signer is not None and self._ledger.store.is_durable:
-            with suppress(SignoffError):  # reported when it signs
-                self._signer.public_key(make=True)
+    async def get_ready(self) -> None:
+        """Read the key in a thread, or make it. Files are written before the transaction takes the lock, not during it.
+
+        Reading it imports the library for signatures, which takes longer than all the rest.
+        """
+        if self._signer is None or self._is_ready or not self._ledger.store.is_durable:
+            return
+        import asyncio
+
+        with suppress(SignoffError):  # reported when it signs
+            await asyncio.to_thread(self._signer.public_key, make=True)
+            self._is_ready = True
 
     def sign_in(self, tx: Transaction, now: datetime) -> Signed | SignoffError | None:
         """Sign the audit log as it stands in this transaction; return the signature, an error, or None if not needed.

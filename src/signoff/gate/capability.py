@@ -43,6 +43,7 @@ from signoff.gate.early_tools import refuse_early
 from signoff.gate.execution import begin, execute, go_on, pause_of
 from signoff.gate.gate import Gate, Judge
 from signoff.gate.gated_run import GatedRun
+from signoff.gate.likeness import prepare as prepare_likeness
 from signoff.gate.missing_gate import require_gate
 from signoff.gate.nesting import is_left_over
 from signoff.gate.offered_tools import leave_allowed, refuse_session
@@ -235,7 +236,12 @@ class Signoff(AbstractCapability[Any]):
         starts, and a wrong file is an error there.
         """
         if self._made is None and has_threads():
-            await asyncio.to_thread(lambda: self.gate)
+            await asyncio.to_thread(self._get_ready)
+
+    def _get_ready(self) -> None:
+        """Make the gate, and import what the first question would import."""
+        if self.gate.keeps_record:
+            prepare_likeness()
 
     @property
     def policies(self) -> tuple[Policy, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 
 from signoff.core.call import Call, is_free
 from signoff.core.terms import COMMAND
@@ -37,6 +38,12 @@ def with_likeness(call: Call, root: str) -> Call:
     leads = followed(start, paths).values()
     is_below = all(where == start or where.startswith(f"{start}/") for where in leads)
     return call.changed(prefix=prefix.text) if is_below else call
+
+
+def prepare() -> None:
+    """Import what reads a call that is asked about. It takes long enough to be done in a thread."""
+    for name in ("signoff.policy.sensitive_files", "signoff.policy.shell.prefixes"):
+        import_module(name)
 
 
 def directory_name(root: str, directory: str) -> str:

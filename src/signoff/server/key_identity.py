@@ -6,7 +6,7 @@ removed from the list, have no access from then on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from hashlib import sha256
 
@@ -31,8 +31,19 @@ _SESSION, _CSRF, _LOCAL_HOST = "session", "csrf", "local host"
 class KeyIdentity:
     """An `Identify` based on the broker's access keys."""
 
-    def __init__(self, broker: Broker, people: Callable[[], Mapping[str, Person]], *, local: str = "") -> None:
-        """`people`: who is listed now. `local`: the user of this machine, the only person if nobody is listed."""
+    def __init__(
+        self,
+        broker: Broker,
+        people: Callable[[], Mapping[str, Person]],
+        *,
+        local: str = "",
+        look: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`people`: who is listed now. `local`: the user of this machine, the only person if nobody is listed.
+
+        `look` reads again, without blocking, the files that list them; it is awaited before each request.
+        """
+        self._look = look
         self.broker = broker
         self._people = people
         self._local = local
@@ -45,6 +56,8 @@ class KeyIdentity:
 
         A token takes precedence over a cookie; with a wrong token the cookie is not used.
         """
+        if self._look is not None:
+            await self._look()
         scheme, _, sent = connection.headers.get("authorization", "").strip().partition(" ")
         if scheme.lower() == "bearer":
             return await self._of_token(sent.strip())

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from signoff.config.files import PROJECT_FILE, user_file
-from signoff.file_stamp import file_stamp
+from signoff.file_stamp import Followed, file_stamp
 from signoff.wiring.project import kept_settings
 
 if TYPE_CHECKING:
@@ -20,28 +20,23 @@ class FollowedSettings:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
         self._directory = settings.directory
         self._file = os.path.abspath(settings.file) if settings.file else ""
-        self._stamps: object = self._now()
+        self._followed = Followed(self._stamp, self._read, known=settings)
 
     async def now(self) -> Settings:
         """Return the settings. Files that changed are read in a thread."""
-        if self._now() == self._stamps:
-            return self._settings
-        import asyncio  # a hook reads the settings without an event loop
-
-        return await asyncio.to_thread(self.read)
+        return await self._followed.soon()
 
     def read(self) -> Settings:
         """Return the settings. Files that changed are read in this thread."""
-        stamps = self._now()
-        if stamps != self._stamps:
-            self._settings = kept_settings(self._file, self._directory)
-            self._file = os.path.abspath(self._settings.file) if self._settings.file else ""
-            self._stamps = stamps if stamps == self._now() else None
-        return self._settings
+        return self._followed.now()
 
-    def _now(self) -> object:
+    def _read(self) -> Settings:
+        settings = kept_settings(self._file, self._directory)
+        self._file = os.path.abspath(settings.file) if settings.file else ""
+        return settings
+
+    def _stamp(self) -> object:
         file = self._file or os.path.join(self._directory, PROJECT_FILE)
         return tuple(file_stamp(one) for one in (file, user_file()))

@@ -124,8 +124,11 @@ class HookDesk:
 
     async def answer(self, text: bytes, options: HookOptions, environment: Mapping[str, str]) -> HookReply:
         """See `answer_hook`."""
+        import asyncio  # as above
+
         try:
-            question = self.read(text, options, environment)
+            # In a thread: it reads files, git's among them, while other hooks wait for their answers.
+            question = await asyncio.to_thread(self.read, text, options, environment)
             return await question.answer() if question is not None else HookReply()
         except Exception as error:
             return _after_the_call(text, options, error)

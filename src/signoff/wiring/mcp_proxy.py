@@ -149,7 +149,7 @@ class McpProxy:
                 gone.append(error)
                 sys.stderr.write(f"signoff: {error}\n")
                 continue
-            gate = self._gate(upstream)
+            gate = await self._gate(upstream)
             pins = await gate.broker.pins.of(upstream.server.name, defined)
             for name, definition in defined.items():
                 tool, shown = _Tool(upstream, definition, pins.get(name)), self._shown_name(upstream, name)
@@ -208,10 +208,18 @@ class McpProxy:
         """Return a tool's name for clients: prefixed with the server's name if there are several servers."""
         return name if len(self.upstreams) == 1 else f"{_NOT_IN_NAMES.sub('-', upstream.server.name)}_{name}"
 
-    def _gate(self, upstream: McpUpstream) -> OutsideGate:
+    async def _gate(self, upstream: McpUpstream) -> OutsideGate:
+        """Return the gate for a server's tools, as the policy is now. A thread reads files, and opens the store."""
         server, options = upstream.server, self.options
-        return self._desk.gate(
-            options.project, options.store, caller=None, takes_edits=True, toolset=server.name, secrets=server.secrets
+        return await asyncio.to_thread(
+            lambda: self._desk.gate(
+                options.project,
+                options.store,
+                caller=None,
+                takes_edits=True,
+                toolset=server.name,
+                secrets=server.secrets,
+            )
         )
 
     def _is_denied(self, gate: OutsideGate, tool: _Tool) -> bool:
@@ -242,7 +250,7 @@ class McpProxy:
             tool, since = await self._find(name), steady_seconds()
             if tool is None:
                 return _result(f"signoff: there is no tool {quoted(visible(name))}", is_error=True)
-            gate = self._gate(tool.upstream)
+            gate = await self._gate(tool.upstream)
             await self._look(gate, tool)
             until = until or gate.broker.clock.now() + self.options.patience
             made = await done("reading a call of an MCP client", args, partial(self._call, tool, args, caller))
@@ -333,7 +341,7 @@ class McpProxy:
 
     async def _is_still(self, gate: OutsideGate, tool: _Tool, name: str) -> bool:
         """Return whether policy and tool are the same as when people were asked. Raises if the policy is unreadable."""
-        if self._gate(tool.upstream).policy.revision != gate.policy.revision:
+        if (await self._gate(tool.upstream)).policy.revision != gate.policy.revision:
             return False
         now = await self._find(name)
         return now is not None and now.definition.digest == tool.definition.digest

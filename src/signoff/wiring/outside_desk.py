@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from signoff.errors import WrongUse
-from signoff.file_stamp import file_stamp
+from signoff.file_stamp import Followed, file_stamp
 from signoff.outside.agent_process import agent_process
 from signoff.outside.outside_gate import OutsideGate
 from signoff.policy.layers import Layers
@@ -39,8 +40,9 @@ class OutsideDesk:
         Without it, each question looks for the file anew, as a process of its own would.
         """
         self._followed = FollowedSettings(settings_for(None, directory=project)) if project else None
-        self._settings: dict[str, tuple[tuple[object, ...], Settings]] = {}
-        """By directory: the stamps of the files, and the settings that were read from them."""
+        self._projects: dict[tuple[str, bool], Followed[tuple[Settings, str]]] = {}
+        """By directory, and whether somebody chose it: the settings, and the project's file if it is not trusted."""
+        self._lock = Lock()
         self._brokers: dict[tuple[str, int], Broker] = {}
         """By store address and settings: a request that waits keeps the broker and settings it began with."""
         self._kept: list[Settings] = []
@@ -63,7 +65,7 @@ class OutsideDesk:
         of the project's own MCP server with that name apply too. `chosen`: somebody chose this project's file.
         Otherwise the file applies only if it is trusted.
         """
-        with warnings.catch_warnings():
+        with self._lock, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning about stores would be mistaken for the answer
             settings, untrusted = self._settings_of(directory, chosen=chosen)
             broker = self._broker(store, settings)
@@ -91,23 +93,13 @@ class OutsideDesk:
 
     def _settings_of(self, directory: str, *, chosen: bool) -> tuple[Settings, str]:
         """Return the settings, and the project's file if it is not trusted. Raises if it changes while it is read."""
-        from signoff.config.files import find_project, user_file
-        from signoff.config.settings import no_settings
-
         if self._followed is not None:
             return self._followed.read(), ""
-        file = find_project(directory)
-        if chosen and file is not None and os.path.dirname(os.path.abspath(file)) != os.path.abspath(directory):
-            # It was written for other projects; the own file may be missing because somebody is writing it anew.
-            raise WrongUse(NOT_THERE.format(directory=directory, file=file))
-        stamps = (*map(file_stamp, (file, user_file())), chosen or file is None or is_trusted(file))
-        known = self._settings.get(directory)
-        if known is None or known[0] != stamps:
-            made = settings_for(None, directory=directory) if stamps[-1] else no_settings(os.path.dirname(file or ""))
-            if not chosen and stamps[:-1] != tuple(map(file_stamp, (file, user_file()))):
-                raise WrongUse(f"{file} was changed while it was read: it no longer matches what was trusted")
-            known = self._settings[directory] = (stamps, made)
-        return known[1], "" if stamps[-1] else str(file)
+        if (known := self._projects.get((directory, chosen))) is None:
+            known = self._projects[directory, chosen] = Followed(
+                lambda: _stamps(directory, chosen=chosen), lambda: _read(directory, chosen=chosen)
+            )
+        return known.now()
 
     def _broker(self, store: str | None, settings: Settings) -> Broker:
         from signoff.broker import Broker
@@ -120,6 +112,28 @@ class OutsideDesk:
             self._kept.append(settings)
             broker = self._brokers[key] = Broker(chosen.open(), people=roles_of(settings), signer=Keys())
         return broker
+
+
+def _stamps(directory: str, *, chosen: bool) -> tuple[object, ...]:
+    from signoff.config.files import find_project, user_file
+
+    file = find_project(directory)
+    return (*map(file_stamp, (file, user_file())), chosen or file is None or is_trusted(file))
+
+
+def _read(directory: str, *, chosen: bool) -> tuple[Settings, str]:
+    """Return the settings, and the project's file if it is not trusted. Raises if it changes while it is read."""
+    from signoff.config.files import find_project
+    from signoff.config.settings import no_settings
+
+    stamps, file = _stamps(directory, chosen=chosen), find_project(directory)
+    if chosen and file is not None and os.path.dirname(os.path.abspath(file)) != os.path.abspath(directory):
+        # It was written for other projects; the own file may be missing because somebody is writing it anew.
+        raise WrongUse(NOT_THERE.format(directory=directory, file=file))
+    settings = settings_for(None, directory=directory) if stamps[-1] else no_settings(os.path.dirname(file or ""))
+    if not chosen and stamps != _stamps(directory, chosen=chosen):
+        raise WrongUse(f"{file} was changed while it was read: it no longer matches what was trusted")
+    return settings, "" if stamps[-1] else str(file)
 
 
 def _refusal(file: str) -> str:

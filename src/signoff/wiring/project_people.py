@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping
-from threading import Lock
 
 from signoff.config import Person, Settings, load_people
 from signoff.config.files import from_here
 from signoff.core.people import Actor
 from signoff.errors import NotEntitled, SignoffError
-from signoff.file_stamp import file_stamp
+from signoff.file_stamp import Followed, file_stamp
 
 
 class OnFile:
@@ -24,19 +23,17 @@ class OnFile:
     def __init__(self, settings: Settings) -> None:
         self._people: Mapping[str, Person] = settings.people
         self._file = os.path.abspath(settings.file) if settings.file else ""
-        self._seen = file_stamp(self._file)
         self._wrong = False
-        self._lock = Lock()
-        if self._file:
-            self._read()  # it may have changed since the settings were read
+        self._followed = Followed(lambda: file_stamp(self._file or None), self._read)
+        self._followed.now()  # it may have changed since the settings were read
 
     def people(self) -> Mapping[str, Person]:
         """Return the people of the last valid version of the file. Each invalid version is warned about once."""
-        with self._lock:
-            if self._file and (stamp := file_stamp(self._file)) != self._seen:
-                self._seen = stamp
-                self._read()
-            return self._people
+        return self._followed.now()
+
+    async def look(self) -> None:
+        """Read the file in a thread if it has changed, so that those who ask next find it read."""
+        await self._followed.soon()
 
     def roles(self) -> Mapping[str, frozenset[str]]:
         """Return roles by name. Raises `NotEntitled` while the file is invalid: its people are not known then."""
@@ -45,14 +42,16 @@ class OnFile:
             raise NotEntitled("no answers are accepted while the file that lists people has an error")
         return {name: person.roles for name, person in people.items()}
 
-    def _read(self) -> None:
+    def _read(self) -> Mapping[str, Person]:
         try:
-            self._people, self._wrong = load_people(from_here(self._file)), False
+            if self._file:
+                self._people, self._wrong = load_people(from_here(self._file)), False
         except (SignoffError, OSError) as error:
             self._wrong = True
             # For the maintainer of the file; people in a channel need not read what is in it.
             told = f"no answers are accepted until this is fixed: {error}"
             warnings.warn(told, RuntimeWarning, stacklevel=3)
+        return self._people
 
 
 class Accounts(Mapping[str, Actor]):

@@ -83,6 +83,11 @@ class ServedProjects:
     def of_channel(self, name: str) -> ServedProject:
         return next(one for one in self.all if name in one.settings.channels)
 
+    async def look(self) -> None:
+        """Read in a thread what has changed of the files that list people."""
+        for one in self.all:
+            await one.on_file.look()
+
     def people(self) -> Mapping[str, Person]:
         """Return the people in the file now."""
         return self.first.on_file.people()

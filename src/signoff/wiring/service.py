@@ -109,7 +109,7 @@ class Service:
         """The error of the store while it fails; empty while it works."""
         self._doubted = asyncio.Event()
         """Set when something failed because of the store, so that the store is checked at once."""
-        self._keys = KeyIdentity(broker, projects.people, local=local)
+        self._keys = KeyIdentity(broker, projects.people, local=local, look=projects.look)
         broker.people.follow(projects.roles)  # somebody removed from the file while this runs loses access
         names = self._channel_names()
         begins: list[Begin] = []
