@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import html
+import json
+import shlex
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -42,6 +46,15 @@ def test_however_a_text_is_cut_the_same_is_masked_in_it(text: str, data: st.Data
 @pytest.mark.parametrize("text", TEXTS)
 def test_letter_by_letter_too(text: str) -> None:
     assert "".join(streamed(text, list(range(len(text))))) == Redactor(["open sesame"]).text(text)
+
+
+@pytest.mark.parametrize("spell", [json.dumps, repr, html.escape, shlex.quote])
+def test_a_spelled_secret_of_several_words_is_held_to_its_end(spell: Callable[[str], str]) -> None:
+    secret = 'open "the" \\ door\'s <lock> now'
+    stream = MaskedStream([secret])
+    shown = [stream.feed(letter) for letter in f"I say {spell(secret)} and open the door."] + [stream.end()]
+    assert "declared secret⟧" in "".join(shown) and "lock" not in "".join(shown)
+    assert "".join(shown).endswith(" and open the door.") and "and " in shown
 
 
 def test_words_are_shown_as_they_come() -> None:

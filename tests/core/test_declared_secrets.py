@@ -90,7 +90,7 @@ HOSTILE = (
 
 @table("piece", HOSTILE)
 def test_the_work_grows_with_the_text_alone(piece: str) -> None:
-    grows_linearly(lambda size: piece * (size // len(piece)), lambda text: safe_text(text, secrets=[SECRET]), 4_000)
+    grows_linearly(lambda size: piece * (size // len(piece)), lambda text: safe_text(text, secrets=[SECRET]), 1_500)
 
 
 def test_a_text_with_ever_longer_marks_is_read_once() -> None:

@@ -124,9 +124,9 @@ def test_a_secret_that_is_cut_anywhere_does_not_leak_its_beginning(name: str) ->
     """However it is spelled: what is left of an escape at the cut does not hide that the secret is cut there."""
     whole = SPELLINGS[name][0](SECRET)
     for size in range(len(whole)):
-        for text in (f"it was {whole[:size]}…", f"it was {whole[:size]}..."):
-            masked = redact_text(text, secrets=[SECRET])
-            assert not any(SECRET[:10] in one.text for one in unescaped(masked)), (text, masked)
+        text = f"it was {whole[:size]}{'…' if size % 2 else '...'}"
+        masked = redact_text(text, secrets=[SECRET])
+        assert not any(SECRET[:10] in one.text for one in unescaped(masked)), (text, masked)
 
 
 @pytest.mark.parametrize("text", ["the key is open-sesame-to-the-d", "en-sesame-to-the-door is the key"])
@@ -154,7 +154,7 @@ def test_a_credential_of_signoff_is_masked_in_every_spelling(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("cHA0c3M; rm -rf ~; d29yZA", "cHA0c3M; rm -rf ~; d29yZA"),
+        ("cDRzc3dv; rm -rf ~; cmQtYW5k", "cDRzc3dv; rm -rf ~; cmQtYW5k"),
         ('{"a": "p4\\"ss\\"; rm -rf ~"}', '{"a": "⟦masked 1: declared secret⟧; rm -rf ~"}'),
         ("'p4\"ss\"'; rm -rf ~", "'⟦masked 1: declared secret⟧'; rm -rf ~"),
         ("%20%3Bp4%22ss%22%3B%20", "%20%3B⟦masked 1: declared secret⟧%3B%20"),

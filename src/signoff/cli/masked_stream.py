@@ -39,7 +39,7 @@ class MaskedStream:
         self._join()
         blank = _LAST_BLANK.search(self._text, self._given)
         assert blank is not None, "there is one in what was just said"
-        upto = min(blank.start() + 1, self._held())
+        upto = min(blank.start() + 1, self._held(blank.start() + 1))
         if upto <= self._given:
             return ""
         for one in Redactor(self._secrets).found(self._text):
@@ -56,20 +56,14 @@ class MaskedStream:
         self._text += "".join(self._new)
         self._new.clear()
 
-    def _held(self) -> int:
+    def _held(self, upto: int) -> int:
         """Start of text that may become a secret with whitespace in it."""
-        text, held = self._text, len(self._text)
+        text, held = self._text, upto
         block = text.find(_BLOCK, self._given)
         if block >= 0 and not _BLOCK_END.search(text, block) and len(text) - block < _LONGEST_BLOCK:
-            held = block
-        for secret in self._secrets:
-            if not any(map(str.isspace, secret)):
-                continue
-            for start in range(max(self._given, len(text) - len(secret) + 1), min(held, len(text))):
-                if secret.startswith(text[start:]):
-                    held = start
-                    break
-        return max(held, self._given)
+            held = min(held, block)
+        begun = Redactor(self._secrets).begun(text[:upto])
+        return max(held if begun is None else min(held, begun), self._given)
 
     def _give(self, upto: int) -> str:
         if upto <= self._given:

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from signoff.core.unescaped import SHORTEST_PACKED, Unescaped
+from signoff.core.unescaped import LOOSE, SHORTEST_PACKED, Unescaped, marks
 
 SHORTEST = 4
 """A shorter secret is recognised only where it is the whole text, or stands in quotes."""
 LONG = 8
 """Characters that a line of a secret, or the rest of a truncated one, must have to be recognised."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{0,2}")
+_WORD = re.compile("[A-Za-z0-9]+")
 _PASSWORD = re.compile(r"(?<=://)([^/?#@:]*):.*@", re.DOTALL)
 _DOTS = ("…", "...")
 _QUOTES = "'\"`"
@@ -36,6 +37,10 @@ class DeclaredSecrets:
     short: frozenset[str]
     long: tuple[str, ...]
     """What is searched for: the secrets, and what else of them must not be seen."""
+    spaced: tuple[str, ...]
+    """Those of them with a blank."""
+    marks: frozenset[str]
+    """One of them stands in every text with a long one or an end of one, unless the text is `LOOSE`. Empty: unknown."""
 
     def __bool__(self) -> bool:
         return bool(self.short or self.long)
@@ -46,14 +51,18 @@ class DeclaredSecrets:
             if (span := one.origin(start, end)) is not None:
                 yield span
 
-    def open_at(self, text: str) -> int | None:
-        """Where the earliest secret with a blank in it may have begun, if more text follows."""
+    def may_stand_in(self, text: str) -> bool:
+        """Whether a long one, or an end of one, may stand in a text otherwise than as it is."""
+        return not self.marks or any(mark in text for mark in self.marks) or LOOSE.search(text) is not None
+
+    def begun(self, one: Unescaped) -> tuple[int, int] | None:
+        """The end of what was read, from where the earliest secret with a blank in it may have begun there."""
+        text = one.text
         found = len(text)
-        for secret in self.long:
-            if any(map(str.isspace, secret)):
-                tail = max(0, len(text) - len(secret) + 1)
-                found = min(found, next((at for at in range(tail, found) if secret.startswith(text[at:])), found))
-        return found if found < len(text) else None
+        for secret in () if one.packed else self.spaced:
+            tail = max(0, len(text) - len(secret) + 1)
+            found = next((at for at in range(tail, found) if secret.startswith(text[at:])), found)
+        return one.origin(found, len(text)) if found < len(text) else None
 
     def _within(self, one: Unescaped) -> Iterator[tuple[int, int]]:
         if self.short and not one.packed:
@@ -80,10 +89,14 @@ class DeclaredSecrets:
 def declared(secrets: tuple[str, ...]) -> DeclaredSecrets:
     """These secrets, to be found in texts."""
     told = [secret for secret in secrets if secret.strip()]
-    long = {form for secret in told if len(secret) >= SHORTEST for form in _forms(secret)}
+    found = {form for secret in told if len(secret) >= SHORTEST for form in _forms(secret)}
+    long = tuple(sorted(form for form in found if len(form) >= SHORTEST))
+    words = {max(_WORD.findall(part), key=len, default="") for one in long for part in (one, one[:LONG], one[-LONG:])}
     return DeclaredSecrets(
         short=frozenset(secret for secret in told if len(secret) < SHORTEST),
-        long=tuple(sorted(form for form in long if len(form) >= SHORTEST)),
+        long=long,
+        spaced=tuple(one for one in long if any(map(str.isspace, one))),
+        marks=marks(words) if all(len(word) > 2 for word in words) else frozenset(),
     )
 
 

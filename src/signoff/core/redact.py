@@ -102,6 +102,13 @@ class Redactor:
         """The secrets that would be masked in a text, in order."""
         return _merged([*self._known_in(text), *credentials_in(text)])
 
+    def begun(self, text: str) -> int | None:
+        """Where a declared secret begins that is not over where the text ends after a blank. None: nowhere."""
+        if not self._declared.spaced:
+            return None
+        found = [span[0] for one in unescaped(text) if (span := self._declared.begun(one)) is not None]
+        return min(found, default=None)
+
     def visible(self, text: str, *, lines: bool = False) -> str:
         """Make hidden characters of a masked text visible, and keep its masks."""
         shown = visible(text, lines=lines)
@@ -156,12 +163,15 @@ class Redactor:
         if not self._declared and not may_hide_own(text):
             yield from own_credentials_in(text)
             return
-        for one in unescaped(text):
+        for one in unescaped(text, self._is_promising):
             for start, end in self._declared.spans(one):
                 yield Credential(start, end, _DECLARED)
             for own in own_credentials_in(one.text):
                 if (span := one.origin(own.start, own.end)) is not None:
                     yield Credential(*span, own.kind)
+
+    def _is_promising(self, text: str) -> bool:
+        return self._declared.may_stand_in(text) or may_hide_own(text)
 
     def _masked_text(self, text: str, path: str, found: Sequence[Credential]) -> str:
         pieces: list[str] = []

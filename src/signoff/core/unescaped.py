@@ -22,9 +22,6 @@ DEPTH = 2
 SHORTEST_PACKED = 6
 """Bytes that a text must have to be looked for in base64: fewer may stand there by chance."""
 
-_Spans = Iterator[tuple[int, int, str]]
-"""Parts of a text, in order, and what each of them means."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unescaped:
@@ -35,183 +32,158 @@ class Unescaped:
     """The text that was read."""
     packed: bool = False
     """Whether it was base64. Most of what such a reading says is noise."""
-    _above: Unescaped | None = None
+    above: Unescaped | None = None
     _place: Callable[[int, int], tuple[int, int] | None] = field(default=lambda start, end: (start, end))
     """Where a part of it stands in the reading above."""
 
     def origin(self, start: int, end: int) -> tuple[int, int] | None:
         """Where in `whole` a part of `text` stands. None: nowhere, pieces were joined that do not belong together."""
         place = self._place(start, end)
-        return place if place is None or self._above is None else self._above.origin(*place)
+        return place if place is None or self.above is None else self.above.origin(*place)
 
 
-def unescaped(text: str) -> Iterator[Unescaped]:
-    """Yield a text, and then what it may mean: as JSON, Python, a shell, a URL, HTML, SQL or base64 spell it."""
-    level = [Unescaped(text=text, whole=text)]
-    seen = {text}
-    yield from level
+def unescaped(text: str, is_promising: Callable[[str], bool] = bool) -> Iterator[Unescaped]:
+    """Yield a text, and then what it may mean: as JSON, Python, a shell, a URL, HTML, SQL or base64 spell it.
+
+    Few texts have in them what is looked for. `is_promising` says whether a text may have it in some spelling; of one
+    that may not, only the base64 is read.
+    """
+    whole = Unescaped(text=text, whole=text)
+    yield whole
+    if not is_promising(text):
+        packed = list(_unpacked(whole))
+        if not any(is_promising(_legible(one).text) for one in packed):
+            yield from packed
+            return
+    level, seen = [whole], {text}
     for _ in range(DEPTH):
         above, level = level, list[Unescaped]()
         for one in above:
-            for found in _read(one):
+            for found in _read(one, is_promising if one is not whole else bool):
                 if found.text not in seen:
                     seen.add(found.text)
                     level.append(found)
                     yield found
 
 
-def _read(above: Unescaped) -> Iterator[Unescaped]:
-    packed = above.packed
-    if packed:
-        above = _legible(above)
-    for spelling in _SPELLINGS:
-        if any(all(sign in above.text for sign in signs) for signs in spelling.signs):
-            yield _without(above, spelling.parts(above.text))
-    yield from _unpacked(above, () if packed or above._above is None else _runs(above._above.text))  # pyright: ignore[reportPrivateUsage]
+_LETTER = r"(?:3\d|[46][1-9A-Fa-f]|[57][0-9Aa])"
+LOOSE = re.compile(
+    rf"%{_LETTER}|\\(?:x|u00|u\{{0*|U000000){_LETTER}|\\(?:06|07|1[0-7])[0-7]|\\6\d|&#(?:[xX]0*{_LETTER}|0*(?:4[89]|5\d|[6-9]\d|1[012]\d));"
+    r"|(?<=[A-Za-z0-9])(?<!\W[BbRrUuFf])(?:['\"]+|\\\n)(?=[A-Za-z0-9])(?!(?:s|t|d|m|re|ve|ll)\b)"
+    r"|(?<![A-Za-z0-9])[A-Za-z0-9+/]{60,}+(?:\\+r)?\\+n"
+)
+"""Signs that a letter or a digit of a word may not be written as it is, or that a word may be in pieces."""
+
+
+def marks(words: Iterable[str]) -> frozenset[str]:
+    """Words of letters and digits alone; and what is always the same in the base64 of a text with them, `DEPTH` times.
+
+    All consist of letters and digits, so one stands in every spelling of such a text that is not `LOOSE`.
+    """
+    found = frozenset(words)
+    for _ in range(DEPTH):
+        found |= {form for word in found for form in inside_base64(word.encode()) if form.isalnum()}
+    return found
+
+
+def inside_base64(raw: bytes) -> Iterator[str]:
+    """Yield what is the same in the base64 of every longer text with this in it: it may begin at three places."""
+    for before in range(3):
+        known = slice((before * 8 + 5) // 6, (before + len(raw)) * 8 // 6)
+        for encode in (b64encode, urlsafe_b64encode):
+            yield encode(bytes(before) + raw).decode()[known]
+
+
+def _read(above: Unescaped, is_promising: Callable[[str], bool]) -> Iterator[Unescaped]:
+    one = _legible(above) if above.packed else above
+    if is_promising(one.text):
+        for spelling in _SPELLINGS:
+            if any(all(sign in one.text for sign in signs) for signs in spelling.signs):
+                yield _without(one, spelling)
+    elif above.packed:
+        return
+    yield from _unpacked(one, () if above.packed or above.above is None else _runs(above.above.text))
 
 
 # --- escapes and quotes ---
 
 
-def _without(above: Unescaped, parts: _Spans) -> Unescaped:
-    """The reading in which these parts of the one above say what they mean."""
-    pieces: list[str] = []
-    stands, means = [0], [0]
-    """Where pieces begin there and here, alternately one that is as it stands and one that is not."""
-    at = here = 0
-    for start, end, meaning in parts:
-        pieces += above.text[at:start], meaning
-        here += start - at
-        stands += start, end
-        means += here, here + len(meaning)
-        at, here = end, here + len(meaning)
-    pieces.append(above.text[at:])
+@dataclass(frozen=True, slots=True)
+class _Spelling:
+    """One way to spell a text: what is not written as it is, and what it means."""
+
+    pattern: re.Pattern[str]
+    meaning: Callable[[re.Match[str]], str]
+    signs: Sequence[Sequence[str]] = ()
+    """All signs of one of these groups stand in a text that is spelled so."""
+    inside: Mapping[str, _Spelling | None] = field(default_factory=dict[str, "_Spelling | None"])
+    """How the contents of quotes are spelled, by the name of their group; None: as they are."""
+
+    def read(self, text: str) -> str:
+        """What a text means."""
+        return self.pattern.sub(self.meaning, text)
+
+    def parts(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Yield what is not written as it is, in order, and what it means."""
+        for match in self.pattern.finditer(text):
+            kind = match.lastgroup
+            if kind is None or kind not in self.inside:
+                yield *match.span(), self.meaning(match)
+                continue
+            start, end = match.span(kind)
+            yield match.start(), start, ""
+            if (inner := self.inside[kind]) is not None:
+                yield from ((at + start, to + start, meaning) for at, to, meaning in inner.parts(match[kind]))
+            yield end, match.end(), ""
+
+
+def _without(above: Unescaped, spelling: _Spelling) -> Unescaped:
+    """The reading in which what is spelled so says what it means."""
+    text = above.text
+    bounds: list[tuple[list[int], list[int]]] = []
 
     def place(start: int, end: int) -> tuple[int, int]:
+        if not bounds:  # few readings are asked
+            bounds.append(_bounds(spelling.parts(text)))
+        stands, means = bounds[0]
         first, last = bisect_right(means, start) - 1, bisect_right(means, end - 1) - 1
         return (
             stands[first] + (0 if first % 2 else start - means[first]),
             stands[last + 1] if last % 2 else stands[last] + end - means[last],
         )
 
-    return Unescaped(text="".join(pieces), whole=above.whole, packed=above.packed, _above=above, _place=place)
+    return Unescaped(text=spelling.read(text), whole=above.whole, packed=above.packed, above=above, _place=place)
 
 
-@dataclass(frozen=True, slots=True)
-class _Spelling:
-    """One way to spell a text."""
-
-    parts: Callable[[str], _Spans]
-    signs: Sequence[Sequence[str]]
-    """All signs of one of these groups stand in a text that is spelled so."""
+def _bounds(parts: Iterator[tuple[int, int, str]]) -> tuple[list[int], list[int]]:
+    """Where pieces begin, as they stand and as they are read: by turns as they are, and not."""
+    stands, means = [0], [0]
+    at = here = 0
+    for start, end, meaning in parts:
+        here += start - at
+        stands += start, end
+        means += here, here + len(meaning)
+        at, here = end, here + len(meaning)
+    return stands, means
 
 
 _HEX = "[0-9A-Fa-f]"
-_ESCAPE = re.compile(
-    rf"\\(?:u[dD][89ABab]{_HEX}{{2}}\\u[dD][C-Fc-f]{_HEX}{{2}}|u{_HEX}{{4}}|u\{{{_HEX}{{1,6}}\}}|U00{_HEX}{{6}}|x{_HEX}{{2}}"
-    r"|[0-7]{1,3}|.)",
-    re.DOTALL,
+_NEXT = r"(?:\\x[89ABab][0-9A-Fa-f]|\\2[0-7]{2})"
+_ESCAPE = (
+    rf"\\(?:u[dD][89ABab]{_HEX}{{2}}\\u[dD][C-Fc-f]{_HEX}{{2}}|u{_HEX}{{4}}|u\{{{_HEX}{{1,6}}\}}|U00{_HEX}{{6}}"
+    rf"|x{_HEX}{{2}}|[0-7]{{1,3}}|.)"
 )
-_BYTES = rf"(?:\\x[89A-Fa-f]{_HEX}|\\[23][0-7]{{2}}){{2,}}"
-_ESCAPE_OR_BYTES = re.compile(rf"(?P<bytes>{_BYTES})|{_ESCAPE.pattern}", re.DOTALL)
+_BYTES = (
+    rf"(?P<bytes>(?:\\x[CDcd]{_HEX}|\\3[0-3][0-7]){_NEXT}|(?:\\x[Ee]{_HEX}|\\3[45][0-7]){_NEXT}{{2}}"
+    rf"|(?:\\x[Ff][0-7]|\\36[0-7]){_NEXT}{{3}})|{_ESCAPE}"
+)
 _LETTERS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v", "a": "\a", "e": "\x1b", "\n": ""}
-_CODES = re.compile(rf"(?:%{_HEX}{{2}})+")
-_FORM = re.compile(rf"\+|{_CODES.pattern}")
-_ENTITY = re.compile(rf"&(?:#[0-9]{{1,7}}|#[xX]{_HEX}{{1,6}}|[A-Za-z][A-Za-z0-9]{{1,31}});")
-_APOSTROPHE = re.compile(r"""'\\''|'"'"'""")
+_MORE = "%[89ABab][0-9A-Fa-f]"
+_IN_URL = rf"%[0-7]{_HEX}|%[CDcd]{_HEX}{_MORE}|%[Ee]{_HEX}(?:{_MORE}){{2}}|%[Ff][0-7](?:{_MORE}){{3}}|%{_HEX}{{2}}"
+_ENTITY = rf"&(?:#[0-9]{{1,7}}|#[xX]{_HEX}{{1,6}}|[A-Za-z][A-Za-z0-9]{{1,31}});"
 _IN_SINGLE = r"\$'(?P<escaped>(?:[^'\\]|\\.)*+)'|'(?P<single>[^']*+)'"
 _DOUBLE = r'"(?P<double>(?:[^"\\]|\\.)*+)"'
 _CHAR = r"\\(?P<char>.)"
-_IN_DOUBLE = re.compile(r"\\[$`\"\\\n]")
-
-
-def _backslashes(text: str) -> _Spans:
-    """As JSON, Python, C, and shells outside quotes and in `$'…'` write it."""
-    for match in _ESCAPE.finditer(text):
-        yield *match.span(), _escaped(match[0])
-
-
-def _bytes(text: str) -> _Spans:
-    """The same where `\\xc3\\xa9` and `\\303\\251` are bytes: in `repr` of bytes, in shells, in git."""
-    for match in _ESCAPE_OR_BYTES.finditer(text):
-        if match["bytes"] is None:
-            yield *match.span(), _escaped(match[0])
-            continue
-        codes = match[0].split("\\")[1:]
-        raw = bytes(int(code[1:], 16) if code[0] == "x" else int(code, 8) for code in codes)
-        yield from _moved(_characters(raw, 4), match.start())
-
-
-def _in_url(text: str) -> _Spans:
-    for match in _CODES.finditer(text):
-        yield from _moved(_characters(bytes.fromhex(match[0].replace("%", "")), 3), match.start())
-
-
-def _in_form(text: str) -> _Spans:
-    for match in _FORM.finditer(text):
-        if match[0] == "+":
-            yield *match.span(), " "
-        else:
-            yield from _moved(_characters(bytes.fromhex(match[0].replace("%", "")), 3), match.start())
-
-
-def _in_html(text: str) -> _Spans:
-    for match in _ENTITY.finditer(text):
-        yield *match.span(), html.unescape(match[0])
-
-
-def _quoted_apostrophes(text: str) -> _Spans:
-    """An apostrophe within a quoted word of a shell, wherever that word begins: prose has other apostrophes."""
-    for match in _APOSTROPHE.finditer(text):
-        yield *match.span(), "'"
-
-
-def _in_shell(*quoted: str) -> Callable[[str], _Spans]:
-    """A command of a shell without its quotes. One that stands in quotes itself has only quotes of the other kind."""
-    pattern = re.compile("|".join((*quoted, _CHAR)), re.DOTALL)
-
-    def parts(text: str) -> _Spans:
-        for match in pattern.finditer(text):
-            if match["char"] is not None:
-                yield *match.span(), "" if match["char"] == "\n" else match["char"]
-                continue
-            kind = match.lastgroup or ""
-            start, end = match.span(kind)
-            yield match.start(), start, ""
-            yield from _moved(_INSIDE[kind](match[kind]), start)
-            yield end, match.end(), ""
-
-    return parts
-
-
-def _in_double(text: str) -> _Spans:
-    for match in _IN_DOUBLE.finditer(text):
-        yield *match.span(), match[0][1].strip("\n")
-
-
-def _doubled(mark: str) -> Callable[[str], _Spans]:
-    """As SQL, YAML and CSV write a quote within quotes."""
-    twice = re.compile(mark * 2)
-
-    def parts(text: str) -> _Spans:
-        for match in twice.finditer(text):
-            yield *match.span(), mark
-
-    return parts
-
-
-def _moved(parts: _Spans, by: int) -> _Spans:
-    for start, end, meaning in parts:
-        yield start + by, end + by, meaning
-
-
-def _characters(raw: bytes, width: int) -> _Spans:
-    """The characters of some bytes, each of which is written with so many."""
-    at = 0
-    for char in raw.decode("utf-8", "surrogateescape"):
-        size = len(char.encode("utf-8", "surrogateescape")) * width
-        yield at, at + size, char
-        at += size
 
 
 @lru_cache(maxsize=4096)
@@ -227,23 +199,59 @@ def _escaped(escape: str) -> str:
     return _LETTERS.get(kind, kind)
 
 
-_INSIDE: Mapping[str, Callable[[str], _Spans]] = {
-    "single": lambda _: iter(()),
-    "escaped": _backslashes,
-    "double": _in_double,
+@lru_cache(maxsize=4096)
+def _from_bytes(codes: str) -> str:
+    told = codes.split("\\")[1:]
+    return bytes(int(code[1:], 16) if code[0] == "x" else int(code, 8) for code in told).decode(errors="replace")
+
+
+@lru_cache(maxsize=4096)
+def _from_url(codes: str) -> str:
+    return " " if codes == "+" else bytes.fromhex(codes.replace("%", "")).decode("utf-8", "surrogateescape")
+
+
+_ENTITIES = lru_cache(maxsize=4096)(html.unescape)
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    kind = match.lastgroup or ""
+    inner = _INSIDE.get(kind)
+    return match[kind].strip("\n") if kind == "char" else match[kind] if inner is None else inner.read(match[kind])
+
+
+_BACKSLASHES = _Spelling(re.compile(_ESCAPE, re.DOTALL), lambda match: _escaped(match[0]), [("\\",)])
+"""As JSON, Python, C, and shells outside quotes and in `$'…'` write it."""
+_INSIDE: Mapping[str, _Spelling | None] = {
+    "single": None,
+    "escaped": _BACKSLASHES,
+    "double": _Spelling(re.compile(r"\\[$`\"\\\n]"), lambda match: match[0][1].strip("\n")),
 }
+
+
+def _shell(signs: Sequence[Sequence[str]], *quoted: str) -> _Spelling:
+    """A command of a shell. One that stands in quotes itself has only quotes of the other kind."""
+    return _Spelling(re.compile("|".join((*quoted, _CHAR)), re.DOTALL), _unquoted, signs, _INSIDE)
+
+
 _SPELLINGS = (
-    _Spelling(_backslashes, ["\\"]),
-    _Spelling(_bytes, ["\\x", "\\2", "\\3"]),
-    _Spelling(_in_url, ["%"]),
-    _Spelling(_in_form, ["+"]),
-    _Spelling(_in_html, ["&"]),
-    _Spelling(_quoted_apostrophes, ["'\\''", "'\"'\"'"]),
-    _Spelling(_in_shell(_IN_SINGLE, _DOUBLE), ["'", '"']),
-    _Spelling(_in_shell(_IN_SINGLE), [("'", '"')]),
-    _Spelling(_in_shell(_DOUBLE), [("'", '"')]),
-    _Spelling(_doubled("'"), ["''"]),
-    _Spelling(_doubled('"'), ['""']),
+    _BACKSLASHES,
+    # The same where `\xc3\xa9` and `\303\251` are bytes: in `repr` of bytes, in shells, in git.
+    _Spelling(
+        re.compile(_BYTES, re.DOTALL),
+        lambda match: _escaped(match[0]) if match["bytes"] is None else _from_bytes(match[0]),
+        [("\\x",), ("\\2",), ("\\3",)],
+    ),
+    _Spelling(re.compile(_IN_URL), lambda match: _from_url(match[0]), [("%",)]),
+    _Spelling(re.compile(rf"\+|{_IN_URL}"), lambda match: _from_url(match[0]), [("+",)]),
+    _Spelling(re.compile(_ENTITY), lambda match: _ENTITIES(match[0]), [("&",)]),
+    # An apostrophe within a quoted word of a shell, wherever that word begins: prose has other apostrophes.
+    _Spelling(re.compile(r"""'\\''|'"'"'"""), lambda _: "'", [("'\\''",), ("'\"'\"'",)]),
+    _shell([("'",), ('"',)], _IN_SINGLE, _DOUBLE),
+    _shell([("'", '"')], _IN_SINGLE),
+    _shell([("'", '"')], _DOUBLE),
+    # As SQL, YAML and CSV write a quote within quotes.
+    _Spelling(re.compile("''"), lambda _: "'", [("''",)]),
+    _Spelling(re.compile('""'), lambda _: '"', [('""',)]),
 )
 
 
@@ -258,15 +266,7 @@ def _runs(text: str) -> Sequence[str]:
     return _RUN.findall(text)
 
 
-def inside_base64(raw: bytes) -> Iterator[str]:
-    """Yield what is the same in the base64 of every longer text with this in it: it may begin at three places."""
-    for before in range(3):
-        known = slice((before * 8 + 5) // 6, (before + len(raw)) * 8 // 6)
-        for encode in (b64encode, urlsafe_b64encode):
-            yield encode(bytes(before) + raw).decode()[known]
-
-
-def _unpacked(above: Unescaped, known: Iterable[str]) -> Iterator[Unescaped]:
+def _unpacked(above: Unescaped, known: Iterable[str] = ()) -> Iterator[Unescaped]:
     """Yield what the base64 in a text says. It may begin anywhere in a word, which is four readings.
 
     Words that are `known`, because the text above has them too, are left out where none beside them is new.
@@ -286,7 +286,7 @@ def _unpacked(above: Unescaped, known: Iterable[str]) -> Iterator[Unescaped]:
             text=text,
             whole=above.whole,
             packed=True,
-            _above=above,
+            above=above,
             _place=_packed_place(above, text, runs, begins, phase),
         )
 
@@ -320,4 +320,4 @@ def _legible(above: Unescaped) -> Unescaped:
         return found[at].start() + start - begins[at], found[at].start() + end - begins[at]
 
     text = "\0".join(one[0] for one in found)
-    return Unescaped(text=text, whole=above.whole, packed=True, _above=above, _place=place)
+    return Unescaped(text=text, whole=above.whole, packed=True, above=above, _place=place)
